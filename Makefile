@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 # Without byte code every process that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint tests test-peers search bench docs dist clean
+.PHONY: demo test lint tests test-peers search bench reproduce benchmark docs dist clean
 
 demo: $(VENV)/installed
 	$(BIN)/drosurv demo
@@ -34,7 +34,13 @@ search: $(VENV)/test-ready
 	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto -m "hypothesis and not peer" tests
 
 bench: $(VENV)/test-ready $(PEERS)/ready $(VENV)/bench-peers/ready
-	$(BIN)/python -m bench
+	$(BIN)/python -m experiments.speed
+
+reproduce: $(VENV)/test-ready
+	$(BIN)/python -m experiments.paper $(ARGS)
+
+benchmark: $(VENV)/test-ready $(VENV)/bench-peers/ready
+	$(BIN)/python -m experiments.benchmark $(ARGS)
 
 docs: $(VENV)/docs-ready
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
@@ -76,4 +82,4 @@ $(VENV)/bench-peers/ready: $(VENV)/test-ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache src/*.egg-info bench/results docs/_build docs/generated docs/more_models.rst docs/gallery docs/examples/*.csv docs/examples/report.html
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache src/*.egg-info experiments/speed/results docs/_build docs/generated docs/more_models.rst docs/gallery docs/examples/*.csv docs/examples/report.html

@@ -12,12 +12,12 @@ from drosurv._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from drosurv.competing import CauseSpecificCox as CauseSpecificCox
-    from drosurv.discovery import all_estimators as all_estimators
     from drosurv.estimators import *  # noqa: F403 - its table of contents is the list of models
+    from drosurv.estimators.discovery import all_estimators as all_estimators
     from drosurv.estimators.natural_units import summary as summary
+    from drosurv.estimators.persistence import load as load
+    from drosurv.estimators.persistence import save as save
     from drosurv.evaluation import evaluate as evaluate
-    from drosurv.persistence import load as load
-    from drosurv.persistence import save as save
     from drosurv.repairs import RepairedCox as RepairedCox
     from drosurv.repairs import repair as repair
     from drosurv.target import Surv as Surv
@@ -39,14 +39,14 @@ _ROOMS = (
     "tuning",
 )
 _HOME = {
-    "CauseSpecificCox": "drosurv.competing",
+    "CauseSpecificCox": "drosurv.estimators.competing",
     "RepairedCox": "drosurv.repairs",
     "Surv": "drosurv.target",
-    "all_estimators": "drosurv.discovery",
+    "all_estimators": "drosurv.estimators.discovery",
     "evaluate": "drosurv.evaluation",
-    "load": "drosurv.persistence",
+    "load": "drosurv.estimators.persistence",
     "repair": "drosurv.repairs",
-    "save": "drosurv.persistence",
+    "save": "drosurv.estimators.persistence",
     "summary": "drosurv.estimators.natural_units",
 }
 

@@ -1,7 +1,7 @@
 import pytest
 
-from drosurv import demo
 from drosurv.datasets import make_hidden_minority
+from drosurv.workflows import demo
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from drosurv.cli import app
 from drosurv.cli.models import make_estimator, model_classes
 from drosurv.datasets import load_flc
 from drosurv.estimators import CoxPH, DROCox
+from drosurv.estimators.persistence import load, read_saved_model
 from drosurv.metrics import likelihood_gains
-from drosurv.persistence import load, read_saved_model
 from drosurv.tables import TableEncoder, TargetColumns
 from drosurv.workflows import OpenedModel, training
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sksurv.datasets import load_gbsg2
 
-from drosurv.persistence import load, read_saved_model
+from drosurv.estimators.persistence import load, read_saved_model
 
 
 @pytest.fixture(scope="module")

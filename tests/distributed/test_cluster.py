@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from drosurv import CoxPH, DROCox, Surv, distributed, evaluation
-from drosurv.benchmark import run_benchmark
 from drosurv.datasets import make_hidden_minority
-from drosurv.inference import bootstrap
-from drosurv.paper import Protocol, reproduce
+from drosurv.metrics.inference import bootstrap
 from drosurv.tuning import BestScore, GridSearch
+from experiments.benchmark import run_benchmark
+from experiments.paper import Protocol, reproduce
 
 DATA = make_hidden_minority(300, random_state=0)
 
@@ -31,7 +31,7 @@ def cluster():
         dask.Client(workers) as client,
     ):
         # The groups that a forest finds in a benchmark are not looked at here.
-        client.run(exec, "from drosurv.benchmark import measures; measures.TREES = 3")
+        client.run(exec, "from experiments.benchmark import measures; measures.TREES = 3")
         yield lambda: joblib.parallel_config(backend="dask")
 
 

@@ -20,16 +20,8 @@ from sksurv.metrics import (
 )
 from threadpoolctl import threadpool_limits
 
-from drosurv import (
-    CoxPH,
-    DROCox,
-    DROCoxSplit,
-    GroupDROCox,
-    JustTrainTwice,
-    RegularizedCox,
-    SubgroupRobustCox,
-    Surv,
-)
+from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
+from experiments.rivals import JustTrainTwice
 
 NAMES = ["age", "sex", "dose"]
 

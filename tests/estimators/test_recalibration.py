@@ -11,21 +11,19 @@ from sklearn.exceptions import ConvergenceWarning
 import drosurv
 from drosurv import (
     AcceleratedFailureTime,
-    AdversarialReweighting,
     CoxPH,
     DeepHit,
     DiscreteTimeHazard,
     DROCox,
     DROCoxSplit,
-    DroppedOutlierDRO,
     GroupDROCox,
-    JustTrainTwice,
     RegularizedCox,
     SubgroupRobustCox,
     Surv,
 )
 from drosurv.estimators.recalibration import folds
 from drosurv.metrics import calibration_slope
+from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
 
 N = 400
 

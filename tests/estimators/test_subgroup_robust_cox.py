@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from drosurv import CoxPH, DROCox, GroupDROCox, SubgroupRobustCox, load
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators.grid import fit_grid
-from drosurv.neighborhoods import Partitions, forest, nearest_neighbors
+from drosurv.solvers.neighborhoods import Partitions, forest, nearest_neighbors
 from drosurv.target import Surv
 
 DATA = make_hidden_minority(n_samples=400, n_features=6, random_state=0)

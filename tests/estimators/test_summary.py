@@ -12,19 +12,17 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 import drosurv
 from drosurv import (
     AcceleratedFailureTime,
-    AdversarialReweighting,
     CauseSpecificCox,
     CoxPH,
     DiscreteTimeHazard,
     DROCox,
-    DroppedOutlierDRO,
     GroupDROCox,
-    JustTrainTwice,
     RegularizedCox,
     Surv,
     datasets,
 )
 from drosurv.tables import TableEncoder
+from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
 
 
 def simulated(seed=0, n=200):

@@ -6,7 +6,7 @@ from sklearn.pipeline import make_pipeline
 from sksurv.datasets import load_gbsg2
 
 from drosurv import CoxPH, DeepHit, DROCox, RepairedCox, SubgroupRobustCox, evaluate
-from drosurv.persistence import load, save
+from drosurv.estimators.persistence import load, save
 from drosurv.tables import TableEncoder
 
 

@@ -18,6 +18,7 @@ from drosurv import (
     Surv,
 )
 from drosurv.tuning import BestScore, GridSearch
+from experiments import rivals
 
 RNG = np.random.default_rng(0)
 # Rounded, so that no table of distinct values has a row for each patient.
@@ -97,9 +98,9 @@ def test_a_saved_model_is_the_same_and_holds_no_patients(model, tmp_path):
         (GroupDROCox, {"alpha": None}),
         (AcceleratedFailureTime, {"alpha": 1.0}),
         (drosurv.DiscreteTimeHazard, {"alpha": 0.5}),
-        (drosurv.JustTrainTwice, {}),
-        (drosurv.AdversarialReweighting, {}),
-        (drosurv.DroppedOutlierDRO, {"loss": "full"}),
+        (rivals.JustTrainTwice, {}),
+        (rivals.AdversarialReweighting, {}),
+        (rivals.DroppedOutlierDRO, {"loss": "full"}),
     ],
     ids=lambda given: given.__name__ if isinstance(given, type) else "",
 )

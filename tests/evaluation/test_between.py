@@ -2,7 +2,7 @@ import numpy as np
 
 from drosurv.evaluation.metric import Between
 from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.inference import Draws
+from drosurv.metrics.inference import Draws
 from drosurv.target import Target
 
 

@@ -4,9 +4,9 @@ import pytest
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.groups import Groups
-from drosurv.inference import studentized_ratio
 from drosurv.metrics import bootstrap, concordance_index
 from drosurv.metrics.concordance_inference import studentized_concordance
+from drosurv.metrics.inference import studentized_ratio
 
 
 @pytest.fixture(scope="module")

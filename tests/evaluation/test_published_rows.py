@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from drosurv.datasets import load_flc, load_seer, load_support, split
 from drosurv.estimators import CoxPH
 from drosurv.evaluation import evaluate
-from drosurv.paper import load_published
+from experiments.paper import load_published
 
 LOADERS = {"flc": load_flc, "support": load_support, "seer": load_seer}
 ATTRIBUTE = {"flc": "age", "support": "gender", "seer": "race"}

@@ -13,7 +13,7 @@ from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.evaluated import Settings
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_gaps
-from drosurv.inference import holm, widening
+from drosurv.metrics.inference import holm, widening
 from drosurv.presentation import literal
 
 NAN = float("nan")

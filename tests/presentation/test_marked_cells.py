@@ -2,8 +2,8 @@
 
 import pytest
 
-from drosurv.paper.known_reasons import KNOWN_REASONS
 from drosurv.presentation import Table, Text, text
+from experiments.paper.known_reasons import KNOWN_REASONS
 
 
 @pytest.fixture

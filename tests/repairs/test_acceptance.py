@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.inference import draw_folds
-from drosurv.insight import Estimate
-from drosurv.insight.rules import CodedTable
-from drosurv.insight.wrongness import Limits, Residuals, likelihood_gains_of
+from drosurv.metrics.inference import draw_folds
 from drosurv.repairs.acceptance import Shadows, find_repairs, z_of
 from drosurv.repairs.chain import STRENGTHS, VERSIONS, Chain, fit_version
+from drosurv.repairs.insight import Estimate
+from drosurv.repairs.insight.rules import CodedTable
+from drosurv.repairs.insight.wrongness import Limits, Residuals, likelihood_gains_of
 
 LIMITS = Limits(20, 10)
 

@@ -6,9 +6,9 @@ import torch
 
 from drosurv import DROCox
 from drosurv.losses import CoxPartial, CoxSplit, cox_partial, cox_split
-from drosurv.networks import Linear, ModuleBatch, build, linear, mlp
 from drosurv.objectives import ChiSquare, CVaR, Mean, chi_square, cvar, uniform_mass
 from drosurv.solvers import Criterion, TorchCriterion, adam, compiled_adam
+from drosurv.solvers.networks import Linear, ModuleBatch, build, linear, mlp
 from drosurv.target import Target
 
 N, D, STEPS = 60, 3, 40

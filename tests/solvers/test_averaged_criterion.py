@@ -6,10 +6,10 @@ import torch
 from scipy import optimize
 
 from drosurv.losses import PiecewiseExponential
-from drosurv.neighborhoods import MatrixAverages, Partitions, forest, known_groups
-from drosurv.networks import ModuleBatch
 from drosurv.objectives import ChiSquare, CVaR, Mean
 from drosurv.solvers import Criterion, LinearProblem, adam, linear_problem, minimise
+from drosurv.solvers.neighborhoods import MatrixAverages, Partitions, forest, known_groups
+from drosurv.solvers.networks import ModuleBatch
 from drosurv.target import Target
 
 ALPHA = 0.3

@@ -6,9 +6,9 @@ from scipy import optimize
 from scipy.special import logsumexp
 
 from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, PoissonDeviance
-from drosurv.neighborhoods import Partitions
 from drosurv.objectives import Blocks, ChiSquare, CVaR, Mean
 from drosurv.solvers import Criterion, LinearProblem, adam, minimise
+from drosurv.solvers.neighborhoods import Partitions
 from drosurv.target import Target
 
 RNG = np.random.default_rng(0)
@@ -158,7 +158,7 @@ def test_fewer_patients_are_the_same_loss_among_them(name):
 def test_adam_lowers_the_worst_average_of_any_loss(name):
     from torch import nn
 
-    from drosurv.networks import ModuleBatch, build
+    from drosurv.solvers.networks import ModuleBatch, build
 
     module = build(lambda d: nn.Sequential(nn.Linear(d, 4), nn.Tanh(), nn.Linear(4, 1)), D, 0)
     criterion = criterion_of(name, "cvar")

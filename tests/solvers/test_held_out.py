@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from drosurv.losses import CoxPartial, PiecewiseExponential
-from drosurv.neighborhoods import known_groups
 from drosurv.objectives import ChiSquare, CVaR, Mean
 from drosurv.solvers import Criterion, held_out
+from drosurv.solvers.neighborhoods import known_groups
 from drosurv.target import Target
 
 RNG = np.random.default_rng(0)

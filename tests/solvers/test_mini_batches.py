@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from drosurv.losses import CoxPartial
-from drosurv.networks import Linear
 from drosurv.objectives import Mean, uniform_mass
 from drosurv.solvers import Criterion, MiniBatches, adam
+from drosurv.solvers.networks import Linear
 from drosurv.target import Target
 
 

@@ -9,10 +9,10 @@ import torch
 from drosurv.disparities import PENALTIES
 from drosurv.losses import CoxPartial, CoxSplit, PoissonDeviance, TorchLoss
 from drosurv.losses.full_likelihood import PiecewiseExponential
-from drosurv.networks import DeviceLinear, ModuleBatch, build, mlp
 from drosurv.objectives import ChiSquare, CVaR, Mean, uniform_mass
 from drosurv.solvers import Criterion, TorchCriterion, Watch, adam, replay
 from drosurv.solvers.adam import make_step
+from drosurv.solvers.networks import DeviceLinear, ModuleBatch, build, mlp
 from drosurv.target import Target
 
 N, D, SETTINGS = 40, 3, 2

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH
-from drosurv.persistence import load, save
+from drosurv.estimators.persistence import load, save
 from drosurv.tables import TableEncoder
 
 

@@ -15,9 +15,9 @@ from drosurv.audit.stops import Stop
 from drosurv.errors import Argument, ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.observed import curve_times
-from drosurv.insight.curves import PredictionGrid, log_mean_hazard, reference_times
 from drosurv.metrics import FollowUp
 from drosurv.presentation import counted, moment
+from drosurv.repairs.insight.curves import PredictionGrid, log_mean_hazard, reference_times
 from drosurv.target import FloatArray, Target, parse_target
 
 OWN_FOLLOW_UP = (

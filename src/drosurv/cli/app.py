@@ -16,7 +16,6 @@ from drosurv.cli.fit import fit
 from drosurv.cli.messages import PlainMessages
 from drosurv.cli.predict import predict
 from drosurv.cli.repair import repair
-from drosurv.cli.runs import benchmark, reproduce
 from drosurv.cli.summary import summary
 from drosurv.cli.tune import tune
 
@@ -50,7 +49,7 @@ def drosurv(
     """
 
 
-for command in (demo, fit, summary, predict, evaluate, audit, repair, certify, tune, reproduce, benchmark):
+for command in (demo, fit, summary, predict, evaluate, audit, repair, certify, tune):
     app.command()(command)
 app.add_typer(datasets.app, name="datasets")
 

@@ -42,7 +42,7 @@ def certify(
     --output: CSV file to write the curves to.
     --plot: Picture to draw the curves into (PNG, SVG, PDF).
     """
-    from drosurv.insight import certify as certified
+    from drosurv.repairs.insight import certify as certified
     from drosurv.workflows import OpenedModel
 
     check_outputs([output, plot], [model, data])

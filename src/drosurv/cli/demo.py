@@ -17,7 +17,7 @@ from drosurv.presentation import group_name, written
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drosurv.demo import Chapter, Story
+    from drosurv.workflows.demo import Chapter, Story
 
 
 @command
@@ -38,8 +38,8 @@ def demo(
     --attribute: Attribute of the real patients whose groups are looked at: age or gender.
     --report: Also write the repaired model's report to this .html, .md or .json file.
     """
-    from drosurv.demo import contenders, story_report, tell
     from drosurv.presentation.progress import bar
+    from drosurv.workflows.demo import contenders, story_report, tell
 
     if report is not None:
         view = report_view(report)

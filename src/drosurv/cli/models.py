@@ -12,7 +12,7 @@ from drosurv.errors import Argument, ArgumentError, did_you_mean
 
 def model_classes() -> dict[str, type[Any]]:
     """Every estimator by its plain name, such as ``dro-cox``."""
-    from drosurv.discovery import all_estimators
+    from drosurv.estimators.discovery import all_estimators
 
     return {_plain(name): cls for name, cls in all_estimators(causes=True)}
 

@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.coefficients import CoxTable, cox_table
-from drosurv.coefficients.findings import ORIGIN
-from drosurv.coefficients.fitted_cox import inverse
-from drosurv.coefficients.residuals import squares
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.baseline import Curves, checked_times
+from drosurv.estimators.coefficients import CoxTable, cox_table
+from drosurv.estimators.coefficients.findings import ORIGIN
+from drosurv.estimators.coefficients.fitted_cox import inverse
+from drosurv.estimators.coefficients.residuals import squares
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe

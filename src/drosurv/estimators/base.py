@@ -21,10 +21,10 @@ from drosurv.estimators.predicted_curves import PredictedCurves
 from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
 from drosurv.metrics import concordance_index
-from drosurv.networks import network_scores, network_state
 from drosurv.observation import with_offset
 from drosurv.solvers import Solution
 from drosurv.solvers.arrays import is_tensor
+from drosurv.solvers.networks import network_scores, network_state
 from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray, parse_target
 
@@ -43,7 +43,7 @@ class SurvivalModel(BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
-        from drosurv.persistence import save
+        from drosurv.estimators.persistence import save
 
         save(self, path)
 

@@ -11,12 +11,17 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.coefficients import CoxTable, FittedCox, ProportionalHazardsTest, proportional_hazards_test
-from drosurv.coefficients.bootstrap import bootstrap_coefficients
-from drosurv.coefficients.findings import BesidePlain, Findings, findings_table
-from drosurv.coefficients.residuals import RESIDUALS, sandwich
 from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
+from drosurv.estimators.coefficients import (
+    CoxTable,
+    FittedCox,
+    ProportionalHazardsTest,
+    proportional_hazards_test,
+)
+from drosurv.estimators.coefficients.bootstrap import bootstrap_coefficients
+from drosurv.estimators.coefficients.findings import BesidePlain, Findings, findings_table
+from drosurv.estimators.coefficients.residuals import RESIDUALS, sandwich
 from drosurv.estimators.fitting import train
 from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.parameters import check_choice

@@ -20,8 +20,8 @@ from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
 from drosurv.losses import DeepHitLoss
-from drosurv.networks import build, mlp, network_scores
 from drosurv.observation import with_offset
+from drosurv.solvers.networks import build, mlp, network_scores
 from drosurv.target import FloatArray
 
 

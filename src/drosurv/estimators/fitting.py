@@ -18,10 +18,10 @@ from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.steps import by_adam, divided
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss
-from drosurv.networks import recordable, squared_norm
 from drosurv.objectives import Evaluation, Mean
 from drosurv.presentation.progress import bar
 from drosurv.solvers import Criterion, Growth, LinearProblem, best_round, boost, held_out, minimise
+from drosurv.solvers.networks import recordable, squared_norm
 from drosurv.target import FloatArray
 
 

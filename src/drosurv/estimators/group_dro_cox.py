@@ -13,10 +13,10 @@ from drosurv.estimators.parameters import check_share
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.subgroups import SubgroupEstimator
 from drosurv.estimators.training import Training
-from drosurv.neighborhoods import (
+from drosurv.objectives import CVaR
+from drosurv.solvers.neighborhoods import (
     known_groups,
 )
-from drosurv.objectives import CVaR
 
 
 @dataclass(eq=False, repr=False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import MinMaxScaler
 
-from drosurv.coefficients import CoxTable
+from drosurv.estimators.coefficients import CoxTable
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn
 from drosurv.target import FloatArray

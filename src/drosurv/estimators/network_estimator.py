@@ -19,8 +19,8 @@ from drosurv.estimators.parameters import check_choice, check_count, check_numbe
 from drosurv.estimators.recalibration import out_of_fold_factor, stretched
 from drosurv.estimators.recipe import Schedule
 from drosurv.losses.cox_partial import TIES
-from drosurv.networks import build, lightgbm, linear, mlp, restored
 from drosurv.solvers import Stopping
+from drosurv.solvers.networks import build, lightgbm, linear, mlp, restored
 
 SOLVERS = ("auto", "adam", "convex")
 NETWORKS = ("linear", "mlp", "trees")

@@ -17,7 +17,7 @@ from drosurv.estimators.fitting import train
 from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial
-from drosurv.networks import network_scores
+from drosurv.solvers.networks import network_scores
 from drosurv.target import FloatArray, IntArray, Target
 
 N_FOLDS = 5

@@ -12,9 +12,9 @@ from drosurv.disparities import Penalty
 from drosurv.estimators.baseline import Curves, cox_baseline
 from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial, Loss
-from drosurv.neighborhoods import Neighborhoods
 from drosurv.objectives import Mean, Objective
 from drosurv.solvers import Criterion, Stopping
+from drosurv.solvers.neighborhoods import Neighborhoods
 from drosurv.target import FloatArray, IntArray
 
 

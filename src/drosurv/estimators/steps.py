@@ -13,9 +13,7 @@ from drosurv.errors import Argument, ArgumentError
 from drosurv.estimators.fitted import Solved
 from drosurv.estimators.recipe import Schedule
 from drosurv.estimators.training import Training
-from drosurv.networks import DeviceLinear, Linear, ModuleBatch, coefficients, network_scores, seeded
 from drosurv.presentation.progress import bar
-from drosurv.runs import torch_on_one_thread
 from drosurv.solvers import (
     Criterion,
     MiniBatches,
@@ -27,7 +25,9 @@ from drosurv.solvers import (
     held_out,
 )
 from drosurv.solvers.arrays import in_numpy
+from drosurv.solvers.networks import DeviceLinear, Linear, ModuleBatch, coefficients, network_scores, seeded
 from drosurv.solvers.replay import beside_the_default_stream
+from drosurv.solvers.threads import torch_on_one_thread
 from drosurv.target import FloatArray, IntArray
 
 # Patients x weights from which a step of torch is shared among threads. With two of them, a step of 50,000 patients and

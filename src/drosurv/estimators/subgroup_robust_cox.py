@@ -14,7 +14,8 @@ from drosurv.estimators.parameters import check_count, check_share
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.subgroups import SubgroupEstimator
 from drosurv.estimators.training import Training
-from drosurv.neighborhoods import (
+from drosurv.objectives.balls import ball_objective, check_ball
+from drosurv.solvers.neighborhoods import (
     Neighborhoods,
     as_neighborhoods,
     chosen_columns,
@@ -22,7 +23,6 @@ from drosurv.neighborhoods import (
     nearest_neighbors,
     subgroup_columns,
 )
-from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.target import FloatArray
 
 KERNELS = ("forest", "neighbors")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
-from drosurv.coefficients.findings import Findings
 from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.coefficients.findings import Findings
 from drosurv.groups import parse_groups
 from drosurv.losses import CoxPartial
 from drosurv.metrics import FollowUp

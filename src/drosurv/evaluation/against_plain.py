@@ -15,8 +15,8 @@ from drosurv.evaluation.engine import Panel, Place, replicates_of
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.features import plain_cox
 from drosurv.evaluation.predictions import final_step, prepared
-from drosurv.inference import Draws, Interval, differences_together
-from drosurv.inference.resampling import seed_sequence
+from drosurv.metrics.inference import Draws, Interval, differences_together
+from drosurv.metrics.inference.resampling import seed_sequence
 from drosurv.presentation import Statement, Table, sentences, written
 
 # What a model can be better in: ordering patients, and saying how probable what happened was.

@@ -17,8 +17,8 @@ from drosurv.evaluation.observed import HELD, given_of, since_entry
 from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import final_step, prepared, take
 from drosurv.groups import Missing
-from drosurv.inference import widening
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
+from drosurv.metrics.inference import widening
 from drosurv.observation import entry_times
 from drosurv.presentation import sentences
 from drosurv.target import FloatArray, parse_competing_target
@@ -75,7 +75,7 @@ def evaluate_by_cause(
     --------
     >>> import numpy as np
     >>> from drosurv import CauseSpecificCox, Surv
-    >>> from drosurv.competing import evaluate_by_cause
+    >>> from drosurv.estimators.competing import evaluate_by_cause
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(300, 2)), Surv.competing(rng.integers(0, 3, 300), rng.exponential(size=300))
     >>> table = evaluate_by_cause(CauseSpecificCox().fit(X, y), X, y, at=[0.5])

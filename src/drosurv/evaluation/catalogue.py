@@ -19,8 +19,8 @@ from drosurv import metrics
 from drosurv.evaluation.metric import Better, Between, Metric
 from drosurv.evaluation.patients import Patients
 from drosurv.groups import Groups, ratio_by_group
-from drosurv.inference import Draws, Extreme, largest_deviation, largest_difference, studentized_ratio
 from drosurv.metrics.concordance_inference import studentized_concordance, studentized_imparity
+from drosurv.metrics.inference import Draws, Extreme, largest_deviation, largest_difference, studentized_ratio
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.pair_disparities import censoring_aware_disparity
 from drosurv.metrics.sampled_pairs import censored_influence, individual_influence

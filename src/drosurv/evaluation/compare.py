@@ -15,8 +15,8 @@ from drosurv.evaluation.engine import Key, Panel, Sheet, replicates_of
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.predictions import gives_risk
 from drosurv.groups import Missing
-from drosurv.inference import Draws, Number, compare_draws
-from drosurv.inference.resampling import seed_sequence
+from drosurv.metrics.inference import Draws, Number, compare_draws
+from drosurv.metrics.inference.resampling import seed_sequence
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.presentation.progress import bar
 

@@ -15,8 +15,8 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, inter
 from drosurv.evaluation.catalogue import CATALOGUE, with_what_it_reads
 from drosurv.evaluation.metric import Between, Metric, Need
 from drosurv.evaluation.patients import Patients, hazards_exist
-from drosurv.inference import Draws, Number, largest_difference, permutation_test
-from drosurv.inference.resampling import in_parallel, replicate_rng, seed_sequence
+from drosurv.metrics.inference import Draws, Number, largest_difference, permutation_test
+from drosurv.metrics.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.target import FloatArray, IntArray
 
 # Attribute and metric.

@@ -12,8 +12,8 @@ from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel, Sheet
 from drosurv.evaluation.patients import Patients
-from drosurv.inference import Draws
 from drosurv.metrics import calibration_at, d_calibration
+from drosurv.metrics.inference import Draws
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import FloatArray
 

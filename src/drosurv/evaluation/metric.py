@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from drosurv.evaluation.patients import Patients
 from drosurv.groups import Groups
-from drosurv.inference import Draws, Method, Number
+from drosurv.metrics.inference import Draws, Method, Number
 from drosurv.target import FloatArray
 
 Better = Literal["higher", "lower", "near 1", "near 0", ""]

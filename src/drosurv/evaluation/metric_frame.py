@@ -27,7 +27,7 @@ from drosurv.evaluation.engine import Panel, replicates_of, value_of
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.rows import rows_of
 from drosurv.groups import Missing
-from drosurv.inference import largest_gap
+from drosurv.metrics.inference import largest_gap
 from drosurv.presentation import AND
 from drosurv.target import FloatArray, IntArray, parse_target
 

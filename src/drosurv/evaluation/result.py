@@ -48,7 +48,7 @@ class EvaluationResult(Evaluated):
     said : tuple of Statement
         Findings about the model itself: hazards that are not proportional.
     by_cause : DataFrame, optional
-        Of a model of competing causes: the table of :func:`drosurv.competing.evaluate_by_cause`.
+        Of a model of competing causes: the table of :func:`drosurv.estimators.competing.evaluate_by_cause`.
     """
 
     @property

@@ -12,7 +12,7 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, warn_
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Key, Panel, Place, Sheet
 from drosurv.evaluation.metric import Metric
-from drosurv.inference import Extreme, Gap, Number, judge_gaps
+from drosurv.metrics.inference import Extreme, Gap, Number, judge_gaps
 from drosurv.metrics.scores import warn_undefined
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 

@@ -12,7 +12,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
 from drosurv.evaluation.evaluated import Evaluated
 from drosurv.evaluation.rows import Row
-from drosurv.inference import is_beyond_chance, widening
+from drosurv.metrics.inference import is_beyond_chance, widening
 from drosurv.presentation import GroupGap, GroupNumber, Statement, moment, plain, plain_rows, sentences
 
 HARM_METRICS = ("brier_skill", "likelihood_gain")

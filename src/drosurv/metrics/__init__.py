@@ -1,18 +1,6 @@
 """Metrics: accuracy, fairness and their uncertainty, for any survival model."""
 
 from drosurv.groups import Groups, parse_groups
-from drosurv.inference import (
-    GapIntervals,
-    Interval,
-    PairedComparison,
-    PermutationTest,
-    Replicates,
-    bootstrap,
-    gap_intervals,
-    paired_comparison,
-    permutation_test,
-    ratio_intervals,
-)
 from drosurv.metrics.brier import brier_contributions, integrated_brier_score
 from drosurv.metrics.calibration import (
     DCalibration,
@@ -52,6 +40,18 @@ from drosurv.metrics.imparity import (
     concordance_fractions,
     concordance_imparity,
     concordance_imparity_over_cuts,
+)
+from drosurv.metrics.inference import (
+    GapIntervals,
+    Interval,
+    PairedComparison,
+    PermutationTest,
+    Replicates,
+    bootstrap,
+    gap_intervals,
+    paired_comparison,
+    permutation_test,
+    ratio_intervals,
 )
 from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, aalen_johansen
 from drosurv.metrics.pair_disparities import (

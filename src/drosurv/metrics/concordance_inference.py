@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from drosurv.groups import Groups, Missing, ratio_by_group
-from drosurv.inference.bootstrap import bootstrap
-from drosurv.inference.gaps import GapIntervals, gap_intervals, largest_gap
-from drosurv.inference.permutation import PermutationTest, in_standard_errors, permutation_test
 from drosurv.metrics.imparity import warn_of_groups_without_pairs
+from drosurv.metrics.inference.bootstrap import bootstrap
+from drosurv.metrics.inference.gaps import GapIntervals, gap_intervals, largest_gap
+from drosurv.metrics.inference.permutation import PermutationTest, in_standard_errors, permutation_test
 from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.metrics.scores import parse_grouped
 from drosurv.target import FloatArray

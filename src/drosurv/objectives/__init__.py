@@ -1,23 +1,19 @@
 """Objectives: a vector of losses in, a scalar out. They know nothing of survival."""
 
-from drosurv.objectives.adversary import Adversary
 from drosurv.objectives.balls import BALLS, ball_objective, worst_case_weights
 from drosurv.objectives.blocks import Blocks
 from drosurv.objectives.chi_square import ChiSquare, chi_square
 from drosurv.objectives.cvar import CVaR, cvar
-from drosurv.objectives.dropped_outliers import DroppedOutliers
 from drosurv.objectives.mean import Mean
 from drosurv.objectives.objective import Curvature, Evaluation, Objective, uniform_mass
 from drosurv.objectives.power import power
 
 __all__ = [
     "BALLS",
-    "Adversary",
     "Blocks",
     "CVaR",
     "ChiSquare",
     "Curvature",
-    "DroppedOutliers",
     "Evaluation",
     "Mean",
     "Objective",

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from drosurv.insight import Rule
-from drosurv.insight.group_finders import overlap
-from drosurv.insight.rules import CodedTable
-from drosurv.insight.wrongness import Limits, Residuals, likelihood_gains_of, poisson_ridge
 from drosurv.presentation.progress import Told
 from drosurv.repairs.chain import CHOICES, Chain, Found, Kind, Version
+from drosurv.repairs.insight import Rule
+from drosurv.repairs.insight.group_finders import overlap
+from drosurv.repairs.insight.rules import CodedTable
+from drosurv.repairs.insight.wrongness import Limits, Residuals, likelihood_gains_of, poisson_ridge
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # Upper tails of a normal: the group must gain (one in ten), and the others must not lose (one in twenty).

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from drosurv.insight import Estimate, Rule
-from drosurv.insight.curves import Expected
-from drosurv.insight.wrongness import poisson_ridge
 from drosurv.repairs.acceptance import Trial
 from drosurv.repairs.chain import Correction, Kind, Version
+from drosurv.repairs.insight import Estimate, Rule
+from drosurv.repairs.insight.curves import Expected
+from drosurv.repairs.insight.wrongness import poisson_ridge
 from drosurv.target import BoolArray, FloatArray
 
 CONFIDENCE = 0.95

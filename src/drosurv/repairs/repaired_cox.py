@@ -14,8 +14,13 @@ from drosurv.errors import ArgumentError, require
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.evaluation.predictions import take
-from drosurv.inference import draw_folds, generator
-from drosurv.insight.curves import (
+from drosurv.metrics import FollowUp
+from drosurv.metrics.inference import draw_folds, generator
+from drosurv.observation import label_codes
+from drosurv.presentation import Table, literal
+from drosurv.presentation.progress import Told, bar
+from drosurv.repairs.acceptance import Attempt, Shadows, fewest_folds, find_repairs
+from drosurv.repairs.insight.curves import (
     QUARTILES,
     SMALLEST_EXPECTED,
     Expected,
@@ -25,14 +30,9 @@ from drosurv.insight.curves import (
     predicted_curves,
     reference_times,
 )
-from drosurv.insight.effect_columns import EffectColumns
-from drosurv.insight.rules import CodedTable, readable_table
-from drosurv.insight.wrongness import Limits, Residuals
-from drosurv.metrics import FollowUp
-from drosurv.observation import label_codes
-from drosurv.presentation import Table, literal
-from drosurv.presentation.progress import Told, bar
-from drosurv.repairs.acceptance import Attempt, Shadows, fewest_folds, find_repairs
+from drosurv.repairs.insight.effect_columns import EffectColumns
+from drosurv.repairs.insight.rules import CodedTable, readable_table
+from drosurv.repairs.insight.wrongness import Limits, Residuals
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repaired_predictions import (
     BaselineFactor,

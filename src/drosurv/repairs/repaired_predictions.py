@@ -16,10 +16,10 @@ from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.predicted_curves import PredictedTimes
 from drosurv.evaluation.predictions import final_step, take
-from drosurv.insight.curves import PredictionGrid, log_mean_hazard, log_risk, predicted_curves
-from drosurv.insight.effect_columns import EffectColumns
-from drosurv.insight.rules import readable_table
 from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.repairs.insight.curves import PredictionGrid, log_mean_hazard, log_risk, predicted_curves
+from drosurv.repairs.insight.effect_columns import EffectColumns
+from drosurv.repairs.insight.rules import readable_table
 from drosurv.repairs.repair import Repair
 from drosurv.target import FloatArray, Target
 

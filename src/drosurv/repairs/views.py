@@ -10,9 +10,9 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.pipeline import Pipeline
 
-from drosurv.insight.effect_columns import EffectColumns
 from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.repairs.chain import LARGEST_REPAIR
+from drosurv.repairs.insight.effect_columns import EffectColumns
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repaired_predictions import is_proportional
 from drosurv.tables import TableEncoder

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.losses import ConvexLoss
-from drosurv.networks.trees import Trees, bin_edges, binned, lightgbm
 from drosurv.solvers.criterion import AroundTrained, Criterion
+from drosurv.solvers.networks.trees import Trees, bin_edges, binned, lightgbm
 from drosurv.target import FloatArray, IntArray
 
 # What practitioners set for survival data: shallow trees, and leaves that hold the curvature of about one event.

@@ -17,10 +17,10 @@ from drosurv.losses.cox_split import softplus_terms
 from drosurv.losses.loss import RiskPart
 from drosurv.losses.risk_sets import log_sums, pull_back
 from drosurv.losses.tie_blocks import add_by_block
-from drosurv.networks.linear import Linear, combine, project
 from drosurv.objectives.chi_square import minimise_row
 from drosurv.solvers.adam import DECAY_FIRST, DECAY_SECOND, EPSILON
 from drosurv.solvers.criterion import Criterion
+from drosurv.solvers.networks.linear import Linear, combine, project
 from drosurv.target import FloatArray, IntArray
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from drosurv.disparities import Penalty
 from drosurv.errors import Argument, ArgumentError
 from drosurv.losses import ConvexLoss, Loss
-from drosurv.neighborhoods import Neighborhoods, TakesPatients
 from drosurv.objectives import Blocks, Evaluation, Objective
+from drosurv.solvers.neighborhoods import Neighborhoods, TakesPatients
 from drosurv.target import FloatArray, IntArray
 
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from drosurv.losses import Loss
 from drosurv.losses.silent_features import silent_features
-from drosurv.neighborhoods import TakesPatients
-from drosurv.networks.linear import Linear
 from drosurv.objectives import Evaluation
 from drosurv.solvers.convex import Problem
 from drosurv.solvers.criterion import Criterion
+from drosurv.solvers.neighborhoods import TakesPatients
+from drosurv.solvers.networks.linear import Linear
 from drosurv.target import FloatArray, IntArray
 
 # Newton matrices cost n d^2; above this they come from a random sample of the patients.

@@ -26,8 +26,8 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Key, Panel
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import Predictions, predict_curves
-from drosurv.inference import Number
 from drosurv.metrics import FollowUp
+from drosurv.metrics.inference import Number
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.standardise import standardise

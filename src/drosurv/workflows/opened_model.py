@@ -16,8 +16,8 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline
+from drosurv.estimators.persistence import read_saved_model
 from drosurv.evaluation.observed import one_row_each
-from drosurv.persistence import read_saved_model
 from drosurv.presentation import counted, first_upper
 from drosurv.tables import NumberColumn, SurvivalTable, TableEncoder, TargetColumns, UnseenLevelWarning
 from drosurv.tables.reading import require_columns

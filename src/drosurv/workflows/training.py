@@ -18,12 +18,12 @@ from sklearn.pipeline import Pipeline
 from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.errors import Argument, ArgumentError, warn_caller
 from drosurv.estimators import CoxPH, NullModel
+from drosurv.estimators.persistence import save
 from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.against_plain import is_recalibrated
 from drosurv.evaluation.features import plain_cox
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.persistence import save
 from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks

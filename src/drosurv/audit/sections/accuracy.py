@@ -11,7 +11,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.rows import JUDGED_GAPS, Row
 from drosurv.evaluation.shown_tables import BETWEEN, per_pair
-from drosurv.inference import is_beyond_chance
+from drosurv.metrics.inference import is_beyond_chance
 from drosurv.presentation import Column, Table, plain
 
 ENDS = ("low", "high")

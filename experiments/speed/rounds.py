@@ -1,0 +1,68 @@
+"""What a fit over parts of the patients sends about: rounds, and bytes that come back from each slab.
+
+``python -m bench.rounds`` counts them for a few models; neither depends on the number of patients in a slab.
+"""
+
+import pickle
+
+import numpy as np
+
+from drosurv import CoxPH, DROCox
+from drosurv.distributed.sorting import Layout, Rows, cut, cut_times, join, outline
+from drosurv.estimators.over_slabs import SlabCohort, train_over_slabs
+from experiments.speed.scale import cohort
+
+MODELS = {
+    "CoxPH": CoxPH(),
+    "DROCox, chi2": DROCox(),
+    "DROCox, cvar": DROCox(ball="cvar"),
+}
+
+
+class Counted:
+    """Works in this process, and counts.
+
+    Times of the baseline and of the follow-up, thinned to about 100,000 each, come once and are left out.
+    """
+
+    def __init__(self):
+        self.rounds = self.gathered = self.bytes = 0
+        self.sums = True
+
+    def map(self, work, *arguments):
+        """One round."""
+        self.rounds += 1
+        self.sums = work.__name__ not in ("_steps", "_followed")
+        return [work(*each) for each in zip(*arguments, strict=True)]
+
+    def gather(self, results):
+        """What would travel."""
+        self.gathered += 1
+        self.bytes += self.sums * sum(len(pickle.dumps(result)) for result in results)
+        return results
+
+
+def count(model, n=40_000, d=50, n_slabs=8):
+    """Newton steps, rounds, gatherings and bytes of one slab in all of them, up to the optimum."""
+    X, time, event = cohort(n, d)
+    rows = Rows(X, time, event, None)
+    told = outline(rows)
+    patients = SlabCohort.of(model, event, None, 0)
+    layout = Layout(cut_times([told], n_slabs), told.feature_sums / n, [None], patients.scheme)
+    slabs = [join([piece], layout.scheme) for piece in cut(rows, layout, 0)[::-1]]
+    workers = Counted()
+    train_over_slabs(model, patients, slabs, np.asarray(layout.centre), workers)
+    return model.n_iter_, workers.rounds, workers.gathered, workers.bytes / len(slabs)
+
+
+def main():
+    """Print a row for each model."""
+    for name, model in MODELS.items():
+        steps, rounds, gathered, sent = count(model)
+        print(
+            f"{name}: {steps} Newton steps, {rounds} rounds, {gathered} gathered, {sent / 1e3:.0f} kB from a slab"
+        )
+
+
+if __name__ == "__main__":
+    main()

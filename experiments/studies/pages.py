@@ -1,0 +1,32 @@
+"""What the studies write into the documentation: tables in Markdown, and a page's part between two marks."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def table(header, rows):
+    """Lines of a table."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
+
+
+def mean_se(values, digits=3):
+    """Mean and, of more than one, its standard error; a dash where nothing was measured."""
+    values = np.asarray(values.dropna(), float)
+    if len(values) == 0:
+        return "–"
+    error = f" ({values.std(ddof=1) / np.sqrt(len(values)):.{digits}f})" if len(values) > 1 else ""
+    return f"{values.mean():.{digits}f}{error}"
+
+
+def write_part(page, command, text):
+    """Put the text where the page has room for what the command makes."""
+    path = DOCS / page
+    begin, end = f"<!-- {command} -->", "<!-- end -->"
+    said = f"{begin}\n\n{text}\n\n{end}"
+    old = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(f"{begin}.*?{end}", lambda _: said, old, flags=re.DOTALL), encoding="utf-8")

@@ -1,5 +1,0 @@
-"""Benchmark: every method that a user would pick, on many real datasets, judged overall and for the worst served."""
-
-from drosurv.benchmark.tournament import Benchmark, run_benchmark
-
-__all__ = ["Benchmark", "run_benchmark"]

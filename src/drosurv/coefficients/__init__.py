@@ -1,7 +1,0 @@
-"""What the coefficients of a linear Cox model tell: standard errors, residuals, proportional hazards."""
-
-from drosurv.coefficients.fitted_cox import FittedCox
-from drosurv.coefficients.proportional_hazards import ProportionalHazardsTest, proportional_hazards_test
-from drosurv.coefficients.table import CoxTable, cox_table
-
-__all__ = ["CoxTable", "FittedCox", "ProportionalHazardsTest", "cox_table", "proportional_hazards_test"]

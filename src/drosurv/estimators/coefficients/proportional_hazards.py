@@ -1,0 +1,206 @@
+"""The test of proportional hazards: whether coefficients change with time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, rankdata
+
+from drosurv.estimators.coefficients.fitted_cox import FittedCox
+from drosurv.estimators.coefficients.residuals import scaled_schoenfeld, schoenfeld
+from drosurv.metrics.inference import holm
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.presentation import axes_or_new, counted, p_text
+from drosurv.target import FloatArray, IntArray, Target
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Transform = Callable[[FloatArray], FloatArray]
+ALL = "all together"
+
+
+@dataclass(frozen=True, eq=False)
+class ProportionalHazardsTest:
+    """Score tests of coefficients that change with a function g of time.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the d features.
+    chi_square, p : (d + 1,) float64
+        Of each feature and, last, of all together; NaN of a feature that data say nothing about.
+    df : (d + 1,) int
+        Their degrees of freedom: one each, and as many as there are features that data tell apart.
+    time, transformed : (E,) float64
+        Times of the events and g there.
+    residuals : (E, d) float64
+        Scaled Schoenfeld residuals: the coefficients as seen at each event.
+    coef : (d,) float64
+        The coefficients that the model holds constant.
+    """
+
+    names: tuple[str, ...]
+    chi_square: FloatArray
+    p: FloatArray
+    df: IntArray
+    time: FloatArray
+    transformed: FloatArray
+    residuals: FloatArray
+    coef: FloatArray
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per feature and one for all together: ``chi_square``, ``df``, ``p``."""
+        return pd.DataFrame(
+            {"chi_square": self.chi_square, "df": self.df, "p": self.p},
+            index=pd.Index([*self.names, ALL], name="covariate"),
+        )
+
+    def changing(self, level: float = 0.05) -> dict[str, float]:
+        """Features whose effect changes with time, with their p-values after Holm's correction for all features."""
+        known = np.flatnonzero(np.isfinite(self.p[:-1]))
+        adjusted = zip(known.tolist(), holm(self.p[known].tolist()), strict=True)
+        return {self.names[j]: p for j, p in adjusted if p < level}
+
+    def sentence(self, level: float = 0.05) -> str:
+        """What was found, in words."""
+        changing = self.changing(level)
+        if changing:
+            told = ", ".join(f"{name} ({p_text(p)})" for name, p in changing.items())
+            tested = counted(int(np.isfinite(self.p[:-1]).sum()), "feature")
+            return (
+                f"Hazards are not proportional: effects that change with time are those of {told} (test of scaled "
+                f"Schoenfeld residuals, corrected for {tested}). Stratify by "
+                "such a feature, or read its hazard ratio as an average over time."
+            )
+        if np.isnan(self.p[-1]):
+            return (
+                "Proportional hazards cannot be tested: all events happen at one time, or patients at risk together "
+                "differ in no feature."
+            )
+        if self.p[-1] < level:
+            return (
+                f"All features together say that hazards are not proportional ({p_text(self.p[-1])}); no single one "
+                "says so after correction for their number."
+            )
+        return f"No sign that hazards are not proportional ({p_text(self.p[-1])} for all features together)."
+
+    def __str__(self) -> str:
+        return f"{self.to_frame()}\n{self.sentence()}"
+
+    def plot(self, feature: str, ax: Axes | None = None) -> Axes:
+        """The feature's coefficient as seen at each event time, a running mean of it, and the model's constant.
+
+        Parameters
+        ----------
+        feature : str
+            One of ``names``.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure if not given.
+        """
+        if feature not in self.names:
+            raise ValueError(f"feature must be one of {list(self.names)}, got {feature!r}.")
+        ax = axes_or_new(ax)
+        j = self.names.index(feature)
+        order = np.argsort(self.time, kind="stable")
+        seen, time = self.residuals[order, j], self.time[order]
+        ax.plot(time, seen, ".", color="0.6", markersize=4)
+        width = max(5, len(seen) // 5)
+        if len(seen) >= width:
+            mean = np.convolve(seen, np.ones(width) / width, mode="valid")
+            ax.plot(np.convolve(time, np.ones(width) / width, mode="valid"), mean, color="C0")
+        ax.axhline(self.coef[j], color="C1", linestyle="--")
+        ax.set_xlabel("time")
+        ax.set_ylabel(f"coefficient of {feature}")
+        return ax
+
+
+def proportional_hazards_test(
+    fit: FittedCox, transform: str | Transform = "km", names: Sequence[str] | None = None
+) -> ProportionalHazardsTest:
+    """Test each coefficient for a change with time.
+
+    The model with coefficients beta_j + gamma_j g(t) is tested against gamma = 0 by its score test. With the
+    Schoenfeld residuals r_e, the terms' covariances V_e of the features and their weights w_e,
+
+    .. math:: U = sum_e w_e g_e r_e,  I = sum_e w_e (1, g_e)' (1, g_e) (x) V_e
+
+    and the statistic of a set of features is U' I^{-1} U over the coefficients and the set. These are the numbers of
+    ``cox.zph`` in R's survival package since version 3.
+
+    Parameters
+    ----------
+    fit : FittedCox
+    transform : {"km", "rank", "identity", "log"} or callable
+        g: one less Kaplan-Meier's survival just before t, the rank of t, t itself, its logarithm, or a function of
+        all n times.
+    names : sequence of str, optional
+        Of the features; x0, x1, ... if not given.
+
+    References
+    ----------
+    Grambsch and Therneau (1994). Proportional hazards tests and diagnostics based on weighted residuals.
+    """
+    d, rows = fit.X.shape[1], fit.rows
+    transformed = _transformed(fit.target, transform)
+    # Centring g changes no statistic and keeps the matrix well conditioned.
+    g = transformed[rows] - transformed[rows].mean()
+    plain, mixed, square = fit.observed_information, fit.information(g), fit.information(g * g)
+    information = np.block([[plain, mixed], [mixed, square]])
+    slope = schoenfeld(fit).T @ (fit.case_weight[rows] * g)
+    sets = [np.array([j]) for j in range(d)] + [np.arange(d)]
+    statistic = np.array([_score_statistic(information, slope, features) for features in sets])
+    degrees = np.array([1] * d + [fit.degrees])
+    return ProportionalHazardsTest(
+        tuple(f"x{j}" for j in range(d)) if names is None else tuple(names),
+        statistic,
+        chi2.sf(statistic, degrees),
+        degrees,
+        fit.target.time[rows],
+        transformed[rows],
+        scaled_schoenfeld(fit),
+        fit.coef,
+    )
+
+
+def _score_statistic(information: FloatArray, slope: FloatArray, features: IntArray) -> float:
+    d, size = len(slope), np.diag(information)
+    # Of features without information no change can be tested.
+    tested = d + features[size[d + features] > 0]
+    if not len(tested):
+        return float("nan")
+    kept = np.concatenate([np.flatnonzero(size[:d] > 0), tested])
+    scale = np.sqrt(size[kept])
+    score = np.concatenate([np.zeros(d), slope])[kept] / scale
+    scaled = information[np.ix_(kept, kept)] / np.outer(scale, scale)
+    # Dependent features leave directions without information, in which no change can be seen either.
+    return float(score @ np.linalg.pinv(scaled, rcond=1e-12, hermitian=True) @ score)
+
+
+def _transformed(target: Target, transform: str | Transform) -> FloatArray:
+    if callable(transform):
+        return np.asarray(transform(target.time), dtype=np.float64)
+    if transform == "identity":
+        return target.time
+    if transform == "rank":
+        return np.asarray(rankdata(target.time), dtype=np.float64)
+    if transform == "log":
+        if (target.time <= 0).any():
+            raise ValueError("transform='log' needs times above 0; use 'km', 'rank' or 'identity'.")
+        return np.log(target.time)
+    if transform == "km":
+        return _event_share_before(target)
+    raise ValueError(
+        f"transform must be 'km', 'rank', 'identity', 'log' or a function of the times, got {transform!r}."
+    )
+
+
+def _event_share_before(target: Target) -> FloatArray:
+    """One less the Kaplan-Meier survival just before each patient's time, (n,), strata pooled."""
+    curve = KaplanMeier.of(target, entry=target.entry)
+    before = np.concatenate([[1.0], curve.survival])
+    return 1.0 - before[np.searchsorted(curve.times, target.time, side="left")]

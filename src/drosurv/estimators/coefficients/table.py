@@ -1,0 +1,160 @@
+"""The Cox table of papers: coefficients, hazard ratios, standard errors, intervals and p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from drosurv.errors import as_number, require
+from drosurv.presentation import Column, Table, axes_or_new
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class CoxTable(pd.DataFrame):
+    """One row per feature, on the units of the features, as a DataFrame that prints as a table for readers.
+
+    Columns are called as in lifelines: ``coef``, ``exp(coef)``, ``se(coef)``, ``coef lower 95%``, ``coef upper 95%``,
+    ``exp(coef) lower 95%``, ``exp(coef) upper 95%``, ``z``, ``p``. For a robust model ``plain coef``,
+    ``plain exp(coef)`` and ``change`` follow: the coefficients of plain Cox on the same patients, and how far the
+    robust ones are from them. Slices and computations of it are plain DataFrames.
+
+    Attributes
+    ----------
+    caption : str
+        What the table is about.
+    notes : tuple of str
+        How to read it, and what was found.
+    level : float
+        Of the intervals.
+    ratio : str
+        What ``exp(coef)`` is.
+    """
+
+    _metadata = ["caption", "notes", "level", "ratio"]  # noqa: RUF012  (pandas reads it from the class)
+
+    caption: str
+    notes: tuple[str, ...]
+    level: float
+    ratio: str
+
+    @property
+    def _constructor(self) -> Any:
+        return pd.DataFrame
+
+    def to_table(self) -> Table:
+        """What a reader sees, as the table of every report of this package."""
+        low, high = _bounds("exp(coef)", self.level)
+        percent = f"{100 * self.level:g} %"
+        columns = [
+            Column("covariate", "feature"),
+            Column("coef", "coefficient", "value"),
+            Column("exp(coef)", f"{self.ratio} ({percent} interval)", "value", (low, high)),
+            Column("se(coef)", "standard error", "value"),
+            Column("z", "z", "value"),
+            Column("p", "p", "p_value"),
+        ]
+        if "change" in self.columns:
+            columns.append(Column("plain exp(coef)", "hazard ratio, plain Cox", "value"))
+        frame = pd.DataFrame(self).rename_axis("covariate").reset_index()
+        return Table.of("cox_table", self.caption, columns, frame, self.notes)
+
+    def to_markdown(self) -> str:  # type: ignore[override]
+        """As GitHub-flavoured Markdown, with its notes."""
+        return self.to_table().to_markdown()
+
+    def to_latex(self) -> str:  # type: ignore[override]
+        """As a LaTeX table; the document needs the package booktabs."""
+        return self.to_table().to_latex()
+
+    def to_html(self) -> str:  # type: ignore[override]
+        """As an HTML table, which word processors open and paste."""
+        return self.to_table().to_html()
+
+    def __repr__(self) -> str:
+        return self.to_table().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_table().to_html()
+
+    def forest_plot(self, ax: Axes | None = None) -> Axes:
+        """Every hazard ratio with its interval, first feature on top, on a log scale; plain Cox beside a robust model.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure if not given.
+        """
+        ax = axes_or_new(ax, 6.0, 0.8 + 0.35 * len(self))
+        place = np.arange(len(self))[::-1]
+        low, high = _bounds("exp(coef)", self.level)
+        ax.hlines(place, self[low], self[high], color="C0")
+        ax.plot(self["exp(coef)"], place, "s", color="C0", label="this model")
+        if "plain exp(coef)" in self.columns:
+            ax.plot(self["plain exp(coef)"], place, "o", color="0.4", fillstyle="none", label="plain Cox")
+            ax.legend()
+        ax.axvline(1.0, color="0.6", linestyle="--", linewidth=1)
+        ax.set_xscale("log")
+        ax.set_yticks(place, [str(name) for name in self.index])
+        ax.set_xlabel(self.ratio)
+        return ax
+
+
+def _bounds(quantity: str, level: float) -> tuple[str, str]:
+    percent = f"{100 * level:g}%"
+    return f"{quantity} lower {percent}", f"{quantity} upper {percent}"
+
+
+def cox_table(
+    names: Sequence[str],
+    coef: FloatArray,
+    standard_error: FloatArray,
+    *,
+    level: float = 0.95,
+    caption: str = "",
+    notes: Sequence[str] = (),
+    plain_coef: FloatArray | None = None,
+    ratio: str = "hazard ratio",
+) -> CoxTable:
+    """The table of coefficients (d,) with standard errors (d,), NaN where none is known.
+
+    Intervals are those of the normal distribution, coef +- z se, so that they and the p-values agree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv.estimators.coefficients import cox_table
+    >>> print(cox_table(["age"], np.array([0.05]), np.array([0.01]), caption="CoxPH"))
+    CoxPH
+    feature  coefficient  hazard ratio (95 % interval)  standard error      z            p
+    age            0.050        1.051 (1.031 to 1.072)           0.010  5.000  below 0.001
+    """
+    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
+    reach = norm.ppf(0.5 + level / 2) * standard_error
+    z = coef / standard_error
+    low, high = coef - reach, coef + reach
+    with np.errstate(over="ignore"):
+        columns = {
+            "coef": coef,
+            "exp(coef)": np.exp(coef),
+            "se(coef)": standard_error,
+            **dict(zip(_bounds("coef", level), (low, high), strict=True)),
+            **dict(zip(_bounds("exp(coef)", level), (np.exp(low), np.exp(high)), strict=True)),
+            "z": z,
+            "p": 2 * norm.sf(np.abs(z)),
+        }
+        if plain_coef is not None:
+            columns |= {
+                "plain coef": plain_coef,
+                "plain exp(coef)": np.exp(plain_coef),
+                "change": coef - plain_coef,
+            }
+    table = CoxTable(columns, index=pd.Index(list(names), name="covariate"))
+    table.caption, table.notes, table.level, table.ratio = caption, tuple(notes), level, ratio
+    return table

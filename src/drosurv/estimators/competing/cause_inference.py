@@ -1,0 +1,123 @@
+"""What a model of causes tells of its coefficients: the Cox table of each cause."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from drosurv.estimators import CoxPH
+from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.coefficients import CoxTable
+from drosurv.estimators.coefficients.bootstrap import bootstrap_coefficients
+from drosurv.estimators.coefficients.findings import BesidePlain, Findings, findings_table
+from drosurv.estimators.natural_units import encoder_notes
+from drosurv.estimators.training import Training
+from drosurv.target import CompetingTarget, FloatArray, Surv
+
+
+class CauseInference(SurvivalModel):
+    """Inference for the coefficients of a model of causes.
+
+    The training data of a robust fit are kept beside the model for it, and never saved.
+    """
+
+    alpha: float
+    coef_: FloatArray
+    models_: list[CoxPH]
+    worst_case_weights_: FloatArray
+    n_features_in_: int
+    _row: Callable[[int], int]
+    _coefficients: Callable[[Training, CompetingTarget], FloatArray]
+    _kept_training: tuple[Training, CompetingTarget] | None = None
+    _findings: list[Findings] | None = None
+
+    def summary(
+        self,
+        cause: int = 1,
+        level: float = 0.95,
+        method: str = "auto",
+        *,
+        n_boot: int = 1000,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+        scale: FloatArray | None = None,
+        names: Sequence[str] | None = None,
+    ) -> CoxTable:
+        """The Cox table of one cause; other parameters as in :meth:`drosurv.CoxPH.summary`.
+
+        Below alpha 1 plain Cox of the same cause stands beside it, and standard errors come from a bootstrap of all
+        causes together, which then serves every cause.
+        """
+        row = self._row(cause)
+        how: dict[str, Any] = {"n_boot": n_boot, "random_state": random_state, "verbose": verbose}
+        if self.alpha == 1.0:
+            table = self.models_[row].summary(level, method, **how, n_jobs=n_jobs, scale=scale, names=names)
+            table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
+        else:
+            if method not in ("auto", "bootstrap"):
+                raise ValueError(
+                    f"method={method!r} speaks of plain Cox: use method='bootstrap', or alpha=1."
+                )
+            known = self._known()
+            if method == "bootstrap":
+                draws = np.split(self._bootstrap(**how, threads=n_jobs), len(known), axis=1)
+                pairs = zip(known, draws, strict=True)
+                known = self._findings = [own.with_bootstrap(refits) for own, refits in pairs]
+            numbered = [f"x{j}" for j in range(self.n_features_in_)]
+            called = names or list(map(str, getattr(self, "feature_names_in_", numbered)))
+            used = "bootstrap" if "bootstrap" in known[row].covariances else None
+            title = f"CauseSpecificCox (alpha = {self.alpha:g})"
+            table = findings_table(title, called, self.coef_[row], known[row], used, level, scale)
+        table.caption = f"Cause {cause}, {table.caption}"
+        table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
+        return table
+
+    def _known(self) -> list[Findings]:
+        """What is known of each cause's coefficients; plain Cox's are fitted at the first call."""
+        if self._findings is None:
+            training, target = self._training()
+            y = Surv.competing(target.cause, target.time)
+            seen = training.observation
+            rows = {"entry": seen.entry, "strata": seen.stratum, "offset": seen.offset, "id": seen.patient}
+            plain = clone(self).set_params(alpha=1.0)
+            with warnings.catch_warnings(action="ignore"):
+                # The robust fit has told what there is to tell of the rows.
+                plain.fit(training.X, y, training.weight, **rows)
+            weights, self._findings = self.worst_case_weights_[training.kept], []
+            for k, coef in enumerate(plain.coef_, start=1):
+                own = replace(training, target=target.of_cause(k)).findings()
+                beside = BesidePlain.of(training.X, training.mass, coef, weights)
+                self._findings.append(replace(own, plain=beside))
+        return self._findings
+
+    def _bootstrap(self, **how: Any) -> FloatArray:
+        """Coefficients (R, causes * d) of refits to patients drawn anew."""
+        training, target = self._training()
+
+        def refit(counts: FloatArray) -> FloatArray:
+            drawn = target.take(np.flatnonzero(counts))
+            return self._coefficients(training.drawn(counts), drawn).ravel()
+
+        return bootstrap_coefficients(refit, training.together, **how)
+
+    def _training(self) -> tuple[Training, CompetingTarget]:
+        if self._kept_training is None:
+            raise ValueError(
+                "summary needs the training data, which a saved model does not keep: call it before saving, or fit "
+                "again."
+            )
+        return self._kept_training
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters and fitted attributes, with what summary() needs and without the training data."""
+        if self._kept_training is not None:
+            self._known()
+        state = dict(super().__getstate__())
+        state.pop("_kept_training", None)
+        return state

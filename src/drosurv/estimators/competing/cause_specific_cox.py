@@ -1,0 +1,284 @@
+"""Cox models of competing causes, plain or robust, and the cumulative incidence they give together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from drosurv.estimators import CoxPH
+from drosurv.estimators.baseline import Curves, checked_times, piecewise
+from drosurv.estimators.competing.cause_inference import CauseInference
+from drosurv.estimators.competing.cumulative_incidence import cumulative_incidence
+from drosurv.estimators.fitted import Fitted, warn_if_null
+from drosurv.estimators.fitting import train
+from drosurv.estimators.parameters import check_count, check_number
+from drosurv.estimators.recipe import Recipe, Schedule
+from drosurv.estimators.training import Training
+from drosurv.losses import CompetingRisks, ConvexLoss, RowsOfPatients
+from drosurv.metrics import concordance_by_cause
+from drosurv.objectives.balls import ball_objective, check_ball
+from drosurv.objectives.objective import check_alpha
+from drosurv.observation import ends_of_patients, with_offset
+from drosurv.tables.encoder import enter
+from drosurv.target import CompetingTarget, FloatArray, IntArray, parse_competing_target
+
+# Curves of this many numbers are held at a time.
+_HELD = 2_000_000
+
+
+@dataclass(eq=False, repr=False)
+class CauseSpecificCox(CauseInference):
+    """Linear Cox models of competing causes.
+
+    With ``alpha=1`` each cause has Cox's partial likelihood with the others counted as censoring, as ``coxph`` fits it
+    cause by cause. Below 1 the causes are trained together: a patient's loss is the sum over the causes of the
+    full-likelihood loss less the null model's, and its worst case over groups of mass alpha is minimised.
+
+    Parameters
+    ----------
+    alpha : float
+        Smallest share of patients to protect, in (0, 1]; 1 is the plain model.
+    ball : {"chi2", "paper", "cvar"}
+        Shape of the worst case.
+    n_intervals : int
+        Intervals of each cause's baseline hazard, below alpha 1.
+    l2 : float
+        Adds l2/2 ||coefficients||^2 to the objective.
+    ties : {"breslow", "efron"}
+        How equal event times share a risk set, at alpha 1.
+    max_iter, tol
+        Of the convex solver.
+
+    Attributes
+    ----------
+    coef_ : (causes, d) float64
+    n_causes_ : int
+    models_ : list of CoxPH
+        The model of each cause, at alpha 1.
+    worst_case_weights_ : (n,) float64
+        Weights of the patients in the worst case, below alpha 1.
+    unique_times_ : (K,) float64
+        Zero and every event time of any cause.
+    n_patients_, n_events_, follow_up_
+        Numbers of training patients and events of each cause, and the follow-up with any cause as the event.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv import CauseSpecificCox, Surv
+    >>> rng = np.random.default_rng(0)
+    >>> X, cause = rng.normal(size=(300, 2)), rng.integers(0, 3, 300)
+    >>> model = CauseSpecificCox().fit(X, Surv.competing(cause, rng.exponential(size=300)))
+    >>> model.coef_.shape
+    (2, 2)
+    >>> incidence = [model.predict_cumulative_incidence(X, times=[0.5], cause=k) for k in (1, 2)]
+    >>> survival = model.predict_survival_function(X, times=[0.5])
+    >>> bool(np.allclose(sum(incidence) + survival, 1.0))
+    True
+    """
+
+    alpha: float = 1.0
+    ball: str = "chi2"
+    _: KW_ONLY
+    n_intervals: int = 20
+    l2: float = 0.0
+    ties: str = "breslow"
+    max_iter: int = 500
+    tol: float | None = None
+
+    # Whether the model was fitted with an offset, so that predictions need one too.
+    _has_offset = False
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        entry: ArrayLike | None = None,
+        strata: Any = None,
+        clusters: Any = None,
+        offset: ArrayLike | None = None,
+        id: Any = None,
+    ) -> Self:
+        """Fit the models of all causes.
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+            Text, categories and missing values of a DataFrame become features as in :meth:`drosurv.CoxPH.fit`.
+        y : structured array (n,)
+            Of :meth:`drosurv.Surv.competing`: cause (0 is censored) and time.
+        sample_weight : (n,) array, optional
+        entry, strata, clusters, offset, id : (n,) arrays, optional
+            As in :meth:`drosurv.CoxPH.fit`. Each cause has a baseline hazard in each stratum; below alpha 1 a patient's
+            loss is the sum over causes and rows.
+        """
+        check_alpha(self.alpha)
+        check_ball(self.ball)
+        check_number("l2", self.l2)
+        check_count("n_intervals", self.n_intervals)
+        target = parse_competing_target(y)
+        X = enter(self, X, y, fit=True)
+        features = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        # A fit that fails leaves no model behind.
+        kept = ("_kept_training", "_findings")
+        for earlier in ("models_", "_baselines", "worst_case_weights_", "follow_up_", *kept):
+            self.__dict__.pop(earlier, None)
+        self.n_causes_ = target.n_causes
+        observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
+        given = {name: value for name, value in observed.items() if value is not None}
+        any_cause, robust = target.of_any_cause(), self.alpha < 1.0
+        training = Training.of(features, any_cause, sample_weight)
+        # At alpha 1 the model of each cause looks at its strata.
+        told = {name: value for name, value in given.items() if robust or name != "strata"}
+        if told:
+            training = training.observed(any_cause, told, name="CauseSpecificCox", robust=robust)
+        if not robust:
+            self._fit_each(X, target, sample_weight, given)
+        target, seen = target.take(training.kept), training.target
+        if robust:
+            self._fit_together(training, replace(target, entry=seen.entry, stratum=seen.stratum))
+        self._has_offset = training.observation.offset is not None
+        self.unique_times_ = training.target.curve_times
+        self.n_patients_ = training.n_patients
+        self.n_events_ = np.bincount(target.cause, training.weight)[1:]
+        self.follow_up_ = training.follow_up
+        return self
+
+    def _fit_each(
+        self, X: Any, target: CompetingTarget, sample_weight: ArrayLike | None, given: dict[str, Any]
+    ) -> None:
+        cox = CoxPH(l2=self.l2, ties=self.ties, max_iter=self.max_iter, tol=self.tol)
+        self.models_ = [
+            clone(cox).fit(X, target.of_cause(k).to_structured(), sample_weight, **given)
+            for k in range(1, target.n_causes + 1)
+        ]
+        self.coef_ = np.stack([model.coef_ for model in self.models_])
+
+    def _trained(self, training: Training, target: CompetingTarget) -> tuple[Fitted, CompetingRisks]:
+        """The causes together, trained to the optimum, and their loss by row."""
+        if len(np.unique(target.cause[target.cause > 0])) < self.n_causes_:
+            raise ValueError(
+                "a cause has no event among patients of positive weight: count its events as censored (cause 0)."
+            )
+        of_rows = CompetingRisks(target, self.n_intervals, training.weight, training.observation.offset)
+        loss: ConvexLoss = of_rows
+        patient = training.observation.patient
+        if patient is not None:
+            loss = RowsOfPatients(of_rows, patient, ends_of_patients(patient, training.target)[1])
+        recipe = Recipe(loss, ball_objective(self.ball, np.array([self.alpha])), regret=True)
+        how = Schedule("convex", "CauseSpecificCox", max_iter=self.max_iter, tol=self.tol, l2=self.l2)
+        ((fitted,),) = train([recipe], [training], how)
+        return fitted, of_rows
+
+    def _coefficients(self, training: Training, target: CompetingTarget) -> FloatArray:
+        return np.atleast_2d(self._trained(training, target)[0].network)
+
+    def _fit_together(self, training: Training, target: CompetingTarget) -> None:
+        fitted, loss = self._trained(training, target)
+        warn_if_null("CauseSpecificCox", fitted, f"Raise alpha (now {self.alpha:g}).")
+        self.coef_, self.worst_case_weights_ = np.atleast_2d(fitted.network), fitted.worst_case_weights
+        self.objective_, self.status_, self.n_iter_ = fitted.objective, fitted.status, fitted.n_iter
+        self._baselines = []
+        for k, part in enumerate(loss.parts, start=1):
+            of_cause = replace(training, target=target.of_cause(k))
+            self._baselines.append(piecewise(part.loss, of_cause, fitted.scores, fitted.extra[part.psi]))
+        self._kept_training = training, target
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether a fit has come to its end."""
+        return hasattr(self, "follow_up_")
+
+    def predict(self, X: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> FloatArray:
+        """Log risk (n,) of one cause; higher means sooner. An offset is given where the model was fitted with one."""
+        row = self._row(cause)
+        features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
+        return with_offset(features @ self.coef_[row], offset, fitted_with=self._has_offset)
+
+    def predict_cumulative_incidence(
+        self,
+        X: Any,
+        times: ArrayLike | None = None,
+        cause: int = 1,
+        *,
+        strata: Any = None,
+        offset: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Probability (n, T) of an event of the cause by each time, in the presence of the other causes.
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+        times : (T,) array, optional
+            ``unique_times_`` if not given. After the longest follow-up in training probabilities stay as they were.
+        cause : int
+            From 1.
+        strata : (n,) labels, optional
+            Stratum of each patient, for a model that was fitted with strata.
+        offset : (n,) array, optional
+            As in :meth:`predict`.
+        """
+        row, place = self._row(cause), self._place(times)
+        # All jumps count, whatever times are asked for.
+        hazards = self._hazards(X, strata, offset)
+        return np.concatenate([cumulative_incidence(part)[row][:, place] for part in hazards])
+
+    def predict_survival_function(
+        self,
+        X: Any,
+        times: ArrayLike | None = None,
+        *,
+        strata: Any = None,
+        offset: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Probability (n, T) of no event of any cause by each time; parameters as above."""
+        check_is_fitted(self)
+        place, hazards = self._place(times), self._hazards(X, strata, offset)
+        return np.concatenate([np.exp(-part.sum(axis=0))[:, place] for part in hazards])
+
+    def score(self, X: Any, y: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> float:
+        """Concordance of the cause's risks, with patients of other causes known never to have it."""
+        target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
+        return float(concordance_by_cause(target.cause, target.time, risk, of=cause))
+
+    def _row(self, cause: int) -> int:
+        check_is_fitted(self)
+        if cause not in range(1, self.n_causes_ + 1):
+            raise ValueError(f"cause must be one of 1 to {self.n_causes_}, got {cause!r}.")
+        return int(cause) - 1
+
+    def _place(self, times: ArrayLike | None) -> IntArray:
+        """Which of ``unique_times_`` each of the times (T,) comes at or after."""
+        at = self.unique_times_ if times is None else checked_times(times)
+        return np.searchsorted(self.unique_times_, at, side="right") - 1
+
+    @property
+    def _cause_curves(self) -> Sequence[Curves]:
+        """The baseline of each cause."""
+        return [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
+
+    @property
+    def _fitted_with(self) -> tuple[str, ...]:
+        """What predictions need besides features."""
+        told = {"strata": self._cause_curves[0].strata, "offset": self._has_offset}
+        return tuple(name for name, given in told.items() if given)
+
+    def _hazards(self, X: Any, strata: Any, offset: ArrayLike | None) -> Iterator[FloatArray]:
+        """Cumulative hazards (causes, rows, K) of some patients after the other."""
+        features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
+        times = self.unique_times_
+        scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
+        size = max(1, _HELD // (len(times) * self.n_causes_))
+        for start in range(0, len(features), size):
+            part = slice(start, start + size)
+            labels = None if strata is None else np.asarray(strata)[part]
+            curves = [base.of_patients(labels, len(features[part])) for base in self._cause_curves]
+            pairs = zip(curves, scores, strict=True)
+            yield np.stack([curve.cumulative_hazard(own[part], times) for curve, own in pairs])

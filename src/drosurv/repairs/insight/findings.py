@@ -1,0 +1,280 @@
+"""What was found about the patients a model serves worst: data first, then a table, a text and a figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from drosurv.presentation import Column, Table, axes_or_new, literal, with_interval
+from drosurv.repairs.insight.rules import Rule
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval: a mean (Student's t), a difference (Welch's), or a ratio of events (Poisson)."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def mean(cls, values: FloatArray, confidence: float) -> Estimate:
+        """Mean of the values; NaN where fewer than two make an interval."""
+        n = len(values)
+        if n < 2:
+            return cls(np.nan, np.nan, np.nan)
+        return cls._around(float(values.mean()), float(values.var(ddof=1)) / n, n - 1, confidence)
+
+    @classmethod
+    def difference(cls, first: FloatArray, second: FloatArray, confidence: float) -> Estimate:
+        """Mean of the first group minus that of the second."""
+        sizes = np.array([len(first), len(second)])
+        if sizes.min() < 2:
+            return cls(np.nan, np.nan, np.nan)
+        parts = np.array([first.var(ddof=1), second.var(ddof=1)]) / sizes
+        total = float(parts.sum())
+        freedom = 1 / float(((parts / total) ** 2 / (sizes - 1)).sum()) if total > 0 else 1.0
+        return cls._around(float(first.mean() - second.mean()), total, freedom, confidence)
+
+    @classmethod
+    def ratio(cls, events: float, expected: float, confidence: float) -> Estimate:
+        """Events over what was expected, with the exact interval of a Poisson count; NaN where nothing was."""
+        if expected <= 0:
+            return cls(np.nan, np.nan, np.nan)
+        tail = (1 - confidence) / 2
+        low = stats.chi2.ppf(tail, 2 * events) / 2 if events > 0 else 0.0
+        high = stats.chi2.ppf(1 - tail, 2 * events + 2) / 2
+        return cls(float(events / expected), float(low / expected), float(high / expected))
+
+    @classmethod
+    def _around(cls, value: float, variance: float, freedom: float, confidence: float) -> Estimate:
+        reach = float(stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
+        return cls(value, value - reach, value + reach)
+
+    def named(self, name: str) -> dict[str, float]:
+        """Value and ends as entries of a row: ``name``, ``name_low`` and ``name_high``."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
+    def __str__(self) -> str:
+        return f"{self.value:+.3f} ({self.low:+.3f} to {self.high:+.3f})"
+
+
+Wrong = Literal["harm", "level", "effects"]
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How a kind of wrongness is spoken of."""
+
+    found: str
+    none: str
+    harm: str
+
+
+_WORDS: dict[str, _Words] = {
+    "harm": _Words(
+        "The model serves these patients worse than no model",
+        "is served worse than by no model",
+        "Harm is how much worse than by no model a patient is predicted, in log likelihood",
+    ),
+    "level": _Words(
+        "The model expects too many or too few events of these patients",
+        "has more or fewer events than the model expects",
+        "Harm is the log likelihood per patient that a correction of the level, learnt from others, gains",
+    ),
+    "effects": _Words(
+        "The model has the level or effects wrong for these patients",
+        "has another level or other effects than the model",
+        "Harm is the log likelihood per patient that a correction, learnt from others, gains",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One rule and what is known about its patients.
+
+    Parameters
+    ----------
+    rule : Rule
+        Found on all patients.
+    n_patients, share, n_events : int, float, int
+        Patients who meet the rule, their share of all, and their events.
+    n_checked : int
+        Patients held by the rule as found without them.
+    harm, rest, difference : Estimate
+        Mean harm of the checked patients, of the others, and the difference. Each end of the intervals holds, for
+        all rules together, with the confidence asked for.
+    harm_found : float
+        Mean harm of the patients on whom the rule was found: too high, since the search chose it.
+    folds_found : int
+        In how many folds the search found the group again without the patients it is checked on.
+    stability : float
+        Share of bootstraps in which it did.
+    observed_expected : Estimate or None
+        Events of the checked patients over those that the model expected; not for harm against no model.
+    harmed, stable : bool
+        Whether the interval of the checked harm begins above 0, and whether the group comes back often enough.
+    """
+
+    rule: Rule
+    n_patients: int
+    share: float
+    n_events: int
+    n_checked: int
+    harm: Estimate
+    rest: Estimate
+    difference: Estimate
+    harm_found: float
+    folds_found: int
+    stability: float
+    harmed: bool
+    stable: bool
+    observed_expected: Estimate | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Why the rule is, or is not, reported as a group."""
+        if self.harmed and self.stable:
+            return "harmed"
+        if self.harmed:
+            return "not stable: other samples give other rules"
+        return "not confirmed on patients not used to find it"
+
+
+@dataclass(frozen=True, repr=False)
+class WorstOff:
+    """The patients a model serves worst.
+
+    Parameters
+    ----------
+    findings : tuple of Finding
+        Every rule the search proposed, confirmed or not, in the order found.
+    overall : Estimate
+        Mean harm of all patients; negative is a gain over no model.
+    n_patients, n_events : int
+        In the data searched.
+    confidence : float
+    min_group : int
+    kind : {"harm", "level", "effects"}
+        What was looked for.
+    """
+
+    findings: tuple[Finding, ...]
+    overall: Estimate
+    n_patients: int
+    n_events: int
+    confidence: float
+    min_group: int
+    kind: Wrong = "harm"
+
+    @property
+    def groups(self) -> tuple[Finding, ...]:
+        """The rules that hold: harmed on patients not used to find them, and stable."""
+        return tuple(finding for finding in self.findings if finding.harmed and finding.stable)
+
+    @property
+    def status(self) -> str:
+        """One sentence that says what was found."""
+        if self.groups:
+            rules = "; ".join(self._told(group) for group in self.groups)
+            return f"{_WORDS[self.kind].found}: {rules}."
+        n = len(self.findings)
+        many = "1 rule was" if n == 1 else f"{n} rules were"
+        tried = f"{many} tried and did not hold up" if n else "no rule came up"
+        return f"No stable group of at least {self.min_group} patients {_WORDS[self.kind].none} ({tried})."
+
+    def _told(self, group: Finding) -> str:
+        ratio = group.observed_expected
+        if ratio is None:
+            return str(group.rule)
+        return f"{group.rule} ({ratio.value:.1f} times as many events as expected, {ratio.low:.1f} to {ratio.high:.1f})"
+
+    def __str__(self) -> str:
+        return self.status
+
+    def __repr__(self) -> str:
+        return self.to_table().to_text() if self.findings else self.status
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per rule, confirmed or not (column ``verdict``); intervals as ``_low`` and ``_high``."""
+        rows: list[dict[str, Any]] = []
+        for f in self.findings:
+            row: dict[str, Any] = {"rule": str(f.rule), "verdict": f.verdict, "patients": f.n_patients}
+            row |= {"share": f.share, "events": f.n_events, "checked": f.n_checked}
+            row |= f.harm.named("harm") | f.rest.named("rest") | f.difference.named("difference")
+            row |= {"harm_found": f.harm_found, "folds_found": f.folds_found, "stability": f.stability}
+            if f.observed_expected is not None:
+                row |= f.observed_expected.named("observed_expected")
+            rows.append(row)
+        return pd.DataFrame(rows, columns=list(rows[0]) if rows else COLUMNS)
+
+    @property
+    def note(self) -> str:
+        """What a reader must know to read the table of rules."""
+        overall = self.overall
+        told = [
+            f"{_WORDS[self.kind].harm}, measured on patients not used to find the rule; negative is a gain.",
+            f"All {self.n_patients:,} patients: {with_interval(overall.value, overall.low, overall.high)}.",
+            f"Smallest group looked for: {self.min_group} patients.",
+        ]
+        if self.findings:
+            told += [
+                "Found again: share of repeated samples in which the search comes back to the same group.",
+                f"Each end of an interval holds with {100 * self.confidence:g} % confidence, for all rules together.",
+                "A patient who meets several rules counts under the first.",
+            ]
+        return " ".join(told)
+
+    def to_table(self) -> Table:
+        """The rules as readers see them."""
+        columns = (
+            Column("rule", "Rule"),
+            Column("patients", "Patients", "count"),
+            Column("share", "Of all", "share"),
+            Column("events", "Events", "count"),
+            Column.measured("harm", "Harm there"),
+            Column.measured("rest", "Harm elsewhere"),
+            Column("stability", "Found again", "share"),
+            Column("verdict", "Verdict"),
+        )
+        return Table.of("worst_off", self.status, columns, self.to_frame(), (self.note,))
+
+    def to_markdown(self) -> str:
+        """The status, and a table of the rules with harm measured on patients not used to find them."""
+        if not self.findings:
+            return f"{literal(self.status)}\n\n{literal(self.note)}\n"
+        return self.to_table().to_markdown()
+
+    def _repr_html_(self) -> str:
+        return self.to_table().to_html()
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Checked harm of each rule with its interval, beside that of all patients."""
+        ax = axes_or_new(ax)
+        rows = [("all patients", self.overall, "0.5")]
+        rows += [(str(f.rule), f.harm, "C3" if f in self.groups else "0.7") for f in self.findings]
+        for position, (_, estimate, color) in enumerate(reversed(rows)):
+            ax.plot([estimate.low, estimate.high], [position, position], color=color)
+            ax.plot(estimate.value, position, "o", color=color)
+        ax.axvline(0, color="0.3", linewidth=0.8)
+        # A dollar sign in a name is a dollar sign.
+        ax.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)], parse_math=False)
+        ax.set_xlabel("mean harm (right: harmed)")
+        ax.set_title(_WORDS[self.kind].found if self.groups else "No stable harmed group")
+        return ax
+
+
+COLUMNS = [
+    "rule", "verdict", "patients", "share", "events", "checked", "harm", "harm_low", "harm_high", "rest",
+    "rest_low", "rest_high", "difference", "difference_low", "difference_high", "harm_found", "folds_found",
+    "stability",
+]  # fmt: skip

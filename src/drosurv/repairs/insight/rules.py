@@ -1,0 +1,245 @@
+"""Rules a clinician can read: a few conditions on the columns of a table, in its own units and names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from drosurv.errors import Argument, ArgumentError, require
+from drosurv.groups import in_pandas
+from drosurv.solvers.arrays import on_host
+from drosurv.target import BoolArray, FloatArray
+
+Comparison = Literal["<=", ">", "is", "is not", "is missing"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One comparison of one column with a value.
+
+    Parameters
+    ----------
+    column : str
+        Column of the table.
+    comparison : {"<=", ">", "is", "is not", "is missing"}
+        The first two for numbers, the next two for categories. A missing value meets only "is missing".
+    value : float or category, optional
+        What the column is compared with.
+
+    Examples
+    --------
+    >>> from drosurv.repairs.insight import Condition
+    >>> str(Condition("age", ">", 65.0))
+    'age > 65'
+    """
+
+    column: str
+    comparison: Comparison
+    value: Any = None
+
+    def __str__(self) -> str:
+        if self.comparison == "is missing":
+            return f"{self.column} is missing"
+        # Digits enough for every threshold to be the one compared with, too few for noise of binary fractions.
+        value = f"{self.value:.15g}" if isinstance(self.value, float) else self.value
+        return f"{self.column} {self.comparison} {value}"
+
+    def holds(self, table: pd.DataFrame) -> BoolArray:
+        """Which rows (n,) of a table meet the condition; a category never seen before meets no "is"."""
+        column = table[self.column]
+        missing: BoolArray = column.isna().to_numpy(dtype=np.bool_)
+        if self.comparison == "is missing":
+            return missing
+        met: BoolArray
+        if self.comparison in ("is", "is not"):
+            equal = np.array([value == self.value for value in column.astype(object).where(~missing, None)])
+            met = equal if self.comparison == "is" else ~equal
+        else:
+            numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            met = numbers <= self.value if self.comparison == "<=" else numbers > self.value
+        return met & ~missing
+
+
+@dataclass(frozen=True, repr=False)
+class Rule:
+    """Conditions that all hold.
+
+    Parameters
+    ----------
+    conditions : tuple of Condition
+        At least one.
+
+    Examples
+    --------
+    >>> from drosurv.repairs.insight import Condition, Rule
+    >>> str(Rule((Condition("age", ">", 65.0), Condition("sex", "is", "female"))))
+    'age > 65 and sex is female'
+    """
+
+    conditions: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.conditions))
+
+    def __repr__(self) -> str:
+        return f"<Rule: {self}>"
+
+    def holds(self, table: pd.DataFrame) -> BoolArray:
+        """Which rows (n,) of a table meet every condition."""
+        met: BoolArray = np.logical_and.reduce([condition.holds(table) for condition in self.conditions])
+        return met
+
+
+COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
+N_CUTS = 40
+MOST_LEVELS = 200
+
+Codes = NDArray[np.int16]
+Places = NDArray[np.int32]
+
+
+class Atom(NamedTuple):
+    """A condition as the search sees it: column number, comparison, code of the value."""
+
+    column: int
+    comparison: Comparison
+    code: int
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTable:
+    """A table of n rows and d columns in codes (d, n).
+
+    Numbers: how many thresholds lie below the value. Categories: which level, or one more for all rare ones. Missing:
+    -1. `values` holds for each column its thresholds, increasing, or its levels.
+    """
+
+    names: tuple[str, ...]
+    codes: Codes
+    values: tuple[tuple[Any, ...], ...]
+    numeric: tuple[bool, ...]
+
+    @classmethod
+    def from_table(cls, table: pd.DataFrame) -> CodedTable:
+        """Cut numbers at their quantiles, rounded to readable values; take categories as they are."""
+        codes, values, numeric = [], [], []
+        for name in table.columns:
+            column = table[name]
+            # Two values are a flag, however written: "diabetes is 1" reads better than "diabetes > 0".
+            is_number = pd.api.types.is_numeric_dtype(column) and column.nunique() > 2
+            if is_number:
+                numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+                cuts = _readable_cuts(numbers[np.isfinite(numbers)])
+                code = np.where(np.isnan(numbers), -1, np.searchsorted(cuts, numbers, side="left"))
+                levels: tuple[Any, ...] = tuple(cuts.tolist())
+            else:
+                # A Categorical counts levels too that nobody has.
+                counts = column.value_counts()
+                levels = tuple(counts.index[counts > 0][:MOST_LEVELS])
+                code = pd.Index(levels, dtype=object).get_indexer(column.astype(object))
+                # A level too rare to be named in a rule still takes part in "is not".
+                code = np.where((code < 0) & column.notna().to_numpy(), len(levels), code)
+            codes.append(code)
+            values.append(levels)
+            numeric.append(is_number)
+        return cls(tuple(table.columns), np.array(codes, dtype=np.int16), tuple(values), tuple(numeric))
+
+    @property
+    def n_codes(self) -> int:
+        """Codes of the longest column, and one for the missing: -1 addresses the last place."""
+        return max(len(values) for values in self.values) + 2
+
+    @cached_property
+    def atoms(self) -> Places:
+        """Every condition a rule may hold, (A, 3): column, number of the comparison, code; in this order."""
+        found: list[tuple[int, int, int]] = []
+        for column, (values, numeric) in enumerate(zip(self.values, self.numeric, strict=True)):
+            missing = bool((self.codes[column] < 0).any())
+            # A single level is a rule only where values are missing. Of two levels, "is not" one is "is" the other.
+            kinds = range(2) if numeric else range(2, {0: 2, 1: 2 + missing, 2: 3}.get(len(values), 4))
+            found += [(column, kind, code) for kind in kinds for code in range(len(values))]
+            if missing:
+                found.append((column, 4, 0))
+        return np.array(found, dtype=np.int32).reshape(-1, 3)
+
+    @cached_property
+    def blocks(self) -> Places:
+        """Where in ``atoms`` a new pair of column and comparison begins."""
+        pairs = self.atoms[:, :2]
+        return np.flatnonzero((np.diff(pairs, axis=0, prepend=-1) != 0).any(axis=1)).astype(np.int32)
+
+    @cached_property
+    def listed(self) -> list[Atom]:
+        """The conditions of ``atoms``."""
+        return [Atom(column, COMPARISONS[kind], code) for column, kind, code in self.atoms.tolist()]
+
+    def covers(self, atoms: tuple[Atom, ...]) -> BoolArray:
+        """Which patients (n,) meet every atom."""
+        met = np.ones(self.codes.shape[1], dtype=np.bool_)
+        for column, comparison, value in atoms:
+            code = self.codes[column]
+            match comparison:
+                case "<=":
+                    met &= (code <= value) & (code >= 0)
+                case ">":
+                    met &= code > value
+                case "is":
+                    met &= code == value
+                case "is not":
+                    met &= (code != value) & (code >= 0)
+                case "is missing":
+                    met &= code < 0
+        return met
+
+    def rule(self, atoms: tuple[Atom, ...]) -> Rule:
+        """Atoms in the table's own units and names."""
+        conditions = []
+        for column, comparison, code in sorted(
+            atoms, key=lambda atom: (atom.column, atom.comparison == "<=")
+        ):
+            value = None if comparison == "is missing" else self.values[column][code]
+            conditions.append(Condition(self.names[column], comparison, value))
+        return Rule(tuple(conditions))
+
+
+def readable_table(X: Any, n: int, names: Any = None, features: Any = None) -> pd.DataFrame:
+    """The columns that rules may speak about, those of X unless there are features, one row for each of n patients.
+
+    Columns of an array, and those with numbers for names, have the names given, or are called x0, x1, ...
+    """
+    name, given = ("X", in_pandas(X)) if features is None else ("features", in_pandas(features))
+    given = given.to_frame() if isinstance(given, pd.Series) else given
+    values = given if isinstance(given, pd.DataFrame) else np.asarray(on_host(given))
+    require(values.ndim == 2, name, "be a table with one row per patient", given)
+    # Numbers that come as objects, such as those of another library's table, are numbers.
+    table = pd.DataFrame(values).reset_index(drop=True).infer_objects()
+    known = names is not None and len(names) == table.shape[1]
+    others = names if known else [f"x{j}" for j in range(table.shape[1])]
+    table.columns = [own if isinstance(own, str) else other for own, other in zip(table, others, strict=True)]
+    require(table.shape[1], name, "have columns that rules can speak about", table.shape)
+    if len(table) != n:
+        raise ArgumentError(f"{Argument(name)}: the table has {len(table)} rows, but y has {n} patients.")
+    if not table.columns.is_unique:
+        repeated = sorted(set(table.columns[table.columns.duplicated()]))
+        raise ArgumentError(
+            f"{Argument(name)}: columns {repeated} occur more than once: a rule could not say which one it means."
+        )
+    return table
+
+
+def _readable_cuts(numbers: FloatArray) -> FloatArray:
+    """Quantiles rounded to a unit that is small against the spread, whole numbers for whole numbers."""
+    if len(numbers) == 0 or np.ptp(numbers) == 0:
+        return np.empty(0)
+    cuts: FloatArray = np.quantile(numbers, np.arange(1, N_CUTS) / N_CUTS, method="inverted_cdf")
+    if not (numbers == np.rint(numbers)).all():
+        spread = float(np.diff(np.quantile(numbers, [0.05, 0.95]))[0] or np.ptp(numbers))
+        cuts = np.round(cuts, int(2 - np.floor(np.log10(spread))))
+    distinct: FloatArray = np.unique(cuts)
+    inside = (distinct >= numbers.min()) & (distinct < numbers.max())
+    return np.compress(inside, distinct)

@@ -1,0 +1,310 @@
+"""How wrong a model is about the patients of a rule: Bayes factors of level and effects from sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numba
+import numpy as np
+
+from drosurv.repairs.insight.rule_search import RuleSearch
+from drosurv.repairs.insight.rules import Atom, CodedTable
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+# Prior standard deviation of a log hazard ratio that differs, per standard deviation of its column.
+TAU = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """What a model expected of n patients and what happened.
+
+    `events` (n,) are 1 where the event was seen; `expected` (n,) is the cumulative hazard at the patient's own time,
+    from a model that was not fitted on him; `columns` (n, p) are what effects may differ in: ones, the model's log
+    risk, and features, centred and scaled.
+    """
+
+    events: FloatArray
+    expected: FloatArray
+    columns: FloatArray
+
+    def after(self, r: FloatArray) -> Residuals:
+        """The same patients after their hazards were multiplied by exp(r)."""
+        return Residuals(self.events, self.expected * np.exp(r), self.columns)
+
+    @property
+    def n_effects(self) -> int:
+        """Columns besides the level."""
+        return int(self.columns.shape[1]) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Who may be called a group, and what an effect must show.
+
+    A group has at least `min_group` patients and `min_events` events, both observed and expected. `tau` is the prior
+    standard deviation of effects that differ; `level_only` looks at observed against expected events alone.
+    """
+
+    min_group: int
+    min_events: int
+    tau: float = TAU
+    level_only: bool = False
+
+    def inclusion(self, n_effects: int) -> float:
+        """Prior probability that one of so many effects differs: few do, which is what makes many columns work."""
+        return min(0.25, 2.0 / max(n_effects, 1))
+
+
+class Wrongness:
+    r"""Log Bayes factor that level or effects differ from the model's, from score statistics: a search criterion.
+
+    .. math:: U_0 = \sum M, \quad V_0 = \sum E, \quad
+              U_j = \sum M z_j - \frac{\sum E z_j}{V_0} U_0, \quad
+              V_j = \sum E z_j^2 - \frac{(\sum E z_j)^2}{V_0}
+
+    .. math:: \log B = \frac{U^2}{2 (V + \tau^{-2})} - \tfrac12 \log(1 + \tau^2 V), \qquad
+              \mathrm{score} = \log\bigl(\tfrac12 + \tfrac12 B_0\bigr) + \sum_j \log(1 - \pi + \pi B_j)
+
+    over the rule's patients, with M = d - E the martingale residuals. The sparse prior pi is what makes many
+    columns work.
+    """
+
+    def __init__(self, residuals: Residuals, limits: Limits) -> None:
+        self.residuals, self.limits = residuals, limits
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """Counts, events, and for each column z: M z, E z, E z^2; (n, 2 + 3 p)."""
+        at, z = self.residuals, self.residuals.columns[:, : 1 if self.limits.level_only else None]
+        residual, expected = (at.events - at.expected)[:, None], at.expected[:, None]
+        ones = np.ones(len(z))
+        return np.column_stack([ones, at.events, residual * z, expected * z, expected * z * z])
+
+    def scores(self, sums: FloatArray) -> FloatArray:
+        """The score of each rule, (1, A)."""
+        limits = self.limits
+        pi = limits.inclusion(self.residuals.n_effects)
+        return _scores(sums, limits.tau, pi, limits.min_group, limits.min_events)[None]
+
+
+def log_bayes_factor(score: FloatArray, information: FloatArray, tau: float) -> FloatArray:
+    """Of an effect drawn from N(0, tau^2) against none, from its score U and information V."""
+    return score**2 / (2 * (information + tau**-2)) - 0.5 * np.log1p(tau**2 * information)
+
+
+@numba.njit(cache=True, nogil=True)
+def _scores(sums: FloatArray, tau: float, pi: float, min_group: int, min_events: int) -> FloatArray:
+    p = (sums.shape[1] - 2) // 3
+    out = np.full(len(sums), -np.inf)
+    for a in range(len(sums)):
+        n, events, u0, v0 = sums[a, 0], sums[a, 1], sums[a, 2], sums[a, 2 + p]
+        # Sums that were subtracted from one another are whole only up to rounding.
+        if n < min_group - 1e-6 or events < min_events - 1e-6 or v0 < min_events:
+            continue
+        total, product = 0.0, 1.0
+        for j in range(p):
+            if j == 0:
+                u, v, share = u0, v0, 0.5
+            else:
+                e = sums[a, 2 + p + j]
+                u = sums[a, 2 + j] - e / v0 * u0
+                v = max(sums[a, 2 + 2 * p + j] - e * e / v0, 0.0)
+                share = pi
+            exponent = 0.5 * u * u / (v + 1.0 / (tau * tau))
+            # Products instead of sums of logarithms, which would take most of the search's time.
+            if exponent < 50.0:
+                product *= 1.0 - share + share * np.exp(exponent) / np.sqrt(1.0 + tau * tau * v)
+            else:
+                total += np.log(share) + exponent - 0.5 * np.log(1.0 + tau * tau * v)
+            if product > 1e100 or product < 1e-100:
+                total += np.log(product)
+                product = 1.0
+        out[a] = total + np.log(product)
+    return out
+
+
+# Linear predictors beyond this are never meant; they appear on the way of a Newton step that will be halved.
+LARGEST = 20.0
+MOST_STEPS = 30
+
+
+def likelihood_gains_of(r: FloatArray, events: FloatArray, expected: FloatArray) -> FloatArray:
+    """Each patient's gain in log likelihood when his hazard is multiplied by exp(r), (..., n)."""
+    return events * r - np.expm1(r) * expected
+
+
+def poisson_ridge(
+    Z: FloatArray,
+    events: FloatArray,
+    expected: FloatArray,
+    penalty: FloatArray,
+    start: FloatArray | None = None,
+) -> FloatArray:
+    r"""Effects theta (p,) that maximise the penalised gain in log likelihood, by Newton's method.
+
+    .. math:: \sum_i d_i r_i - (e^{r_i} - 1) E_i - \tfrac12 \sum_j \lambda_j \theta_j^2, \quad r = Z \theta
+
+    with columns Z (n, p), events d and expected ones E (n,), and the penalty lambda (p,), not negative.
+    """
+    theta = np.zeros(Z.shape[1]) if start is None else start
+    r = Z @ theta
+    value = _penalised(r, theta, events, expected, penalty)
+    for _ in range(MOST_STEPS):
+        mean = np.exp(np.clip(r, -LARGEST, LARGEST)) * expected
+        gradient = Z.T @ (events - mean) - penalty * theta
+        curvature = (Z * mean[:, None]).T @ Z
+        curvature[np.diag_indices_from(curvature)] += penalty
+        step = np.linalg.lstsq(curvature, gradient)[0]
+        scale, risen = 1.0, -np.inf
+        # Concave, so some part of a Newton step always rises.
+        while scale > 1e-4:
+            moved = theta + scale * step
+            r_moved = Z @ moved
+            risen = _penalised(r_moved, moved, events, expected, penalty)
+            if risen >= value:
+                break
+            scale /= 2
+        if not risen > value + 1e-9 * (1.0 + abs(value)):
+            break
+        theta, r, value = moved, r_moved, risen
+    return theta
+
+
+def _penalised(
+    r: FloatArray, theta: FloatArray, events: FloatArray, expected: FloatArray, penalty: FloatArray
+) -> float:
+    gain = events @ r - np.expm1(np.clip(r, -LARGEST, LARGEST)) @ expected
+    return float(gain - 0.5 * (penalty * theta * theta).sum())
+
+
+BEAM = 8
+# How many rules of each length are refined.
+HEADS = 2
+MOST_REFINEMENTS = 4
+MOST_EFFECTS = 12
+# A first condition costs log(4 d) for d columns: about one threshold in ten of a column tells a new group.
+FIRST_CONDITION = 4
+# Log hazard ratios beyond this are not believed while a rule is being chosen.
+LARGEST_WHILE_CHOOSING = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class GroupEffects:
+    """What differs among the patients of a group.
+
+    `chosen` (s,) are the columns whose effects differ, the level (0) first, and `effects` (s,) their log hazard
+    ratios; `inclusion` (p,) says how probable it is that each column's differs, `log_evidence` the log posterior odds
+    that they do, before the price of the rule.
+    """
+
+    chosen: IntArray
+    effects: FloatArray
+    inclusion: FloatArray
+    log_evidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A rule, what differs there, and the log posterior odds that the model is wrong about it."""
+
+    atoms: tuple[Atom, ...]
+    group: GroupEffects
+    log_odds: float
+
+
+def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> GroupEffects:
+    """Choose what differs in a group: effects are added while their conditional Bayes factor is worth its price."""
+    events, expected, z = residuals.events[inside], residuals.expected[inside], residuals.columns[inside]
+    tau, p = limits.tau, z.shape[1]
+    pi = limits.inclusion(p - 1)
+    prior = np.log(pi) - np.log1p(-pi)
+    chosen, effects = [0], np.zeros(1)
+    while True:
+        Z, penalty = z[:, chosen], np.full(len(chosen), tau**-2)
+        effects = poisson_ridge(
+            Z, events, expected, penalty, np.pad(effects, (0, len(chosen) - len(effects)))
+        )
+        r = np.clip(Z @ effects, -LARGEST, LARGEST)
+        mean = np.exp(r) * expected
+        weighted = Z * mean[:, None]
+        if limits.level_only:
+            log_bf = np.full(p, -np.inf)
+            break
+        information, shared = weighted.T @ Z, weighted.T @ z
+        left = mean @ z**2 - (shared * np.linalg.solve(information + np.diag(penalty), shared)).sum(axis=0)
+        log_bf = log_bayes_factor(z.T @ (events - mean), np.maximum(left, 0.0), tau)
+        log_bf[chosen] = -np.inf
+        best = int(log_bf.argmax())
+        if prior + log_bf[best] <= 0 or len(chosen) == min(p, MOST_EFFECTS):
+            break
+        chosen.append(best)
+    inclusion = 1 / (1 + np.exp(-np.clip(prior + log_bf, -50, 50)))
+    inclusion[chosen] = 1.0
+    if limits.level_only:
+        inclusion[1:] = 0.0
+    gain = float(likelihood_gains_of(r, events, expected).sum())
+    # Laplace's approximation of the evidence, against no difference at all.
+    spread = np.linalg.slogdet(np.eye(len(chosen)) + tau**2 * (weighted.T @ Z))[1]
+    log_evidence = gain - 0.5 * float((penalty * effects**2).sum() + spread)
+    log_evidence += prior * (len(chosen) - 1) - np.log(2.0)
+    return GroupEffects(np.array(chosen, dtype=np.intp), effects, inclusion, log_evidence)
+
+
+class SummedGain:
+    """Gain in log likelihood of given log hazard ratios, summed over a rule's patients: a search criterion."""
+
+    def __init__(self, residuals: Residuals, r: FloatArray, limits: Limits) -> None:
+        gains = likelihood_gains_of(r, residuals.events, residuals.expected)
+        self.values = np.column_stack([np.ones(len(r)), residuals.events, residuals.expected, gains])
+        # Sums that were subtracted from one another are whole only up to rounding.
+        self.least = np.array([limits.min_group, limits.min_events, limits.min_events]) - 1e-6
+
+    def scores(self, sums: FloatArray) -> FloatArray:
+        """The gain of each rule, (1, A)."""
+        return np.where((sums[:, :3] >= self.least).all(axis=1), sums[:, 3], -np.inf)[None]
+
+
+def propose(
+    table: CodedTable, residuals: Residuals, counted: BoolArray, limits: Limits, max_conditions: int
+) -> Proposal | None:
+    """The rule with the largest posterior odds that the model is wrong there; None if no rule is allowed.
+
+    Score statistics give the few best rules of each length among the patients counted. Each is then refined in turns:
+    what differs given the rule, and the rule that gains most given what differs.
+    """
+    found: dict[frozenset[Atom], Proposal] = {}
+
+    def judged(atoms: tuple[Atom, ...]) -> Proposal:
+        key = frozenset(atoms)
+        if key not in found:
+            group = group_effects(residuals, counted & table.covers(atoms), limits)
+            found[key] = Proposal(atoms, group, group.log_evidence - price(table, len(atoms)))
+        return found[key]
+
+    def best_rule_for(group: GroupEffects) -> tuple[Atom, ...] | None:
+        """The rule whose patients gain most, after its price, if these effects hold there."""
+        r = residuals.columns[:, group.chosen] @ group.effects
+        r = np.clip(r, -LARGEST_WHILE_CHOOSING, LARGEST_WHILE_CHOOSING)
+        search = RuleSearch(table, SummedGain(residuals, r, limits), counted, BEAM)
+        leaders = [ranked[0] for ranked in search.by_length(max_conditions)]
+        best = max(leaders, key=lambda rule: rule.score - price(table, len(rule.atoms)), default=None)
+        return None if best is None else best.atoms
+
+    search = RuleSearch(table, Wrongness(residuals, limits), counted, BEAM)
+    heads = [c.atoms for ranked in search.by_length(max_conditions) for c in ranked[:HEADS]]
+    for head in heads:
+        current = judged(head)
+        for _ in range(MOST_REFINEMENTS):
+            following = best_rule_for(current.group)
+            if following is None or frozenset(following) in found:
+                break
+            current = judged(following)
+    return max(found.values(), key=lambda proposal: proposal.log_odds) if found else None
+
+
+def price(table: CodedTable, n_conditions: int) -> float:
+    """Log of the number of rules of a length that a search chooses among; cheaper ones let in spurious conditions."""
+    n_columns = len(np.unique(table.atoms[:, 0]))
+    return float(np.log(FIRST_CONDITION * n_columns) + (n_conditions - 1) * np.log(len(table.atoms)))

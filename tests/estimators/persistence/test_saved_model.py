@@ -1,0 +1,496 @@
+"""Saved models: what goes in comes out, and nothing else ever comes out of a broken file."""
+
+import inspect
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.numpy import save as safetensors_bytes
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import RobustScaler, StandardScaler
+
+from drosurv import all_estimators
+from drosurv.datasets import load_flc, make_hidden_minority
+from drosurv.estimators import CoxPH, DROCox, DROCoxSplit
+from drosurv.estimators.base import SurvivalEstimator
+from drosurv.estimators.persistence import load, read_saved_model, save
+from drosurv.estimators.persistence import saved_model as saved_model_module
+from drosurv.metrics import FollowUp
+from drosurv.target import Surv
+
+EVERY_CLASS = [cls for _, cls in all_estimators() if issubclass(cls, SurvivalEstimator)]
+# Rounded times, so that no curve happens to have one point per patient.
+DATA = make_hidden_minority(n_samples=523, random_state=0)
+X, Y = DATA.X, Surv.from_arrays(DATA.y["event"], np.ceil(20 * DATA.y["time"]) / 20)
+GROUPS = DATA.sensitive_features["membership"]
+TIMES = [0.1, 0.5, 2.0]
+
+
+def fitted(model):
+    compares = model._compares_groups is not None
+    return model.fit(X, Y, **({"sensitive_features": GROUPS} if compares else {}))
+
+
+def small(cls, **parameters):
+    # Subgroups that so few patients can hold; of all this each class takes what it knows.
+    wanted = {"max_iter": 20, "min_group": 10, **parameters}
+    return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model"
+
+
+@pytest.fixture(scope="module")
+def linear_bytes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "model"
+    fitted(DROCox()).save(path)
+    return path.read_bytes()
+
+
+def assert_same_model(loaded, model):
+    assert type(loaded) is type(model)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    for curve in ("predict_survival_function", "predict_cumulative_hazard_function"):
+        np.testing.assert_array_equal(
+            getattr(loaded, curve)(X, times=TIMES), getattr(model, curve)(X, times=TIMES)
+        )
+        np.testing.assert_array_equal(
+            getattr(loaded, curve)(X, return_array=True), getattr(model, curve)(X, return_array=True)
+        )
+
+
+@pytest.mark.filterwarnings("ignore:.*sensitive_features is ignored:UserWarning")
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+@pytest.mark.parametrize("cls", EVERY_CLASS, ids=lambda cls: cls.__name__)
+class TestEveryEstimator:
+    """The contract of one estimator with the file: a new class passes it without code of its own there."""
+
+    def test_comes_back_as_it_was(self, cls, network, path):
+        model = fitted(small(cls, network=network, solver="adam", random_state=3))
+        assert model.save(path) is None
+        loaded = load(path)
+        assert_same_model(loaded, model)
+        assert loaded.get_params() == model.get_params()
+        assert loaded.score(X, Y) == model.score(X, Y)
+        assert loaded.feature_names_in_.tolist() == list(X.columns)
+        apart = {"network_", "follow_up_", "_baseline", "_kept_training", "_findings"}
+        for name in set(vars(model)) - apart - {*model._per_patient}:
+            np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name), err_msg=name)
+        np.testing.assert_array_equal(loaded.unique_times_, model.unique_times_)
+        np.testing.assert_array_equal(loaded.baseline_survival_.y, model.baseline_survival_.y)
+        np.testing.assert_array_equal(loaded.cum_baseline_hazard_.y, model.cum_baseline_hazard_.y)
+        if hasattr(model, "coef_") and hasattr(model, "summary"):
+            assert str(loaded.summary()) == str(model.summary())
+            assert loaded._kept_training is None
+
+    def test_leaves_no_training_patient_in_the_file(self, cls, network, path):
+        model = fitted(small(cls, network=network, solver="adam", random_state=3))
+        model.save(path)
+        with safe_open(path, framework="numpy") as file:
+            shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 - no mapping
+            description = file.metadata()["drosurv"]
+        assert all(len(X) not in shape for shape in shapes.values()), shapes
+        longest = max((len(part) for part in json_lists(json.loads(description))), default=0)
+        assert longest < len(X)
+
+    def test_survives_joblib(self, cls, network, path):
+        model = fitted(small(cls, network=network, solver="adam", random_state=3))
+        joblib.dump(model, path)
+        assert_same_model(joblib.load(path), model)
+
+
+def json_lists(value):
+    if isinstance(value, list):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from json_lists(item)
+
+
+@pytest.mark.parametrize("network", ["linear", "mlp"])
+def test_skops_loads_what_its_user_trusts(network):
+    import skops.io  # Here, since it imports all of scikit-learn, which takes as long as all other imports.
+
+    model = fitted(small(DROCox, network=network, solver="adam", random_state=3))
+    data = skops.io.dumps(model)
+    trusted = skops.io.get_untrusted_types(data=data)
+    assert all(name.startswith(("drosurv.", "torch.")) for name in trusted), trusted
+    assert_same_model(skops.io.loads(data, trusted=trusted), model)
+
+
+@pytest.mark.parametrize("name", ["model", "model.safetensors", "my.model.v2", "modèle 1"])
+def test_exactly_one_file_is_written_at_the_path_as_given(tmp_path, name):
+    model = fitted(CoxPH())
+    model.save(str(tmp_path / name))
+    model.save(tmp_path / name)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert_same_model(load(str(tmp_path / name)), model)
+
+
+def test_a_linear_flc_model_takes_less_than_100_kb(path):
+    data = load_flc()
+    model = make_pipeline(StandardScaler(), DROCox()).fit(data.X.fillna(data.X.median()), data.y)
+    save(model, path)
+    assert path.stat().st_size < 100_000
+
+
+def test_the_same_model_gives_the_same_bytes_in_another_process(tmp_path):
+    script = """
+import sys
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import DROCox
+data = make_hidden_minority(n_samples=200, random_state=0)
+DROCox(network="mlp", max_iter=5, random_state=0).fit(data.X, data.y).save(sys.argv[1])
+"""
+    subprocess.run([sys.executable, "-c", script, tmp_path / "there"], check=True)
+    data = make_hidden_minority(n_samples=200, random_state=0)
+    DROCox(network="mlp", max_iter=5, random_state=0).fit(data.X, data.y).save(tmp_path / "here")
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+
+
+def test_a_failed_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    old = fitted(CoxPH())
+    old.save(path)
+
+    def full_disk(handle):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        fitted(DROCox()).save(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+    assert_same_model(load(path), old)
+
+
+def test_a_pipeline_is_saved_with_its_scaler(path):
+    model = make_pipeline(StandardScaler(), DROCox()).fit(X, Y)
+    save(model, path, notes={"time": "days", "levels": ["a", "b"]})
+    loaded = read_saved_model(path)
+    np.testing.assert_array_equal(loaded.model.predict(X), model.predict(X))
+    assert loaded.notes == {"time": "days", "levels": ["a", "b"]}
+    assert set(loaded.versions) == {
+        "drosurv",
+        "python",
+        "numpy",
+        "scikit-learn",
+        "scikit-survival",
+        "torch",
+    }
+
+
+def test_special_numbers_and_kinds_of_parameters_come_back(path):
+    model = fitted(CoxPH(hidden=[8, 4], tol=np.float64(1e-6), max_iter=np.int64(50), l2=0))
+    model.gap_, model.extra_ = np.inf, {"nan": float("nan"), "minus": -np.inf, "zero": np.array([-0.0, 1.0])}
+    model.save(path)
+    loaded = load(path)
+    assert loaded.get_params() == model.get_params()
+    assert loaded.gap_ == np.inf
+    assert np.isnan(loaded.extra_["nan"])
+    assert loaded.extra_["minus"] == -np.inf
+    assert np.signbit(loaded.extra_["zero"][0])
+    assert loaded.extra_["zero"].dtype == np.float64
+
+
+def test_a_random_generator_is_not_kept(path):
+    fitted(CoxPH(random_state=np.random.RandomState(0))).save(path)
+    assert load(path).random_state is None
+
+
+def test_an_array_without_names_loads_without_names(path):
+    CoxPH().fit(X.to_numpy(), Y).save(path)
+    assert not hasattr(load(path), "feature_names_in_")
+
+
+def test_names_of_any_script_and_of_hostile_kind_are_kept(path):
+    names = ['<script>"', 'a\\"checksum', "größe", "年齢", "\U0001f600", "", "a b", "x,y", "'", "\n"]
+    CoxPH().fit(X.set_axis(names, axis="columns"), Y).save(path)
+    assert load(path).feature_names_in_.tolist() == names
+
+
+def test_follow_up_curves_equal_those_of_the_training_target(path):
+    model = fitted(CoxPH())
+    model.save(path)
+    kept, expected = load(path).follow_up_, FollowUp.parse(Y)
+    for name in ("times", "censoring", "survival", "event_percentiles"):
+        np.testing.assert_allclose(getattr(kept, name), getattr(expected, name), atol=1e-12)
+    assert (model.n_patients_, model.n_events_) == (len(Y), Y["event"].sum())
+
+
+class TestOwnNetwork:
+    @staticmethod
+    def make(n_features):
+        return torch.nn.Sequential(
+            torch.nn.Linear(n_features, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1)
+        )
+
+    def test_is_rebuilt_from_the_function_given_again(self, path):
+        model = fitted(small(CoxPH, network=self.make, random_state=0))
+        model.save(path)
+        assert_same_model(load(path, network=self.make), model)
+
+    def test_says_which_function_is_needed(self, path):
+        fitted(small(CoxPH, network=self.make, random_state=0)).save(path)
+        with pytest.raises(ValueError, match=r"TestOwnNetwork\.make.*load\(path, network=\.\.\.\)"):
+            load(path)
+
+    def test_of_another_shape_is_refused(self, path):
+        fitted(small(CoxPH, network=self.make, random_state=0)).save(path)
+        with pytest.raises(ValueError, match="another shape"):
+            load(path, network=lambda d: torch.nn.Linear(d, 1))
+
+    def test_is_refused_where_none_is_needed(self, path):
+        fitted(CoxPH()).save(path)
+        with pytest.raises(ValueError, match="network was given"):
+            load(path, network=self.make)
+
+
+class TestSaveRefuses:
+    def test_an_unfitted_model(self, path):
+        with pytest.raises(NotFittedError):
+            CoxPH().save(path)
+        assert not path.exists()
+
+    def test_a_step_it_cannot_keep_without_pickle(self, path):
+        model = make_pipeline(RobustScaler(), CoxPH()).fit(X, Y)
+        with pytest.raises(TypeError, match=r"steps\[0\].*RobustScaler.*joblib"):
+            save(model, path)
+        assert not path.exists()
+
+    def test_a_subclass_that_load_could_not_find(self, path):
+        class Mine(CoxPH):
+            pass
+
+        with pytest.raises(TypeError, match="Mine"):
+            fitted(Mine()).save(path)
+
+    def test_an_attribute_that_is_neither_number_text_nor_array(self, path):
+        model = fitted(CoxPH())
+        model.frame_ = pd.DataFrame({"a": [1]})
+        with pytest.raises(TypeError, match=r"model\.frame_, a DataFrame"):
+            model.save(path)
+
+    @pytest.mark.parametrize("values", [np.array(["2020-01-01"], "M8[D]"), np.array([1, "a"], object)])
+    def test_arrays_of_other_things(self, path, values):
+        model = fitted(CoxPH())
+        model.odd_ = values
+        with pytest.raises(TypeError, match=r"model\.odd_"):
+            model.save(path)
+
+
+def write(path, described, arrays=None, key="drosurv"):
+    path.write_bytes(safetensors_bytes(arrays or {}, {key: json.dumps(described)}))
+
+
+def resealed(path, content, arrays, **overrides):
+    """A file whose checksum is right although its content was made by hand."""
+    checksum = saved_model_module._checksum(content, arrays)
+    write(path, {"format": 1, "checksum": checksum, "content": content, **overrides}, arrays)
+
+
+def opened(data, path):
+    path.write_bytes(data)
+    return saved_model_module._parse(path)
+
+
+class TestLoadRefuses:
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"",
+            b"\0",
+            b"time,event\n1,0\n",
+            pickle.dumps({"a": 1}),
+            b"PK\x03\x04" + bytes(60),
+            bytes(1000),
+            b"\xff" * 1000,
+            (2).to_bytes(8, "little") + b"{}",
+            (2).to_bytes(8, "little") + b"[]",
+            (4).to_bytes(8, "little") + b"null",
+            (10**6).to_bytes(8, "little") + b"[" * 10**6,
+        ],
+    )
+    def test_files_of_another_kind(self, path, data):
+        path.write_bytes(data)
+        with pytest.raises(
+            ValueError, match=r"model is (not|a safetensors file, but not) a model that drosurv"
+        ):
+            load(path)
+
+    def test_a_safetensors_file_of_another_program(self, path):
+        write(path, {}, {"weight": np.zeros(3)}, key="author")
+        with pytest.raises(ValueError, match="but not a model that drosurv saved"):
+            load(path)
+
+    def test_a_newer_format_and_says_to_upgrade(self, path):
+        write(path, {"format": 2, "anything": "else"})
+        with pytest.raises(ValueError, match=r"newer drosurv \(format 2.*upgrade"):
+            load(path)
+
+    @pytest.mark.parametrize("form", [0, -1, None, "1", 1.0, True])
+    def test_a_format_that_never_was(self, path, form):
+        write(path, {"format": form})
+        with pytest.raises(ValueError, match="unknown format"):
+            load(path)
+
+    @pytest.mark.parametrize("described", ['"text"', "[1]", "{", "[" * 10**5])
+    def test_a_description_that_is_none(self, path, described):
+        path.write_bytes(safetensors_bytes({}, {"drosurv": described}))
+        with pytest.raises(ValueError, match="altered or damaged"):
+            load(path)
+
+    def test_a_changed_coefficient(self, path, linear_bytes):
+        arrays, described = opened(linear_bytes, path)
+        name = next(name for name in arrays if name.endswith("coef_"))
+        write(path, described, {**arrays, name: arrays[name] + 1e-9})
+        with pytest.raises(ValueError, match="checksum"):
+            load(path)
+
+    def test_a_changed_parameter(self, path, linear_bytes):
+        arrays, described = opened(linear_bytes, path)
+        described["content"]["model"]["parameters"]["alpha"] = 0.3
+        write(path, described, arrays)
+        with pytest.raises(ValueError, match="checksum"):
+            load(path)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "os:system",
+            "builtins:eval",
+            "subprocess:Popen",
+            "sklearn.svm:SVC",
+            "drosurv.estimators:Unheard",
+            "drosurv.nowhere:Thing",
+            "drosurv.estimators.persistence.packing:import_module",
+            "drosurv.estimators:load",
+            "drosurv.target:Surv",
+            "drosurv:CoxPH",
+            3,
+        ],
+    )
+    def test_classes_a_file_may_not_name(self, path, linear_bytes, name):
+        arrays, described = opened(linear_bytes, path)
+        content = described["content"]
+        content["model"]["object"] = name
+        resealed(path, content, arrays)
+        with pytest.raises(ValueError, match=r"does not know|does not fit"):
+            load(path)
+
+    @pytest.mark.parametrize("name", ["predict", "__class__", "unique_times_", "a b", "__dict__", "save"])
+    def test_attributes_that_would_replace_code(self, path, linear_bytes, name):
+        arrays, described = opened(linear_bytes, path)
+        content = described["content"]
+        content["model"]["attributes"][name] = 1
+        resealed(path, content, arrays)
+        with pytest.raises(ValueError, match="no fitted attribute"):
+            load(path)
+
+    def test_a_parameter_this_version_does_not_have(self, path, linear_bytes):
+        arrays, described = opened(linear_bytes, path)
+        content = described["content"]
+        content["model"]["parameters"]["temperature"] = 1
+        resealed(path, content, arrays)
+        with pytest.raises(ValueError, match=r"temperature.*version that wrote it"):
+            load(path)
+
+    def test_a_missing_file_and_a_folder(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            load(tmp_path / "nothing")
+        with pytest.raises(OSError, match="directory"):
+            load(tmp_path)
+
+
+def test_a_file_without_a_parameter_added_since_loads_with_its_default(path, linear_bytes):
+    arrays, described = opened(linear_bytes, path)
+    content = described["content"]
+    del content["model"]["parameters"]["verbose"]
+    resealed(path, content, arrays)
+    assert load(path).verbose is False
+
+
+def loads_the_same_or_raises_value_error(path, data, expected):
+    path.write_bytes(data)
+    try:
+        scores = load(path).predict(X)
+    except ValueError:
+        return
+    np.testing.assert_array_equal(scores, expected)
+
+
+def test_every_truncation_is_refused(path, linear_bytes):
+    cuts = np.unique(np.r_[0:64, np.linspace(64, len(linear_bytes) - 1, 400).astype(int)])
+    for cut in cuts:
+        path.write_bytes(linear_bytes[:cut])
+        with pytest.raises(ValueError, match="model"):
+            load(path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_damage_never_gives_another_model_or_another_error(path, linear_bytes, seed):
+    rng = np.random.default_rng(seed)
+    expected = fitted(DROCox()).predict(X)
+    header = 8 + int.from_bytes(linear_bytes[:8], "little")
+    for _ in range(400):
+        data = bytearray(linear_bytes)
+        # Half the damage goes to the header, where a change can do more than spoil a number.
+        end = header if rng.random() < 0.5 else len(data)
+        for position in rng.integers(0, end, rng.integers(1, 4)):
+            data[position] ^= rng.integers(1, 256)
+        if rng.random() < 0.2:
+            data = data[: rng.integers(len(data))] + data[rng.integers(len(data)) :]
+        loads_the_same_or_raises_value_error(path, bytes(data), expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hand_made_contents_with_a_right_checksum_only_raise_value_error(path, linear_bytes, seed):
+    rng = np.random.default_rng(seed)
+    junk = [
+        None,
+        -1,
+        "x",
+        [],
+        {},
+        {"array": "none", "dtype": "f8"},
+        {"tuple": 3},
+        {"object": 1},
+        {"a": 1, "b": 2},
+    ]
+    arrays, described = opened(linear_bytes, path)
+    refused = 0
+    for _ in range(150):
+        content = json.loads(json.dumps(described["content"]))
+        place = content
+        while True:
+            key = rng.choice(list(place)) if isinstance(place, dict) else int(rng.integers(len(place)))
+            below = place[key]
+            if not isinstance(below, (dict, list)) or not below or rng.random() < 0.3:
+                break
+            place = below
+        place[key] = junk[rng.integers(len(junk))]
+        resealed(path, content, arrays)
+        try:
+            loaded = load(path)
+        except ValueError:
+            refused += 1
+        else:
+            # A number or a note may be another; what is loaded is still a model.
+            assert isinstance(loaded, DROCox)
+    assert refused > 20
+
+
+def test_dro_cox_split_keeps_both_thresholds(path):
+    model = fitted(DROCoxSplit(random_state=0))
+    model.save(path)
+    assert load(path).eta_ == model.eta_
+    assert isinstance(load(path).eta_, tuple)

@@ -1,0 +1,116 @@
+"""A whole benchmark on made-up data: it continues, it adds methods, it writes what it found."""
+
+import json
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from drosurv.cli.app import app
+from drosurv.datasets import DataUnavailableError, make_hidden_minority
+from experiments.benchmark import run_benchmark, tournament
+from experiments.benchmark.contenders import CONTENDERS
+
+NAMES = ["rossi", "colon"]
+METHODS = ["dro", "dro-paper"]
+
+
+@pytest.fixture(autouse=True)
+def made_up(monkeypatch):
+    """Small made-up data under the names of real ones, so that nothing is downloaded."""
+    data = {name: make_hidden_minority(250, random_state=k) for k, name in enumerate(NAMES)}
+
+    def load(name):
+        if name not in data:
+            raise DataUnavailableError(f"{name} is not here")
+        return data[name]
+
+    tournament._parts.cache_clear()
+    monkeypatch.setattr("experiments.benchmark.measures.TREES", 3)
+    monkeypatch.setattr(tournament, "load", load)
+    yield
+    tournament._parts.cache_clear()
+
+
+def run(folder, **options):
+    return run_benchmark(folder, **{"datasets": NAMES, "methods": METHODS, "splits": 2, "jobs": 1, **options})
+
+
+def test_running_again_computes_nothing_and_a_new_method_only_itself(tmp_path):
+    first = run(tmp_path, methods=["dro"], splits=1)
+    assert (first.outcome.computed, first.missing) == (2 * 3, 0)
+    more = run(tmp_path, splits=1)
+    assert (more.outcome.reused, more.outcome.computed) == (6, 2)
+    again = run(tmp_path, splits=1)
+    assert (again.outcome.reused, again.outcome.computed) == (8, 0)
+    pd.testing.assert_frame_equal(more.results, again.results)
+    assert run(tmp_path, seed=1, methods=["dro"], splits=1).outcome.computed == 6
+
+
+def test_time_that_is_up_leaves_the_rest_for_the_next_run(tmp_path):
+    first = run(tmp_path, minutes=0, splits=1)
+    assert (first.outcome.computed, first.outcome.waiting, first.missing) == (0, 8, 8)
+    assert run(tmp_path, splits=1).missing == 0
+
+
+def test_an_unfinished_document_says_so(tmp_path):
+    page = tmp_path / "benchmark.md"
+    run(tmp_path / "out", methods=["dro"], splits=1)
+    run(tmp_path / "out", datasets=[*NAMES, "uis"], splits=1, minutes=0, document=page)
+    assert "**Not complete.** 2 fits are missing" in page.read_text()
+    assert "could not be had: uis." in page.read_text()
+    run(tmp_path / "out", splits=1, document=page)
+    assert "Not complete" not in page.read_text()
+
+
+def test_the_document_tells_differences_ranks_settings_and_failures(tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    def fail(train, seed):
+        raise ValueError("nothing to learn")
+
+    monkeypatch.setitem(CONTENDERS, "dro", replace(CONTENDERS["dro"], model=fail))
+    found = run(tmp_path / "out", document=tmp_path / "benchmark.md")
+    text = (tmp_path / "benchmark.md").read_text()
+    assert "4 methods on 2 real datasets" in text
+    asked = "--datasets rossi,colon --methods dro,dro-paper --splits 2 --seed 0 --document benchmark.md"
+    assert f"Written by `drosurv benchmark {asked}`" in text
+    for contender in ("dro-paper", "dro"):
+        assert CONTENDERS[contender].settings in text
+    assert "nothing to learn" in text
+    assert "Friedman's p" in text
+    assert {path.name for path in found.files} >= {"results.csv", "benchmark.md", "benchmark-gain.svg"}
+    for image in ("benchmark-gain.svg", "benchmark-found-gain.svg"):
+        assert f"({image})" in text
+        assert (tmp_path / image).stat().st_size > 1000
+    written = pd.read_csv(tmp_path / "out" / "results.csv", keep_default_na=False, na_values=[""])
+    failed = written.loc[written["method"] == "dro"]
+    assert failed["gain"].isna().all()
+    assert failed["error"].eq("ValueError: nothing to learn").all()
+
+
+def test_data_that_cannot_be_had_are_left_out_and_named(tmp_path):
+    found = run(tmp_path, datasets=["rossi", "uis"], methods=["dro"], splits=1)
+    assert found.unavailable == {"uis": "uis is not here"}
+    assert found.results["dataset"].unique().tolist() == ["rossi"]
+
+
+def test_the_seed_is_that_of_a_model_inside_a_method_too():
+    train, _ = tournament._parts("rossi", 0)
+    assert CONTENDERS["repair-trees"].fit(train, 3).base_.random_state == 3
+
+
+def test_an_unknown_method_is_named_with_the_known_ones(tmp_path):
+    with pytest.raises(ValueError, match="'dor' is not one of null, cox"):
+        run(tmp_path, methods=["dor"])
+
+
+def test_the_command_tells_what_it_did(tmp_path, monkeypatch):
+    monkeypatch.setenv("DROSURV_DATA", "elsewhere")
+    arguments = ["benchmark", "--datasets", "rossi,colon", "--methods", "dro", "--splits", "1", "--jobs", "1"]
+    arguments += ["--output", str(tmp_path / "out"), "--data", str(tmp_path), "--json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["computed"], told["missing"]) == (6, 0)
+    assert told["files"] == [str(tmp_path / "out" / "results.csv")]

@@ -1,0 +1,86 @@
+"""The document tells everything, and everything once."""
+
+import pandas as pd
+import pytest
+
+from drosurv.presentation import Table, text
+from experiments.paper.document import write_document
+from experiments.paper.plan import find_experiments
+from experiments.paper.tabulation import tabulate
+
+METHODS = ["cox", "dro-cox", "deepsurv", "deep-dro-cox"]
+
+
+@pytest.fixture(scope="module")
+def tabulations(random_grid):
+    flc = random_grid(METHODS, repeats=1)
+    seer = random_grid(METHODS, repeats=1, seed=1, attributes=("age", "race"), dataset="seer")
+    grid = pd.concat([flc, seer], ignore_index=True)
+    experiments = find_experiments(["flc-age", "seer-race"])
+    return [tabulate(grid, experiments, select_on=part) for part in ("validation", "test")]
+
+
+@pytest.fixture(scope="module")
+def document(tabulations, tmp_path_factory):
+    chosen, diagnostic = tabulations
+    table_1 = Table.of_cells("Basic dataset characteristics", (text("dataset"),), ((text("FLC"),),))
+    path = tmp_path_factory.mktemp("document") / "made.md"
+    assert write_document(path, tabulation=chosen, characteristics=table_1, diagnostic=diagnostic) == (path,)
+    return path.read_text(encoding="utf-8")
+
+
+def section(document, heading):
+    return document.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def test_every_table_stands_in_it_and_no_note_stands_twice_in_a_section(document, tabulations):
+    chosen, diagnostic = tabulations
+    shown = [*chosen.tables, *(name for name in diagnostic.tables if "comparison" in name)]
+    for name in shown:
+        table, _ = (chosen.tables | diagnostic.tables)[name]
+        found_with_the_answers = name in (*diagnostic.tables, "nearest", "published-gradient")
+        assert ("DIAGNOSTIC" in table.caption) == found_with_the_answers
+        assert table.caption in document
+    for part in document.split("\n## "):
+        notes = [line for line in part.splitlines() if line.startswith("- ")]
+        assert len(notes) == len(set(notes)), part.splitlines()[0]
+
+
+def test_a_reason_is_told_once_and_means_the_same_under_both_choices(document):
+    assert document.count("The published IBS pairs predictions") == 1
+    assert "- b: The published IBS" in section(document, "Ours beside the published values")
+
+
+def test_the_short_version_counts_what_the_tables_show(document, tabulations):
+    comparison = tabulations[0].comparison
+    counted = comparison.loc[comparison["counted"] & comparison["agrees"].notna()]
+    # Four methods in each of two tables, eight metrics each.
+    assert len(counted) == 64
+    short = section(document, "In short")
+    assert f"Of 64 published cells (IBS aside) {int(counted['agrees'].sum())} agree" in short
+    assert "of 8 published rows" in short
+    assert "**Lower in" in short
+
+
+def test_cells_that_change_sides_with_the_choice_are_counted(document, tabulations):
+    before, after = (
+        frame.loc[frame["counted"]]
+        .set_index(["experiment", "method", "metric"])["agrees"]
+        .dropna()
+        .astype(bool)
+        for frame in (tabulations[0].comparison, tabulations[1].comparison)
+    )
+    gained, lost = int((~before & after).sum()), int((before & ~after).sum())
+    assert (
+        f"Of the {int((~before).sum())} cells that differ above, {gained} agree here; of the {int(before.sum())} that "
+        f"agree above, {lost} differ here." in document
+    )
+
+
+def test_a_document_of_no_finished_unit_tells_no_claim(random_grid, tmp_path):
+    nothing = tabulate(random_grid(["cox"], repeats=1).iloc[:0], find_experiments(["flc-age"]))
+    table_1 = Table.of_cells("Basic dataset characteristics", (text("dataset"),), ())
+    write_document(tmp_path / "made.md", tabulation=nothing, characteristics=table_1, diagnostic=nothing)
+    made = (tmp_path / "made.md").read_text(encoding="utf-8")
+    assert "## Data" in made
+    assert "claims" not in made

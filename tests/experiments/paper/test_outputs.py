@@ -1,0 +1,46 @@
+"""Everything finished is written; what is not finished is left out."""
+
+import pandas as pd
+import pytest
+
+from experiments.paper.plan import find_experiments
+from experiments.paper.tabulation import tabulate, write_outputs
+
+
+@pytest.fixture(scope="module")
+def grid(random_grid):
+    return random_grid(["cox", "dro-cox", "dro-cox-split", "dro-cox-split-one-side"])
+
+
+def test_tables_comparisons_and_the_figure_are_written_in_every_format(grid, tmp_path):
+    written = write_outputs(tabulate(grid, find_experiments()), tmp_path / "out")
+    names = {path.name for path in written}
+    tables = [
+        *("flc-age-ci", "flc-age-fa", "flc-age-comparison", "flc-gender-ci", "flc-gender-fa"),
+        *("split-size-fixed", "split-size-comparison", "sides-fixed", "sides-comparison", "agreement"),
+        "nearest",
+    ]
+    expected = {f"{name}.{suffix}" for name in tables for suffix in ("md", "tex", "csv")}
+    assert names == expected | {"alpha.png", "alpha.svg", "alpha.csv"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == names
+
+
+def test_the_csv_holds_the_unrounded_numbers(grid, tmp_path):
+    write_outputs(tabulate(grid, find_experiments(["flc-age"])), tmp_path)
+    table = pd.read_csv(tmp_path / "flc-age-ci.csv").set_index(["method", "metric"])
+    shown = (tmp_path / "flc-age-ci.md").read_text(encoding="utf-8")
+    mean = table.loc[("dro-cox", "dynamic_auc"), "mean"]
+    assert f"{mean:.4f}" in shown
+    assert mean != round(mean, 4)
+
+
+def test_a_choice_on_the_test_set_is_kept_apart_by_name(grid, tmp_path):
+    written = write_outputs(tabulate(grid, find_experiments(["flc-age"]), select_on="test"), tmp_path)
+    assert len(written) == 3 * 4
+    assert all(path.stem.endswith("-diagnostic") for path in written)
+    assert all("DIAGNOSTIC" in path.read_text() for path in written if path.suffix == ".md")
+
+
+def test_nothing_finished_writes_nothing(grid, tmp_path):
+    assert write_outputs(tabulate(grid.iloc[:0], find_experiments()), tmp_path / "out") == ()
+    assert not (tmp_path / "out").exists()

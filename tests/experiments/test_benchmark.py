@@ -1,0 +1,56 @@
+"""The command compares methods on a bundled dataset, continues after a kill, and says what went wrong in one line."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+# The groups that a forest finds are not looked at here.
+FEW_TREES = "from experiments.benchmark import measures; measures.TREES = 3"
+COMMAND = [sys.executable, "-c", f"{FEW_TREES}; from drosurv.cli import main; main()", "benchmark"]
+WHAT = ["--datasets", "flc", "--methods", "null,cox", "--splits", "1", "--jobs", "1"]
+
+
+def test_a_killed_run_continues_where_it_was(drosurv, tmp_path, monkeypatch):
+    what = [*WHAT, "-o", str(tmp_path)]
+    process = subprocess.Popen([*COMMAND, *what], stderr=subprocess.DEVNULL)
+    while not (stored := sorted((tmp_path / "units").rglob("split-*.json"))):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = [(path, path.stat().st_mtime_ns) for path in stored]
+    monkeypatch.setattr("experiments.benchmark.measures.TREES", 3)
+    # Nothing but the summary is printed.
+    told = drosurv.json("benchmark", *what, "--document", tmp_path / "page.md")
+    assert (told["reused"], told["computed"], told["missing"]) == (1, 1, 0)
+    assert told["failures"] == []
+    assert all(path.stat().st_mtime_ns == written for path, written in kept)
+    results = pd.read_csv(tmp_path / "results.csv", keep_default_na=False)
+    assert results["method"].tolist() == ["null", "cox"]
+    assert results["c_index"].astype(float).tolist() == pytest.approx([0.5, 0.793], abs=0.001)
+    page = (tmp_path / "page.md").read_text()
+    assert "2 methods on 1 real dataset (7,874 people), 1 split each" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--datasets", "flu"], "'flu'"),
+        (["--methods", "dor"], "'dor' is not one of null, cox"),
+        (["--splits", "0"], "--splits must be a whole number, at least 1, got 0"),
+        (["--jobs", "0"], "--jobs must be a whole number, at least 1, got 0"),
+    ],
+)
+def test_bad_input_is_one_line(drosurv, options, message, tmp_path):
+    assert message in drosurv.fails("benchmark", "--datasets", "flc", *options, "-o", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_is_no_folder_for_the_results(drosurv, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    assert "is a file: name a folder" in drosurv.fails("benchmark", "-o", tmp_path / "out")

@@ -1,0 +1,122 @@
+"""The command rebuilds, continues after a kill, and says what went wrong in one line."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from experiments.paper import Protocol, reproduction
+
+# Training is short: how well it goes is not looked at here.
+SHORT = """
+from experiments.paper import Protocol, reproduction
+reproduction.Protocol = lambda: Protocol(max_iter=2, bootstrap=2)
+"""
+COMMAND = [sys.executable, "-c", f"{SHORT}from drosurv.cli import main; main()", "reproduce"]
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(reproduction, "Protocol", lambda: Protocol(max_iter=2, bootstrap=2))
+
+
+def stored(folder):
+    return sorted((folder / "units").rglob("repeat-*.json"))
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """A run of three units, killed when the first is stored, and what it had stored."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    what = ["--only", "flc-age", "--methods", "cox", "--repeats", "3", "--jobs", "1", "--device", "cpu"]
+    process = subprocess.Popen([*COMMAND, *what, "-o", str(folder)], stderr=subprocess.DEVNULL)
+    while not stored(folder):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    return folder, what, [(path, path.stat().st_mtime_ns) for path in stored(folder)]
+
+
+def test_a_killed_run_continues_where_it_was(killed, drosurv):
+    folder, what, kept = killed
+    assert 1 <= len(kept) < 3
+    # JSON is all that is printed.
+    found = drosurv.json("reproduce", *what, "-o", folder)
+    assert found["output"] == str(folder)
+    assert (found["computed"], found["reused"]) == (3 - len(kept), len(kept))
+    assert all(path.stat().st_mtime_ns == written for path, written in kept)
+    assert len(stored(folder)) == 3
+    (counts,) = found["agreement"]
+    assert counts["experiment"] == "flc-age"
+    assert counts["cells"] == 8
+    assert found["failures"] == []
+    assert all(os.path.isfile(path) for path in found["files"])
+    shown = drosurv.ok("reproduce", *what, "-o", folder)
+    assert "0 units computed and 3 reused" in shown.stdout
+    assert "3 of 3 units; done" in shown.stderr
+
+
+def test_a_diagnostic_choice_is_labelled(killed, drosurv):
+    folder, what, _ = killed
+    found = drosurv.json("reproduce", *what, "-o", folder, "--select-on", "test")
+    assert any(path.endswith("flc-age-ci-diagnostic.md") for path in found["files"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "flc-height"], "'flc-height' is not an experiment or a dataset; choose from flc-age"),
+        (["--only", "flc-age", "--methods", "dro"], "'dro' is not a method; choose from cox"),
+        (["--only", "flc-age", "--repeats", "0"], "repeats must be a whole number, at least 1, got 0"),
+        (["--only", "flc-age", "--jobs", "0"], "jobs must be a whole number, at least 1, got 0"),
+        (["--select-on", "train"], "--select-on must be 'validation' or 'test', got 'train'"),
+        (["--device", "tpu"], "--device 'tpu' is not a device that torch knows"),
+        (["--seer-file", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_bad_input_is_one_line(drosurv, options, message, tmp_path):
+    assert message in drosurv.fails("reproduce", *options, "-o", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_is_no_folder_for_the_results(drosurv, tmp_path):
+    (tmp_path / "out").write_text("mine")
+    assert "is a file: name a folder" in drosurv.fails(
+        "reproduce", "--only", "flc-age", "-o", tmp_path / "out"
+    )
+    assert (tmp_path / "out").read_text() == "mine"
+    assert "there is no folder" in drosurv.fails("reproduce", "--document", tmp_path / "none" / "d.md")
+
+
+def test_data_that_cannot_be_had_make_the_command_fail_after_the_rest(drosurv, tmp_path, monkeypatch):
+    from drosurv.datasets import DataUnavailableError
+
+    def offline(name, **_):
+        raise DataUnavailableError(f"{name} cannot be downloaded here")
+
+    monkeypatch.setattr(reproduction, "load_dataset", offline)
+    result = drosurv("reproduce", "--only", "seer", "--jobs", "1", "-o", tmp_path)
+    assert result.exit_code == 1
+    assert "seer is left out: seer cannot be downloaded here" in result.stderr
+
+
+def test_help_shows_an_example(drosurv):
+    assert "Example: drosurv reproduce --only flc-age" in drosurv.ok("reproduce", "--help").stdout
+
+
+def test_an_interrupted_run_says_that_it_stops_and_how_to_go_on(tmp_path):
+    what = ["--only", "flc-age", "--methods", "cox", "--repeats", "2", "--jobs", "2", "--device", "cpu"]
+    command = [*COMMAND, *what, "-o", str(tmp_path / "out put")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    # The first line of progress: the work has begun, and workers are being started.
+    assert "0 of 2 units" in process.stderr.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"Stopped: what is finished is kept in {tmp_path / 'out put'}." in told
+    assert "run the same again: drosurv reproduce --only flc-age --methods cox" in told
+    assert "resource_tracker" not in told

@@ -1,0 +1,150 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.metrics.inference import (
+    Extreme,
+    Replicates,
+    gap_intervals,
+    judge_gaps,
+    largest_deviation,
+    largest_difference,
+    ratio_intervals,
+)
+
+
+def test_the_p_value_counts_replicates_further_off_than_no_gap():
+    gap = largest_difference(np.array([0.3, 0.0]), np.array([[0.3, 0.0], [0.9, 0.0], [0.0, 0.0], [0.4, 0.0]]))
+    # Off by 0, 0.6, 0.3 and 0.1 from a gap of 0.3: two are at least as far.
+    assert gap.p_value == pytest.approx((1 + 2) / (1 + 4))
+
+
+def test_groups_without_a_value_are_left_out_of_gaps():
+    estimate = np.array([0.7, np.nan, 0.5])
+    gap = largest_difference(estimate, np.array([[0.7, np.nan, 0.5], [0.8, 0.1, 0.5], [np.nan] * 3]))
+    assert gap.estimate == pytest.approx(0.2)
+    np.testing.assert_allclose(gap.errors, [0.0, 0.1, np.nan], atol=1e-12)
+
+
+def test_a_gap_between_fewer_than_two_groups_is_nan_and_so_are_its_interval_and_test():
+    alone = largest_difference(np.array([0.7, np.nan]), np.array([[0.7, 0.2], [0.6, 0.3], [0.5, 0.1]]))
+    interval = alone.interval(0.95)
+    assert np.isnan([alone.estimate, interval.low, interval.high, alone.p_value]).all()
+
+
+def test_replicates_of_other_groups_than_the_estimated_ones_give_no_interval():
+    gap = largest_difference(np.array([0.7, 0.5, np.nan]), np.array([[0.7, np.nan, 0.5], [0.6, np.nan, 0.2]]))
+    interval = gap.interval(0.95)
+    assert gap.estimate == pytest.approx(0.2)
+    assert np.isnan([interval.low, interval.high, gap.p_value]).all()
+
+
+def test_the_largest_deviation_is_from_the_centre_not_between_groups():
+    found = largest_deviation(np.array([1.0, 4.0]), 3.0, np.array([[1.0, 3.5]]), np.array([3.0]))
+    assert found.estimate == 2.0
+    assert found.draws.tolist() == [2.0]
+    assert found.errors.tolist() == [0.5]
+
+
+def test_without_replicates_there_is_no_interval_and_no_test():
+    for number in (
+        largest_difference(np.array([0.7, 0.5]), np.empty((0, 2))),
+        largest_deviation(np.array([0.7, 0.5]), 0.6, np.empty((0, 2)), np.empty(0)),
+        Extreme(0.1, np.empty(0), np.empty(0)),
+    ):
+        interval = number.interval(0.95)
+        assert np.isnan([interval.low, interval.high, interval.standard_error, number.p_value]).all()
+
+
+def test_gap_interval_covers_all_differences_at_once_and_is_cut_at_zero():
+    rng = np.random.default_rng(0)
+    estimate = np.array([0.1, 0.15, 0.5])
+    draws = Replicates(estimate, estimate + rng.normal(size=(500, 3)) * 0.02)
+    found = gap_intervals(draws, ["a", "b", "c"], level=0.9)
+    centred = draws.draws - estimate
+    width = np.quantile(np.ptp(centred, axis=1), 0.9)
+    assert found.gap.estimate == pytest.approx(0.4)
+    assert (found.gap.low, found.gap.high) == pytest.approx((0.4 - width, 0.4 + width))
+    assert set(found.differences) == {("a", "b"), ("a", "c"), ("b", "c")}
+    noise = gap_intervals(Replicates(0 * estimate, centred), ["a", "b", "c"])
+    assert (noise.gap.estimate, noise.gap.low) == (0.0, 0.0)
+    assert noise.gap.high > 0
+
+
+def test_ratio_intervals_are_those_of_the_group_ratios():
+    rng = np.random.default_rng(1)
+    gains, groups = rng.normal(size=90), np.repeat(["a", "b", None], 30)
+    found = ratio_intervals(gains, 1.0, groups, replicates=200, random_state=0)
+    assert found.by_group["a"].estimate == pytest.approx(gains[:30].mean())
+    assert found.by_group["a"].standard_error == pytest.approx(gains[:30].std() / 30**0.5, rel=0.2)
+    model, null = rng.random(90), rng.random(90) + 1
+    skill = ratio_intervals(
+        null - model, null, pd.Series(groups), missing="drop", replicates=50, random_state=0
+    )
+    assert set(skill.by_group) == {"a", "b"}
+    assert skill.by_group["b"].estimate == pytest.approx(1 - model[30:60].sum() / null[30:60].sum())
+    whole = ratio_intervals(gains, 1.0, ["all"] * 90, replicates=50, random_state=0)
+    assert whole.by_group["all"].estimate == pytest.approx(gains.mean())
+    assert np.isnan(whole.gap.estimate)
+
+
+def test_labels_must_name_every_value():
+    draws = Replicates(np.zeros(3), np.zeros((5, 3)))
+    with pytest.raises(ValueError, match="names 2 groups, the replicates hold 3 values"):
+        gap_intervals(draws, ["a", "b"])
+
+
+def noisy(values, spread=0.02, replicates=999, seed=0, largest=np.inf):
+    values = np.array(values)
+    noise = np.random.default_rng(seed).normal(size=(replicates, len(values)))
+    return largest_difference(values, values + spread * noise, largest)
+
+
+def test_an_interval_of_a_gap_stays_within_the_largest_gap_possible():
+    wide = noisy([0.95, 0.05], spread=0.2, largest=1.0).interval(0.95)
+    assert noisy([0.95, 0.05], spread=0.2).interval(0.95).high > 1.0
+    assert (wide.estimate, wide.high) == (pytest.approx(0.9), 1.0)
+
+
+def test_a_gap_alone_is_judged_as_if_there_were_no_family():
+    gap = noisy([0.7, 0.6])
+    (found,) = judge_gaps({"sex": gap}).values()
+    alone = gap.interval(0.95)
+    assert (found.low, found.high) == (found.low_adjusted, found.high_adjusted) == (alone.low, alone.high)
+    assert found.p_value == found.p_adjusted == gap.p_value
+    assert (found.test, found.looks) == ("bootstrap", 1)
+
+
+def test_a_family_widens_intervals_and_raises_p_values_to_match():
+    family = {
+        name: noisy([0.7, 0.7 - size], seed=k)
+        for k, (name, size) in enumerate({"sex": 0.1, "race": 0.03, "age": 0.01}.items())
+    }
+    found = judge_gaps(family, level=0.95)
+    for name, gap in found.items():
+        assert gap.looks == 3
+        assert gap.p_adjusted >= gap.p_value
+        assert gap.high_adjusted >= gap.high
+        assert gap.low_adjusted <= gap.low
+        # A third of the doubt each: the interval of the 98.3 % level.
+        assert gap.high_adjusted == family[name].interval(1 - 0.05 / 3).high
+        # What is not beyond chance has an interval that says so.
+        assert gap.beyond_chance or gap.low_adjusted == 0.0
+        assert gap.p_value < 0.05 or gap.low == 0.0
+    assert [gap.beyond_chance for gap in found.values()] == [True, False, False]
+
+
+def test_a_permutation_test_wins_over_the_bootstrap_and_its_interval_agrees():
+    gap = noisy([0.7, 0.6])
+    assert gap.interval(0.95).low > 0
+    found = judge_gaps({"sex": gap}, p_values={"sex": 0.2})["sex"]
+    assert (found.p_value, found.test, found.low) == (0.2, "permutation", 0.0)
+    assert not found.beyond_chance
+
+
+def test_a_gap_that_was_not_tested_counts_for_nothing():
+    nothing = largest_difference(np.array([0.7, np.nan]), np.full((9, 2), np.nan))
+    found = judge_gaps({"sex": noisy([0.7, 0.6]), "race": nothing})
+    assert found["sex"].looks == 1
+    assert found["sex"].p_adjusted == found["sex"].p_value
+    assert (found["race"].test, found["race"].beyond_chance) == ("", False)

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from sksurv.functions import StepFunction
+
+from drosurv.repairs.insight.curves import predicted_curves
+
+X = np.array([[0.0], [1.0]])
+TIMES = np.array([1.0, 2.0, 4.0])
+HAZARDS = np.array([[0.1, 0.3, 0.4], [0.5, 0.6, 2.0]])
+
+
+class HazardOnly:
+    def predict_cumulative_hazard_function(self, X):
+        # Twice half the hazard plus and minus the same offset: factor and offset must both be read.
+        return [StepFunction(TIMES, (h - 0.05) / 2, a=2.0, b=0.05) for h in HAZARDS]
+
+
+class SurvivalToo(HazardOnly):
+    def predict_survival_function(self, X):
+        return [StepFunction(TIMES, np.exp(-h)) for h in HAZARDS]
+
+
+@pytest.mark.parametrize("model", [HazardOnly(), SurvivalToo(), (TIMES, np.exp(-HAZARDS))])
+def test_models_and_arrays_give_the_same_survival_after_the_first_step(model):
+    curves = predicted_curves(model, X, 2)
+    np.testing.assert_allclose(curves.at(np.array([1.0, 3.0, 9.0])), np.exp(-HAZARDS))
+    np.testing.assert_allclose(curves.at_own(np.array([2.0, 5.0])), np.exp([-0.3, -2.0]))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (object(), "fitted survival model"),
+        ((TIMES, np.exp(-HAZARDS), 3), "a pair"),
+        ((TIMES, np.exp(-HAZARDS[:1])), "1 curves for 2 patients"),
+        ((TIMES[::-1], np.exp(-HAZARDS)), "ascending"),
+        ((TIMES, HAZARDS), "probabilities"),
+    ],
+)
+def test_what_is_not_a_survival_model_is_refused(model, message):
+    with pytest.raises(ValueError, match=message):
+        predicted_curves(model, X, 2)

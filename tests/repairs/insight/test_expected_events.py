@@ -1,0 +1,185 @@
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sksurv.ensemble import RandomSurvivalForest
+from sksurv.functions import StepFunction
+from sksurv.svm import FastSurvivalSVM
+
+from drosurv import CoxPH, Surv
+from drosurv.datasets import make_hidden_minority
+from drosurv.repairs.insight import curves
+from drosurv.repairs.insight.curves import (
+    Expected,
+    PredictionGrid,
+    expected_of_fitted,
+    expected_of_frozen,
+    predicted_curves,
+    reference_times,
+)
+from drosurv.target import parse_target
+
+DATA = make_hidden_minority(n_samples=300, random_state=0)
+TARGET = parse_target(DATA.y)
+TIMES = reference_times(TARGET)
+
+
+@pytest.fixture(scope="module")
+def model():
+    train = make_hidden_minority(n_samples=300, random_state=1)
+    return CoxPH().fit(train.X, train.y)
+
+
+def test_fitted_models_expect_their_cumulative_hazard_at_each_patients_own_time(model):
+    found = expected_of_fitted(predicted_curves(model, DATA.X, 300), TARGET, TIMES)
+    hazards = model.predict_cumulative_hazard_function(DATA.X)
+    own = [hazard(time) for hazard, time in zip(hazards, TARGET.time, strict=True)]
+    np.testing.assert_allclose(found.hazard, own, rtol=1e-9, atol=1e-15)
+    np.testing.assert_array_equal(found.events, TARGET.event)
+    risk = np.log([np.mean([hazard(time) for time in TIMES]) for hazard in hazards])
+    np.testing.assert_allclose(found.log_risk, risk)
+    # Under proportional hazards this is the log risk up to a constant.
+    np.testing.assert_allclose(np.ptp(found.log_risk - model.predict(DATA.X)), 0, atol=1e-9)
+
+
+def test_scikit_survivals_forests_expect_events_too():
+    forest = RandomSurvivalForest(n_estimators=5, min_samples_leaf=20, random_state=0).fit(
+        DATA.X.to_numpy(), DATA.y
+    )
+    found = expected_of_fitted(predicted_curves(forest, DATA.X.to_numpy(), 300), TARGET, TIMES)
+    assert found.hazard.sum() == pytest.approx(TARGET.n_events, rel=0.5)
+    assert (expected_of_frozen(forest, DATA.X.to_numpy(), TARGET, TIMES).hazard <= found.hazard + 1e-9).all()
+
+
+def test_steps_of_a_frozen_model_count_their_conditional_probabilities(model):
+    found = expected_of_frozen(model, DATA.X, TARGET, TIMES)
+    for row in range(0, 300, 40):
+        curve = model.predict_survival_function(DATA.X.iloc[[row]])[0]
+        total, before = 0.0, 1.0
+        for time, height in zip(curve.x, curve.y, strict=True):
+            if time <= TARGET.time[row]:
+                total, before = total + 1 - height / before, height
+        assert found.hazard[row] == pytest.approx(total)
+        assert found.events[row] == (TARGET.event[row] and TARGET.time[row] <= curve.x[-1])
+
+
+def test_a_patient_counts_as_censored_where_his_own_curve_ends():
+    class Vendor:
+        def predict_survival_function(self, X):
+            return [StepFunction(np.arange(1.0, end), np.linspace(0.9, 0.5, end - 1)) for end in X]
+
+    target = parse_target(Surv.from_arrays([1, 1, 1], [2.5, 2.5, 3.0]))
+    assert expected_of_frozen(Vendor(), [3, 4, 4], target, TIMES).events.tolist() == [0, 1, 1]
+
+
+def test_steps_that_are_too_many_are_read_together(monkeypatch):
+    """From exact, where steps are few, to close, where they are many: between 1 - S(t) / S(t-) and -log of it."""
+    train = make_hidden_minority(n_samples=3000, random_state=2)
+    model = CoxPH().fit(train.X, train.y)
+    exact = expected_of_frozen(model, DATA.X, TARGET, TIMES)
+    larger = expected_of_fitted(predicted_curves(model, DATA.X, 300), TARGET, TIMES).hazard
+    for most, rtol in ((1000, 2e-4), (100, 1e-3), (7, 1e-2)):
+        monkeypatch.setattr(curves, "_MOST_STEPS", most)
+        monkeypatch.setattr(curves, "_VALUES", 10 * most)
+        found = expected_of_frozen(model, DATA.X, TARGET, TIMES)
+        np.testing.assert_allclose(found.hazard, exact.hazard, rtol=rtol, atol=1e-12)
+        assert (found.hazard >= exact.hazard - 1e-12).all()
+        assert (found.hazard <= larger + 1e-12).all()
+        np.testing.assert_array_equal(found.events, exact.events)
+
+
+def test_a_grid_runs_straight_between_its_times_and_ends_with_its_last():
+    target = parse_target(Surv.from_arrays([1, 1, 0, 1], [0.5, 1.5, 2.0, 3.0]))
+    survival = np.exp(-np.array([[1.0, 3.0]] * 4))
+    found = expected_of_frozen(([1.0, 2.0], survival), None, target, np.array([1.0]))
+    np.testing.assert_allclose(found.hazard, [0.5, 2.0, 3.0, 3.0])
+    assert found.events.tolist() == [1, 1, 0, 0]
+    np.testing.assert_allclose(found.log_risk, 0, atol=1e-12)
+
+
+def test_certain_death_is_followed_only_so_far():
+    target = parse_target(Surv.from_arrays([1, 1], [0.5, 1.0]))
+    found = expected_of_frozen(([1.0], [[0.0], [0.0]]), None, target, np.array([1.0]))
+    assert np.isfinite(found.hazard).all()
+    assert found.events.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("r", [-1.0, 0.7])
+def test_a_right_models_likelihood_ratios_have_mean_one(r):
+    """The exponential martingale, for a smooth model and for one whose events happen in steps."""
+    rng = np.random.default_rng(0)
+    n = 200_000
+    risk = np.exp(0.5 * rng.normal(size=n))
+    time, end = rng.exponential(size=n) / risk, rng.exponential(size=n)
+    target = parse_target(Surv.from_arrays(time <= end, np.minimum(time, end)))
+    grid = np.linspace(0.05, 3, 60)
+    smooth = expected_of_frozen((grid, np.exp(-np.outer(risk, grid))), None, target, grid[:1])
+
+    def mean_ratio(expected):
+        ratio = np.exp(r * expected.events - np.expm1(r) * expected.hazard)
+        return ratio.mean(), ratio.std() / np.sqrt(n)
+
+    mean, error = mean_ratio(smooth)
+    assert abs(mean - 1) < 4 * error
+    # In steps: at times 1, 2, ... each patient dies with probability 0.3. Too large a hazard would make r < 0 pay.
+    steps = rng.geometric(0.3, size=n).astype(float)
+    last = rng.integers(1, 6, n)
+    events, hazard = (steps <= last).astype(float), 0.3 * np.minimum(steps, last)
+    mean, error = mean_ratio(Expected(events, hazard, hazard))
+    assert mean < 1 + 4 * error
+    if r < 0:
+        too_much = Expected(events, -np.log(0.7) * np.minimum(steps, last), hazard)
+        assert mean_ratio(too_much)[0] > 1 + 4 * error
+
+
+def test_folds_are_joined_in_the_order_of_the_patients():
+    folds = np.array([2, 0, 1, 0, 2])
+    whole = np.arange(5.0)
+    parts = [Expected(whole[folds == k], 10 * whole[folds == k], -whole[folds == k]) for k in range(3)]
+    joined = Expected.joined(parts, folds)
+    np.testing.assert_array_equal(joined.events, whole)
+    np.testing.assert_array_equal(joined.hazard, 10 * whole)
+    np.testing.assert_array_equal(joined.held(15, 35).hazard, [15, 15, 20, 30, 35])
+
+
+@pytest.mark.parametrize(
+    ("times", "survival", "message"),
+    [
+        (
+            [1.0, 2.0],
+            [[0.9, 1.2]] * 2,
+            "got 1.2 for row 0 at time 2: percentages .* a cumulative hazard H is the probability",
+        ),
+        ([1.0, 2.0], [[0.9, np.nan]] * 2, "from 0 to 1, got nan"),
+        (
+            [1.0, 2.0],
+            [[0.9, 0.8], [0.5, 0.6]],
+            "for 1 patient, the first in row 1 after time 1, from 0.5 to 0.6",
+        ),
+        ([2.0, 1.0], [[0.9, 0.8]] * 2, "increasing"),
+        ([-1.0, 1.0], [[0.9, 0.8]] * 2, "not negative"),
+        ([1.0], [[0.9, 0.8]] * 2, r"each of the 1 times; got shape \(2, 2\)"),
+        ([1.0], [[0.9]] * 3, r"one row per patient \(2\) .* got shape \(3, 1\)"),
+    ],
+)
+def test_predictions_that_are_none_are_refused(times, survival, message):
+    with pytest.raises(ValueError, match=message):
+        PredictionGrid.parse((times, survival), 2)
+
+
+def test_a_model_without_curves_is_named():
+    svm = FastSurvivalSVM(random_state=0).fit(DATA.X.to_numpy(), DATA.y)
+    with pytest.raises(ValueError, match="FastSurvivalSVM has neither predict_survival_function nor"):
+        expected_of_frozen(svm, DATA.X.to_numpy(), TARGET, TIMES)
+    with pytest.raises(ValueError, match="FastSurvivalSVM"):
+        predicted_curves(svm, DATA.X.to_numpy(), 300)
+    with pytest.raises(ValueError, match="a pair"):
+        expected_of_frozen((1, 2, 3), None, TARGET, TIMES)
+
+
+def test_a_frozen_model_need_not_know_how_to_be_fitted(model):
+    class Vendor(BaseEstimator):
+        def predict_survival_function(self, X):
+            return model.predict_survival_function(X)
+
+    found, wanted = (expected_of_frozen(one, DATA.X, TARGET, TIMES) for one in (Vendor(), model))
+    np.testing.assert_allclose(found.hazard, wanted.hazard)

@@ -1,0 +1,99 @@
+from collections import UserDict
+
+import numpy as np
+import pandas as pd
+
+from drosurv.repairs.insight.rule_search import RuleSearch, sums_by_atom, sums_by_code
+from drosurv.repairs.insight.rules import COMPARISONS, CodedTable, readable_table
+
+
+def table_of(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(20, 90, n).astype(float)
+    age[rng.random(n) < 0.1] = np.nan
+    return pd.DataFrame(
+        {"age": age, "marker": rng.normal(size=n), "stage": rng.choice(["I", "II", "III"], n), "same": 1.0}
+    )
+
+
+def test_sums_of_every_atom_are_those_of_the_patients_who_meet_it():
+    table = CodedTable.from_table(table_of())
+    rng = np.random.default_rng(1)
+    values, counted = rng.normal(size=(300, 5)), rng.random(300) < 0.7
+    by_code = sums_by_code(table.codes, values, np.flatnonzero(counted), table.n_codes)
+    sums = sums_by_atom(by_code, table.atoms)
+    assert {COMPARISONS[kind] for kind in table.atoms[:, 1]} == set(COMPARISONS)
+    for place in range(len(table.atoms)):
+        inside = table.covers((table.listed[place],)) & counted
+        np.testing.assert_allclose(sums[place], values[inside].sum(axis=0), atol=1e-10)
+
+
+class Summed:
+    """Sums of two values, of which the first decides and the second steers."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def scores(self, sums):
+        return sums.T
+
+
+def test_extensions_hold_the_best_value_of_each_comparison_by_each_score():
+    table = CodedTable.from_table(table_of())
+    values = np.random.default_rng(2).normal(size=(300, 2))
+    search = RuleSearch(table, Summed(values), np.ones(300, bool), beam=3)
+    for head in ((), (table.listed[50],)):
+        found = {candidate.atoms[-1]: candidate for candidate in search.extensions(head)}
+        for column, kind in {tuple(pair) for pair in table.atoms[:, :2].tolist()}:
+            atoms = [table.listed[i] for i, a in enumerate(table.atoms.tolist()) if a[:2] == [column, kind]]
+            sums = np.array([values[table.covers((*head, atom))].sum(axis=0) for atom in atoms])
+            for score in range(2):
+                best = atoms[sums[:, score].argmax()]
+                assert np.isclose(found[best].score, sums[sums[:, score].argmax(), 0])
+                assert np.isclose(found[best].promise, sums[sums[:, score].argmax(), 1])
+
+
+def test_the_beam_keeps_the_most_promising_and_no_rule_twice():
+    table = CodedTable.from_table(table_of())
+    values = np.random.default_rng(3).normal(size=(300, 2))
+    lengths = list(RuleSearch(table, Summed(values), np.ones(300, bool), beam=4).by_length(3))
+    assert [len(ranked[0].atoms) for ranked in lengths] == [1, 2, 3]
+    for shorter, ranked in zip([None, *lengths], lengths, strict=False):
+        promises = [candidate.promise for candidate in ranked]
+        assert promises == sorted(promises, reverse=True)
+        rules = [frozenset(candidate.atoms) for candidate in ranked]
+        assert len(set(rules)) == len(rules)
+        if shorter is not None:
+            kept = [frozenset(candidate.atoms) for candidate in shorter[:4]]
+            assert all(any(head < rule for head in kept) for rule in rules)
+
+
+def test_conditions_are_those_that_tell_patients_apart():
+    columns = {
+        # Nobody has the third level.
+        "sex": pd.Categorical(["f", "m", "m"], categories=["m", "f", "x"]),
+        "diabetes": pd.array(["yes", None, "yes"], dtype="string"),
+        "alike": 1.0,
+        7: [1.0, 2.0, 3.0],
+    }
+    table = CodedTable.from_table(readable_table(pd.DataFrame(columns), 3))
+    told = [str(table.rule((table.listed[place],))) for place in range(len(table.atoms))]
+    flags = ["sex is m", "sex is f", "diabetes is yes", "diabetes is missing"]
+    assert told == [*flags, "x3 <= 1", "x3 <= 2", "x3 > 1", "x3 > 2"]
+
+
+def test_numbers_of_another_librarys_table_are_numbers():
+    class OtherFrame(UserDict):
+        columns = ("age", "visits", "sex")
+
+    other = OtherFrame(
+        age=pd.Series([50.0, None, 60.0, 70.0]), visits=pd.Series([1, 2, 3, 4]), sex=pd.Series(list("fmfm"))
+    )
+    for table in (other, pd.DataFrame({**other}).to_numpy(dtype=object)):
+        assert CodedTable.from_table(readable_table(table, 4)).numeric == (True, True, False)
+
+
+def test_a_table_without_any_condition_gives_no_rule():
+    table = CodedTable.from_table(readable_table(np.ones((50, 2)), 50))
+    assert len(table.atoms) == 0
+    assert list(RuleSearch(table, Summed(np.ones((50, 2))), np.ones(50, bool), 2).by_length(2)) == []

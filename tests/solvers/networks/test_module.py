@@ -1,0 +1,146 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from drosurv.solvers.networks import ModuleBatch, build, linear, mlp, module_scores
+
+
+def test_modules_start_from_torchs_default_initialisation():
+    torch.manual_seed(3)
+    wanted = torch.nn.Sequential(torch.nn.Linear(4, 24), torch.nn.ReLU(), torch.nn.Linear(24, 1))
+    found = build(mlp, 4, seed=3)
+    for own, theirs in zip(found.parameters(), wanted.parameters(), strict=True):
+        assert torch.equal(own, theirs)
+    torch.manual_seed(3)
+    assert torch.equal(build(linear, 4, seed=3).weight, torch.nn.Linear(4, 1, bias=False).weight)
+
+
+def test_hidden_widths_shape_the_perceptron():
+    shapes = [tuple(p.shape) for p in mlp(5, (7, 2)).parameters()]
+    assert shapes == [(7, 5), (7,), (2, 7), (2,), (1, 2), (1,)]
+    assert [tuple(p.shape) for p in mlp(5, ()).parameters()] == [(1, 5), (1,)]
+    assert [tuple(p.shape) for p in linear(5).parameters()] == [(1, 5)]
+
+
+def test_building_leaves_the_global_generator_alone():
+    torch.manual_seed(0)
+    wanted = torch.rand(3)
+    torch.manual_seed(0)
+    build(mlp, 4, seed=9)
+    assert torch.equal(torch.rand(3), wanted)
+
+
+def test_threads_that_build_at_once_get_what_each_would_alone():
+    def slowly(n_features):
+        # Others get their chance between two layers.
+        first = torch.nn.Linear(n_features, 3)
+        time.sleep(0.001)
+        return torch.nn.Sequential(first, torch.nn.Linear(3, 1))
+
+    alone = [build(slowly, 4, seed) for seed in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda seed: build(slowly, 4, seed), range(8)))
+    for one, other in zip(alone, together, strict=True):
+        for a, b in zip(one.parameters(), other.parameters(), strict=True):
+            assert torch.equal(a, b)
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(TypeError, match=r"must build a torch\.nn\.Module .* it returned int"):
+        build(lambda d: d, 4, seed=0)
+
+
+def test_an_instance_in_place_of_a_builder_is_refused():
+    # A module is callable too, but what it takes are features.
+    with pytest.raises(TypeError, match="network is a Sequential itself; pass a function"):
+        build(mlp(4), 4, seed=0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda d: torch.nn.Linear(d, 2),
+        lambda d: torch.nn.Sequential(torch.nn.Linear(d, 3), torch.nn.Flatten(0)),
+    ],
+)
+def test_one_score_per_patient_is_asked_for(make):
+    X = np.zeros((6, 3))
+    for batch in (1, 2):
+        network = ModuleBatch([build(make, 3, seed=0) for _ in range(batch)], X)
+        with pytest.raises(
+            ValueError, match=r"one score per patient, shape \(6,\) or \(6, 1\); it returned \("
+        ):
+            network.scores()
+    with pytest.raises(ValueError, match="one score per patient"):
+        module_scores(build(make, 3, seed=0), X)
+
+
+def test_parameters_that_do_not_reach_the_scores_get_no_gradient():
+    class Partly(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
+            self.empty = torch.nn.Parameter(torch.zeros(0))
+
+        def forward(self, x):
+            return self.used(x)
+
+    network = ModuleBatch([Partly()], np.ones((5, 3)))
+    network.scores()
+    gradients = network.by_name(network.pullback(np.ones((1, 5)))[0])
+    assert (gradients["unused.weight"] == 0).all()
+    assert (gradients["used.weight"] != 0).all()
+
+
+@pytest.mark.parametrize("models", [1, 3])
+def test_the_one_tensor_that_is_trained_holds_the_modules_own_parameters(models):
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    modules = [build(lambda d: mlp(d, (3, 2)), 4, seed) for seed in range(models)]
+    network = ModuleBatch(modules, X, "cpu")
+    (parameters,), scores = network.parameters, network.scores()
+    gradients = network.by_name(network.pullback(torch.ones(models, 20))[0])
+    apart = []
+    for b, module in enumerate(modules):
+        own = module(torch.tensor(X, dtype=torch.float32))[:, 0]
+        torch.testing.assert_close(scores[b], own.detach())
+        names, given = zip(*module.named_parameters(), strict=True)
+        for name, gradient in zip(names, torch.autograd.grad(own.sum(), given), strict=True):
+            torch.testing.assert_close(gradients[name][b], gradient)
+        apart.append(torch.nn.utils.parameters_to_vector(given).detach())
+    assert torch.equal(parameters, torch.stack(apart))
+    parameters -= 0.1
+    assert not torch.equal(network.scores(), scores)
+
+
+def test_parameters_that_ask_for_no_gradient_stay_as_they_are():
+    def make(d):
+        module = mlp(d, (4,))
+        module[0].requires_grad_(False)
+        return module
+
+    modules = [build(make, 3, seed) for seed in range(2)]
+    before = [module[0].weight.clone() for module in modules]
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    network = ModuleBatch(modules, X)
+    # Each module keeps its own.
+    np.testing.assert_allclose(network.scores(), [module_scores(m, X) for m in modules], rtol=1e-5, atol=1e-6)
+    assert list(network.by_name(network.parameters[0])) == ["2.weight", "2.bias"]
+    for parameter in network.parameters:
+        parameter += 1.0
+    for module, kept in zip(network.trained(), before, strict=True):
+        assert torch.equal(module[0].weight, kept)
+        np.testing.assert_allclose(
+            network.scores()[modules.index(module)], module_scores(module, X), rtol=1e-5
+        )
+
+
+def test_a_module_without_parameters_still_scores():
+    class Sum(torch.nn.Module):
+        def forward(self, x):
+            return x.sum(-1)
+
+    assert ModuleBatch([Sum()], np.ones((2, 3))).scores().tolist() == [[3.0, 3.0]]
+    assert module_scores(Sum(), np.ones((2, 3))).tolist() == [3.0, 3.0]
