@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.preprocessing import StandardScaler
 
-from drosurv.errors import Argument, ArgumentError, did_you_mean
+from drosurv.errors import ArgumentError, did_you_mean
 from drosurv.estimators import CoxPH, DROCox, GroupDROCox, NullModel, RegularizedCox, SubgroupRobustCox
 from drosurv.metrics import log_partial_likelihood
 from drosurv.repairs import RepairedCox
@@ -242,6 +242,7 @@ def find_contenders(names: list[str] | None) -> list[Contender]:
     for name in names:
         if name not in CONTENDERS:
             raise ArgumentError(
-                f"{Argument('methods', name)} is not one of {', '.join(CONTENDERS)}.{did_you_mean(name, CONTENDERS)}"
+                "methods",
+                f"methods={name!r} is not one of {', '.join(CONTENDERS)}.{did_you_mean(name, CONTENDERS)}",
             )
     return [contender for contender in CONTENDERS.values() if contender.name in {"null", REFERENCE, *names}]

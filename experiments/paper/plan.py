@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from drosurv.errors import Argument, ArgumentError, as_whole, did_you_mean, require
+from drosurv.errors import ArgumentError, as_whole, did_you_mean, require
 from experiments.paper.methods import AS_PUBLISHED, METHODS, Method
 from experiments.paper.unit import Protocol, Unit
 
@@ -106,8 +106,9 @@ def find_experiments(only: Sequence[str] | None = None) -> tuple[Experiment, ...
         else:
             choices = (*EXPERIMENTS, *ATTRIBUTES)
             raise ArgumentError(
-                f"{Argument('only', name)} is not an experiment or a dataset; choose from {', '.join(choices)}."
-                f"{did_you_mean(name, choices)}"
+                "only",
+                f"only={name!r} is not an experiment or a dataset; choose from {', '.join(choices)}."
+                f"{did_you_mean(name, choices)}",
             )
     return tuple(experiment for experiment in EXPERIMENTS.values() if experiment.name in wanted)
 
@@ -129,8 +130,9 @@ def plan_units(
     unknown = [name for name in methods or () if name not in METHODS]
     if unknown:
         raise ArgumentError(
-            f"{Argument('methods', unknown[0])} is not a method; choose from {', '.join(METHODS)}."
-            f"{did_you_mean(unknown[0], METHODS)}"
+            "methods",
+            f"methods={unknown[0]!r} is not a method; choose from {', '.join(METHODS)}."
+            f"{did_you_mean(unknown[0], METHODS)}",
         )
     require(as_whole(repeats) >= 1, "repeats", "be a whole number, at least 1", repeats)
     protocol = protocol or Protocol()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.parameters import check_number
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.training import Training
@@ -52,8 +52,9 @@ class AdversarialReweighting(AnyLoss):
         for name in ("batch_size", "early_stopping"):
             if getattr(self, name):
                 raise ArgumentError(
-                    f"{Argument(name, getattr(self, name))} would show the adversary other patients at every step; "
-                    "train on everybody."
+                    name,
+                    f"{name}={getattr(self, name)!r} would show the adversary other patients at every step; "
+                    "train on everybody.",
                 )
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:

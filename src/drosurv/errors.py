@@ -1,61 +1,40 @@
-"""Errors and warnings that know which argument they speak of, so that each surface can call it by its own name."""
+"""Errors and warnings that name the argument they are about."""
 
 from __future__ import annotations
 
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, Self
 
-# Stands before and after an argument in a message; no text of a user holds it.
-_MARK = "\ue000"
+
+class _AboutArgument(Exception):
+    """A message about one argument; it may mention others as ``name=value``."""
+
+    def __init__(self, argument: str | None, message: str) -> None:
+        super().__init__(argument, message)
+        self.argument = argument
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
-class Argument(str):
-    """An argument as a message mentions it, such as ``event_value``, or ``event_value='yes'`` with a value.
+class ArgumentError(_AboutArgument, ValueError):
+    """A value that cannot be used: which argument holds it, what is wrong and what to do.
 
-    It is marked in the message that it is written into, so that :class:`Worded` knows it there.
-    """
-
-    def __new__(cls, name: str, value: Any = ...) -> Self:
-        """Write the name, or the name and the value."""
-        # A number of NumPy is written as Python writes it.
-        value = value.tolist() if hasattr(type(value), "tolist") else value
-        return super().__new__(cls, f"{_MARK}{name if value is ... else f'{name}={value!r}'}{_MARK}")
-
-
-class Worded(Exception):
-    """A message that knows which arguments it mentions; `marked` is it to be written into another one."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message.replace(_MARK, ""))
-        self.marked = message
-
-    @property
-    def argument(self) -> str | None:
-        """The first argument that the message mentions."""
-        _, *found = self.marked.split(_MARK)
-        return found[0].partition("=")[0] if found else None
-
-    def worded(self, spell: Callable[[str, str], str]) -> str:
-        """The message, every argument as `spell` writes its name and value: the command line writes its options."""
-        pieces = self.marked.split(_MARK)
-        # Every second piece stood between marks.
-        for place in range(1, len(pieces), 2):
-            name, _, value = pieces[place].partition("=")
-            pieces[place] = spell(name, value)
-        return "".join(pieces)
-
-
-class ArgumentError(Worded, ValueError):
-    """A value that cannot be used: which argument holds it, what is wrong, what to do.
+    Parameters
+    ----------
+    argument : str or None
+        Name of the argument. The command line writes its option instead.
+    message : str
+        A sentence that mentions the argument by its name, and others as ``name=value``.
 
     Examples
     --------
-    >>> from drosurv.errors import Argument, ArgumentError
-    >>> print(ArgumentError(f"which value means the event? Pass {Argument('event_value', 'yes')}."))
+    >>> from drosurv.errors import ArgumentError
+    >>> print(ArgumentError("event_value", "which value means the event? Pass event_value='yes'."))
     which value means the event? Pass event_value='yes'.
     >>> error = ArgumentError.must("alpha", "lie in (0, 1]", 0)
     >>> print(error)
@@ -69,7 +48,7 @@ class ArgumentError(Worded, ValueError):
         """The error of an argument that is not as it must be: "`name` must `wanted`, got `got`: `remedy`."."""
         # A number of NumPy is written as Python writes it.
         got = got.item() if getattr(got, "shape", None) == () else got
-        return cls(f"{Argument(name)} must {wanted}, got {got!r}{remedy and f': {remedy}'}.")
+        return cls(name, f"{name} must {wanted}, got {got!r}{remedy and f': {remedy}'}.")
 
 
 def require(holds: object, name: str, wanted: str, got: Any, remedy: str = "") -> None:
@@ -97,17 +76,22 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     return f" Did you mean {plain[near[0]]!r}?" if near else ""
 
 
-class ArgumentWarning(Worded, UserWarning):
-    """Something to look at, with the arguments that change it."""
+class ArgumentWarning(_AboutArgument, UserWarning):
+    """A warning about one argument, which may mention others as ``name=value``."""
 
 
 class OnProcessorOnly(ArgumentError):
     """What was asked of an accelerator is only written for the processor."""
 
 
-def warn_caller(message: str | Warning, category: type[Warning] = ArgumentWarning) -> None:
-    """Warn at the first line outside of the package: the user's own, however deep inside the reason is found."""
-    warning = message if isinstance(message, Warning) else category(message)
+def warn_caller(
+    message: str | Warning, category: type[Warning] = ArgumentWarning, *, argument: str | None = None
+) -> None:
+    """Warn at the first line outside of the package, which is the user's own."""
+    if isinstance(message, Warning):
+        warning = message
+    else:
+        warning = category(argument, message) if issubclass(category, ArgumentWarning) else category(message)
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("drosurv."):
         frame, level = frame.f_back, level + 1

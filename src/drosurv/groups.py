@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 Missing = Literal["group", "drop"]
@@ -84,8 +84,9 @@ def parse_groups(
     if len(coded) < at_least:
         held = ", ".join(repr(label) for label in coded.labels) or "none"
         raise ArgumentError(
-            f"{_mentioned(name)} must hold at least {at_least} groups, got {len(coded)} ({held}): "
-            "a difference between groups needs patients of two."
+            name.partition(" ")[0],
+            f"{name} must hold at least {at_least} groups, got {len(coded)} ({held}): "
+            "a difference between groups needs patients of two.",
         )
     return coded
 
@@ -160,16 +161,11 @@ def _coded(column: Any, name: str, missing: Missing) -> Groups:
         return Groups(codes, labels, name)
     if MISSING_LABEL in labels:
         raise ArgumentError(
-            f"{_mentioned(name)} has patients without a label and a group called {MISSING_LABEL!r}: rename that group, "
-            "or pass missing='drop'."
+            name.partition(" ")[0],
+            f"{name} has patients without a label and a group called {MISSING_LABEL!r}: rename that group, "
+            "or pass missing='drop'.",
         )
     return Groups(np.where(codes < 0, len(labels), codes), (*labels, MISSING_LABEL), name)
-
-
-def _mentioned(name: str) -> str:
-    """A name such as "sensitive_features 'sex'" for a message, of which the first word is an argument."""
-    argument, space, column = name.partition(" ")
-    return f"{Argument(argument)}{space}{column}"
 
 
 def intersections(columns: Sequence[Groups], name: str) -> Groups:

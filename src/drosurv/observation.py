@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError, require, warn_caller
+from drosurv.errors import ArgumentError, require, warn_caller
 from drosurv.target import FloatArray, IntArray, Target
 
 # So many strata without events are named.
@@ -104,14 +104,15 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
     """Finite numbers (n,) of an argument."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise ArgumentError(f"{Argument(name)} must hold numbers, got {array.dtype}.")
+        raise ArgumentError(name, f"{name} must hold numbers, got {array.dtype}.")
     array = array.astype(np.float64)
     require(array.shape == (n,), name, f"have one value per row, shape ({n},)", array.shape)
     bad = np.flatnonzero(~np.isfinite(array))
     if len(bad):
         raise ArgumentError(
-            f"{Argument(name)} contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or repair "
-            "those rows."
+            name,
+            f"{name} contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or repair "
+            "those rows.",
         )
     return array
 
@@ -119,11 +120,9 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
 def with_offset(scores: FloatArray, offset: Any, *, fitted_with: bool) -> FloatArray:
     """Scores (n,) with the known effects, which are given where the model was fitted with them and only there."""
     if fitted_with and offset is None:
-        raise ArgumentError(
-            f"the model was fitted with an offset: give {Argument('offset')}, zeros for none."
-        )
+        raise ArgumentError("offset", "the model was fitted with an offset: give offset, zeros for none.")
     if offset is not None and not fitted_with:
-        raise ArgumentError(f"the model was fitted without an offset; leave {Argument('offset')} out.")
+        raise ArgumentError("offset", "the model was fitted without an offset; leave offset out.")
     return scores if offset is None else scores + numbers("offset", offset, len(scores))
 
 
@@ -135,8 +134,9 @@ def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ..
     missing = np.flatnonzero(series.isna())
     if len(missing):
         raise ArgumentError(
-            f"{Argument(name)} contains {len(missing)} missing labels (first at row {missing[0]}): nobody knows whom "
-            "those rows belong with. Drop them, or give each a label of its own."
+            name,
+            f"{name} contains {len(missing)} missing labels (first at row {missing[0]}): nobody knows whom "
+            "those rows belong with. Drop them, or give each a label of its own.",
         )
     codes, found = pd.factorize(series, sort=True)
     return codes.astype(np.intp), tuple(found.tolist())
@@ -149,9 +149,10 @@ def entry_times(entry: Any, target: Target) -> FloatArray:
     if len(late):
         row = late[0]
         raise ArgumentError(
-            f"{Argument('entry')} must be before the time of the row; it is not in {len(late)} rows (first at row "
+            "entry",
+            f"entry must be before the time of the row; it is not in {len(late)} rows (first at row "
             f"{row}: entry {since[row]}, time {target.time[row]}). Such a row is never at risk: drop it, or correct "
-            "its times."
+            "its times.",
         )
     return since
 
@@ -178,15 +179,17 @@ def _check_rows_of_patients(
     if entry is None:
         first = order[np.flatnonzero(same)[0]]
         raise ArgumentError(
-            f"{Argument('id')} names several rows for {labels[patient[first]]!r}, but there are no entry times: give "
-            f"each row's start as {Argument('entry')}."
+            "id",
+            f"id names several rows for {labels[patient[first]]!r}, but there are no entry times: give "
+            f"each row's start as entry.",
         )
     over = same & (entry[order][1:] < target.time[order][:-1])
     if over.any():
         later = order[1:][over][0]
         earlier = order[:-1][over][0]
         raise ArgumentError(
-            f"rows {earlier} and {later} of {Argument('id')} {labels[patient[later]]!r} overlap: ({entry[earlier]}, "
+            "id",
+            f"rows {earlier} and {later} of id {labels[patient[later]]!r} overlap: ({entry[earlier]}, "
             f"{target.time[earlier]}] and ({entry[later]}, {target.time[later]}]. A patient cannot be at risk twice "
-            "at one time."
+            "at one time.",
         )

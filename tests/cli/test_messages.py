@@ -5,8 +5,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from drosurv.cli.messages import PlainMessages, printable, spelled, tell_recalibration
-from drosurv.errors import Argument, ArgumentError, ArgumentWarning
+from drosurv.cli.messages import PlainMessages, as_options, printable, spelled, tell_recalibration
+from drosurv.errors import ArgumentError, ArgumentWarning
 
 app = typer.Typer(cls=PlainMessages)
 
@@ -14,9 +14,7 @@ app = typer.Typer(cls=PlainMessages)
 @app.command()
 def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
     if kind == "value":
-        raise ArgumentError(
-            f"which value?\n  Pass {Argument('event_value')}, for example {Argument('event_value', 'yes')}."
-        )
+        raise ArgumentError("event_value", "which value?\n  Pass event_value, for example event_value='yes'.")
     if kind == "file":
         open("/nonexistent/file")  # noqa: SIM115 - never opens
     if kind == "own file":
@@ -30,7 +28,7 @@ def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
     for _ in range(2):
         with warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.warn(ArgumentWarning(f"pass {Argument('sensitive_features')}"), stacklevel=1)
+            warnings.warn(ArgumentWarning("sensitive_features", "pass sensitive_features"), stacklevel=1)
     warnings.warn("old", DeprecationWarning, stacklevel=1)
     typer.echo("done")
 
@@ -82,31 +80,32 @@ def test_warnings_are_lines_on_stderr_said_once_and_deprecations_are_not_for_use
 @pytest.mark.parametrize(
     ("argument", "expected"),
     [
-        (Argument("separator", ";"), "--separator ';'"),
-        (Argument("missing"), "--missing"),
-        (Argument("missing", ["age=999", "x"]), "--missing 'age=999,x'"),
-        (Argument("missing", ["crp=<0,5"]), """--missing '"crp=<0,5"'"""),
-        (Argument("missing", ['a="n', "b"]), """--missing '"a=""n",b'"""),
-        (Argument("hold_out_share"), "--hold-out-share"),
-        (Argument("share"), "--hold-out-share"),
-        (Argument("n_jobs"), "--jobs"),
-        (Argument("cv", 9), "--folds 9"),
-        (Argument("as_json"), "--json"),
-        (Argument("recalibrate", True), "--recalibrate"),
-        (Argument("recalibrate", False), "--no-recalibrate"),
+        ("separator=';'", "--separator ';'"),
+        ("missing", "--missing"),
+        ("missing=['age=999', 'x']", "--missing 'age=999,x'"),
+        ("missing=['crp=<0,5']", """--missing '"crp=<0,5"'"""),
+        ("hold_out_share", "--hold-out-share"),
+        ("share", "--hold-out-share"),
+        ("n_jobs", "--jobs"),
+        ("cv=9", "--folds 9"),
+        ("as_json", "--json"),
+        ("recalibrate=True", "--recalibrate"),
+        ("recalibrate=False", "--no-recalibrate"),
         # A parameter of an estimator without an option of its own.
-        (Argument("min_group", 37), "--set min_group=37"),
-        (Argument("hidden", (24, 24)), "--set hidden=(24, 24)"),
-        (Argument("penalty", "keya_group"), "--set penalty='keya_group'"),
+        ("min_group=37", "--set min_group=37"),
+        ("hidden=(24, 24)", "--set hidden=(24, 24)"),
+        ("penalty='keya_group'", "--set penalty='keya_group'"),
         # What the command line does not know stays as the library writes it.
-        (Argument("X"), "X"),
-        (Argument("y_train", 3), "y_train=3"),
+        ("X", "X"),
+        ("y_train=3", "y_train=3"),
     ],
 )
 def test_arguments_are_named_as_options(argument, expected):
     names = ("separator", "missing", "hold_out_share", "jobs", "folds", "recalibrate")
     options = {name: f"--{name.replace('_', '-')}" for name in names} | {"set_": "--set", "as_json": "--json"}
-    assert ArgumentError(argument).worded(partial(spelled, options)) == expected
+    message = f"the value does not fit: pass {argument}, or another one."
+    shown = as_options(message, argument.partition("=")[0], partial(spelled, options))
+    assert shown == f"the value does not fit: pass {expected}, or another one."
 
 
 def test_a_command_without_settings_names_parameters_as_python_does():

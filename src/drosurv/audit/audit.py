@@ -12,7 +12,7 @@ from drosurv.audit.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cr
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop, find_stops, has_rows
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.features import plain_cox, standardised_features
 from drosurv.evaluation.observed import Seen, given_of, of_rows, one_row_each, reference_seen, seen_from_entry
@@ -137,13 +137,15 @@ def audit(
     )
     if folds is not None and (alpha_path or any(p is not None for p in (reference, X_train, y_train))):
         raise ArgumentError(
-            f"{Argument('folds')} trains the model, and plain Cox beside it, on the audited patients alone: leave out "
-            "training patients, shares of the slider and a reference."
+            "folds",
+            "folds trains the model, and plain Cox beside it, on the audited patients alone: leave out "
+            "training patients, shares of the slider and a reference.",
         )
     if (given or causes) and (alpha_path or X_train is not None):
         raise ArgumentError(
+            "alpha_path",
             f"the models of the slider, and plain Cox beside them, would be trained without "
-            f"{next(iter(given), 'causes')}: leave out {Argument('alpha_path')} and {Argument('X_train')}."
+            f"{next(iter(given), 'causes')}: leave out alpha_path and X_train.",
         )
     if folds is not None and (once or causes):
         what = "rows of one patient" if once else "causes"
@@ -197,8 +199,9 @@ def _fitted(
     follow_up = y_train if y_train is not None else training_follow_up(model)
     if follow_up is None:
         raise ArgumentError(
-            f"{Argument('y_train')} is needed: {type(final_step(model)).__name__} does not keep the training "
-            "patients' follow-up. Pass the training target."
+            "y_train",
+            f"y_train is needed: {type(final_step(model)).__name__} does not keep the training "
+            "patients' follow-up. Pass the training target.",
         )
     stops, missing = find_stops(model, X, X_train, y_train, alpha_path)
     left_out = "The model is not compared with plain Cox: "

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import Argument, ArgumentError, as_whole
+from drosurv.errors import ArgumentError, as_whole
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.features import plain_cox, standardised_features
 from drosurv.evaluation.observed import Seen, check_takes, curve_times, survival_from_entry, time_scale
@@ -52,8 +52,9 @@ def cross_fitted(
     for name, values in given.items():
         if name not in signature(final_step(recipe).fit).parameters:
             raise ArgumentError(
-                f"{type(final_step(recipe)).__name__} cannot be trained in folds with {Argument(name)}, for which "
-                "it has no definition: leave it out, or audit another model."
+                name,
+                f"{type(final_step(recipe)).__name__} cannot be trained in folds with {name}, for which "
+                "it has no definition: leave it out, or audit another model.",
             )
         options[f"{prefix}{name}"] = values
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
@@ -110,7 +111,7 @@ def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:
                 "some rows to predict are also rows to train on" if seen else "rows are left out or repeated"
             )
             raise ArgumentError(
-                f"{Argument('folds')} must predict every patient once, by a model that has not seen him: {wrong}."
+                "folds", f"folds must predict every patient once, by a model that has not seen him: {wrong}."
             )
         return given
     fewest = int(np.sum(event))

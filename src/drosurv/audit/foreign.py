@@ -12,7 +12,7 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.prediction_columns import as_numbers
 from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.observed import curve_times
 from drosurv.metrics import FollowUp
@@ -145,11 +145,12 @@ def as_predictions(predictions: Any, times: Any, risk: Any, n: int) -> Predictio
         scores = risk if predictions is None else predictions
         if scores is None:
             raise ArgumentError(
-                f"{Argument('predictions')} or risk is needed: pass predicted survival at times, or risk scores."
+                "predictions",
+                "predictions or risk is needed: pass predicted survival at times, or risk scores.",
             )
         return Predictions(scores)
     if times is None:
-        raise ArgumentError(f"{Argument('times')} is needed: pass the time of each column of predictions.")
+        raise ArgumentError("times", "times is needed: pass the time of each column of predictions.")
     return PredictionGrid.parse((times, as_numbers(predictions)), n)
 
 
@@ -164,8 +165,9 @@ def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
     cut[time] = np.minimum(y[time], end)
     if not cut[event].any():
         raise ArgumentError(
-            f"{Argument('predictions')} end at {moment(end, time_unit)}, before the first event: predict later times, "
-            "in the unit of the observed ones."
+            "predictions",
+            f"predictions end at {moment(end, time_unit)}, before the first event: predict later times, "
+            "in the unit of the observed ones.",
         )
     return cut, (
         f"The predictions end at {moment(end, time_unit)}. What happened later to "
@@ -195,6 +197,7 @@ def _times_of(columns: Any) -> FloatArray:
         return np.array([float(name) for name in columns])
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{Argument('times')} is needed: the columns of predictions are not named by times: "
-            f"{[str(name) for name in columns]}."
+            "times",
+            f"times is needed: the columns of predictions are not named by times: "
+            f"{[str(name) for name in columns]}.",
         ) from None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.presentation import counted
 from drosurv.tables.values import row_number
 from drosurv.target import FloatArray
@@ -76,7 +76,7 @@ def prediction_columns(
     """
     frame = frame.rename(columns=str)
     if risk is not None and risk not in frame.columns:
-        raise ArgumentError(f"{Argument('risk', risk)} is not a column; the table has {[*frame.columns]}.")
+        raise ArgumentError("risk", f"risk={risk!r} is not a column; the table has {[*frame.columns]}.")
     scores = risk or next((name for name in frame.columns if name.lower() in _RISKS), None)
     # Where nothing else can be the predictions, missing values are told of.
     at = (
@@ -86,8 +86,9 @@ def prediction_columns(
     )
     if not at and scores is None:
         raise ArgumentError(
+            "survival",
             "no column of the table is recognised as predictions: name columns of predicted survival in "
-            f"{Argument('survival')}, such as S365=365,S730=730, or the column of risk scores in {Argument('risk')}."
+            "survival, such as S365=365,S730=730, or the column of risk scores in risk.",
         )
     ordered = sorted(at, key=lambda name: at[name])
     names = (*ordered, *([] if scores is None else [scores]))
@@ -111,8 +112,9 @@ def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, float]:
         match = re.search(r"(\d+(?:\.\d+)?)\)?\s*$", time or name)
         if name not in frame.columns or match is None:
             raise ArgumentError(
-                f"{Argument('survival', entry)} must be a column whose name ends in its time, or COLUMN=TIME; the "
-                f"table has {[*frame.columns]}."
+                "survival",
+                f"survival={entry!r} must be a column whose name ends in its time, or COLUMN=TIME; the "
+                f"table has {[*frame.columns]}.",
             )
         found[name] = float(match[1])
     return found
@@ -156,15 +158,16 @@ def as_numbers(predictions: Any) -> FloatArray:
     except (TypeError, ValueError):
         where = f": the columns {[*predictions.columns]}" if named else ""
         raise ArgumentError(
-            f"{Argument('predictions')}{where} must hold numbers alone. If a comma is the decimal mark, pass "
-            f"{Argument('decimal', ',')}."
+            "predictions",
+            f"predictions{where} must hold numbers alone. If a comma is the decimal mark, pass decimal=','.",
         ) from None
     if np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).any(axis=1))
         first = row_number(predictions.index, rows[0]) if named else rows[0]
         raise ArgumentError(
-            f"{Argument('predictions')} are missing for {counted(len(rows), 'patient')}, the first in row {first}: "
-            "leave such patients out, and say so."
+            "predictions",
+            f"predictions are missing for {counted(len(rows), 'patient')}, the first in row {first}: "
+            "leave such patients out, and say so.",
         )
     return values
 

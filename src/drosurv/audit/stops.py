@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators import DROCox
 from drosurv.estimators.grid import fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
@@ -72,8 +72,9 @@ def find_stops(
         can_train = X_train is not None and has_rows(y_train)
         if len(alphas) and alpha_path is not None and not can_train:
             raise ArgumentError(
-                f"{Argument('alpha_path')} names shares to train models at, which needs training patients: pass "
-                "X_train and y_train."
+                "alpha_path",
+                "alpha_path names shares to train models at, which needs training patients: pass "
+                "X_train and y_train.",
             )
         path = train_alpha_path(model, X_train, y_train, alphas) if can_train and len(alphas) else {}
         skipped = [

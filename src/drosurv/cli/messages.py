@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from ast import literal_eval
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from drosurv.cli.options import quoted
-from drosurv.errors import Worded
+from drosurv.errors import ArgumentError, ArgumentWarning
 
 if TYPE_CHECKING:
     from drosurv.evaluation import AgainstPlain
@@ -31,6 +32,10 @@ _ALIASES = {
     "share": "hold_out_share",
 }
 Spelling = Callable[[str, str], str]
+# A name, with the value that a message writes behind it.
+_MENTION = re.compile(
+    r"""(?<![\w.'"-])(?P<name>[A-Za-z_]\w*)(?:=(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|\([^)]*\)|-?\w+(?:\.\w+)*))?(?![\w'"])"""
+)
 _BAD_INPUT = 2
 # Recalibrated below this, risks are so near to each other that nobody is told anything.
 _LITTLE_HELD = 0.2
@@ -90,9 +95,28 @@ def spelled(options: Mapping[str, str], argument: str, value: str = "") -> str:
     return f"{options['set_']} {written}" if "set_" in options and _is_parameter(argument) else written
 
 
+def as_options(text: str, argument: str | None, spelling: Spelling) -> str:
+    """A message with options for arguments: where it writes ``name=value``, a name with an underscore, or the argument.
+
+    Of an argument whose name is an ordinary word only the first mention is replaced.
+    """
+    said = False
+
+    def option(found: re.Match[str]) -> str:
+        nonlocal said
+        name, value = found["name"], found["value"] or ""
+        about = name == argument and not said
+        said = said or about
+        return spelling(name, value) if value or about or "_" in name else found[0]
+
+    return _MENTION.sub(option, text)
+
+
 def say(kind: str, message: object, spelling: Spelling | None = None) -> None:
     """Print an "Error", "Warning" or "Note" as one line on stderr, its arguments as the command writes them."""
-    text = message.worded(spelling) if spelling and isinstance(message, Worded) else str(message)
+    text = str(message)
+    if spelling and isinstance(message, (ArgumentError, ArgumentWarning)):
+        text = as_options(text, message.argument, spelling)
     typer.echo(f"{kind}: {printable(' '.join(text.split()))}", err=True)
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from drosurv.errors import Argument, ArgumentError, did_you_mean
+from drosurv.errors import ArgumentError, did_you_mean
 
 
 def model_classes() -> dict[str, type[Any]]:
@@ -48,9 +48,10 @@ def check_parameters(estimator: Any, names: Iterable[str], option: str = "") -> 
                 if robust
                 else f", which takes {', '.join(taken)}"
             )
-            named = f"{option} {name}" if option else Argument(name)
+            named = f"{option} {name}" if option else name
             raise ArgumentError(
-                f"{named} has no meaning for {type(estimator).__name__}{remedy}.{did_you_mean(name, taken)}"
+                name,
+                f"{named} has no meaning for {type(estimator).__name__}{remedy}.{did_you_mean(name, taken)}",
             )
 
 

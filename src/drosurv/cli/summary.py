@@ -33,7 +33,7 @@ def summary(
     import pandas as pd
 
     from drosurv import summary as summarised
-    from drosurv.errors import Argument, ArgumentError
+    from drosurv.errors import ArgumentError
     from drosurv.evaluation.predictions import final_step
     from drosurv.tables import FileFormat
     from drosurv.workflows import OpenedModel
@@ -45,7 +45,7 @@ def summary(
     last = final_step(opened.model)
     if cause is not None and not hasattr(last, "n_causes_"):
         raise ArgumentError(
-            f"{Argument('cause')} has no meaning for {type(last).__name__}, which knows one: leave it out."
+            "cause", f"cause has no meaning for {type(last).__name__}, which knows one: leave it out."
         )
     if hasattr(last, "hazard_ratios"):
         shown = [last.hazard_ratios()]

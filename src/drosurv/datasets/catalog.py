@@ -10,7 +10,7 @@ import pandas as pd
 
 from drosurv.datasets import flc, seer, support
 from drosurv.datasets.dataset import Card, Dataset
-from drosurv.errors import Argument, ArgumentError, did_you_mean
+from drosurv.errors import ArgumentError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,9 @@ class Catalog:
         """
         if name not in self.entries:
             raise ArgumentError(
-                f"{Argument('name')} {name!r} is not a dataset; choose one of {', '.join(self.entries)}."
-                f"{did_you_mean(name, self.entries)}"
+                "name",
+                f"name {name!r} is not a dataset; choose one of {', '.join(self.entries)}."
+                f"{did_you_mean(name, self.entries)}",
             )
         return self.entries[name][0]
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.coefficients import CoxTable, cox_table
 from drosurv.estimators.coefficients.findings import ORIGIN
@@ -132,8 +132,9 @@ class AcceleratedFailureTime(RobustEstimator):
         for name, plain in (("alpha", 1.0), ("l2", 0.0)):
             if getattr(self, name) != plain:
                 raise ArgumentError(
-                    f"{Argument(name, getattr(self, name))} is not maximum likelihood, so its information gives no "
-                    f"standard errors; fit {Argument(name, plain)} beside it."
+                    name,
+                    f"{name}={getattr(self, name)!r} is not maximum likelihood, so its information gives no "
+                    f"standard errors; fit {name}={plain!r} beside it.",
                 )
         units = np.append(np.ones(len(self.coef_)) if scale is None else scale, [1.0, 1.0])
         values = np.append(self.coef_, [self.intercept_, np.log(self.scale_)])

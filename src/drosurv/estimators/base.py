@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.device import checked_tensor, on_processor, tensor_scores
 from drosurv.estimators.fitted import Fitted, Solved
 from drosurv.estimators.fitting import train
@@ -139,8 +139,9 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
         training, name = self._training(X, y, sample_weight, sensitive_features), type(self).__name__
         if undefined := [argument for argument in given if argument not in self._observes]:
             raise ArgumentError(
-                f"{name} has no definition for {Argument(undefined[0])}: {self._undefined}. Use CoxPH, DROCox, "
-                "DROCoxSplit or RegularizedCox."
+                undefined[0],
+                f"{name} has no definition for {undefined[0]}: {self._undefined}. Use CoxPH, DROCox, "
+                "DROCoxSplit or RegularizedCox.",
             )
         if given:
             training = training.observed(parse_target(y), given, name=name, robust=self._weighs_losses)
@@ -184,14 +185,18 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
 
     def _check_groups(self, sensitive_features: Any) -> None:
         """Groups are given where training compares them, and only there: nobody is to believe that they had a part."""
-        groups, needed_by = Argument("sensitive_features"), self._compares_groups
+        groups, needed_by = "sensitive_features", self._compares_groups
         if needed_by is None and sensitive_features is not None:
             raise ArgumentError(
+                "sensitive_features",
                 f"{groups} would have no part in {type(self).__name__}, which compares no groups as it is set: leave "
-                "it out, or use GroupDROCox."
+                "it out, or use GroupDROCox.",
             )
         if needed_by is not None and sensitive_features is None:
-            raise ArgumentError(f"{needed_by} compares groups: pass {groups} to fit (one label per patient).")
+            raise ArgumentError(
+                "sensitive_features",
+                f"{needed_by} compares groups: pass {groups} to fit (one label per patient).",
+            )
 
     def _features(self, X: Any, y: Any) -> Any:
         """The features that are trained on, checked."""

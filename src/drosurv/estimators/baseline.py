@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sksurv.functions import StepFunction
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import ArgumentError, require
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
@@ -53,7 +53,7 @@ class Curves(ABC):
     def of_patients(self, strata: Any, n: int) -> Curves:
         """The curves of n patients by the labels (n,) of their strata, None for a model without any."""
         if strata is not None:
-            raise ArgumentError(f"the model was fitted without strata; leave {Argument('strata')} out.")
+            raise ArgumentError("strata", "the model was fitted without strata; leave strata out.")
         return self
 
     def at_zero(self) -> FloatArray:
@@ -159,8 +159,8 @@ class Baseline(Curves):
             return super().of_patients(strata, n)
         if strata is None:
             raise ArgumentError(
-                f"the model was fitted with strata {list(self.strata)}: give {Argument('strata')}, one for each "
-                "patient."
+                "strata",
+                f"the model was fitted with strata {list(self.strata)}: give strata, one for each patient.",
             )
         given = np.asarray(strata, dtype=object)
         require(given.shape == (n,), "strata", f"have one label per row, shape ({n},)", given.shape)
@@ -168,7 +168,7 @@ class Baseline(Curves):
         found = np.array([place.get(label, -1) for label in given.tolist()], dtype=np.intp)
         if (found < 0).any():
             known, unknown = list(self.strata), given[found < 0][0]
-            raise ArgumentError(f"{Argument('strata')} contains {unknown!r}, but the model knows {known}.")
+            raise ArgumentError("strata", f"strata contains {unknown!r}, but the model knows {known}.")
         silent = np.flatnonzero(np.isnan(self.log_cumulative[found]).any(axis=1))
         if len(silent):
             raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.coefficients import (
     CoxTable,
@@ -186,8 +186,8 @@ class CoefficientInference(SurvivalEstimator):
     def _method(self, method: str) -> str | None:
         if method in ("information", "sandwich") and not self._maximises_likelihood:
             raise ArgumentError(
-                f"{Argument('method', method)} speaks of plain Cox, not of {self._title()}: use "
-                f"{Argument('method', 'bootstrap')}."
+                "method",
+                f"method={method!r} speaks of plain Cox, not of {self._title()}: use method='bootstrap'.",
             )
         if method != "auto":
             return method
@@ -241,7 +241,7 @@ class CoefficientInference(SurvivalEstimator):
         check_is_fitted(self)
         if not hasattr(self, "coef_"):
             raise ArgumentError(
-                f"{asked} speaks of coefficients, which {Argument('network', self.network)} does not have."
+                "network", f"{asked} speaks of coefficients, which network={self.network!r} does not have."
             )
 
     def _required(self, asked: str) -> Training:

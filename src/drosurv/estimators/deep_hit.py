@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import ArgumentError, require
 from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.discrete_time_hazard import along, interval_ends
 from drosurv.estimators.fitted import Fitted
@@ -74,8 +74,9 @@ class DeepHit(RobustEstimator):
         require(self.network != "trees", "network", "be 'mlp', 'linear' or a callable for DeepHit", "trees")
         if self.alpha < 1 and not self.split:
             raise ArgumentError(
-                f"{Argument('alpha', self.alpha)} needs {Argument('split', True)}: DeepHit's ranking compares "
-                "patients with each other, and only between halves is a patient's loss one number."
+                "alpha",
+                f"alpha={self.alpha!r} needs split=True: DeepHit's ranking compares "
+                "patients with each other, and only between halves is a patient's loss one number.",
             )
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import ArgumentError, require
 from drosurv.target import FloatArray
 
 
@@ -23,7 +23,7 @@ def check_device(device: Any) -> None:
         torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ArgumentError(
-            f"{Argument('device', device)} is not a device that torch knows; use 'auto', 'cpu' or 'cuda'."
+            "device", f"device={device!r} is not a device that torch knows; use 'auto', 'cpu' or 'cuda'."
         ) from error
 
 
@@ -100,7 +100,7 @@ def resolve_device(device: str, worthwhile: bool) -> str:
         return "cuda" if available else "cpu"
     if torch.device(device).type == "cuda" and not available:
         raise ArgumentError(
-            f"{Argument('device', device)} was asked for, but torch sees no CUDA device; use 'cpu'."
+            "device", f"device={device!r} was asked for, but torch sees no CUDA device; use 'cpu'."
         )
     return device
 
@@ -126,9 +126,9 @@ def checked_tensor(model: Any, X: Any, *, fit: bool) -> Any:
 def on_processor(X: Any, name: str) -> Any:
     """A tensor for a model that trains on the processor; one on an accelerator is not moved without being asked."""
     if X.device.type != "cpu":
-        raise ArgumentError(
-            f"{Argument('X')} lies on {X.device}, but this {name} is trained on the processor: pass "
-            f"{Argument('X.cpu()')}.")  # fmt: skip
+        raise ArgumentError("X",
+            f"X lies on {X.device}, but this {name} is trained on the processor: pass "
+            f"X.cpu().")  # fmt: skip
     return X.detach().numpy()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from drosurv.errors import Argument, ArgumentError, OnProcessorOnly
+from drosurv.errors import ArgumentError, OnProcessorOnly
 from drosurv.estimators.device import cuda_started, resolve_device, worth_moving
 from drosurv.estimators.fitted import Fitted, Solved, warn_unless_converged
 from drosurv.estimators.recipe import Recipe, Schedule
@@ -85,8 +85,9 @@ def _solver(criterion: Criterion, schedule: Schedule) -> str:
     convex = isinstance(criterion.loss, ConvexLoss)
     if schedule.solver == "convex" and not convex:
         raise ArgumentError(
-            f"{Argument('solver', 'convex')} cannot train {schedule.name}: its loss has no second derivatives. Use "
-            f"{Argument('solver', 'adam')}."
+            "solver",
+            f"solver='convex' cannot train {schedule.name}: its loss has no second derivatives. Use "
+            f"solver='adam'.",
         )
     if schedule.solver == "auto":
         return "convex" if convex else "adam"

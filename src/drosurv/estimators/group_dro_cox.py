@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.parameters import check_share
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.subgroups import SubgroupEstimator
@@ -73,7 +73,8 @@ class GroupDROCox(SubgroupEstimator):
         assert training.codes is not None, "groups are required"
         if training.n_groups < 2:
             raise ArgumentError(
-                f"{Argument('sensitive_features')} holds a single group: there is nothing to compare. Use CoxPH."
+                "sensitive_features",
+                "sensitive_features holds a single group: there is nothing to compare. Use CoxPH.",
             )
         share = np.bincount(training.codes, training.mass).min() if self.alpha is None else self.alpha
         groups = known_groups(training.codes, sample_weight=training.weight)

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.target import BoolArray, IntArray
 
 # Random numbers drawn at a time, so that they and what is made of them stay in a near cache.
@@ -24,13 +24,16 @@ def halves(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> Bool
         in_first[: round(n * n1)] = True
     else:
         _mark(_permutation(n, seed), event, n1, in_first)
-    share = Argument("n1", n1)
+    share = f"n1={n1!r}"
     for half, name in ((in_first, "D1"), (~in_first, "D2")):
         if not half.any():
-            raise ArgumentError(f"{share} leaves {name} empty among {n} patients; choose one nearer to 0.5.")
+            raise ArgumentError(
+                "n1", f"{share} leaves {name} empty among {n} patients; choose one nearer to 0.5."
+            )
     if not (event & in_first).any() or (both and not (event & ~in_first).any()):
         raise ArgumentError(
-            f"{share} leaves a half without any event among {int(event.sum())} events; choose one nearer to 0.5."
+            "n1",
+            f"{share} leaves a half without any event among {int(event.sum())} events; choose one nearer to 0.5.",
         )
     return in_first
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from drosurv.errors import Argument, ArgumentError, as_number, as_whole, require
+from drosurv.errors import ArgumentError, as_number, as_whole, require
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.device import check_device
 from drosurv.estimators.fitted import Fitted
@@ -82,13 +82,14 @@ class NetworkEstimator(CoefficientInference):
             require(self.solver == "auto", "solver", "be 'auto' for trees, which are grown", self.solver)
         if self.solver == "convex" and not self._is_linear:
             raise ArgumentError(
-                f"{Argument('solver', 'convex')} needs {Argument('network', 'linear')}: other networks are not "
-                f"convex. Use {Argument('solver', 'adam')}."
+                "solver",
+                "solver='convex' needs network='linear': other networks are not convex. Use solver='adam'.",
             )
         if self.solver == "convex" and not self._convex:
             raise ArgumentError(
-                f"{Argument('solver', 'convex')} cannot train {type(self).__name__}: its criterion is not convex. Use "
-                f"{Argument('solver', 'adam')}."
+                "solver",
+                f"solver='convex' cannot train {type(self).__name__}: its criterion is not convex. Use "
+                f"solver='adam'.",
             )
         check_choice("ties", self.ties, TIES)
         if self._no_ties and self.ties != "breslow":
@@ -106,8 +107,9 @@ class NetworkEstimator(CoefficientInference):
             check_count("batch_size", self.batch_size, least=2)
             if self.device not in ("auto", "cpu"):
                 raise ArgumentError(
-                    f"{Argument('batch_size', self.batch_size)} trains on the CPU, but "
-                    f"{Argument('device', self.device)}; use {Argument('device', 'cpu')}, or no batches."
+                    "batch_size",
+                    f"batch_size={self.batch_size!r} trains on the CPU, but "
+                    f"device={self.device!r}; use device='cpu', or no batches.",
                 )
         if not 0 < as_number(self.validation_fraction) < 1:
             raise ArgumentError.must("validation_fraction", "lie in (0, 1)", self.validation_fraction)
@@ -116,13 +118,15 @@ class NetworkEstimator(CoefficientInference):
         check_choice("early_stopping", self.early_stopping, (True, False, "auto"))
         if self.early_stopping is True and self._uses_convex:
             raise ArgumentError(
-                f"{Argument('early_stopping', True)} is for networks that are trained step by step: a linear model is "
-                f"solved to its optimum. Use l2, or {Argument('solver', 'adam')}."
+                "early_stopping",
+                "early_stopping=True is for networks that are trained step by step: a linear model is "
+                "solved to its optimum. Use l2, or solver='adam'.",
             )
         if self.recalibrate and self._own_curves:
             raise ArgumentError(
-                f"{Argument('recalibrate', True)} stretches log hazards, but {type(self).__name__} "
-                f"{self._own_curves}. Use {Argument('recalibrate', False)}."
+                "recalibrate",
+                f"recalibrate=True stretches log hazards, but {type(self).__name__} "
+                f"{self._own_curves}. Use recalibrate=False.",
             )
         check_device(self.device)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.device import checked_tensor, resolve_device, solves_there
 from drosurv.estimators.fitted import warn_unless_converged
@@ -59,7 +59,7 @@ class SolvedOverSlabs(NetworkEstimator):
         plain = training.target.is_plain and training.observation.offset is None
         if lies_there and not plain:
             raise ArgumentError(
-                f"entry, strata, offset and id are not understood beside a tensor: pass {Argument('X')} as an array."
+                "X", "entry, strata, offset and id are not understood beside a tensor: pass X as an array."
             )
         if not plain or not (lies_there or self._solves_there((training.n_rows, training.X.shape[1]))):
             super()._train(training)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from drosurv.errors import Argument, ArgumentError, warn_caller
+from drosurv.errors import ArgumentError, warn_caller
 from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.fitting import train
@@ -41,8 +41,9 @@ def out_of_fold_factor(estimator: Any, training: Training) -> float:
                 model = other._trained(training.part(rows))
             except ValueError as error:
                 raise ArgumentError(
-                    f"{Argument('recalibrate', True)} trains on four fifths of the patients too, and there: "
-                    f"{str(error).rstrip('.')}; or use {Argument('recalibrate', False)}."
+                    "recalibrate",
+                    f"recalibrate=True trains on four fifths of the patients too, and there: "
+                    f"{str(error).rstrip('.')}; or use recalibrate=False.",
                 ) from error
             scores[held] = network_scores(model.network, training.X[held])
     factor = stretch(scores, fold, training, estimator.ties)

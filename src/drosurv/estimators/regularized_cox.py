@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from drosurv.disparities import PENALTIES
-from drosurv.errors import Argument
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_choice, check_number
 from drosurv.estimators.recipe import Recipe
@@ -70,7 +69,7 @@ class RegularizedCox(NetworkEstimator):
 
     @property
     def _compares_groups(self) -> str | None:
-        return Argument("penalty", self.penalty) if PENALTIES[self.penalty].needs_groups else None
+        return f"penalty={self.penalty!r}" if PENALTIES[self.penalty].needs_groups else None
 
     def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
         # Mass on the events alone: these baselines average over events, not over patients.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.fitted import Solved
 from drosurv.estimators.recipe import Schedule
 from drosurv.estimators.training import Training
@@ -74,8 +74,9 @@ def by_adam(
             scores = network_scores(trained[k], training.X, loss.n_outputs)
             if not np.isfinite(scores).all():
                 raise ArgumentError(
-                    f"training diverged to infinite scores; lower {Argument('lr')} (now {tiled.lr[k]}) or "
-                    "standardise the features."
+                    "lr",
+                    f"training diverged to infinite scores; lower lr (now {tiled.lr[k]}) or "
+                    "standardise the features.",
                 )
             models.append(Solved(trained[k], scores, extras[k], int(passes[k]), status, np.nan, history[k]))
         out.append((models, None if values is None else values[r]))

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.parameters import check_count, check_share
 from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.subgroups import SubgroupEstimator
@@ -127,11 +127,12 @@ class SubgroupRobustCox(SubgroupEstimator):
         share = self.alpha * n
         if share < least:
             enough = math.ceil(1000 * least / n - 1e-9) / 1000
-            larger = f", or {Argument('alpha', enough)} or more" if least <= n else ""
+            larger = f", or alpha={enough!r} or more" if least <= n else ""
             raise ArgumentError(
-                f"{Argument('alpha', self.alpha)} of {n} patients is {share:.4g}, fewer than "
-                f"{Argument('min_group', least)}: no group that small can be told apart. Use "
-                f"{Argument('min_group', max(int(share), 1))} or less{larger}."
+                "alpha",
+                f"alpha={self.alpha!r} of {n} patients is {share:.4g}, fewer than "
+                f"min_group={least!r}: no group that small can be told apart. Use "
+                f"min_group={max(int(share), 1)!r} or less{larger}.",
             )
         return subgroup_columns(training.X, self.subgroup_features, names)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.coefficients.findings import Findings
 from drosurv.groups import parse_groups
 from drosurv.losses import CoxPartial
@@ -50,9 +50,7 @@ class Training:
         """The rows that fit was given, checked, but for those of weight zero; `known` are names and seed."""
         n = len(X)
         if len(target) != n:
-            raise ArgumentError(
-                f"{Argument('X')} and y must have the same number of rows, got {n} and {len(target)}."
-            )
+            raise ArgumentError("X", f"X and y must have the same number of rows, got {n} and {len(target)}.")
         weight, kept = None, np.arange(n)
         if sample_weight is not None:
             given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -62,14 +60,15 @@ class Training:
             weight = given[kept]
             if not target.event.any():
                 raise ArgumentError(
-                    f"{Argument('sample_weight')} leaves no patient with an event; every event has weight 0."
+                    "sample_weight",
+                    "sample_weight leaves no patient with an event; every event has weight 0.",
                 )
             if (weight == 1.0).all():
                 weight = None
         if np.ptp(target.time) == 0:
             raise ArgumentError(
-                f"{Argument('y')} has a single time, {target.time[0]}, for every patient: there is no order to learn "
-                "from."
+                "y",
+                f"y has a single time, {target.time[0]}, for every patient: there is no order to learn from.",
             )
         mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
         return cls(X, target, mass, weight, kept, n, **known)
@@ -93,8 +92,9 @@ class Training:
                 mass /= mass.sum()
             elif robust:
                 raise ArgumentError(
-                    f"{name} weighs patients by their loss, and one {Argument('id')} has {int(events.max())} events: "
-                    "give one event per id, or train the plain model."
+                    "id",
+                    f"{name} weighs patients by their loss, and one id has {int(events.max())} events: "
+                    "give one event per id, or train the plain model.",
                 )
         return replace(self, target=observation.observe(self.target), mass=mass, observation=observation)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError, as_number, require, warn_caller
+from drosurv.errors import ArgumentError, as_number, require, warn_caller
 from drosurv.groups import Missing, in_pandas, intersections
 from drosurv.metrics import Groups, parse_groups
 from drosurv.metrics.scores import warn_undefined
@@ -115,15 +115,16 @@ def parse_attributes(
     columns = named_columns(sensitive_features, name)
     if EVERYONE in columns:
         raise ArgumentError(
-            f"{Argument(name)} has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
-            "rename it."
+            name,
+            f"{name} has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
+            "rename it.",
         )
     mapped = labels is None or isinstance(labels, Mapping)
     require(mapped, "labels", "name the labels of an attribute, such as {'sex': ['f', 'm']}", labels)
     known = dict(labels or {})
     if unknown := [key for key in known if key not in columns]:
         raise ArgumentError(
-            f"{Argument('labels')} names attributes that {name} does not hold: {unknown}; it has {[*columns]}."
+            "labels", f"labels names attributes that {name} does not hold: {unknown}; it has {[*columns]}."
         )
     return [
         Attribute(
@@ -144,7 +145,8 @@ def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
     found = intersections([replace(own.groups, labels=own.labels) for own in attributes], name)
     if len(found) == 0:
         raise ArgumentError(
-            f"no patient has a label of every attribute, {name}: leave one out, or missing='group'."
+            "sensitive_features",
+            f"no patient has a label of every attribute, {name}: leave one out, or missing='group'.",
         )
     return Attribute(name, found)
 
@@ -157,7 +159,7 @@ def named_columns(features: Any, name: str) -> dict[str, Any]:
     if isinstance(features, pd.DataFrame):
         columns = {str(key): features.iloc[:, place] for place, key in enumerate(features.columns)}
         if len(columns) < features.shape[1]:
-            raise ArgumentError(f"{Argument(name)} has two columns of the same name: {[*features.columns]}.")
+            raise ArgumentError(name, f"{name} has two columns of the same name: {[*features.columns]}.")
         return columns
     if isinstance(features, pd.Series):
         return {single if features.name is None else str(features.name): features}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError, as_number, require
+from drosurv.errors import ArgumentError, as_number, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Key, Panel, Sheet, replicates_of
@@ -90,7 +90,7 @@ def compare(
     """
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     if not models:
-        raise ArgumentError(f"{Argument('models')} is empty: give at least one model by name.")
+        raise ArgumentError("models", "models is empty: give at least one model by name.")
     first = next(iter(models.values()))
     reference = first if reference is None and gives_risk(first) else reference
     # One seed draws the same patients for every model, whatever it is made from.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.predictions import final_step
 from drosurv.metrics import FollowUp
@@ -45,7 +45,7 @@ def standardised_features(X: Any, X_train: Any) -> Features:
         return Features(test, None, note if far else "")
     if train.shape[1] != test.shape[1]:
         raise ArgumentError(
-            f"{Argument('X_train')} has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same."
+            "X_train", f"X_train has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same."
         )
     scaled_train, scaled_test = standardise(train, test)
     return Features(scaled_test, scaled_train)
@@ -66,7 +66,7 @@ def plain_cox_risk(model: Any, features: Features, y_train: Any) -> tuple[FloatA
         )
     if len(features.train) != len(y_train):
         raise ArgumentError(
-            f"{Argument('X_train')} has {len(features.train)} rows, y_train has {len(y_train)}: they must match."
+            "X_train", f"X_train has {len(features.train)} rows, y_train has {len(y_train)}: they must match."
         )
     return plain_cox(model).fit(features.train, y_train).predict(features.test), ""
 
@@ -77,8 +77,9 @@ def _in_order_of(X: Any, X_train: Any) -> Any:
         return X_train
     if odd := set(X.columns) ^ set(X_train.columns):
         raise ArgumentError(
-            f"{Argument('X_train')} and X must have the same columns; only one of them has "
-            f"{', '.join(sorted(map(str, odd)))}."
+            "X_train",
+            f"X_train and X must have the same columns; only one of them has "
+            f"{', '.join(sorted(map(str, odd)))}.",
         )
     return X_train[list(X.columns)]
 

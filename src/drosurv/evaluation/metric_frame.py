@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import (
     Attribute,
     Count,
@@ -102,13 +102,13 @@ class SurvivalMetricFrame:
         self._sensitive = parse_attributes(sensitive_features, n, missing=missing)
         if not self._sensitive:
             raise ArgumentError(
-                f"{Argument('sensitive_features')} must be given: a frame by group needs groups."
+                "sensitive_features", "sensitive_features must be given: a frame by group needs groups."
             )
         self._attributes = [*self._controls, *self._sensitive]
         names = [attribute.name for attribute in self._attributes]
         if len(set(names)) < len(names):
             raise ArgumentError(
-                f"{Argument('control_features')} and sensitive_features share a name: {names}."
+                "control_features", f"control_features and sensitive_features share a name: {names}."
             )
         kept = np.logical_and.reduce([attribute.groups.kept for attribute in self._attributes])
         self._kept: IntArray = np.flatnonzero(kept)
@@ -119,12 +119,13 @@ class SurvivalMetricFrame:
         unused = [name for name in params if not callable(given.get(name))]
         if sample_params and unused:
             raise ArgumentError(
-                f"{Argument('sample_params')} names {unused}, which are no callables among the metrics {[*given]}: "
-                "only those take any."
+                "sample_params",
+                f"sample_params names {unused}, which are no callables among the metrics {[*given]}: "
+                "only those take any.",
             )
         if self._named and y_train is None:
             raise ArgumentError(
-                f"{Argument('y_train')} is needed for metrics given by name: they take censoring weights from it."
+                "y_train", "y_train is needed for metrics given by name: they take censoring weights from it."
             )
         self._patients = Patients(Scoring(risk, None, self._target, y_train, name="risk"))
         self._functions = {
@@ -211,8 +212,9 @@ class SurvivalMetricFrame:
         """
         if self._controls or not self._named:
             raise ArgumentError(
+                "metrics",
                 "gaps are tested for metrics given by name, without control_features: name a metric of evaluate, "
-                "such as 'concordance_index'."
+                "such as 'concordance_index'.",
             )
         panel = Panel(self._patients, [intersection_of(self._sensitive)], self._named)
         resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
@@ -273,7 +275,7 @@ def _by_name(metrics: Any) -> dict[str, Any]:
     """Metrics, given by name, as functions or both, each under its name."""
     found = dict(metrics) if isinstance(metrics, Mapping) else {_name(metric): metric for metric in metrics}
     if not found or len(found) < len(metrics):
-        raise ArgumentError("metrics must hold at least one metric, each under a name of its own.")
+        raise ArgumentError("metrics", "metrics must hold at least one metric, each under a name of its own.")
     for metric in found.values():
         _name(metric)
     return found
@@ -284,7 +286,9 @@ def _name(metric: Any) -> str:
         return metric
     if callable(metric):
         return getattr(metric, "__name__", "metric")
-    raise ArgumentError(f"a metric must be a callable (y, risk) -> number or a name, got {metric!r}.")
+    raise ArgumentError(
+        "metrics", f"a metric must be a callable (y, risk) -> number or a name, got {metric!r}."
+    )
 
 
 def _of_name(name: str, patients: Patients) -> RowMetric:
@@ -292,8 +296,9 @@ def _of_name(name: str, patients: Patients) -> RowMetric:
     known = [metric.name for metric in Panel(patients).of("patients") if metric.by_group]
     if name not in known:
         raise ArgumentError(
+            "metrics",
             f"metric {name!r} is not one that these groups can have; known by name: {known}. Those of survival "
-            "curves need risk=Predictions(risk, survival, times)."
+            "curves need risk=Predictions(risk, survival, times).",
         )
     return lambda rows: value_of(CATALOGUE[name], patients.take(rows), np.ones(len(rows)))
 
@@ -305,7 +310,8 @@ def _of_callable(metric: Callable[..., float], patients: Patients, params: Mappi
     for key, values in arrays.items():
         if len(values) != len(scores):
             raise ArgumentError(
-                f"{Argument('sample_params')} {key!r} has {len(values)} entries for {len(scores)} patients."
+                "sample_params",
+                f"sample_params {key!r} has {len(values)} entries for {len(scores)} patients.",
             )
     return lambda rows: metric(
         structured[rows], scores[rows], **{key: values[rows] for key, values in arrays.items()}

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import (
     Predictions,
@@ -139,8 +139,9 @@ def seen_from_entry(
     model, causes, entry = unwrapped(model), has_causes(y), given.get("entry")
     if entry is not None and y_train is not None and not isinstance(y_train, FollowUp):
         raise ArgumentError(
-            f"{Argument('y_train')} has no definition beside entry: it does not say when those patients entered. "
-            "Leave it out; censoring weights then come from the scored patients."
+            "y_train",
+            "y_train has no definition beside entry: it does not say when those patients entered. "
+            "Leave it out; censoring weights then come from the scored patients.",
         )
     told = {name: np.asarray(value) for name, value in given.items() if name != "entry"}
     for name, value in told.items():
@@ -172,13 +173,15 @@ def check_takes(model: Any, told: dict[str, Any]) -> None:
     method = getattr(final_step(model), "predict_survival_function", None)
     if method is None or not hasattr(final_step(model), "unique_times_"):
         raise ArgumentError(
+            "model",
             f"{type(final_step(model)).__name__} has no predict_survival_function and unique_times_, without which "
-            "entry times and strata have no definition."
+            "entry times and strata have no definition.",
         )
     missing = [name for name in told if name not in signature(method).parameters]
     if missing:
         raise ArgumentError(
-            f"{type(final_step(model)).__name__} has no definition for {Argument(missing[0])}: leave it out."
+            missing[0],
+            f"{type(final_step(model)).__name__} has no definition for {missing[0]}: leave it out.",
         )
 
 

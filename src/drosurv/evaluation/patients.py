@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.predictions import (
     ReadCurves,
     gains_over_null,
@@ -72,8 +72,9 @@ class Scoring:
         kept = self.y_train if self.y_train is not None else training_follow_up(self.model)
         if kept is None:
             raise ArgumentError(
+                "y_train",
                 f"{type(self.model).__name__} keeps no follow_up_ of its training patients, from which censoring "
-                f"weights come: build the scorer with {Argument('y_train')}=..., or use an estimator of drosurv."
+                f"weights come: build the scorer with y_train=..., or use an estimator of drosurv.",
             )
         return FollowUp.parse(kept)
 
@@ -115,8 +116,9 @@ class Scoring:
         curves = predict_curves(self.model, self.X, len(self.target))
         if curves is None:
             raise ArgumentError(
+                "model",
                 f"{type(self.model).__name__} has no predict_survival_function: Brier scores and likelihood "
-                "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead."
+                "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead.",
             )
         times = [
             brier_times(self.follow_up, self.target, None, self.grid),

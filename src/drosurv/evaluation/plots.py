@@ -110,11 +110,15 @@ def control_plot(
     """
     control = result.control
     if control is None:
-        raise ArgumentError("there is no shrinkage control without a reference: pass reference or X_train.")
+        raise ArgumentError(
+            "metric", "there is no shrinkage control without a reference: pass reference or X_train."
+        )
     column = disparity_column(attribute, metric)
     if column not in control.curve:
         known = control.at_equal_gain[["metric", "attribute"]].itertuples(index=False, name=None)
-        raise ArgumentError(f"metric and attribute must be one of {list(known)}, got {(metric, attribute)}.")
+        raise ArgumentError(
+            "metric", f"metric and attribute must be one of {list(known)}, got {(metric, attribute)}."
+        )
     ax = axes_or_new(ax)
     curve = control.curve
     label = f"{result.settings.reference} x c"
@@ -131,7 +135,7 @@ def control_plot(
 
 def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
     if len(table) == 0:
-        raise ArgumentError("the model gave no survival curves to draw.")
+        raise ArgumentError("metric", "the model gave no survival curves to draw.")
     rows = table[table["attribute"] == attribute]
     require(len(rows) != 0, "attribute", f"be one of {table['attribute'].unique().tolist()}", attribute)
     return rows

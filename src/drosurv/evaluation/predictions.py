@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.groups import in_pandas
 from drosurv.metrics import likelihood_gains, parse_survival
 from drosurv.metrics.scores import parse_risk
@@ -58,7 +58,7 @@ class Predictions:
     def __post_init__(self) -> None:
         """Refuse predictions that say nothing."""
         if self.risk is None and self.survival is None:
-            raise ArgumentError(f"give {Argument('risk')}, {Argument('survival')} or both.")
+            raise ArgumentError("risk", "give risk, survival or both.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArr
     """
     if isinstance(model, Predictions):
         if model.risk is None:
-            raise ArgumentError(f"{Argument(name)} holds survival curves alone: give its risk scores too.")
+            raise ArgumentError(name, f"{name} holds survival curves alone: give its risk scores too.")
         return parse_risk(model.risk, n, name=f"the risk of {name}")
     model = unwrapped(model)
     if hasattr(model, "predict"):
@@ -155,8 +155,9 @@ def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArr
     if isinstance(model, Sequence) or hasattr(model, "__array__"):
         return parse_risk(model, n, name=name)
     raise ArgumentError(
-        f"{Argument(name)} must be a fitted model with a predict method, drosurv.evaluation.Predictions, or an array "
-        f"of risk scores; got {type(model).__name__}."
+        name,
+        f"{name} must be a fitted model with a predict method, drosurv.evaluation.Predictions, or an array "
+        f"of risk scores; got {type(model).__name__}.",
     )
 
 
@@ -243,7 +244,7 @@ def take(X: Any, rows: Any) -> Any:
 
 def _check_rows(X: Any, n: int, name: str) -> None:
     if X is None:
-        raise ArgumentError(f"{Argument('X')} is needed to predict with {name}: pass the patients' features.")
+        raise ArgumentError("X", f"X is needed to predict with {name}: pass the patients' features.")
     rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if rows != n:
-        raise ArgumentError(f"{Argument('X')} has {rows} rows for the {n} patients of y: give one row each.")
+        raise ArgumentError("X", f"X has {rows} rows for the {n} patients of y: give one row each.")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Panel
@@ -102,9 +102,10 @@ class SurvivalScorer:
     def _attributes(self, sensitive_features: Any, n: int) -> Sequence[Attribute]:
         if sensitive_features is None:
             raise ArgumentError(
-                f"the score {self.name!r} needs {Argument('sensitive_features')}: call "
+                "sensitive_features",
+                f"the score {self.name!r} needs sensitive_features: call "
                 "sklearn.set_config(enable_metadata_routing=True) and pass params={'sensitive_features': ...} to "
-                "cross_validate, or sensitive_features=... to fit of a search."
+                "cross_validate, or sensitive_features=... to fit of a search.",
             )
         attributes = parse_attributes(sensitive_features, n)
         return [intersection_of(attributes)] if self.intersections else attributes

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.loss import NOTHING, ConvexLoss
 from drosurv.target import CompetingTarget, FloatArray, IntArray, Target
@@ -139,8 +139,9 @@ class StratifiedLikelihood(SummedParts):
             rows = np.flatnonzero(target.stratum == stratum)
             if not target.time[rows].any():
                 raise ArgumentError(
-                    f"{Argument('strata')} holds one in which every observed time is 0: nobody was followed there, so "
-                    "it has no hazard. Leave its patients out, or join it with another."
+                    "strata",
+                    "strata holds one in which every observed time is 0: nobody was followed there, so "
+                    "it has no hazard. Leave its patients out, or join it with another.",
                 )
             weight, known = (None if part is None else part[rows] for part in (sample_weight, offset))
             losses.append(PiecewiseExponential(target.take(rows), n_intervals, weight, known))

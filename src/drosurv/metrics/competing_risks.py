@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.metrics.calibration import beside_observed, parse_horizons
 from drosurv.metrics.concordance import concordance_index
 from drosurv.metrics.follow_up import FollowUp
@@ -69,8 +69,9 @@ def brier_score_by_cause(
     predicted = _parse_incidence(incidence, len(target), len(times))
     if not (times < follow_up.end).all():
         raise ArgumentError(
-            f"{Argument('at')} must lie before the end of the training follow-up, {follow_up.end:g}, got "
-            f"{times.max():g}: nobody knows how many were censored later."
+            "at",
+            f"at must lie before the end of the training follow-up, {follow_up.end:g}, got "
+            f"{times.max():g}: nobody knows how many were censored later.",
         )
     weight = parse_weights(sample_weight, len(target))
     by_then = target.time[:, None] <= times
@@ -173,8 +174,8 @@ def _parse_incidence(incidence: Any, n: int, k: int) -> FloatArray:
     values = np.asarray(incidence, dtype=np.float64)
     if values.shape != (n, k):
         raise ArgumentError(
-            f"{Argument('incidence')} must hold {n} patients by {k} times, got shape {values.shape}."
+            "incidence", f"incidence must hold {n} patients by {k} times, got shape {values.shape}."
         )
     if not ((values >= -1e-6) & (values <= 1 + 1e-6)).all():
-        raise ArgumentError(f"{Argument('incidence')} must hold probabilities between 0 and 1.")
+        raise ArgumentError("incidence", "incidence must hold probabilities between 0 and 1.")
     return np.clip(values, 0.0, 1.0)

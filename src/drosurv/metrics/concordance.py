@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.groups import Missing
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.pair_order import PairCounts, PairOrder
@@ -223,8 +223,9 @@ def uno_concordance(
     scored = parse_scored(y_test, risk, sample_weight)
     if tau is not None and tau > follow_up.end:
         raise ArgumentError(
-            f"{Argument('tau')}={tau:g} lies beyond the training follow-up, which ends at {follow_up.end:g}: choose "
-            "tau up to there, or leave tau=None."
+            "tau",
+            f"tau={tau:g} lies beyond the training follow-up, which ends at {follow_up.end:g}: choose "
+            "tau up to there, or leave tau=None.",
         )
     weights = follow_up.inverse_probability(scored.target) ** 2
     if tau is not None:

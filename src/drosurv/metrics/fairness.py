@@ -11,7 +11,7 @@ from typing import Any
 
 from drosurv.disparities.group import group_gap
 from drosurv.disparities.intersectional import log_ratio_gap
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.pair_disparities import Convention, hazards_of, individual_disparity, is_table
 from drosurv.target import FloatArray
@@ -75,8 +75,9 @@ def intersectional_disparity(
     if not smooth and not (parsed.sums(hazard) > 0).all():
         lowest = parsed.labels[int(parsed.sums(hazard).argmin())]
         raise ArgumentError(
-            f"{Argument('risk')} is so low for {lowest!r} of attributes that the hazards exp(risk) are 0: their ratio "
-            "to others has no logarithm; check the model's convergence, or add a constant to all scores."
+            "risk",
+            f"risk is so low for {lowest!r} of attributes that the hazards exp(risk) are 0: their ratio "
+            "to others has no logarithm; check the model's convergence, or add a constant to all scores.",
         )
     return log_ratio_gap(hazard, parsed.codes, len(parsed), smooth)
 

@@ -207,7 +207,7 @@ def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
     edges = np.unique(edges)
     if len(edges) == 1:
         raise ArgumentError(
-            "every training event happened at time 0: there is no interval to take a hazard on."
+            "y_train", "every training event happened at time 0: there is no interval to take a hazard on."
         )
     return edges
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.groups import Groups, Missing, ratio_by_group
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.scores import parse_grouped, parse_scored, warn_undefined
@@ -151,7 +151,8 @@ def concordance_imparity_over_cuts(
     values = np.asarray(attribute, dtype=np.float64)
     if values.shape != (len(scored),):
         raise ArgumentError(
-            f"{Argument('attribute')} must hold one number per patient, got shape {values.shape} for {len(scored)}."
+            "attribute",
+            f"attribute must hold one number per patient, got shape {values.shape} for {len(scored)}.",
         )
     known = ~np.isnan(values)
     scored, values = scored.take(known), values[known]
@@ -162,8 +163,9 @@ def concordance_imparity_over_cuts(
     last_of_value = last_of_value[sides >= min_group]
     if len(last_of_value) == 0:
         raise ArgumentError(
-            f"{Argument('attribute')} has no cut point with at least min_group={min_group} of its {len(values)} known "
-            "values on either side: lower min_group, or give an attribute that varies."
+            "attribute",
+            f"attribute has no cut point with at least min_group={min_group} of its {len(values)} known "
+            "values on either side: lower min_group, or give an attribute that varies.",
         )
     counts = PairOrder.for_imparity(scored.target, scored.risk).counts(scored.weight)
     numerator, denominator = counts.numerator[order], counts.denominator[order]

@@ -13,7 +13,7 @@ import numpy as np
 from drosurv.disparities.censoring_aware import censored_event_hinge_sum
 from drosurv.disparities.hinge_scan import unit_rows
 from drosurv.disparities.individual import pairwise_hinge_sum
-from drosurv.errors import Argument, ArgumentError, as_number, require
+from drosurv.errors import ArgumentError, as_number, require
 from drosurv.groups import parse_groups
 from drosurv.metrics.sampled_pairs import (
     SAMPLED,
@@ -228,8 +228,9 @@ def hazards_of(risk: Any, n: int | None = None) -> FloatArray:
     largest = float(scores.max(initial=-np.inf))
     if largest > np.log(np.finfo(np.float64).max):
         raise ArgumentError(
-            f"{Argument('risk')} holds a score of {largest:g}, whose hazard exp({largest:g}) overflows: they have no "
-            "disparity of hazards; check the model's convergence."
+            "risk",
+            f"risk holds a score of {largest:g}, whose hazard exp({largest:g}) overflows: they have no "
+            "disparity of hazards; check the model's convergence.",
         )
     return np.exp(scores)
 
@@ -238,12 +239,12 @@ def _parse_features(X: Any, n: int) -> FloatArray:
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or len(rows) != n:
         raise ArgumentError(
-            f"{Argument('X')} must hold one row of features for each of the {n} patients, got shape {rows.shape}."
+            "X", f"X must hold one row of features for each of the {n} patients, got shape {rows.shape}."
         )
     if not np.isfinite(rows).all():
         row = int(np.argwhere(~np.isfinite(rows))[0][0])
         raise ArgumentError(
-            f"{Argument('X')} contains NaN or infinite features (first in row {row}): fill or drop them first."
+            "X", f"X contains NaN or infinite features (first in row {row}): fill or drop them first."
         )
     return rows
 
@@ -255,7 +256,7 @@ def _tiled_sum(hazard: FloatArray, rows: FloatArray, scale: float, device: str) 
 
     if torch.device(device).type == "cuda" and not torch.cuda.is_available():
         raise ArgumentError(
-            f"{Argument('device')}={device!r}: torch sees no CUDA device here; leave device=None."
+            "device", f"device={device!r}: torch sees no CUDA device here; leave device=None."
         )
     on_device = torch.as_tensor(hazard, dtype=torch.float64, device=device)
     return float(PairTiles.of_all_pairs(rows, scale).value_and_gradient(on_device[None])[0])

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.target import FloatArray
 
 # Rounding in exp(-H) may leave [0, 1] by this much; anything further out is not a survival probability.
@@ -138,7 +138,7 @@ def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
         curves = _parse_array(survival, times)
     if len(curves) != n:
         raise ArgumentError(
-            f"{Argument('survival')} holds {len(curves)} curves for {n} patients: give one curve per row."
+            "survival", f"survival holds {len(curves)} curves for {n} patients: give one curve per row."
         )
     return curves
 
@@ -147,22 +147,25 @@ def _parse_array(survival: Any, times: Any) -> ArrayCurves:
     values = np.asarray(survival, dtype=np.float64)
     if values.ndim != 2:
         raise ArgumentError(
-            f"{Argument('survival')} must be one step function per patient or an array of shape (patients, times), "
-            f"got shape {values.shape}."
+            "survival",
+            f"survival must be one step function per patient or an array of shape (patients, times), "
+            f"got shape {values.shape}.",
         )
     if times is None:
         raise ArgumentError(
-            f"{Argument('survival')} is an array of {values.shape[1]} columns: pass their times as well, times=..."
+            "survival",
+            f"survival is an array of {values.shape[1]} columns: pass their times as well, times=...",
         )
     grid = np.asarray(times, dtype=np.float64)
     if grid.shape != (values.shape[1],):
         raise ArgumentError(
-            f"{Argument('times')} must hold one time for each of the {values.shape[1]} columns of survival, got shape "
-            f"{grid.shape}."
+            "times",
+            f"times must hold one time for each of the {values.shape[1]} columns of survival, got shape "
+            f"{grid.shape}.",
         )
     if not (np.diff(grid) > 0).all():
         raise ArgumentError(
-            f"{Argument('times')} must be strictly ascending when survival is an array of columns in that order."
+            "times", "times must be strictly ascending when survival is an array of columns in that order."
         )
     return ArrayCurves(grid, _checked(values))
 
@@ -181,7 +184,8 @@ def _checked(values: FloatArray) -> FloatArray:
     if wrong.any():
         row = int(np.argwhere(wrong)[0][0])
         raise ArgumentError(
-            f"{Argument('survival')} must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; "
-            "pass survival functions, not cumulative hazards or risk scores."
+            "survival",
+            f"survival must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; "
+            "pass survival functions, not cumulative hazards or risk scores.",
         )
     return np.clip(values, 0.0, 1.0)

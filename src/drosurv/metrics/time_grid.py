@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import ArgumentError, require
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.target import FloatArray, Target, as_numbers
 
@@ -60,7 +60,7 @@ def brier_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Gr
     chosen = _valid(times, start, stop)
     if len(chosen) < 2:
         raise ArgumentError(
-            f"{Argument('times')} must hold at least two times to integrate over, got {chosen.tolist()}."
+            "times", f"times must hold at least two times to integrate over, got {chosen.tolist()}."
         )
     return chosen
 
@@ -75,8 +75,9 @@ def _valid(times: Any, start: float, stop: float) -> FloatArray:
     if len(chosen) == 0 or not (chosen[0] >= start and chosen[-1] < stop):
         found = f"got {chosen[0]:g} to {chosen[-1]:g}" if len(chosen) else "got none"
         raise ArgumentError(
-            f"{Argument('times')} must lie in [{start:g}, {stop:g}), where scored patients are still observed and the "
+            "times",
+            f"times must lie in [{start:g}, {stop:g}), where scored patients are still observed and the "
             f"training follow-up gives censoring weights; {found}. Choose times inside, or leave times=None with "
-            "grid='inside' (for evaluate and compare: convention='paper')."
+            "grid='inside' (for evaluate and compare: convention='paper').",
         )
     return chosen

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import Argument, ArgumentError, OnProcessorOnly
+from drosurv.errors import ArgumentError, OnProcessorOnly
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Objective(ABC):
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
         """The values (..., B) in torch, differentiable, at losses (..., B, n) and masses (..., 1, n) of any sum."""
         raise OnProcessorOnly(
-            f"{Argument('device')} must be 'auto' or 'cpu': {type(self).__name__} works on the processor."
+            "device", f"device must be 'auto' or 'cpu': {type(self).__name__} works on the processor."
         )
 
 

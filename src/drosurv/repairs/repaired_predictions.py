@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.predicted_curves import PredictedTimes
@@ -139,7 +139,7 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         wanted = sorted({c.column for r in self.repairs_ if r.rule for c in r.rule.conditions})
         if missing := [column for column in wanted if table is None or column not in rules]:
             raise ArgumentError(
-                f"{Argument('features')} must hold the columns {missing}, which the repairs' rules speak about."
+                "features", f"features must hold the columns {missing}, which the repairs' rules speak about."
             )
         columns = self._columns.of(effects, risk)
         ratios: FloatArray = np.sum([r.log_hazard_ratios(rules, columns) for r in self.repairs_], axis=0)

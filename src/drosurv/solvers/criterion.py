@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from drosurv.disparities import Penalty
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.losses import ConvexLoss, Loss
 from drosurv.objectives import Blocks, Evaluation, Objective
 from drosurv.solvers.neighborhoods import Neighborhoods, TakesPatients
@@ -174,8 +174,9 @@ class Criterion:
         total = float(mass.sum())
         if around is not None and not isinstance(around, TakesPatients):
             raise ArgumentError(
-                f"{Argument('kernel')} cannot average some of the patients alone, as batches and early stopping ask "
-                "for: use 'forest', or an object with a method take(rows)."
+                "kernel",
+                "kernel cannot average some of the patients alone, as batches and early stopping ask "
+                "for: use 'forest', or an object with a method take(rows).",
             )
         return Criterion(
             self.loss.take(rows),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.solvers.arrays import in_numpy
 from drosurv.solvers.replay import Replay
 from drosurv.target import BoolArray, FloatArray, IntArray
@@ -49,9 +49,10 @@ class Stopping:
             return None
         if few:
             raise ArgumentError(
-                f"{Argument('early_stopping', True)} watches {events} events of {int(event.sum())}, and needs at "
-                f"least {FEWEST_EVENTS} on either side: change {Argument('validation_fraction', self.fraction)}, or "
-                "train without it."
+                "early_stopping",
+                f"early_stopping=True watches {events} events of {int(event.sum())}, and needs at "
+                f"least {FEWEST_EVENTS} on either side: change validation_fraction={self.fraction!r}, or "
+                "train without it.",
             )
         return np.flatnonzero(~watched), np.flatnonzero(watched)
 

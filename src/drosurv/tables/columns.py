@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError, warn_caller
+from drosurv.errors import ArgumentError, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.dates import holds_dates
 from drosurv.tables.values import (
@@ -201,7 +201,7 @@ def _warn_if_it_names_patients(values: FloatArray, name: str) -> None:
     whole = (values == np.floor(values)).all()
     if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
         warn_caller(
-            f"column {name!r} is a different whole number in every row; name it in {Argument('drop')} if it "
+            f"column {name!r} is a different whole number in every row; name it in drop if it "
             "identifies patients."
         )
 
@@ -235,22 +235,25 @@ def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
     if len(others) and numbers.sum() > 10 and numbers.mean() > 0.5:
         here = [f"{name}={text}" for text in others.index[:6]]
         raise ArgumentError(
+            "missing",
             f"column {name!r} holds numbers in {int(counts[numbers].sum()):,} rows and {shown(others.index)} in "
             f"{counted(int(others.sum()), 'row')}: if those texts mean a missing value, pass "
-            f"{Argument('missing', here)}; if the column is a category, name it in {Argument('categorical')}; or "
-            "correct the table."
+            f"missing={here!r}; if the column is a category, name it in categorical; or "
+            "correct the table.",
         )
     if commas.mean() > 0.5:
         raise ArgumentError(
+            "decimal",
             f"column {name!r} holds numbers with a comma, such as {shown(counts.index[commas], 3)}: if it is the "
-            f"decimal mark, read the table with {Argument('decimal', ',')}; if it separates thousands, remove it; if "
-            f"the column is a category, name it in {Argument('categorical')}."
+            f"decimal mark, read the table with decimal=','; if it separates thousands, remove it; if "
+            f"the column is a category, name it in categorical.",
         )
     if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(counts.index)):
         raise HoldsDates(name)
     if len(counts) > MOST_LEVELS:
-        patient = f"; if it names the patient, in {Argument('id')}" if len(counts) > counts.sum() / 2 else ""
+        patient = "; if it names the patient, in id" if len(counts) > counts.sum() / 2 else ""
         raise ArgumentError(
+            "drop",
             f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in "
-            f"{Argument('drop')}{patient}; or, if they are categories all the same, in {Argument('categorical')}."
+            f"drop{patient}; or, if they are categories all the same, in categorical.",
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.presentation import counted
 from drosurv.tables.values import first_wrong, row_number, shown
 from drosurv.target import FloatArray
@@ -33,9 +33,10 @@ def days_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
     if len(before):
         row = int(before[0])
         raise ArgumentError(
-            f"{Argument('end')} column {end.name!r} lies before {Argument('start')} column {start.name!r} in "
+            "end",
+            f"end column {end.name!r} lies before start column {start.name!r} in "
             f"{counted(len(before), 'row')} (first in row {row_number(end.index, row)}: {start.iloc[row]} to "
-            f"{end.iloc[row]}): correct or remove them."
+            f"{end.iloc[row]}): correct or remove them.",
         )
     return days
 
@@ -46,8 +47,9 @@ def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
     if not holds_dates(column):
         values = [value for value in column.dropna().unique() if not holds_dates(pd.Series([value]))]
         raise ArgumentError(
-            f"{Argument(argument)} column {column.name!r} holds {shown(values, 3)}, which is not a date like "
-            "2021-03-31: correct it."
+            argument,
+            f"{argument} column {column.name!r} holds {shown(values, 3)}, which is not a date like "
+            "2021-03-31: correct it.",
         )
     text = column.astype("string").str.strip()
     read = pd.to_datetime(
@@ -56,7 +58,7 @@ def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
     wrong = (read.isna() & text.notna()).to_numpy()
     if wrong.any():
         fault = first_wrong(column, wrong, "no day of the calendar or is written unlike the others")
-        raise ArgumentError(f"{Argument(argument)} {fault}: correct it.")
+        raise ArgumentError(argument, f"{argument} {fault}: correct it.")
     return read
 
 
@@ -72,6 +74,7 @@ def _format(text: pd.Series[str], argument: str, name: Any) -> str:
     if any(second > 12 for _, second, _ in parts):
         return f"%m{mark}%d{mark}%Y"
     raise ArgumentError(
-        f"{Argument(argument)} column {name!r} holds dates such as {text.iloc[0]!r}, of which nothing tells whether "
-        "the day or the month comes first: write them like 2021-03-31."
+        argument,
+        f"{argument} column {name!r} holds dates such as {text.iloc[0]!r}, of which nothing tells whether "
+        "the day or the month comes first: write them like 2021-03-31.",
     )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentWarning
+from drosurv.errors import ArgumentWarning
 from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.same_patients import row_numbers
@@ -160,8 +160,9 @@ def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
     share = frame.isna().mean()
     if named := ", ".join(f"{name!r}" for name in frame.columns[(share > 0.5) & (share < 1)]):
         yield ArgumentWarning(
+            "drop",
             f"more than half of the values of {named} are missing, and one and the same value stands in for all of "
-            f"them. Name such columns in {Argument('drop')}, unless what is there is worth it."
+            f"them. Name such columns in drop, unless what is there is worth it.",
         )
 
 
@@ -173,9 +174,10 @@ def _copies(frame: pd.DataFrame, kept: Sequence[str | None]) -> Iterator[Argumen
         first = int(np.flatnonzero(numbers == numbers[second])[0])
         rows = [row_number(frame.index, place) for place in (second, first)]
         yield ArgumentWarning(
+            None,
             f"{copies_told(copies)} of another row (first: row "
             f"{rows[0]} of row {rows[1]}). They are used as they stand, and never divided "
-            "between training and hold-out; remove them if they are the same patients."
+            "between training and hold-out; remove them if they are the same patients.",
         )
 
 
@@ -187,8 +189,9 @@ def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Argu
         if n >= _FEWEST_ROWS and n / 10 < different < frame[name].count():
             purpose = ", and to predict nothing from it," if name in features else ","
             yield ArgumentWarning(
+                "id",
                 f"column {name!r} names {different:,} different patients in {n:,} rows: to keep the rows of a patient "
-                f"together{purpose} pass {Argument('id', str(name))}."
+                f"together{purpose} pass id={str(name)!r}.",
             )
 
 
@@ -206,11 +209,12 @@ def _starts(
         later = start[1:] > start.min()
         follows = int((later & (start[1:] == stop[order][:-1])).sum())
         if follows >= _FEWEST_PIECES and follows > 0.8 * later.sum():
-            patient = "" if id else f", and {Argument('id')} with the column that names the patient"
+            patient = "" if id else ", and id with the column that names the patient"
             yield ArgumentWarning(
+                "entry",
                 f"column {name!r} is the time of the row before in {follows:,} rows, and before {time!r} in all: rows "
                 f"seem to be pieces of a patient's time that begin there. It is a feature here; pass "
-                f"{Argument('entry', name)}{patient}."
+                f"entry={name!r}{patient}.",
             )
 
 
@@ -231,8 +235,9 @@ def _nested(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWa
         if not {narrow, wide} & told and (other[first][code] == other).all():
             told.add(wide)
             yield ArgumentWarning(
+                "drop",
                 f"column {narrow!r} tells {wide!r}, as a region tells its continent: their coefficients cannot be told "
-                f"apart and have no standard errors. Pass {Argument('drop', wide)}."
+                f"apart and have no standard errors. Pass drop={wide!r}.",
             )
 
 
@@ -242,8 +247,9 @@ def _codes(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWar
         examples = "; ".join(f"{name!r}: {_levels(frame[name])}" for name in found[:6])
         more = f" and {len(found) - 6} more columns" if len(found) > 6 else ""
         yield ArgumentWarning(
+            "categorical",
             f"codes or amounts? Columns of few whole numbers, or named like codes ({examples}{more}), are taken as "
-            f"amounts. Name codes in {Argument('categorical')}, amounts in {Argument('numeric')}."
+            f"amounts. Name codes in categorical, amounts in numeric.",
         )
 
 
@@ -274,10 +280,11 @@ def _sentinels(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
     for value in found:
         rows = int((values == value).sum())
         rest = values[~np.isin(values, found)]
-        meant = Argument("missing", [f"{column.name}={value:g}"])
+        meant = f"missing={[f'{column.name}={value:g}']!r}"
         yield ArgumentWarning(
+            None,
             f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, far outside the rest ({rest.min():g} "
-            f"to {rest.max():g}). If it means a missing value, pass {meant}."
+            f"to {rest.max():g}). If it means a missing value, pass {meant}.",
         )
 
 
@@ -304,6 +311,7 @@ def _spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
     if same:
         shown = "; ".join(", ".join(map(repr, family)) for family in same[:4])
         yield ArgumentWarning(
+            None,
             f"column {column.name!r} holds labels that may mean the same: {shown}. They are different levels here; "
-            "correct the table if they are not."
+            "correct the table if they are not.",
         )

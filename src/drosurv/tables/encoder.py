@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from drosurv.errors import Argument, ArgumentError, require, warn_caller
+from drosurv.errors import ArgumentError, require, warn_caller
 from drosurv.groups import in_pandas
 from drosurv.presentation import first_upper
 from drosurv.tables.columns import (
@@ -146,7 +146,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _warn_of_leaks(self, frame: pd.DataFrame, y: Any) -> None:
         for name, reason in find_leaks(frame[self.used_], y).items():
             warn_caller(
-                f"column {name!r} may give the outcome away: {reason}. Name it in {Argument('drop')} if it is not "
+                f"column {name!r} may give the outcome away: {reason}. Name it in drop if it is not "
                 "known beforehand.",
                 category=LeakWarning,
             )
@@ -270,13 +270,11 @@ def enter(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> Any:
     """
     X = in_pandas(X)
     if isinstance(X, np.ma.MaskedArray):
-        raise ArgumentError(
-            f"{Argument('X')} is a masked array, whose mask would be lost: fill it, or pass a DataFrame with missing "
+        raise ArgumentError("X",
+            "X is a masked array, whose mask would be lost: fill it, or pass a DataFrame with missing "
             "values.")  # fmt: skip
     if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m"):
-        raise ArgumentError(
-            f"{Argument('X')} holds dates: turn them into numbers, such as ages or numbers of days."
-        )
+        raise ArgumentError("X", "X holds dates: turn them into numbers, such as ages or numbers of days.")
     if fit:
         model.__dict__.pop("encoder_", None)
         if _needs_encoding(X):
@@ -300,15 +298,15 @@ def _no_dates(names: list[str]) -> ArgumentError:
         told = f"column {names[0]} holds dates: turn it into a number, such as an age or a number of days, or name it"
     else:
         told = f"columns {', '.join(names)} hold dates: turn them into numbers, such as ages or days, or name them"
-    return ArgumentError(f"{told} in {Argument('drop')}.")
+    return ArgumentError("drop", f"{told} in drop.")
 
 
 def _all_of(problems: list[ValueError]) -> ArgumentError:
     """One error of the first few of several."""
-    first, *others = (getattr(problem, "marked", str(problem)) for problem in problems[:_MOST_PROBLEMS])
+    first, *others = (str(problem) for problem in problems[:_MOST_PROBLEMS])
     left = len(problems) - _MOST_PROBLEMS
     more = [f"{left:,} more columns cannot be used as they are."] if left > 0 else []
-    return ArgumentError(" ".join([first, *map(first_upper, others), *more]))
+    return ArgumentError("drop", " ".join([first, *map(first_upper, others), *more]))
 
 
 def _as_frame(X: Any) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import holds_numbers, labels, to_floats
@@ -37,8 +37,9 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
     cut = _CUT.fullmatch(spec)
     if cut is None and spec not in frame.columns and re.search("[<>=]", spec):
         raise ArgumentError(
-            f"{Argument('groups')} {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which "
-            "divides into '<=65' and '>65'."
+            "groups",
+            f"groups {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which "
+            "divides into '<=65' and '>65'.",
         )
     if spec in frame.columns or cut is None:
         require_columns(frame, [spec], "groups")
@@ -46,22 +47,22 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
         if holds_numbers(column) and column.nunique() > MOST_NUMBERS and spec not in categorical:
             middle = f"{np.nanmedian(to_floats(column)):g}"
             raise ArgumentError(
-                f"{Argument('groups')} column {spec!r} holds {column.nunique():,} different numbers: cut it in two, "
-                f"for example {Argument('groups', f'{spec}>{middle}')}, or name it in {Argument('categorical')} if "
-                "they are codes."
+                "groups",
+                f"groups column {spec!r} holds {column.nunique():,} different numbers: cut it in two, "
+                f"for example groups={f'{spec}>{middle}'!r}, or name it in categorical if "
+                "they are codes.",
             )
         if column.nunique() > MOST_LEVELS:
             raise ArgumentError(
-                f"{Argument('groups')} column {spec!r} holds {column.nunique():,} different values, too many groups to "
-                f"compare: choose a column with at most {MOST_LEVELS}."
+                "groups",
+                f"groups column {spec!r} holds {column.nunique():,} different values, too many groups to "
+                f"compare: choose a column with at most {MOST_LEVELS}.",
             )
         return labels(column)
     name, limit = cut["column"], cut["cut"]
     require_columns(frame, [name], "groups")
     if not holds_numbers(frame[name]):
-        raise ArgumentError(
-            f"{Argument('groups')} {spec!r} cuts column {name!r}, which does not hold numbers."
-        )
+        raise ArgumentError("groups", f"groups {spec!r} cuts column {name!r}, which does not hold numbers.")
     values = to_floats(frame[name])
     above = pd.Series(np.where(values > float(limit), f">{limit}", f"<={limit}"), frame.index, dtype=object)
     return above.mask(np.isnan(values))

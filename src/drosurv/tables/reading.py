@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError, did_you_mean, require
+from drosurv.errors import ArgumentError, did_you_mean, require
 from drosurv.files import whole_file
 from drosurv.tables.values import shown
 
@@ -126,9 +126,7 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> N
         if column not in frame.columns:
             hint = did_you_mean(column, frame.columns)
             shown = ", ".join(map(str, frame.columns[:30])) + (", ..." if frame.shape[1] > 30 else "")
-            raise ArgumentError(
-                f"{Argument(role)} column {column!r} is not in the table.{hint} It has: {shown}."
-            )
+            raise ArgumentError(role, f"{role} column {column!r} is not in the table.{hint} It has: {shown}.")
 
 
 def _parquet(path: Path) -> pd.DataFrame:
@@ -147,7 +145,7 @@ def _read_csv(
         require(len(mark) == 1, name, "be one character", mark)
     if separator == decimal:
         raise ArgumentError(
-            f"{Argument('separator', separator)} and {Argument('decimal', decimal)} are the same: change one."
+            "separator", f"separator={separator!r} and decimal={decimal!r} are the same: change one."
         )
     try:
         # A byte order mark is no part of the first column's name.
@@ -210,8 +208,10 @@ def _undecodable(path: Path, encoding: str) -> ValueError:
     other = "utf-16" if content.startswith(_UTF_16) else "cp1252"
     usual = ", which is usual for files from Windows" if other == "cp1252" else ""
     known = codecs.lookup(other).name == codecs.lookup(encoding).name
-    advice = "" if known else f", or pass {Argument('encoding', other)}{usual}"
-    return ArgumentError(f"{path} is not text in {encoding.upper()}{place}: save it as UTF-8 CSV{advice}.")
+    advice = "" if known else f", or pass encoding={other!r}{usual}"
+    return ArgumentError(
+        "encoding", f"{path} is not text in {encoding.upper()}{place}: save it as UTF-8 CSV{advice}."
+    )
 
 
 def _header(fields: list[str], path: Path, separator: str) -> list[str]:
@@ -222,8 +222,9 @@ def _header(fields: list[str], path: Path, separator: str) -> list[str]:
         other = next((mark for mark in (";", "\t", "|", ",") if mark != separator and mark in names[0]), None)
         if other is not None:
             raise ArgumentError(
+                "separator",
                 f"{path} has a single column {names[0][:60]!r}; its fields seem to be separated by {other!r}: pass "
-                f"{Argument('separator', other)}."
+                f"separator={other!r}.",
             )
     _refuse_repeated(names, path)
     return names
@@ -282,9 +283,10 @@ def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:
         thousands = points.str.fullmatch(rf"[+-]?[1-9]\d{{0,2}}(?:\.\d{{3}})+(?:{re.escape(decimal)}\d+)?")
         if not thousands.all():
             raise ArgumentError(
+                "decimal",
                 f"column {text.name!r} holds {shown(points[~thousands].unique(), 3)}, with a point that does not "
-                f"separate thousands, although {Argument('decimal', decimal)}: write all numbers with the same "
-                "decimal mark."
+                f"separate thousands, although decimal={decimal!r}: write all numbers with the same "
+                "decimal mark.",
             )
         text = text.str.replace(".", "", regex=False)
     return text.str.replace(decimal, ".", regex=False)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.tables.values import counts_rows, floats, holds_numbers, labels
 from drosurv.target import BoolArray, IntArray
 
@@ -57,6 +57,6 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
         return np.ones(len(frame), dtype=np.bool_)
     if not away.any():
         raise ArgumentError(
-            f"{Argument('train')} holds no patient who is not also in the other table: pass other patients."
+            "train", "train holds no patient who is not also in the other table: pass other patients."
         )
     return away.to_numpy(dtype=np.bool_)

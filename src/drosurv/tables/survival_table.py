@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError, as_number, require, warn_caller
+from drosurv.errors import ArgumentError, as_number, require, warn_caller
 from drosurv.tables.doubts import copies_told, doubts
 from drosurv.tables.group_columns import group_labels
 from drosurv.tables.reading import read_frame, require_columns
@@ -88,12 +88,12 @@ class SurvivalTable:
         if self.columns.entry is None:
             return None
         column = self.frame[self.columns.entry]
-        since = to_floats(column, f"{Argument('entry')} ")
+        since = to_floats(column, "entry ")
         late = since >= self.y[self.columns.time_name]
         if late.any():
             fault = first_wrong(column, late, "not before the time of the row")
             raise ArgumentError(
-                f"{Argument('entry')} {fault}: it is never at risk. Drop it, or correct its times."
+                "entry", f"entry {fault}: it is never at risk. Drop it, or correct its times."
             )
         return since
 
@@ -134,7 +134,7 @@ class SurvivalTable:
     ) -> None:
         """Raise if patients enter late, which `who` cannot allow for."""
         if self.columns.entry is not None:
-            raise ArgumentError(f"{Argument('entry')} is not understood by {who}: {remedy}.")
+            raise ArgumentError("entry", f"entry is not understood by {who}: {remedy}.")
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -240,7 +240,7 @@ def read_survival_table(
     frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
     require_columns(frame, numeric, "numeric")
     for name in numeric:
-        to_floats(frame[name], f"{Argument('numeric')} ")
+        to_floats(frame[name], "numeric ")
     table = SurvivalTable.parse(
         frame,
         columns,
@@ -260,8 +260,9 @@ def read_survival_table(
         )
     if not table.event.any():
         raise ArgumentError(
+            "event_value",
             f"event column {event!r} holds no event: every one of the {len(table):,} patients is censored. Pass "
-            f"{Argument('event_value')} if another value means the event."
+            f"event_value if another value means the event.",
         )
     _warn_of_zero_times(table)
     known = [*categorical, *table.codes]
@@ -284,7 +285,7 @@ def _features(frame: pd.DataFrame, wanted: Sequence[str], aside: Sequence[str]) 
     taken = [name for name in wanted if name in aside]
     if taken:
         raise ArgumentError(
-            f"{Argument('features')} names {taken[0]!r}, which has another part already: leave it out of one."
+            "features", f"features names {taken[0]!r}, which has another part already: leave it out of one."
         )
     return list(dict.fromkeys(wanted)) or [name for name in frame.columns if name not in aside]
 

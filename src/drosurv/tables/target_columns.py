@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError, ArgumentWarning, warn_caller
+from drosurv.errors import ArgumentError, ArgumentWarning, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.dates import days_between, holds_dates
 from drosurv.tables.reading import require_columns
@@ -72,9 +72,9 @@ class TargetColumns:
 
     def __post_init__(self) -> None:
         if (self.start is None) != (self.end is None) or (self.time is None) == (self.start is None):
-            raise ArgumentError(
-                f"say where the times are: pass either {Argument('time')}, a column of numbers, or both "
-                f"{Argument('start')} and {Argument('end')}, columns of dates.")  # fmt: skip
+            raise ArgumentError("time",
+                "say where the times are: pass either time, a column of numbers, or both "
+                "start and end, columns of dates.")  # fmt: skip
 
     @property
     def time_name(self) -> str:
@@ -97,14 +97,15 @@ class TargetColumns:
             require_columns(frame, [name], argument)
             if name in taken:
                 raise ArgumentError(
-                    f"{Argument(taken[name])} and {Argument(argument)} are both column {name!r}: name the column of "
-                    "each."
+                    taken[name],
+                    f"{taken[name]} and {argument} are both column {name!r}: name the column of each.",
                 )
             taken[name] = argument
         if holds_dates(frame[self.event]):
             raise ArgumentError(
-                f"{Argument('event')} column {self.event!r} holds dates, and not whether the event happened: name a "
-                "column that says so, with 1 where there is a date and 0 where there is none."
+                "event",
+                f"event column {self.event!r} holds dates, and not whether the event happened: name a "
+                "column that says so, with 1 where there is a date and 0 where there is none.",
             )
 
     def known(self, frame: pd.DataFrame) -> BoolArray:
@@ -115,7 +116,7 @@ class TargetColumns:
         """The same columns with the value that means the event, told by the table's own where it is obvious."""
         if self.causes and self.event_value is not None:
             raise ArgumentError(
-                f"{Argument('event_value')} means nothing for a model of causes: every code but 0 is one."
+                "event_value", "event_value means nothing for a model of causes: every code but 0 is one."
             )
         if self.event_value is not None or self.causes:
             return self
@@ -128,7 +129,7 @@ class TargetColumns:
             reason = ", as in R's survival package" if found == "2" else ""
             warn_caller(
                 f"{found!r} of event column {self.event!r} ({rows:,} of {int(counts.sum()):,} rows) was taken as the "
-                f"event{reason}; pass {Argument('event_value')} if another value means it.",
+                f"event{reason}; pass event_value if another value means it.",
                 category=TableNote,
             )
         return replace(self, event_value=found)
@@ -162,9 +163,10 @@ class TargetColumns:
         column = frame[self.time]
         if holds_dates(column):
             raise ArgumentError(
+                "start",
                 f"time column {self.time!r} holds dates: a time is a number, such as the days from the start of "
-                f"follow-up to the event or the last visit. Pass {Argument('start')} and {Argument('end')}, columns "
-                "of dates, to have them counted."
+                f"follow-up to the event or the last visit. Pass start and end, columns "
+                "of dates, to have them counted.",
             )
         if column.dtype.kind == "b":
             raise ValueError(f"time column {self.time!r} holds only true and false: is it the event column?")
@@ -186,8 +188,9 @@ class TargetColumns:
         ]
         if not same and wanted != expected:
             raise ArgumentError(
-                f"{Argument('event_value')} {self.event_value!r} does not occur in event column {self.event!r}, which "
-                f"holds {shown(counts.index)}."
+                "event_value",
+                f"event_value {self.event_value!r} does not occur in event column {self.event!r}, which "
+                f"holds {shown(counts.index)}.",
             )
         others = [value for value in counts.index if value not in same and value.casefold() not in _CENSORED]
         if len(counts) > 2 and others:
@@ -201,15 +204,16 @@ class TargetColumns:
     def _which(self, counts: pd.Series[int]) -> ArgumentError:
         if len(counts) > _MOST_OUTCOMES:
             return ArgumentError(
-                f"{Argument('event')} column {self.event!r} holds {len(counts):,} different values, such as "
+                "event",
+                f"event column {self.event!r} holds {len(counts):,} different values, such as "
                 f"{shown(counts.index, 3)}, and not whether the event happened. Name the column that says so; are "
-                f"{Argument('time')} and {Argument('event')} swapped?"
+                f"time and event swapped?",
             )
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
         question = f"which value of event column {self.event!r} means the event? It holds {_held(counts)}{more}: pass "
         if len(counts) == 2:
-            first, second = (Argument("event_value", str(value)) for value in counts.index)
-            return ArgumentError(f"{question}{first} or {second}.")
+            first, second = (f"event_value={str(value)!r}" for value in counts.index)
+            return ArgumentError("event_value", f"{question}{first} or {second}.")
         causes = (
             " A third value may be a competing cause, such as another death: CauseSpecificCox (--model "
             "cause-specific-cox) takes codes of causes."
@@ -217,7 +221,8 @@ class TargetColumns:
             else ""
         )
         return ArgumentError(
-            f"{question}the one that does as {Argument('event_value')}; every other then means censored.{causes}"
+            "event_value",
+            f"{question}the one that does as event_value; every other then means censored.{causes}",
         )
 
 
@@ -231,8 +236,9 @@ def _refuse_missing(column: pd.Series[Any], role: str) -> None:
         first = row_number(column.index, int(missing.argmax()))
         hint = " If empty means that the event did not happen, write 0 there." if role == "event" else ""
         raise ArgumentError(
+            "drop_missing_target",
             f"{role} column {column.name!r} is empty in {counted(int(missing.sum()), 'row')} (first in row {first}): "
-            f"fill or remove those rows, or pass {Argument('drop_missing_target')} to leave them out.{hint}"
+            f"fill or remove those rows, or pass drop_missing_target to leave them out.{hint}",
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.presentation import counted
 from drosurv.target import BoolArray, FloatArray
 
@@ -79,11 +79,12 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
         # One text that is no number leaves all of a column as text, its decimal commas too: that one is the fault.
         others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
         wrong = others if others.any() else wrong
-        comma = f"if the comma is a decimal mark, read the table with {Argument('decimal', ',')}; otherwise "
+        comma = "if the comma is a decimal mark, read the table with decimal=','; otherwise "
         raise ArgumentError(
+            "missing",
             f"{role}{first_wrong(column, wrong, 'not a number')}: "
             f"{comma if has_decimal_comma(column[wrong].iloc[0]) else ''}correct it, or name it in "
-            f"{Argument('missing')}."
+            f"missing.",
         )
     return values
 

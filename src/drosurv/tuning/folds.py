@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.target import BoolArray, IntArray
 
 Fold = tuple[IntArray, IntArray]
@@ -43,7 +43,7 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
     owners = None if groups is None else np.asarray(groups)
     if owners is not None and owners.shape != (n,):
         raise ArgumentError(
-            f"{Argument('groups')} must hold one label for each of the {n} rows, got shape {owners.shape}."
+            "groups", f"groups must hold one label for each of the {n} rows, got shape {owners.shape}."
         )
     if isinstance(cv, (bool, np.bool_, str)) or cv is None:
         raise ArgumentError.must("cv", "be a number of folds, a share of the patients or folds", cv)
@@ -51,14 +51,15 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
         fewest = int(min(event.sum(), (~event).sum() or n))
         if not 2 <= cv <= fewest:
             raise ArgumentError(
-                f"{Argument('cv', cv)} folds need at least that many patients with and without an event, of which the "
-                f"rarer are {fewest}, and at least 2 folds: choose {Argument('cv')} from 2 to that."
+                "cv",
+                f"cv={cv!r} folds need at least that many patients with and without an event, of which the "
+                f"rarer are {fewest}, and at least 2 folds: choose cv from 2 to that.",
             )
         folded = StratifiedKFold if owners is None else StratifiedGroupKFold
         cv = folded(int(cv), shuffle=True, random_state=random_state)
     elif isinstance(cv, (float, np.floating)):
         if not 0 < cv < 1:
-            raise ArgumentError(f"{Argument('cv', cv)} as a share of the patients must lie in (0, 1).")
+            raise ArgumentError("cv", f"cv={cv!r} as a share of the patients must lie in (0, 1).")
         shuffled = StratifiedShuffleSplit if owners is None else GroupShuffleSplit
         cv = shuffled(1, test_size=float(cv), random_state=random_state)
     pairs = cv.split(rows, event, owners) if hasattr(cv, "split") else cv
@@ -66,12 +67,13 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
     for k, (train, validation) in enumerate(folds):
         if owners is not None and (both := np.intersect1d(owners[train], owners[validation])).size:
             raise ArgumentError(
-                f"fold {k} of {Argument('cv')} trains on rows of {both[0]!r} and scores others of the same: keep the "
-                "rows of one patient together, or use a splitter that reads groups."
+                "cv",
+                f"fold {k} of cv trains on rows of {both[0]!r} and scores others of the same: keep the "
+                "rows of one patient together, or use a splitter that reads groups.",
             )
     if not folds:
         raise ArgumentError(
-            f"{Argument('cv')} holds no fold; an iterator of folds can be used only once, a list always."
+            "cv", "cv holds no fold; an iterator of folds can be used only once, a list always."
         )
     return folds
 
@@ -81,12 +83,13 @@ def _checked(pair: Any, event: BoolArray, number: int) -> Fold:
         train, validation = (np.arange(len(event))[np.asarray(part)] for part in pair)
     except (TypeError, ValueError, IndexError):
         raise ArgumentError(
-            f"fold {number} of {Argument('cv')} must be a pair (training rows, validation rows) of positions below "
-            f"{len(event)}, got {pair!r}."
+            "cv",
+            f"fold {number} of cv must be a pair (training rows, validation rows) of positions below "
+            f"{len(event)}, got {pair!r}.",
         ) from None
     for name, part in (("training", train), ("validation", validation)):
         if not event[part].any():
             raise ArgumentError(
-                f"the {name} part of fold {number} has no event; use fewer folds in {Argument('cv')}."
+                "cv", f"the {name} part of fold {number} has no event; use fewer folds in cv."
             )
     return train, validation

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import ArgumentError, require
 from drosurv.estimators import CoxPH
 from drosurv.estimators.grid import batches
 from drosurv.estimators.network_estimator import NetworkEstimator
@@ -44,8 +44,9 @@ def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
         grid["lr"] = list(TREE_RATES if estimator.network == "trees" else LEARNING_RATES)
     if not grid:
         raise ArgumentError(
-            f"{Argument('grid')} must be given for {type(estimator).__name__} with the convex solver: it has no "
-            "alpha, weight or learning rate to tune. Name a parameter, for example l2 with the values 0, 0.01 and 0.1."
+            "grid",
+            f"grid must be given for {type(estimator).__name__} with the convex solver: it has no "
+            "alpha, weight or learning rate to tune. Name a parameter, for example l2 with the values 0, 0.01 and 0.1.",
         )
     return grid
 
@@ -66,14 +67,13 @@ def grid_points(grid: Grid) -> list[dict[str, Any]]:
         for name, values in part.items():
             if isinstance(values, str) or not hasattr(values, "__len__") or len(values) == 0:
                 raise ArgumentError(
-                    f"{Argument('grid')}[{name!r}] must be a list of at least one value, got {values!r}; put a single "
-                    "one in a list."
+                    "grid",
+                    f"grid[{name!r}] must be a list of at least one value, got {values!r}; put a single "
+                    "one in a list.",
                 )
         points += [dict(zip(part, values, strict=True)) for values in product(*part.values())]
     if not points or not all(points):
-        raise ArgumentError(
-            f"{Argument('grid')} holds no setting; name at least one parameter and its values."
-        )
+        raise ArgumentError("grid", "grid holds no setting; name at least one parameter and its values.")
     return points
 
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import Argument, ArgumentError, as_whole, did_you_mean, require
+from drosurv.errors import ArgumentError, as_whole, did_you_mean, require
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.grid import batches, fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
@@ -252,21 +252,24 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         unknown = [name for name in asked if name not in known_metrics()]
         if unknown:
             raise ArgumentError(
-                f"{Argument('metrics', unknown[0])} is not a metric that a search measures; choose from "
-                f"{', '.join(known_metrics())}.{did_you_mean(unknown[0], known_metrics())}"
+                "metrics",
+                f"metrics={unknown[0]!r} is not a metric that a search measures; choose from "
+                f"{', '.join(known_metrics())}.{did_you_mean(unknown[0], known_metrics())}",
             )
         _refuse_the_worst(rule)
         grouped = [name for name in asked if "groups" in CATALOGUE[name].needs]
         if groups is None and grouped:
             raise ArgumentError(
-                f"{grouped[0]} compares groups: pass {Argument('sensitive_features')}, or choose with a "
-                f"{Argument('rule')} that does not, such as the best c-index."
+                "sensitive_features",
+                f"{grouped[0]} compares groups: pass sensitive_features, or choose with a "
+                f"rule that does not, such as the best c-index.",
             )
         if not comparable and any(name in read for name in grouped):
             raise ArgumentError(
-                f"{grouped[0]} compares groups, and {Argument('sensitive_features')} has no two with at least "
+                "sensitive_features",
+                f"{grouped[0]} compares groups, and sensitive_features has no two with at least "
                 f"{self.min_group:,} patients and {self.min_events:,} events: merge groups, or choose with a "
-                f"{Argument('rule')} that does not compare them, such as the best c-index."
+                f"rule that does not compare them, such as the best c-index.",
             )
         parts = [part for name in asked for part in CATALOGUE[name].reads if CATALOGUE[part].of != "groups"]
         return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked, *parts]))
@@ -345,6 +348,7 @@ def _refuse_the_worst(rule: SelectionRule) -> None:
         better = CATALOGUE[name].better
         if part in wanted and {better, wanted[part]} == {"higher", "lower"}:
             raise ArgumentError(
-                f"{Argument(part, name)} is better the {better}, but {Argument('rule')} takes {wanted[part]} for "
-                "better: name another metric, or turn maximise round where the rule has it."
+                part,
+                f"{part}={name!r} is better the {better}, but rule takes {wanted[part]} for "
+                "better: name another metric, or turn maximise round where the rule has it.",
             )

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import Argument, ArgumentError, warn_caller
+from drosurv.errors import ArgumentError, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.persistence import read_saved_model
@@ -184,7 +184,7 @@ class OpenedModel:
             if curve[0] == curve[1]:
                 how = "as it was then, which is too good"
             warn_caller(
-                f"{Argument('times')} {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is "
+                f"times {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is "
                 f"given {how}."
             )
 
@@ -236,9 +236,9 @@ class OpenedModel:
         kept = {name: value for name, value in noted.items() if name not in stale}
         target = {"time": None, **kept, **given}
         if "event" not in target or not any(target.get(name) for name in times):
-            raise ArgumentError(
-                f"{self.path} does not say which columns hold time and event: pass {Argument('time')} COLUMN and "
-                f"{Argument('event')} COLUMN.")  # fmt: skip
+            raise ArgumentError("time",
+                f"{self.path} does not say which columns hold time and event: pass time COLUMN and "
+                f"event COLUMN.")  # fmt: skip
         if len(frame) < 2:
             raise ValueError("the table holds a single patient: a model is judged on at least two.")
         target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
@@ -257,8 +257,9 @@ class OpenedModel:
             table = _one_row_each(table, patient)
         if not table.event.any():
             raise ArgumentError(
+                "event_value",
                 f"event column {columns.event!r} holds no event, so there is nothing to judge a model by: pass "
-                f"{Argument('event_value')} if another value means the event, or more patients."
+                f"event_value if another value means the event, or more patients.",
             )
         return table
 

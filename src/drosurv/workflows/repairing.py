@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable
 from drosurv.target import FloatArray
@@ -58,8 +58,9 @@ def predicted_at(frame: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
             continue
     if not times:
         raise ArgumentError(
-            f"{Argument('predictions')} holds no column named by a time, such as 12 or survival_12; it has "
-            f"{', '.join(map(str, frame.columns[:5]))}."
+            "predictions",
+            f"predictions holds no column named by a time, such as 12 or survival_12; it has "
+            f"{', '.join(map(str, frame.columns[:5]))}.",
         )
     ordered = sorted(times, key=lambda name: times[name])
     survival = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)

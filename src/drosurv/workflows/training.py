@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
-from drosurv.errors import Argument, ArgumentError, warn_caller
+from drosurv.errors import ArgumentError, warn_caller
 from drosurv.estimators import CoxPH, NullModel
 from drosurv.estimators.persistence import save
 from drosurv.evaluation import AgainstPlain, beside
@@ -79,9 +79,10 @@ class Trained:
         leaks = find_leaks(self.table.X[self.encoder.used_], self.table.y) if self._separates() else {}
         if leaks and not force:
             raise ArgumentError(
+                "drop",
                 f"the model is not saved: {listing([f'column {name!r}' for name in leaks])} may give the outcome away, "
-                f"and patients are told apart perfectly. Name in {Argument('drop')} what is not known beforehand, or "
-                f"pass {Argument('force')} if all of it is."
+                f"and patients are told apart perfectly. Name in drop what is not known beforehand, or "
+                f"pass force if all of it is.",
             )
         # A repaired model holds what it was repaired from.
         notes = {} if isinstance(self.model, RepairedCox) else self._plain_notes()
@@ -237,7 +238,7 @@ def train(
     options = fit_options(estimator, table)
     if table.groups is not None and "model__sensitive_features" not in options:
         warn_caller(
-            f"{type(estimator).__name__} is trained without groups: {Argument('groups')} only says which columns "
+            f"{type(estimator).__name__} is trained without groups: groups only says which columns "
             "hold codes, and in whom a model is compared with plain Cox.",
             category=TableNote,
         )
@@ -246,8 +247,8 @@ def train(
         options[name if repaired else f"model__{name}"] = table.frame[column]
     if bootstrap and not hasattr(estimator, "summary"):
         raise ArgumentError(
-            f"{Argument('bootstrap')} has no meaning for {type(estimator).__name__}, which has no table of "
-            "coefficients."
+            "bootstrap",
+            f"bootstrap has no meaning for {type(estimator).__name__}, which has no table of coefficients.",
         )
     if repaired:
         X, base = readable_and_base(table, encoder, CoxPH() if estimator.base is None else estimator.base)
@@ -265,7 +266,7 @@ def train(
     if trained.endless:
         warn_caller(
             f"nobody with {listing(trained.endless, 3)} had the event: the model takes such patients for safe for "
-            f"ever. Merge levels, or use a penalty such as {Argument('l2', 0.1)}."
+            f"ever. Merge levels, or use a penalty such as l2=0.1."
         )
     return trained
 
@@ -310,7 +311,7 @@ def require_understood(estimator: Any, name: str) -> None:
     """Raise if an estimator's ``fit`` takes no argument of this name."""
     if name not in signature(estimator.fit).parameters:
         raise ArgumentError(
-            f"{Argument(name)} is not understood by {type(estimator).__name__}: choose another model."
+            name, f"{name} is not understood by {type(estimator).__name__}: choose another model."
         )
 
 
@@ -320,7 +321,7 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
         warn_caller(
             f"{counted(events, 'event')} for {counted(n_features, 'feature')}, fewer than {_EVENTS_PER_FEATURE} for "
             "each: coefficients are unsteady and risks too extreme. Use fewer columns, or a penalty such as "
-            f"{Argument('l2', 0.1)}."
+            f"l2=0.1."
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.groups import Missing, parse_groups, ratio_by_group
 from drosurv.metrics.inference.bootstrap import (
     Draws,
@@ -178,7 +178,7 @@ def gap_intervals(
     """
     if len(labels) != len(draws.estimate):
         raise ArgumentError(
-            f"{Argument('labels')} names {len(labels)} groups, the replicates hold {len(draws.estimate)} values."
+            "labels", f"labels names {len(labels)} groups, the replicates hold {len(draws.estimate)} values."
         )
     return GapIntervals(
         gap=largest_difference(draws.estimate, draws.draws, largest).interval(level),

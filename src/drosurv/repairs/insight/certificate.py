@@ -91,7 +91,8 @@ def certify(
     require(0.5 <= as_number(confidence) < 1, "confidence", "lie in [0.5, 1)", confidence)
     if len(target) < LEAST_PATIENTS:
         raise ArgumentError(
-            f"{len(target)} held-out patients say too little about subgroups: give at least {LEAST_PATIENTS}."
+            "y",
+            f"{len(target)} held-out patients say too little about subgroups: give at least {LEAST_PATIENTS}.",
         )
     require(0 < as_number(horizon) < np.inf, "horizon", "be a time above 0, such as 24", horizon)
     at_risk = int((target.time > horizon).sum())

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import HeldStepFunction
 from drosurv.evaluation.predictions import predict_curves, training_follow_up
 from drosurv.metrics.follow_up import FollowUp
@@ -46,9 +46,10 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
         return curves
     if not hasattr(model, "predict_cumulative_hazard_function"):
         raise ArgumentError(
-            f"{Argument('model')}: {type(model).__name__} has neither predict_survival_function nor "
+            "model",
+            f"model: {type(model).__name__} has neither predict_survival_function nor "
             "predict_cumulative_hazard_function: give a fitted survival model with curves, or a pair (times, "
-            "survival)."
+            "survival).",
         )
     return parse_survival([_survival(hazard) for hazard in model.predict_cumulative_hazard_function(X)], n)
 
@@ -138,7 +139,7 @@ def _pair(predictions: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _wrong(what: str) -> ArgumentError:
-    return ArgumentError(f"{Argument('predictions')}{what}")
+    return ArgumentError("predictions", f"predictions{what}")
 
 
 # Expected events of one patient are held to [this, log n + 3] where one outlier must not decide.
@@ -209,8 +210,9 @@ def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) ->
     curves = predicted_curves(model, X, len(target))
     if curves.jumps is None:
         raise ArgumentError(
-            f"{Argument('model')}: the curves of {type(model).__name__} must be step functions with x and y: pass a "
-            "pair (times, survival) instead."
+            "model",
+            f"model: the curves of {type(model).__name__} must be step functions with x and y: pass a "
+            "pair (times, survival) instead.",
         )
     ends = curves.ends if isinstance(curves, FunctionCurves) else curves.jumps[-1]
     seen = target.event & (target.time <= ends)

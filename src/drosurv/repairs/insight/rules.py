@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError, require
+from drosurv.errors import ArgumentError, require
 from drosurv.groups import in_pandas
 from drosurv.solvers.arrays import on_host
 from drosurv.target import BoolArray, FloatArray
@@ -223,11 +223,11 @@ def readable_table(X: Any, n: int, names: Any = None, features: Any = None) -> p
     table.columns = [own if isinstance(own, str) else other for own, other in zip(table, others, strict=True)]
     require(table.shape[1], name, "have columns that rules can speak about", table.shape)
     if len(table) != n:
-        raise ArgumentError(f"{Argument(name)}: the table has {len(table)} rows, but y has {n} patients.")
+        raise ArgumentError(name, f"{name}: the table has {len(table)} rows, but y has {n} patients.")
     if not table.columns.is_unique:
         repeated = sorted(set(table.columns[table.columns.duplicated()]))
         raise ArgumentError(
-            f"{Argument(name)}: columns {repeated} occur more than once: a rule could not say which one it means."
+            name, f"{name}: columns {repeated} occur more than once: a rule could not say which one it means."
         )
     return table
 

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError, as_number, require
+from drosurv.errors import ArgumentError, as_number, require
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.inference import generator
 from drosurv.target import FloatArray, Target
@@ -154,8 +154,9 @@ def outcomes_at(
     require(censoring in get_args(Censoring), "censoring", 'be "ipcw" or "worst_case"', censoring)
     if not 0 < as_number(horizon) < target.time.max():
         raise ArgumentError(
-            f"{Argument('horizon', horizon)} lies outside the follow-up of y: it must be positive and below "
-            f"{target.time.max():g}, the longest time."
+            "horizon",
+            f"horizon={horizon!r} lies outside the follow-up of y: it must be positive and below "
+            f"{target.time.max():g}, the longest time.",
         )
     alive = (target.time > horizon).astype(np.float64)
     if censoring == "worst_case":
@@ -164,8 +165,9 @@ def outcomes_at(
     observed = float(follow_up.censoring_at(np.array([horizon]))[0])
     if horizon > follow_up.times[-1] or observed <= 0:
         raise ArgumentError(
-            f"{Argument('horizon', horizon)} lies beyond the follow-up of the training set ({follow_up.end:g}), where "
-            'nobody knows how many were censored; choose an earlier one, or censoring="worst_case".'
+            "horizon",
+            f"horizon={horizon!r} lies beyond the follow-up of the training set ({follow_up.end:g}), where "
+            'nobody knows how many were censored; choose an earlier one, or censoring="worst_case".',
         )
     weight = np.where(alive == 1, 1 / observed, follow_up.inverse_probability(target))
     return HorizonOutcomes(alive, weight, 1 / observed)

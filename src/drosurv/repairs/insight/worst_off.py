@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import Argument, ArgumentError, as_number, require
+from drosurv.errors import ArgumentError, as_number, require
 from drosurv.estimators.parameters import check_count
 from drosurv.metrics.harm import likelihood_gains
 from drosurv.metrics.inference import draw_folds, generator
@@ -116,8 +116,9 @@ def worst_off(
     check_count("n_bootstraps", n_bootstraps, least=0)
     if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
         raise ArgumentError(
-            f"{len(target)} patients in {n_folds} folds cannot hold two groups of {Argument('min_group', min_group)}; "
-            "use n_folds >= 2 and a smaller min_group, or more patients."
+            "min_group",
+            f"{len(target)} patients in {n_folds} folds cannot hold two groups of min_group={min_group!r}; "
+            "use n_folds >= 2 and a smaller min_group, or more patients.",
         )
     coded = CodedTable.from_table(table)
     finder: GroupFinder

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.target import FloatArray
 
 _NAME = "subgroup_features"
@@ -43,15 +43,14 @@ def _position(feature: Any, n_columns: int, names: Sequence[str] | None) -> int:
     if isinstance(feature, str):
         if names is None:
             raise ArgumentError(
-                f"{Argument(_NAME)} names {feature!r}, but X has no column names: pass a DataFrame, or positions."
+                _NAME,
+                f"{_NAME} names {feature!r}, but X has no column names: pass a DataFrame, or positions.",
             )
         if feature not in names:
-            raise ArgumentError(
-                f"{Argument(_NAME)} names {feature!r}, which is not in X; it has {list(names)}."
-            )
+            raise ArgumentError(_NAME, f"{_NAME} names {feature!r}, which is not in X; it has {list(names)}.")
         return list(names).index(feature)
     if isinstance(feature, bool) or not isinstance(feature, (int, np.integer)):
         raise ArgumentError.must(_NAME, "list names or positions of columns", feature)
     if not -n_columns <= feature < n_columns:
-        raise ArgumentError(f"{Argument(_NAME)} holds position {feature}, but X has {n_columns} columns.")
+        raise ArgumentError(_NAME, f"{_NAME} holds position {feature}, but X has {n_columns} columns.")
     return int(feature)

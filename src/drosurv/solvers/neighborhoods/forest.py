@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.solvers.neighborhoods.partitions import Partitions
 from drosurv.target import FloatArray, IntArray
 
@@ -51,9 +51,10 @@ def forest(
     n = len(X)
     if n // 2 < 2 * min_group:
         raise ArgumentError(
-            f"{Argument('min_group', min_group)} leaves no room for two groups: a tree sees half of the {n} patients "
-            f"and each leaf needs {min_group} of them. Use {Argument('min_group', max(n // 4, 1))} or less, or more "
-            "patients."
+            "min_group",
+            f"min_group={min_group!r} leaves no room for two groups: a tree sees half of the {n} patients "
+            f"and each leaf needs {min_group} of them. Use min_group={max(n // 4, 1)!r} or less, or more "
+            "patients.",
         )
     rng = np.random.default_rng(random_state)
     # Trees read float32; converting once saves a copy per tree. A column is tried at one random threshold and

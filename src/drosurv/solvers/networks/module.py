@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -223,5 +223,5 @@ def _per_patient(scores: Tensor, n: int, n_outputs: int) -> Tensor:
         wanted = f"one score per patient, shape ({n},) or ({n}, 1)"
         if n_outputs > 1:
             wanted = f"{n_outputs} scores per patient, shape ({n}, {n_outputs})"
-        raise ArgumentError(f"{Argument('network')} must return {wanted}; it returned {tuple(scores.shape)}.")
+        raise ArgumentError("network", f"network must return {wanted}; it returned {tuple(scores.shape)}.")
     return scores

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drosurv.errors import Argument, ArgumentError
+from drosurv.errors import ArgumentError
 from drosurv.solvers.networks.module import module_scores
 from drosurv.solvers.networks.trees import Trees
 from drosurv.target import FloatArray
@@ -52,6 +52,6 @@ def restored(state: Any, build: Callable[[], Module]) -> Any:
         module.load_state_dict({name: torch.tensor(values) for name, values in state.items()})
     except RuntimeError as error:
         raise ArgumentError(
-            f"{Argument('network')} builds another shape than the one that was trained: {error}"
+            "network", f"network builds another shape than the one that was trained: {error}"
         ) from error
     return module.eval()
