@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 LAYERS = [
     {"_version", "errors", "radix", "files", "standardise"},
     {"target", "presentation"},
-    {"groups", "observation"},
+    {"groups", "observation", "step_function"},
     {"losses", "objectives", "disparities", "tables"},
     {"solvers", "metrics"},
     {"estimators", "datasets"},

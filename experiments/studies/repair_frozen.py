@@ -4,7 +4,7 @@ import numpy as np
 
 from drosurv import CoxPH, Surv, repair
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators.baseline import HeldStepFunction
+from drosurv.step_function import StepFunction
 from experiments.studies.repair_data import normal, skewed
 from experiments.studies.repair_scores import measured
 
@@ -60,4 +60,4 @@ class _Steps:
         self.times, self.survival = times, survival
 
     def predict_survival_function(self, X):
-        return np.array([HeldStepFunction(self.times, self.survival[i]) for i in X.index], dtype=object)
+        return np.array([StepFunction(self.times, self.survival[i]) for i in X.index], dtype=object)

@@ -3,7 +3,8 @@ import pytest
 from sksurv.nonparametric import kaplan_meier_estimator
 
 from drosurv.estimators import CoxPH
-from drosurv.estimators.baseline import Baseline, HeldStepFunction
+from drosurv.estimators.baseline import Baseline
+from drosurv.step_function import StepFunction
 from drosurv.metrics import FollowUp
 from drosurv.target import Target
 
@@ -45,7 +46,7 @@ def test_score_zero_for_everyone_is_the_nelson_aalen_estimate():
 
 
 def test_step_functions_hold_their_last_value_and_know_their_domain():
-    step = HeldStepFunction(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.6, 0.5]))
+    step = StepFunction(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.6, 0.5]))
     assert step(0.0) == 1.0
     assert step(0.999) == 1.0
     assert step(1.0) == 0.6

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sksurv.functions import StepFunction
 
 from drosurv.errors import ArgumentError, require
 from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
+from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Log of the largest cumulative hazard that is told from others.
@@ -61,27 +61,11 @@ class Curves(ABC):
         return self.cumulative_hazard(np.zeros(1))
 
 
-class HeldStepFunction(StepFunction):
-    """A step function on [0, infinity) that holds its last value after its last point."""
-
-    def __init__(self, x: FloatArray, y: FloatArray) -> None:
-        super().__init__(x, y, domain=(0, np.inf))
-
-    def __call__(self, x: ArrayLike) -> Any:
-        """Value at one time or at many."""
-        times = np.asarray(x, dtype=np.float64)
-        if not np.isfinite(times).all() or (times < 0).any():
-            raise ArgumentError.must("times", "be finite and not negative", x)
-        held = np.searchsorted(self.x, np.maximum(times, self.x[0]), side="right") - 1
-        value = self.y[held]
-        return float(value) if times.ndim == 0 else value
-
-
 def step_functions(times: FloatArray, values: FloatArray) -> NDArray[Any]:
     """One step function per row of values (n, K) at the times (K,)."""
     out = np.empty(len(values), dtype=object)
     for i, row in enumerate(values):
-        out[i] = HeldStepFunction(times, row)
+        out[i] = StepFunction(times, row)
     return out
 
 

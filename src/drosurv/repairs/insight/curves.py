@@ -16,7 +16,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError
-from drosurv.estimators.baseline import HeldStepFunction
+from drosurv.step_function import StepFunction
 from drosurv.evaluation.predictions import predict_curves, training_follow_up
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.survival_curves import FunctionCurves, SurvivalCurves, parse_survival
@@ -59,7 +59,7 @@ def _survival(hazard: Any) -> Any:
     if not hasattr(hazard, "x"):
         return lambda times: np.exp(-hazard(times))
     heights = getattr(hazard, "a", 1.0) * np.asarray(hazard.y) + getattr(hazard, "b", 0.0)
-    return HeldStepFunction(hazard.x, np.exp(-heights))
+    return StepFunction(hazard.x, np.exp(-heights))
 
 
 def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
