@@ -50,6 +50,8 @@ def test_curves_work_in_metrics_of_scikit_survival_and_the_other_way_round():
     theirs = CoxPHSurvivalAnalysis(ties="breslow").fit(X, y).predict_survival_function(X)
     stacked = np.array([[curve(t) for t in times] for curve in ours])
     expected = metrics.integrated_brier_score(y, y, stacked, times)
-    assert metrics.integrated_brier_score(y, y, np.vstack([curve(times) for curve in ours]), times) == expected
+    assert (
+        metrics.integrated_brier_score(y, y, np.vstack([curve(times) for curve in ours]), times) == expected
+    )
     assert integrated_brier_score(y, y, ours, times=times) == pytest.approx(expected)
     assert integrated_brier_score(y, y, theirs, times=times) == pytest.approx(expected, rel=1e-4)

@@ -43,7 +43,9 @@ class StepFunction:
         self.x: FloatArray = np.asarray(x, dtype=np.float64)
         self.y: FloatArray = np.asarray(y, dtype=np.float64)
         if self.x.shape != self.y.shape or self.x.ndim != 1 or not len(self.x):
-            raise ArgumentError("y", f"y must have one value per x, got shapes {self.y.shape} and {self.x.shape}.")
+            raise ArgumentError(
+                "y", f"y must have one value per x, got shapes {self.y.shape} and {self.x.shape}."
+            )
         self.a, self.b = float(a), float(b)
         self.domain = (0.0, np.inf)
 

@@ -4,8 +4,8 @@ from sksurv.nonparametric import kaplan_meier_estimator
 
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline
-from drosurv.step_function import StepFunction
 from drosurv.metrics import FollowUp
+from drosurv.step_function import StepFunction
 from drosurv.target import Target
 
 

@@ -16,11 +16,11 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError
-from drosurv.step_function import StepFunction
 from drosurv.evaluation.predictions import predict_curves, training_follow_up
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.survival_curves import FunctionCurves, SurvivalCurves, parse_survival
 from drosurv.presentation import counted
+from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, Target
 
 # A model that is certain of death is followed until its cumulative hazard reaches this, and no further.
