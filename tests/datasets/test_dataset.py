@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from drosurv import Surv
-from drosurv.datasets import Dataset
+from drosurv.datasets import Dataset, load_flc, load_nwtco
 
 
 def small(**changes):
@@ -60,3 +60,24 @@ def test_categories_are_text_or_missing():
     dataset = small(X=pd.DataFrame({"stage": ["I", None, "II"], "age": [50.0, 60.0, np.nan]}))
     assert dataset.X["stage"].isna().tolist() == [False, True, False]
     assert "2 missing values" in repr(dataset)
+
+
+def test_bundled_free_light_chain_data_equal_scikit_survivals():
+    sksurv = pytest.importorskip("sksurv.datasets")
+    X, y = sksurv.load_flchain()
+    ours = load_flc()
+    for column in ("age", "creatinine", "flc.grp", "kappa", "lambda"):
+        np.testing.assert_array_equal(ours.X[column], X[column].astype(float))
+    np.testing.assert_array_equal(ours.X["sex"], X["sex"] == "M")
+    np.testing.assert_array_equal(ours.y["event"], y["death"])
+    np.testing.assert_array_equal(ours.y["time"], y["futime"])
+
+
+def test_wilms_tumour_data_have_the_counts_that_r_prints():
+    # with(survival::nwtco, table(stage, rel)), table(histol, instit) and sum(edrel)
+    data = load_nwtco()
+    relapses = pd.crosstab(data.X["stage"], data.y["event"])
+    assert relapses.to_numpy().tolist() == [[1455, 117], [886, 166], [769, 175], [347, 113]]
+    histology = pd.crosstab(data.X["histol"], data.X["instit"])
+    assert histology.to_numpy().tolist() == [[3493, 76], [129, 330]]
+    assert data.y["time"].sum() == 9170468

@@ -67,4 +67,4 @@ def fetch_dataset(name: Name) -> None:
     except DataUnavailableError as error:
         say("Error", error)
         raise typer.Exit(1) from error
-    typer.echo(f"{name}: {path or 'comes with scikit-survival, nothing to download'}")
+    typer.echo(f"{name}: {path or 'comes with drosurv, nothing to download'}")

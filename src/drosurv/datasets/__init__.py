@@ -1,8 +1,9 @@
-"""Datasets: the paper's three, more real ones with sex, race, age or class recorded, synthetic ones, and splits."""
+"""Datasets: the paper's three, the National Wilms Tumor Study, a simulated hidden minority, and splits."""
 
 from drosurv.datasets.catalog import available, card, fetch, list_datasets, load
 from drosurv.datasets.dataset import Card, Dataset, data_fingerprint
 from drosurv.datasets.flc import load_flc
+from drosurv.datasets.nwtco import load_nwtco
 from drosurv.datasets.seer import load_seer
 from drosurv.datasets.splits import Split, split
 from drosurv.datasets.support import load_support
@@ -21,6 +22,7 @@ __all__ = [
     "list_datasets",
     "load",
     "load_flc",
+    "load_nwtco",
     "load_seer",
     "load_support",
     "make_hidden_minority",

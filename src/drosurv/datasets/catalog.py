@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from drosurv.datasets import flc, seer, support
+from drosurv.datasets import flc, nwtco, seer, support
 from drosurv.datasets.dataset import Card, Dataset
 from drosurv.errors import ArgumentError, did_you_mean
 
@@ -103,6 +103,7 @@ CATALOG = Catalog(
         "flc": (flc.FLC, flc.load_flc),
         "support": (support.SUPPORT, support.load_support),
         "seer": (seer.SEER, seer.load_seer),
+        "nwtco": (nwtco.NWTCO, nwtco.load_nwtco),
     }
 )
 available, card, load = CATALOG.available, CATALOG.card, CATALOG.load

