@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.metrics.inference import draw_folds
+from drosurv.folds import draw_folds
 from drosurv.repairs.acceptance import Shadows, find_repairs, z_of
 from drosurv.repairs.chain import STRENGTHS, VERSIONS, Chain, fit_version
 from drosurv.repairs.insight import Estimate

@@ -64,6 +64,7 @@ class AcceleratedFailureTime(RobustEstimator):
     alpha: float = 1.0
     ball: str = "chi2"
 
+    score_type = "log time"
     _no_ties = "a likelihood of log times"
     _own_curves = "has scores of log times"
 

@@ -30,7 +30,13 @@ from drosurv.target import FloatArray, parse_target
 
 
 class SurvivalModel(BaseEstimator):
-    """A model of a survival target."""
+    """A model of a survival target.
+
+    `score_type` says what :meth:`predict` returns: "log hazard" (up to a constant), "log time" (minus the expected log
+    time) or "other". Numbers that compare log hazards are defined for the first only.
+    """
+
+    score_type: ClassVar[str] = "log hazard"
 
     # Fitted attributes with a value for each training patient; a saved model leaves them out.
     _per_patient: ClassVar[tuple[str, ...]] = ("worst_case_weights_", "subgroup_regret_", "null_loss_")

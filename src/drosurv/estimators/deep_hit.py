@@ -62,6 +62,7 @@ class DeepHit(RobustEstimator):
     _: KW_ONLY
     network: str | Callable[[int], Any] = "mlp"
 
+    score_type = "other"
     _no_ties = "a likelihood on intervals"
     _own_curves = "has probabilities of its own on intervals"
     _convex = False

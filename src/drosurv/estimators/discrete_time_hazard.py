@@ -77,6 +77,11 @@ class DiscreteTimeHazard(RobustEstimator):
         return Recipe(loss, objective, baseline=partial(_curves, loss))
 
     @property
+    def score_type(self) -> str:  # type: ignore[override]
+        """What scores are: log hazards under the complementary log-log link, log odds under the logit."""
+        return "log hazard" if self.link == "cloglog" else "other"
+
+    @property
     def _ratio(self) -> str:
         """Of the odds of an event in an interval to those of none; the other link speaks of hazards."""
         return "odds ratio" if self.link == "logit" else "hazard ratio"

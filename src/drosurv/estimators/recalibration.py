@@ -16,6 +16,7 @@ from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.fitting import train
 from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
+from drosurv.folds import draw_folds
 from drosurv.losses import CoxPartial
 from drosurv.solvers.networks import network_scores
 from drosurv.target import FloatArray, IntArray, Target
@@ -57,13 +58,9 @@ def out_of_fold_factor(estimator: Any, training: Training) -> float:
 
 
 def folds(training: Training) -> IntArray:
-    """Fold (n,) of each row: events and censored patients are dealt out in turn, members of a cluster together."""
-    unit = training.together
-    had_event = np.bincount(unit, training.target.event) > 0
-    shuffled = np.random.default_rng(training.seed).permutation(len(had_event))
-    dealt = np.empty(len(had_event), dtype=np.intp)
-    dealt[shuffled[np.argsort(~had_event[shuffled], kind="stable")]] = np.arange(len(had_event)) % N_FOLDS
-    return dealt[unit]
+    """Fold (n,) of each row, the same for the same seed; members of a cluster share one."""
+    rng, clusters = np.random.default_rng(training.seed), training.observation.clusters
+    return draw_folds(len(training.X), N_FOLDS, rng, training.target.event, clusters)
 
 
 def stretch(scores: FloatArray, fold: IntArray, training: Training, ties: str) -> float:

@@ -15,7 +15,8 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.evaluation.predictions import take
 from drosurv.metrics import FollowUp
-from drosurv.metrics.inference import draw_folds, generator
+from drosurv.folds import draw_folds
+from drosurv.metrics.inference import generator
 from drosurv.observation import label_codes
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import Told, bar

@@ -12,7 +12,7 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.predictions import predict_curves
 from drosurv.metrics import likelihood_gains
-from drosurv.metrics.inference import draw_folds
+from drosurv.folds import draw_folds
 from drosurv.presentation import Column, Statement, Table
 from drosurv.repairs import RepairedCox
 from drosurv.repairs.insight import Estimate

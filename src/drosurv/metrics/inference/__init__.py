@@ -60,7 +60,7 @@ from drosurv.metrics.inference.permutation import (
     permutation_test,
     studentized_ratio,
 )
-from drosurv.metrics.inference.resampling import draw_folds, generator
+from drosurv.metrics.inference.resampling import generator
 
 __all__ = [
     "Draws",
@@ -76,7 +76,6 @@ __all__ = [
     "bootstrap",
     "compare_draws",
     "differences_together",
-    "draw_folds",
     "gap_intervals",
     "generator",
     "holm",

@@ -14,7 +14,6 @@ from joblib.parallel import LokyBackend, get_active_backend
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import ArgumentError
-from drosurv.target import BoolArray, IntArray
 
 T = TypeVar("T")
 _PORTIONS = 8
@@ -87,20 +86,3 @@ def _portion(work: Callable[[int], T], numbers: range, home: int) -> list[T]:
         return [work(number) for number in numbers]
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return [work(number) for number in numbers]
-
-
-def draw_folds(
-    n: int, n_folds: int, rng: np.random.Generator, event: BoolArray | None = None, clusters: Any = None
-) -> IntArray:
-    """A random fold for each of n rows; with event flags, events are spread evenly over the folds.
-
-    Rows of one cluster, such as those of one patient, share a fold.
-    """
-    if clusters is not None:
-        names, own = np.unique(clusters, return_inverse=True)
-        had_event = None if event is None else np.bincount(own, event) > 0
-        return draw_folds(len(names), n_folds, rng, had_event)[own]
-    order = np.lexsort((rng.random(n), np.zeros(n) if event is None else event))
-    folds = np.empty(n, dtype=np.intp)
-    folds[order] = np.arange(n) % n_folds
-    return folds

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from drosurv.metrics.inference import draw_folds
+from drosurv.folds import draw_folds
 
 
 def test_rows_of_one_cluster_share_a_fold_and_events_are_spread_evenly():
