@@ -16,8 +16,8 @@ from drosurv.evaluation import Predictions
 from drosurv.evaluation.features import plain_cox, standardised_features
 from drosurv.evaluation.observed import Seen, check_takes, curve_times, survival_from_entry, time_scale
 from drosurv.evaluation.predictions import final_step, predict_curves, predict_risk, prepared, take
-from drosurv.metrics import FollowUp
 from drosurv.folds import draw_folds
+from drosurv.metrics import FollowUp
 from drosurv.metrics.inference import generator
 from drosurv.target import BoolArray, IntArray, parse_target
 

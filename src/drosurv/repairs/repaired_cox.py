@@ -14,8 +14,8 @@ from drosurv.errors import ArgumentError, require
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.parameters import check_count, check_number
 from drosurv.evaluation.predictions import take
-from drosurv.metrics import FollowUp
 from drosurv.folds import draw_folds
+from drosurv.metrics import FollowUp
 from drosurv.metrics.inference import generator
 from drosurv.observation import label_codes
 from drosurv.presentation import Table, literal

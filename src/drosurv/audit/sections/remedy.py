@@ -11,8 +11,8 @@ import pandas as pd
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.predictions import predict_curves
-from drosurv.metrics import likelihood_gains
 from drosurv.folds import draw_folds
+from drosurv.metrics import likelihood_gains
 from drosurv.presentation import Column, Statement, Table
 from drosurv.repairs import RepairedCox
 from drosurv.repairs.insight import Estimate
