@@ -2,13 +2,15 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PEERS  := $(VENV)/peers
+OLDEST := $(VENV)/oldest
 # Small tensors run far faster on one thread; parallelism is across fits.
 export OMP_NUM_THREADS ?= 1
 # Without byte code every process that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint tests test-peers search bench reproduce benchmark docs dist clean
+.PHONY: demo test lint tests test-peers test-r test-oldest search bench reproduce benchmark docs dist clean
 
+# Base dependencies only: no torch, scikit-survival, LightGBM or Dask.
 demo: $(VENV)/installed
 	$(BIN)/drosurv demo
 
@@ -23,18 +25,29 @@ lint: $(VENV)/test-ready
 	$(BIN)/mypy
 
 tests: $(VENV)/test-ready
-	$(BIN)/pytest -n auto -m "not peer" --doctest-modules tests src/drosurv
+	$(BIN)/pytest -n auto -m "not peer and not r" --doctest-modules tests src/drosurv
 
 # lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas.
 test-peers: $(PEERS)/ready
-	PYTHONPATH=$(PEERS) $(BIN)/pytest -n auto -m peer $$(grep -rl "mark.peer" tests)
+	PYTHONPATH=$(PEERS) $(BIN)/pytest -n auto -m "peer and not r" $$(grep -rl "mark.peer" tests)
+
+# Live comparisons with R (Debian: r-cran-survival); the other tests use recorded numbers of R.
+test-r: $(VENV)/test-ready
+	$(BIN)/pytest -n auto -m r $$(grep -rl "run_r" tests --include="test_*.py")
+
+# The oldest supported versions of the dependencies, without the extras that have floors of their own.
+test-oldest: | $(BIN)/python
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/pip install --quiet --constraint constraints-oldest.txt --editable . pytest pytest-xdist hypothesis
+	$(OLDEST)/bin/pytest -n auto -m "not peer and not r" tests --ignore tests/experiments
 
 # Examples that no run has tried yet, for every property that Hypothesis tests.
 search: $(VENV)/test-ready
-	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto -m "hypothesis and not peer" tests
+	HYPOTHESIS_PROFILE=search $(BIN)/pytest -n auto -m "hypothesis and not peer and not r" tests
 
+# The experiments; ARGS are handed on, as in `make benchmark ARGS=--quick`. Stopped runs continue.
 bench: $(VENV)/test-ready $(PEERS)/ready $(VENV)/bench-peers/ready
-	$(BIN)/python -m experiments.speed
+	$(BIN)/python -m experiments.speed $(ARGS)
 
 reproduce: $(VENV)/test-ready
 	$(BIN)/python -m experiments.paper $(ARGS)
@@ -54,15 +67,15 @@ dist: $(VENV)/test-ready
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
+$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable .
+	touch $@
+
 # Byte code is made afterwards, by all cores; pip would use one. A few files are no Python, or that of a newer version.
 define install
 $(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable ".$(1)"
 $(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib src || true
 endef
-
-$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(call install,)
-	touch $@
 
 $(VENV)/test-ready: pyproject.toml constraints.txt | $(BIN)/python
 	$(call install,[test])

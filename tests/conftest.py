@@ -1,4 +1,4 @@
-"""What every test shares: where data go, which examples Hypothesis draws, and how R is asked."""
+"""Shared by all tests: the data folder, the Hypothesis profiles, and how to run R."""
 
 import os
 import shutil
@@ -14,17 +14,20 @@ settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("search", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
-# Each worker of pytest-xdist starts with a stretch of about an eighth of the tests. Training and metrics have kernels
-# of their own to compile, so two workers do not compile the same; many short tests at the end keep both busy.
+# Each worker of pytest-xdist starts with about an eighth of the tests. Training and metrics compile kernels of their
+# own, so two workers do not compile the same; many short tests at the end keep both busy.
 _FIRST, _LAST = ("losses", "objectives", "solvers", "metrics"), "estimators"
 
 
 def pytest_collection_modifyitems(items):
-    """Put the tests in the order in which the whole suite takes least time."""
+    """Mark tests that run R, and put all tests in the order in which the whole suite takes least time."""
+    for item in items:
+        if "run_r" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.r)
 
     def place(item):
-        room = item.path.parent.name if "tests" in item.path.parts else ""
-        return _FIRST.index(room) if room in _FIRST else len(_FIRST) + (room == _LAST)
+        folder = item.path.parent.name if "tests" in item.path.parts else ""
+        return _FIRST.index(folder) if folder in _FIRST else len(_FIRST) + (folder == _LAST)
 
     items.sort(key=place)
 

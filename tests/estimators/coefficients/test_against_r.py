@@ -8,8 +8,6 @@ from drosurv.estimators.coefficients import FittedCox, proportional_hazards_test
 from drosurv.losses import CoxPartial
 from drosurv.target import Target
 
-pytestmark = pytest.mark.peer
-
 
 def simulated(seed=0, n=120):
     """Ties, weights, late entry, strata, clusters, an offset."""
@@ -135,7 +133,11 @@ def test_covariances_are_those_of_coxph(case):
 def test_residuals_are_those_of_coxph(case):
     fit, _, r = case
     agree(residuals.martingale(fit), r("martingale")[:, 0])
-    agree(residuals.deviance(fit), r("deviance")[:, 0], 1e-6)
+    deviance = r("deviance")[:, 0]
+    # On ARM, R rounds a martingale residual just above the event flag and gives NA; the residual is then about 0.
+    known = np.isfinite(deviance)
+    agree(residuals.deviance(fit)[known], deviance[known], 1e-6)
+    np.testing.assert_allclose(residuals.deviance(fit)[~known], 0.0, atol=1e-3)
     agree(residuals.score(fit), r("score"))
     agree(residuals.dfbeta(fit), r("dfbeta"))
     # Events with the same time stand in the same order in both: by stratum, time and row.
