@@ -18,8 +18,6 @@ COMMANDS = [
     "repair",
     "certify",
     "tune",
-    "reproduce",
-    "benchmark",
     "datasets",
 ]
 
@@ -35,7 +33,15 @@ def test_the_version_is_the_packages(drosurv):
 
 
 def test_every_command_is_asked_for_help():
-    assert list(get_command(app).commands) == COMMANDS
+    commands = get_command(app).commands
+    assert [name for name, command in commands.items() if not command.hidden] == COMMANDS
+
+
+@pytest.mark.parametrize(("command", "module"), [("reproduce", "paper"), ("benchmark", "benchmark")])
+def test_a_command_that_left_says_where_it_is(drosurv, command, module):
+    line = drosurv.fails(command, "flc", "--jobs", "2")
+    assert f"make {command}" in line
+    assert f"python -m experiments.{module}" in line
 
 
 def test_every_option_says_what_it_is_for():

@@ -209,7 +209,7 @@ def test_zero_times_and_few_events_are_named(fit, gbsg2):
 def test_swapped_columns_are_asked_about(fit, gbsg2):
     line = fit(gbsg2, target=("--time", "relapse", "--event", "days"), how="fails")
     assert "--event column 'days' holds 574 different values" in line
-    assert "are --time and --event swapped?" in line
+    assert "were the columns of time and event swapped?" in line
 
 
 def test_a_third_event_code_may_be_a_competing_cause(fit, gbsg2):

@@ -44,7 +44,7 @@ def show(
 def show_card(name: Name) -> None:
     """Tell what a dataset holds, where it comes from, and which columns are left out and why.
 
-    Example: drosurv datasets show rhc
+    Example: drosurv datasets show support
     """
     from drosurv.datasets import card
 

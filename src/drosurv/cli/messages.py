@@ -36,6 +36,7 @@ Spelling = Callable[[str, str], str]
 _MENTION = re.compile(
     r"""(?<![\w.'"-])(?P<name>[A-Za-z_]\w*)(?:=(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|\([^)]*\)|-?\w+(?:\.\w+)*))?(?![\w'"])"""
 )
+_BEFORE_A_NAME = re.compile(r"\b(?:in|pass) $", re.IGNORECASE)
 _BAD_INPUT = 2
 # Recalibrated below this, risks are so near to each other that nobody is told anything.
 _LITTLE_HELD = 0.2
@@ -96,9 +97,10 @@ def spelled(options: Mapping[str, str], argument: str, value: str = "") -> str:
 
 
 def as_options(text: str, argument: str | None, spelling: Spelling) -> str:
-    """A message with options for arguments: where it writes ``name=value``, a name with an underscore, or the argument.
+    """A message with options for arguments.
 
-    Of an argument whose name is an ordinary word only the first mention is replaced.
+    Replaced are ``name=value``, names with an underscore, names after "in" or "pass", and the first mention of the
+    argument that the message is about.
     """
     said = False
 
@@ -107,7 +109,8 @@ def as_options(text: str, argument: str | None, spelling: Spelling) -> str:
         name, value = found["name"], found["value"] or ""
         about = name == argument and not said
         said = said or about
-        return spelling(name, value) if value or about or "_" in name else found[0]
+        named = value or about or "_" in name or _BEFORE_A_NAME.search(text, 0, found.start())
+        return spelling(name, value) if named else found[0]
 
     return _MENTION.sub(option, text)
 

@@ -202,7 +202,8 @@ def _warn_if_it_names_patients(values: FloatArray, name: str) -> None:
     if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
         warn_caller(
             f"column {name!r} is a different whole number in every row; name it in drop if it "
-            "identifies patients."
+            "identifies patients.",
+            argument="drop",
         )
 
 

@@ -149,6 +149,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"column {name!r} may give the outcome away: {reason}. Name it in drop if it is not "
                 "known beforehand.",
                 category=LeakWarning,
+                argument="drop",
             )
 
     def transform(self, X: Any) -> pd.DataFrame:

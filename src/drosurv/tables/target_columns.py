@@ -206,8 +206,8 @@ class TargetColumns:
             return ArgumentError(
                 "event",
                 f"event column {self.event!r} holds {len(counts):,} different values, such as "
-                f"{shown(counts.index, 3)}, and not whether the event happened. Name the column that says so; are "
-                f"time and event swapped?",
+                f"{shown(counts.index, 3)}, and not whether the event happened. Name the column that says so; were "
+                "the columns of time and event swapped?",
             )
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
         question = f"which value of event column {self.event!r} means the event? It holds {_held(counts)}{more}: pass "

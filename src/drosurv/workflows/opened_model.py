@@ -185,7 +185,8 @@ class OpenedModel:
                 how = "as it was then, which is too good"
             warn_caller(
                 f"times {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is "
-                f"given {how}."
+                f"given {how}.",
+                argument="times",
             )
 
     def _warn_of_far(self, features: pd.DataFrame) -> None:
@@ -237,8 +238,8 @@ class OpenedModel:
         target = {"time": None, **kept, **given}
         if "event" not in target or not any(target.get(name) for name in times):
             raise ArgumentError("time",
-                f"{self.path} does not say which columns hold time and event: pass time COLUMN and "
-                f"event COLUMN.")  # fmt: skip
+                f"{self.path} does not say which columns hold time and event: pass time=COLUMN and "
+                f"event=COLUMN.")  # fmt: skip
         if len(frame) < 2:
             raise ValueError("the table holds a single patient: a model is judged on at least two.")
         target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")

@@ -238,9 +238,10 @@ def train(
     options = fit_options(estimator, table)
     if table.groups is not None and "model__sensitive_features" not in options:
         warn_caller(
-            f"{type(estimator).__name__} is trained without groups: groups only says which columns "
-            "hold codes, and in whom a model is compared with plain Cox.",
+            f"groups are not used to train {type(estimator).__name__}: they say which columns hold codes, and where the "
+            "model is compared with plain Cox.",
             category=TableNote,
+            argument="groups",
         )
     for name, column in (observed or {}).items():
         require_understood(estimator, name)
@@ -336,7 +337,7 @@ def _warn_of_coarse_times(estimator: Any, table: SurvivalTable) -> None:
     if too_high >= _TOO_HIGH:
         warn_caller(
             f"many events share a time: predicted survival is up to {100 * too_high:.0f} percentage points too high. "
-            "Pass --set ties=efron."
+            "Pass ties='efron'."
         )
 
 
