@@ -20,7 +20,7 @@ from drosurv.metrics import integrated_brier_score
 from drosurv.metrics.time_grid import brier_times
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
-from drosurv.tuning.held_out import HeldOut, interval_columns
+from drosurv.tuning.scoring import HeldOut, interval_columns
 from experiments.paper.published_split import PublishedSplit
 from experiments.paper.unit import CONTROLS, PARTS, STORED_METRICS, Unit
 from experiments.runs import one_thread

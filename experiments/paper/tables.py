@@ -11,7 +11,7 @@ import pandas as pd
 
 from drosurv.datasets.dataset import Dataset
 from drosurv.presentation import NOTHING, Table, Text, counted, text
-from drosurv.presentation.numbers import HUGE
+from drosurv.presentation.wording import HUGE
 from experiments.paper.comparison import AGREEMENT
 from experiments.paper.known_reasons import KNOWN_REASONS
 from experiments.paper.methods import METHODS, TABLE_METRICS, TableMetric

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from drosurv.tables import find_leaks
-from drosurv.tables.doubts import _chance_never_later
+from drosurv.tables.problems import _chance_never_later
 from drosurv.target import Surv
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 from drosurv.presentation import Column, Kind, Table, written
-from drosurv.presentation.numbers import HUGE
+from drosurv.presentation.wording import HUGE
 
 Role = Literal["model", "observed", "control", "path"]
 Points = Sequence[tuple[float, float | None]]

@@ -25,7 +25,7 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.repairs.insight import Rule
-from drosurv.tables.spellings import spellings
+from drosurv.tables.problems import spellings
 
 EVERY_GROUP = "every group"
 TOGETHER = "patients as a whole"

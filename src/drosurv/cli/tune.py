@@ -169,7 +169,7 @@ def _summary(search: GridSearch, output: Path | None) -> dict[str, Any]:
 
 
 def _show(search: GridSearch, parameters: list[str], disparities: list[str]) -> None:
-    from drosurv.tuning.candidates import in_words
+    from drosurv.tuning.results import in_words
 
     columns = [*parameters, "concordance_index", *disparities, "gain_share", "calibration_slope"]
     shown = search.results_[list(dict.fromkeys(columns))].copy()

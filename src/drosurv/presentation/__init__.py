@@ -1,21 +1,21 @@
 """What readers see: one table, one number writer, one engine of sentences."""
 
 from drosurv.presentation.figures import axes_or_new, write_figure
-from drosurv.presentation.group_names import (
+from drosurv.presentation.sentences import GroupGap, GroupNumber, Statement
+from drosurv.presentation.table import Column, Table, Text, literal, plain_rows, text
+from drosurv.presentation.wording import (
     AND,
+    NOTHING,
     VERSUS,
+    Kind,
     attribute_name,
+    counted,
     first_upper,
     group_name,
     headings,
+    in_years,
     label_name,
     listing,
-)
-from drosurv.presentation.numbers import (
-    NOTHING,
-    Kind,
-    counted,
-    in_years,
     moment,
     p_text,
     plain,
@@ -23,9 +23,6 @@ from drosurv.presentation.numbers import (
     with_interval,
     written,
 )
-from drosurv.presentation.sentences import GroupGap, GroupNumber, Statement
-from drosurv.presentation.table import Column, Table, plain_rows
-from drosurv.presentation.text import Text, literal, text
 
 __all__ = [
     "AND",

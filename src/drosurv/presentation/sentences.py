@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Literal
 
-from drosurv.presentation.group_names import (
+from drosurv.presentation.wording import (
     attribute_name,
+    counted,
     first_upper,
     group_name,
     headings,
+    interval_text,
     label_name,
     listing,
+    p_text,
+    written,
 )
-from drosurv.presentation.numbers import counted, interval_text, p_text, written
 
 # Below this share of the reference's information, fairness was paid for with silence.
 LITTLE_KEPT = 0.5

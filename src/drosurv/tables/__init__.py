@@ -1,12 +1,11 @@
 """Tables: the front door for a user's own CSV or Parquet file, down to the numbers a model takes."""
 
 from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn, UnseenLevelWarning
-from drosurv.tables.doubts import LeakWarning, find_leaks
 from drosurv.tables.encoder import TableEncoder
-from drosurv.tables.group_columns import group_labels
+from drosurv.tables.problems import LeakWarning, find_leaks
 from drosurv.tables.reading import FileFormat, read_frame
 from drosurv.tables.same_patients import patients_not_in
-from drosurv.tables.survival_table import SurvivalTable, read_survival_table
+from drosurv.tables.survival_table import SurvivalTable, group_labels, read_survival_table
 from drosurv.tables.target_columns import TableNote, TargetColumns
 
 __all__ = [

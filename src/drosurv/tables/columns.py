@@ -10,10 +10,10 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.presentation import counted
-from drosurv.tables.dates import holds_dates
 from drosurv.tables.values import (
     counts_rows,
     has_decimal_comma,
+    holds_dates,
     holds_numbers,
     label,
     labels,

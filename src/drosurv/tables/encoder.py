@@ -22,7 +22,7 @@ from drosurv.tables.columns import (
     NumberColumn,
     learn_column,
 )
-from drosurv.tables.doubts import LeakWarning, find_leaks, mostly_missing
+from drosurv.tables.problems import LeakWarning, find_leaks, mostly_missing
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import holds_numbers
 from drosurv.target import FloatArray
@@ -280,8 +280,8 @@ def enter(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> Any:
         model.__dict__.pop("encoder_", None)
         if _needs_encoding(X):
             model.encoder_ = TableEncoder(standardize=False).fit(X, y)
-            for doubt in mostly_missing(X):
-                warn_caller(doubt)
+            for problem in mostly_missing(X):
+                warn_caller(problem)
     encoder = getattr(model, "encoder_", None)
     return X if encoder is None else encoder.transform(X)
 

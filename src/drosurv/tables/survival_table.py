@@ -1,8 +1,9 @@
-"""A user's table taken apart: features as they stand, target, groups, patients."""
+"""A table of patients: features, target, groups and ids."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,13 +13,67 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, as_number, require, warn_caller
-from drosurv.tables.doubts import copies_told, doubts
-from drosurv.tables.group_columns import group_labels
+from drosurv.tables.columns import MOST_LEVELS
+from drosurv.tables.problems import copies_told, table_problems
 from drosurv.tables.reading import read_frame, require_columns
 from drosurv.tables.same_patients import patient_numbers
 from drosurv.tables.target_columns import TableNote, TargetColumns
-from drosurv.tables.values import first_wrong, holds_numbers, row_number, to_floats
+from drosurv.tables.values import first_wrong, holds_numbers, labels, row_number, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
+
+MOST_NUMBERS = 12
+_CUT = re.compile(r"(?P<column>.+?)\s*>\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")
+
+
+def group_labels(frame: pd.DataFrame, groups: Sequence[str], categorical: Sequence[str] = ()) -> pd.DataFrame:
+    """Labels (n, len(groups)) of each patient's groups, missing where the column is.
+
+    A group is named by its column, or by a cut of one, such as ``"age>65"``. More than a dozen different numbers are
+    taken for amounts, which ask for a cut, unless the column is among the `categorical` ones.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drosurv.tables import group_labels
+    >>> group_labels(pd.DataFrame({"age": [50, 70]}), ["age>65"])["age>65"].tolist()
+    ['<=65', '>65']
+    """
+    return pd.DataFrame({spec: _labels(frame, spec, categorical) for spec in groups}, index=frame.index)
+
+
+def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Series[str]:
+    cut = _CUT.fullmatch(spec)
+    if cut is None and spec not in frame.columns and re.search("[<>=]", spec):
+        raise ArgumentError(
+            "groups",
+            f"groups {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which "
+            "divides into '<=65' and '>65'.",
+        )
+    if spec in frame.columns or cut is None:
+        require_columns(frame, [spec], "groups")
+        column = frame[spec]
+        if holds_numbers(column) and column.nunique() > MOST_NUMBERS and spec not in categorical:
+            middle = f"{np.nanmedian(to_floats(column)):g}"
+            raise ArgumentError(
+                "groups",
+                f"groups column {spec!r} holds {column.nunique():,} different numbers: cut it in two, "
+                f"for example groups={f'{spec}>{middle}'!r}, or name it in categorical if "
+                "they are codes.",
+            )
+        if column.nunique() > MOST_LEVELS:
+            raise ArgumentError(
+                "groups",
+                f"groups column {spec!r} holds {column.nunique():,} different values, too many groups to "
+                f"compare: choose a column with at most {MOST_LEVELS}.",
+            )
+        return labels(column)
+    name, limit = cut["column"], cut["cut"]
+    require_columns(frame, [name], "groups")
+    if not holds_numbers(frame[name]):
+        raise ArgumentError("groups", f"groups {spec!r} cuts column {name!r}, which does not hold numbers.")
+    values = to_floats(frame[name])
+    above = pd.Series(np.where(values > float(limit), f">{limit}", f"<={limit}"), frame.index, dtype=object)
+    return above.mask(np.isnan(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +321,7 @@ def read_survival_table(
         )
     _warn_of_zero_times(table)
     known = [*categorical, *table.codes]
-    for doubt in doubts(
+    for problem in table_problems(
         table.frame,
         features=list(table.X.columns),
         target=columns.names,
@@ -275,7 +330,7 @@ def read_survival_table(
         id=id,
         time=time if entry is None else None,
     ):
-        warn_caller(doubt)
+        warn_caller(problem)
     return table
 
 

@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, ArgumentWarning, warn_caller
 from drosurv.presentation import counted
-from drosurv.tables.dates import days_between, holds_dates
 from drosurv.tables.reading import require_columns
-from drosurv.tables.values import first_wrong, label, labels, row_number, shown, to_floats
+from drosurv.tables.values import (
+    days_between,
+    first_wrong,
+    holds_dates,
+    label,
+    labels,
+    row_number,
+    shown,
+    to_floats,
+)
 from drosurv.target import EVENT_WORDS, BoolArray, FloatArray, Surv, parse_competing_target
 
 # Codes of outcomes are fewer; times are more.

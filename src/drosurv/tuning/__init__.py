@@ -1,16 +1,17 @@
 """Choosing a setting: grids, rules such as the accuracy budget, search."""
 
-from drosurv.tuning.candidates import average_folds
-from drosurv.tuning.careful_budget import CarefulBudget
 from drosurv.tuning.grids import default_grid
-from drosurv.tuning.pareto import ParetoPoint, pareto_front
+from drosurv.tuning.results import average_folds
 from drosurv.tuning.rules import (
     AccuracyBudget,
     BestScore,
+    CarefulBudget,
     Choice,
     FixedSetting,
     OneStandardError,
+    ParetoPoint,
     SelectionRule,
+    pareto_front,
 )
 from drosurv.tuning.search import GridSearch
 

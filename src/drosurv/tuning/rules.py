@@ -1,4 +1,4 @@
-"""Rules that pick one setting of a grid from its scores: each states what it looked at and why it chose."""
+"""Rules that pick one setting of a grid from its scores, and the accuracy-disparity front."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from drosurv.errors import as_number, require
 from drosurv.presentation import counted
 from drosurv.target import BoolArray, FloatArray
-from drosurv.tuning.candidates import candidates, in_words, numbers
+from drosurv.tuning.results import PLAIN, candidates, in_words, numbers
 
 
 @dataclass(frozen=True)
@@ -264,3 +264,182 @@ def lowest(disparity: FloatArray, score: FloatArray, inside: BoolArray) -> int:
     """Position of the lowest disparity inside; ties go to the higher score, then to the first row."""
     rows = np.flatnonzero(inside)
     return int(rows[np.lexsort((-score[rows], disparity[rows]))[0]])
+
+
+@dataclass(frozen=True)
+class CarefulBudget:
+    """Keep the plain model unless a setting lowers the disparity beyond chance, within two budgets.
+
+    The plain model is one of the candidates. A setting is preferred to it only if
+
+    - its disparity is lower by more than the standard error of the paired difference,
+    - its accuracy is at least ``(1 - tolerance)`` of the plain model's, and
+    - its gain in log partial likelihood over no model is at least ``(1 - likelihood_tolerance)`` of the plain
+      model's. The c-index does not notice scores that are all too timid; the likelihood does.
+
+    Of those, the one with the lowest disparity is taken; ties go to the higher accuracy, then to the first row.
+    The paper's rule is :class:`AccuracyBudget`.
+
+    Parameters
+    ----------
+    metric : str
+        Accuracy column; higher is better and positive.
+    tolerance : float in [0, 1)
+        Share of the plain model's accuracy that may be given up.
+    minimise : str
+        Disparity column; also needed are ``<minimise>_difference`` from the plain model and its
+        ``<minimise>_difference_se``, which a search computes on the same folds or replicates.
+    likelihood_tolerance : float in [0, 1)
+        Share of the plain model's likelihood gain that may be given up.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> grid = pd.DataFrame(
+    ...     {
+    ...         "concordance_index": [0.70, 0.70, 0.71],
+    ...         "gain_over_null": [0.30, 0.10, 0.31],
+    ...         "concordance_imparity": [0.01, 0.005, 0.04],
+    ...         "concordance_imparity_difference": [-0.03, -0.035, 0.0],
+    ...         "concordance_imparity_difference_se": [0.01, 0.01, 0.0],
+    ...         "plain": [False, False, True],
+    ...     }
+    ... )
+    >>> CarefulBudget().choose(grid).index
+    0
+    """
+
+    metric: str = "concordance_index"
+    tolerance: float = 0.05
+    minimise: str = "concordance_imparity"
+    likelihood_tolerance: float = 0.1
+
+    maximise: ClassVar[bool] = True
+    may_choose_plain: ClassVar[bool] = True
+
+    def least(self, results: pd.DataFrame) -> float:
+        """The least accuracy that the budget allows."""
+        return (1 - self.tolerance) * float(results.loc[results[PLAIN].astype(bool), self.metric].iloc[0])
+
+    def choose(self, results: pd.DataFrame) -> Choice:
+        """Pick the plain row, or the fairest of those that are surely fairer and cost little."""
+        check_share("tolerance", self.tolerance)
+        check_share("likelihood_tolerance", self.likelihood_tolerance)
+        if PLAIN not in results.columns or int(results[PLAIN].sum()) != 1:
+            raise ValueError(
+                f"results must mark the plain model's row in a column {PLAIN!r}; a GridSearch with this rule does."
+            )
+        usable = candidates(results, [self.metric, self.minimise, "gain_over_null"])
+        plain = usable[PLAIN].to_numpy(dtype=bool)
+        if not plain.any():
+            raise ValueError("the plain model has no finite scores, so nothing can be held against it.")
+        accuracy, disparity, gain = numbers(usable, self.metric, self.minimise, "gain_over_null")
+        difference, error = numbers(usable, f"{self.minimise}_difference", f"{self.minimise}_difference_se")
+        own = int(np.flatnonzero(plain)[0])
+        bar = self.least(usable)
+        least = gain[own] - self.likelihood_tolerance * max(gain[own], 0.0)
+        affordable = (accuracy >= bar) & (gain >= least) & ~plain
+        # Without a standard error nothing is known to be better.
+        surer = affordable & (difference < -error)
+        metric, minimise = in_words(self.metric), in_words(self.minimise)
+        budgets = f"{metric} at least {bar:.4f} and likelihood gain at least {least:.4f}"
+        if surer.any():
+            row = lowest(disparity, accuracy, surer)
+            return Choice(
+                usable.index[row],
+                f"{minimise} {disparity[row]:.4g}, lower than the plain model's by {-difference[row]:.4g} (standard "
+                f"error {error[row]:.4g}); {metric} {accuracy[row]:.4f} against {accuracy[own]:.4f}; likelihood gain "
+                f"{gain[row]:.4f} against {gain[own]:.4f}; the lowest of {surer.sum()} such settings with {budgets}",
+            )
+        reason = f"the plain model: {affordable.sum()} of {len(usable) - 1} settings have {budgets}"
+        if affordable.any():
+            best = lowest(difference, accuracy, affordable)
+            reason += (
+                f", and in none of them is the {minimise} lower by more than the standard error of the difference "
+                f"(the best is {abs(difference[best]):.4g} {'lower' if difference[best] < 0 else 'higher'}, standard "
+                f"error {error[best]:.4g})"
+            )
+        return Choice(usable.index[own], reason)
+
+
+def pareto_front(
+    results: pd.DataFrame, *, maximise: str = "concordance_index", minimise: str = "concordance_imparity"
+) -> pd.DataFrame:
+    """Rows that no other row beats in one column without losing in the other.
+
+    `results` have one row per setting, or per setting and fold (averaged first); of an accuracy higher is better, of a
+    disparity lower. The front goes from the most accurate setting to the one with the least disparity, and keeps all
+    rows that are equal in both columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> accuracy, disparity = [0.8, 0.7, 0.6], [0.02, 0.01, 0.03]
+    >>> grid = pd.DataFrame({"concordance_index": accuracy, "concordance_imparity": disparity})
+    >>> pareto_front(grid).index.tolist()
+    [0, 1]
+    """
+    ordered = candidates(results, [maximise, minimise]).sort_values(
+        [maximise, minimise], ascending=[False, True], kind="stable"
+    )
+    gain, harm = numbers(ordered, maximise, minimise)
+    # Rows before this one are at least as accurate, so it survives only if its disparity is below all of
+    # theirs, or if it equals the last survivor in both.
+    lowest_before = np.concatenate([[np.inf], np.minimum.accumulate(harm)[:-1]])
+    better = harm < lowest_before
+    block = np.cumsum(better) - 1
+    first = np.flatnonzero(better)[block]
+    twin = (gain == gain[first]) & (harm == harm[first])
+    front: pd.DataFrame = ordered.loc[better | twin]
+    return front
+
+
+@dataclass(frozen=True)
+class ParetoPoint:
+    """Take one point of the accuracy-disparity front.
+
+    Both columns are scaled to [0, 1] over the front, a_i for accuracy and u_i for disparity; the point with
+    the largest ``weight * a_i - (1 - weight) * u_i`` is taken. Equal weights give the knee: scaled, the chord
+    between the ends of the front runs from (0, 0) to (1, 1), so a_i - u_i is the height above it, and past
+    the highest point a little more of one costs a lot of the other.
+
+    Parameters
+    ----------
+    maximise, minimise : str
+        Accuracy column (higher is better) and disparity column (lower is better).
+    weight : float in [0, 1]
+        How much accuracy counts; 0.5 is the knee.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> accuracy, disparity = [0.80, 0.79, 0.60], [0.05, 0.01, 0.0]
+    >>> grid = pd.DataFrame({"concordance_index": accuracy, "concordance_imparity": disparity})
+    >>> ParetoPoint().choose(grid).index
+    1
+    """
+
+    maximise: str = "concordance_index"
+    minimise: str = "concordance_imparity"
+    weight: float = 0.5
+
+    def choose(self, results: pd.DataFrame) -> Choice:
+        """Pick a row on the front."""
+        require(
+            0 <= as_number(self.weight) <= 1, "weight", "be in [0, 1]", self.weight, "it is accuracy's share"
+        )
+        front = pareto_front(results, maximise=self.maximise, minimise=self.minimise)
+        gain, harm = numbers(front, self.maximise, self.minimise)
+        row = int(np.argmax(self.weight * _unit(gain) - (1 - self.weight) * _unit(harm)))
+        how = "knee" if self.weight == 0.5 else f"point at accuracy weight {self.weight:g}"
+        return Choice(
+            front.index[row],
+            f"{how} of a front of {counted(len(front), 'setting')}: {in_words(self.maximise)} {gain[row]:.4f}, "
+            f"{in_words(self.minimise)} {harm[row]:.4g}",
+        )
+
+
+def _unit(values: FloatArray) -> FloatArray:
+    """Scaled to [0, 1]; a constant column carries no preference and becomes 0."""
+    width = values.max() - values.min()
+    return (values - values.min()) / width if width > 0 else np.zeros_like(values)

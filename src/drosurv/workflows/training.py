@@ -1,4 +1,4 @@
-"""From a table of patients to a trained model and its file."""
+"""From a table of patients to a model: trained, tuned or repaired, and saved."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from drosurv.evaluation.features import plain_cox
 from drosurv.evaluation.predictions import final_step, prepared
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import counted, listing
-from drosurv.repairs import RepairedCox
+from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.values import labels
-from drosurv.target import parse_target
+from drosurv.target import FloatArray, parse_target
+from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.tuning.folds import parse_folds
-from drosurv.workflows.opened_model import fingerprint, is_plain_cox
+from drosurv.workflows.saved_model import OpenedModel, fingerprint, is_plain_cox
 
 # With fewer events for each feature, coefficients are mostly chance.
 _EVENTS_PER_FEATURE = 10
@@ -238,8 +239,8 @@ def train(
     options = fit_options(estimator, table)
     if table.groups is not None and "model__sensitive_features" not in options:
         warn_caller(
-            f"groups are not used to train {type(estimator).__name__}: they say which columns hold codes, and where the "
-            "model is compared with plain Cox.",
+            f"groups are not used to train {type(estimator).__name__}: they say which columns hold codes, and where "
+            "the model is compared with plain Cox.",
             category=TableNote,
             argument="groups",
         )
@@ -350,3 +351,82 @@ def _coefficients(estimator: Any) -> dict[str, float] | None:
         for k, row in enumerate(np.atleast_2d(estimator.coef_).tolist(), start=1)
         for name, value in zip(estimator.feature_names_in_.tolist(), row, strict=True)
     }
+
+
+def repair_from_table(
+    table: SurvivalTable,
+    estimator: Any = None,
+    *,
+    opened: OpenedModel | None = None,
+    predictions: pd.DataFrame | None = None,
+    categorical: Sequence[str] = (),
+    **options: Any,
+) -> RepairedCox:
+    """Find and repair the groups that a model is wrong about; the model takes the columns of the table as they are.
+
+    The model is an `estimator`, trained on the table; or a saved model, `opened`, which stays as it is; or
+    `predictions`: survival probabilities that somebody predicted for the table's patients, one column for each time,
+    named by it (``12`` or ``survival_12``). `options` are parameters of :class:`drosurv.RepairedCox`.
+    """
+    table.refuse_entry("a repair, which counts events and expected events from time 0 on")
+    options["clusters"] = table.repeated
+    if opened is not None:
+        return repair(opened.model, opened.readable(table.frame), table.y, frozen=True, **options)
+    X, base = readable_and_base(table, table_encoder(table, categorical), estimator)
+    if predictions is not None:
+        return repair(predicted_at(predictions), X, table.y, frozen=True, **options)
+    return repair(base, X, table.y, **options)
+
+
+def corrected(model: RepairedCox, table: SurvivalTable, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Repaired survival probabilities of a table's patients, ``survival_TIME`` for every time predicted."""
+    times, survival = predicted_at(predictions)
+    found = model.correct((times, survival), table.X[list(model.feature_names_in_)])
+    return pd.DataFrame(found, columns=[f"survival_{time:g}" for time in times])
+
+
+def predicted_at(frame: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
+    """Times and survival probabilities of a table of predictions."""
+    times = {}
+    for name in frame.columns:
+        try:
+            times[name] = float(str(name).removeprefix("survival_"))
+        except ValueError:
+            continue
+    if not times:
+        raise ArgumentError(
+            "predictions",
+            f"predictions holds no column named by a time, such as 12 or survival_12; it has "
+            f"{', '.join(map(str, frame.columns[:5]))}.",
+        )
+    ordered = sorted(times, key=lambda name: times[name])
+    survival = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.array([times[name] for name in ordered]), survival
+
+
+def tune(
+    table: SurvivalTable,
+    estimator: Any,
+    grid: Mapping[str, Sequence[Any]],
+    rule: SelectionRule,
+    *,
+    categorical: Sequence[str] = (),
+    **options: Any,
+) -> tuple[GridSearch, Trained]:
+    """Search a grid of settings on parts that no patient straddles; the chosen model is trained on everybody.
+
+    Options are those of :class:`GridSearch`, `categorical` is as in :class:`TableEncoder`.
+    """
+    table.refuse_entry(
+        "a search, which scores settings on patients seen from the beginning",
+        "fit each setting by itself, and compare them on patients kept away",
+    )
+    search = GridSearch(
+        Pipeline([("table", table_encoder(table, categorical)), ("model", estimator)]),
+        {name: list(values) for name, values in grid.items()},
+        rule=rule,
+        **options,
+    )
+    search.fit(table.X, table.y, sensitive_features=table.groups, groups=table.repeated)
+    best = search.best_estimator_
+    return search, Trained(best, best[0], table, fit_options(best[-1], table))

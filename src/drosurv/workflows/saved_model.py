@@ -1,4 +1,4 @@
-"""A saved model opened together with the tables that it is used on."""
+"""A saved model, and what can be done with it and a table."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tuning.candidates import average_folds, candidates, in_words
+from drosurv.tuning.results import average_folds, candidates, in_words
 
 
 def by_fold(scores):

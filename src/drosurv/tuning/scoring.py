@@ -1,4 +1,4 @@
-"""Settings scored on patients whom they were not trained on: what does not change between them is prepared once."""
+"""Scores of settings on patients that they were not trained on."""
 
 from __future__ import annotations
 

@@ -7,13 +7,12 @@ from sksurv.datasets import load_gbsg2, load_whas500
 
 from drosurv import CoxPH, Surv
 from drosurv.tables import read_survival_table
-from drosurv.tables.doubts import doubts
-from drosurv.tables.spellings import alike
+from drosurv.tables.problems import alike, table_problems
 
 
 def said(frame, **options):
     options = {"features": [name for name in frame.columns if name not in ("days", "died")], **options}
-    return [str(doubt) for doubt in doubts(frame, target=("days", "died"), **options)]
+    return [str(problem) for problem in table_problems(frame, target=("days", "died"), **options)]
 
 
 @pytest.fixture(scope="module")

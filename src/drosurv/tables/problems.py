@@ -1,12 +1,9 @@
-"""What looks wrong in a table although it can be read: said once, for the user to decide.
-
-Doubts about its values, and columns that give the outcome away: copies of it, or things recorded only once it is known.
-"""
+"""What looks wrong in a table although it can be read, and columns that give the outcome away."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +14,6 @@ from drosurv.errors import ArgumentWarning
 from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.same_patients import row_numbers
-from drosurv.tables.spellings import spellings
 from drosurv.tables.values import floats, holds_numbers, label, labels, row_number, to_floats
 from drosurv.target import FloatArray, of_any_cause, parse_target
 
@@ -30,6 +26,8 @@ _CODE_NAME = re.compile(
     r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital", re.IGNORECASE
 )
 _ID_NAME = re.compile(r"(^|_)(id|mrn|pid|patient|subject|case)(_?(id|no|nr|num|number|key))?$", re.IGNORECASE)
+# Abbreviations that are spellings of a label.
+_SHORT = {"f": "female", "m": "male", "w": "woman", "y": "yes", "n": "no", "t": "true", "u": "unknown"}
 # So close to the outcome that chance or a good marker cannot explain it.
 _AGREEMENT = 0.99
 # So many patients with the same ratio of a column to the time do not come by chance.
@@ -120,7 +118,7 @@ def _correlation(a: Any, b: Any) -> float:
     return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0 and np.ptp(b) > 0 else 0.0
 
 
-def doubts(
+def table_problems(
     frame: pd.DataFrame,
     *,
     features: Sequence[str],
@@ -315,3 +313,56 @@ def _spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
             f"column {column.name!r} holds labels that may mean the same: {shown}. They are different levels here; "
             "correct the table if they are not.",
         )
+
+
+def alike(first: str, second: str) -> bool:
+    """Whether two labels differ only in case, in marks, by an abbreviation, or by one letter of a long word.
+
+    Examples
+    --------
+    >>> alike("F", "female"), alike("Caucasian", "Caucasion"), alike("stage 1", "stage 2")
+    (True, True, False)
+    """
+    signs = [re.findall(r"[<>=+]|^-|-$", text.strip()) for text in (first, second)]
+    if signs[0] != signs[1]:
+        # Up to 60 and over 60, positive and negative: their signs are what they say.
+        return False
+    words = [re.findall(r"[^\W_]+", text.casefold()) for text in (first, second)]
+    short, long = sorted(("".join(found) for found in words), key=len)
+    if short == long or _SHORT.get(short) == long:
+        return bool(short)
+    differing = [sorted(pair, key=len) for pair in zip(*words, strict=False) if pair[0] != pair[1]]
+    if len(words[0]) != len(words[1]) or len(differing) != 1:
+        return False
+    short, long = differing[0]
+    digits = [re.sub(r"\D", "", word) for word in (short, long)]
+    # Grade A and grade B, ZDV+ddC and ZDV+ddI differ by one letter and mean it; so do stage 1 and stage 2. A slip
+    # rarely hits the first letter, where typical and atypical, mother and other differ.
+    return len(short) >= 5 and digits[0] == digits[1] and short[0] == long[0] and _one_edit(short, long)
+
+
+def spellings(labels: Iterable[str]) -> list[list[str]]:
+    """Labels that may be spellings of one, together; those that are like no other are left out.
+
+    Examples
+    --------
+    >>> spellings(["Female", "Male", "female"])
+    [['Female', 'female']]
+    """
+    families: list[list[str]] = []
+    for one in sorted(labels):
+        near = [family for family in families if any(alike(one, other) for other in family)]
+        joined = [other for family in near for other in family]
+        families = [*(family for family in families if family not in near), [*joined, one]]
+    return [family for family in families if len(family) > 1]
+
+
+def _one_edit(short: str, long: str) -> bool:
+    """Whether one letter added, left out, changed or swapped with its neighbour makes one word of the other."""
+    if len(long) - len(short) > 1:
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(short) < len(long):
+        return short[start:] == long[start + 1 :]
+    swapped = short[start + 1 : start + 2] + short[start : start + 1] + short[start + 2 :]
+    return short[start + 1 :] == long[start + 1 :] or swapped == long[start:]

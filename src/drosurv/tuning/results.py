@@ -1,4 +1,4 @@
-"""Tables of a search and what a rule chooses among: one row per setting, averaged over folds where there are folds."""
+"""Results of a search: one row per setting, averaged over folds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from drosurv.target import FloatArray
-from drosurv.tuning.held_out import DRAWS, attribute_metrics
+from drosurv.tuning.scoring import DRAWS, attribute_metrics
 
 FOLD, CANDIDATE, FACTOR = "fold", "candidate", "factor"
 #: Column of a search's table that marks the plain model's row.
