@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -80,8 +81,34 @@ class ArgumentWarning(_AboutArgument, UserWarning):
     """A warning about one argument, which may mention others as ``name=value``."""
 
 
+class BlockingWarning(ArgumentWarning):
+    """A warning that no verdict may ignore: rows seen in training, or a column that gives the outcome away."""
+
+
 class OnProcessorOnly(ArgumentError):
     """What was asked of an accelerator is only written for the processor."""
+
+
+@contextmanager
+def recording_warnings() -> Iterator[list[Warning]]:
+    """Collect the warnings that a user sees; they are shown as usual too."""
+    given: list[Warning] = []
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if isinstance(message, UserWarning):
+                given.append(message)
+            shown(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield given
+
+
+def as_records(given: Iterable[Warning]) -> list[dict[str, str]]:
+    """Warnings as a model's file and a report keep them: a severity, "blocking" or "note", and a text, each once."""
+    severity = {str(one): "blocking" if isinstance(one, BlockingWarning) else "note" for one in given}
+    return [{"severity": severity, "text": text} for text, severity in severity.items()]
 
 
 def warn_caller(

@@ -53,6 +53,7 @@ def audit(
     random_state: int = 0,
     on_step: Callable[[str, int], None] | None = None,
     also: Mapping[str, Any] | None = None,
+    warnings: Sequence[Mapping[str, str]] = (),
 ) -> AuditReport:
     """Audit a survival model on patients it was not trained on.
 
@@ -104,6 +105,9 @@ def audit(
         Told each step's name and the number of steps.
     also : mapping, optional
         What further sections read, by their key.
+    warnings : sequence of mappings, optional
+        Warnings about the model and the data, each with a ``severity`` and a ``text``. They are shown at the top of the
+        report; those of severity "blocking" forbid a clear verdict.
 
     Returns
     -------
@@ -188,6 +192,7 @@ def audit(
             random_state=random_state,
             on_step=on_step,
             also=also,
+            warnings=tuple(warnings),
         )
     )
 

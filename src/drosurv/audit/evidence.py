@@ -59,6 +59,7 @@ class Evidence:
     random_state: int = 0
     on_step: Callable[[str, int], None] | None = None
     also: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[Mapping[str, str], ...] = ()
 
     @cached_property
     def target(self) -> Target:

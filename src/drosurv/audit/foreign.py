@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,7 @@ def audit_predictions(
     search_rules: bool = True,
     random_state: int = 0,
     also: Mapping[str, Any] | None = None,
+    warnings: Sequence[Mapping[str, str]] = (),
 ) -> AuditReport:
     """Audit predictions, whichever program made them.
 
@@ -73,7 +74,7 @@ def audit_predictions(
         Another model's predictions for the same patients, to compare with.
     reference_name, name : str
         What readers call the reference, and the audited model.
-    title, data_name, time_title, n_bootstrap, level, search_rules, random_state, also
+    title, data_name, time_title, n_bootstrap, level, search_rules, random_state, also, warnings
         As in :func:`~drosurv.audit.audit`.
 
     Returns
@@ -131,6 +132,7 @@ def audit_predictions(
             search_rules=search_rules,
             random_state=random_state,
             also=dict(also or {}),
+            warnings=tuple(warnings),
         )
     )
 

@@ -11,7 +11,7 @@ import typer
 from drosurv.cli.messages import printable, say
 from drosurv.cli.options import FileOptions, Names, TargetOptions, command
 from drosurv.cli.outputs import check_outputs
-from drosurv.errors import require
+from drosurv.errors import as_records, recording_warnings, require
 from drosurv.presentation import unit_in
 
 if TYPE_CHECKING:
@@ -124,8 +124,10 @@ def _of_predictions(
         raise ValueError("--predictions needs to know what happened: pass --time and --event.")
     given = asdict(target)
     rows = {name: given.pop(name) for name in ("id", "categorical", "drop_missing_target")}
-    table = SurvivalTable.parse(frame, TargetColumns(**given), groups=groups, **rows)
-    table.warn_of_copies()
+    with recording_warnings() as warned:
+        table = SurvivalTable.parse(frame, TargetColumns(**given), groups=groups, **rows)
+        table.warn_of_copies()
+    shown["warnings"] = as_records(warned)
     found = prediction_columns(table.X, survival=survival, risk=risk)
     say("Note", f"read as predictions: {', '.join(found.names)}.")
     if found.unread:
@@ -166,13 +168,15 @@ def _of_model(
 
     frame = file.format.read(data)
     opened = OpenedModel.open(model)
-    table = opened.table(frame, groups=groups, **asdict(target))
-    table.warn_of_copies()
+    with recording_warnings() as warned:
+        table = opened.table(frame, groups=groups, **asdict(target))
+        table.warn_of_copies()
+        if folds is None:
+            opened.warn_of_rows_seen(table, data)
     recipe, features = opened.estimator, opened.features(table.frame)
     given: dict[str, Any] = {"entry": table.entry, **opened.observed(table.frame, strata)}
     if folds is None:
         given["reference"] = opened.plain_cox()
-        opened.warn_if_trained_on(data)
     else:
         if len(table) < len(frame) and opened.notes.get("observed", {}).get("id") is not None:
             raise ValueError(
@@ -194,6 +198,7 @@ def _of_model(
         trained_on = opened.table(rows[kept], **asdict(target))
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
     shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
+    shown["warnings"] = [*opened.warnings, *as_records(warned)]
     with bar("reading") as told:
         return audited(
             recipe,

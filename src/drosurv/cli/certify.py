@@ -49,8 +49,8 @@ def certify(
     check_picture(plot)
     require(0 < horizon < float("inf"), "horizon", "be a time above 0, such as 24", horizon)
     opened = OpenedModel.open(model)
-    opened.warn_if_trained_on(data)
     table = opened.table(file.format.read(data), **asdict(target))
+    opened.warn_of_rows_seen(table, data)
     table.refuse_entry("a certificate")
     certificate = certified(
         opened.estimator,

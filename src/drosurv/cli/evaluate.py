@@ -71,8 +71,8 @@ def evaluate(
     if intersections and not groups:
         raise ValueError("--intersections are of groups: pass --groups COLUMNS.")
     opened = OpenedModel.open(model)
-    opened.warn_if_trained_on(data)
     table = opened.table(file.format.read(data), groups=groups, **asdict(target))
+    opened.warn_of_rows_seen(table, data)
     table.warn_of_copies()
     held_against = opened.plain_cox()
     if reference is not None:

@@ -13,7 +13,7 @@ from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import make_estimator, read_settings
 from drosurv.cli.options import FileOptions, Names, TrainingTable, command, option_words, words
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, as_records, recording_warnings
 from drosurv.presentation import counted
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def fit(
     hold_out: Path | None = None,
     hold_out_share: float | None = None,
     force: bool = False,
+    row_hashes: bool = True,
     as_json: bool = False,
 ) -> None:
     """Train a survival model on a table, say what was done to which column, and save everything as one file.
@@ -96,27 +97,28 @@ def fit(
         "id": patient if follows else None,
     }
     observed = {name: column for name, column in about_rows.items() if column is not None}
-    table = source.read(
-        groups,
-        causes=hasattr(estimator, "predict_cumulative_incidence"),
-        strata=strata,
-        clusters=clusters,
-    )
-    held = None
-    if hold_out is not None:
-        table, held = table.hold_out(0.25 if hold_out_share is None else hold_out_share, seed)
-    # What is trained step by step has a bar of its own.
-    with bar("training", shown=None if getattr(estimator, "_uses_convex", False) else False):
-        trained = train(
-            table,
-            estimator,
-            categorical=source.categorical,
-            unseen=unseen,
-            observed=observed,
-            bootstrap=bootstrap,
-            verbose=not as_json and sys.stderr.isatty(),
+    with recording_warnings() as warned:
+        table = source.read(
+            groups,
+            causes=hasattr(estimator, "predict_cumulative_incidence"),
+            strata=strata,
+            clusters=clusters,
         )
-    trained.save(output, source.data, force=force)
+        held = None
+        if hold_out is not None:
+            table, held = table.hold_out(0.25 if hold_out_share is None else hold_out_share, seed)
+        # What is trained step by step has a bar of its own.
+        with bar("training", shown=None if getattr(estimator, "_uses_convex", False) else False):
+            trained = train(
+                table,
+                estimator,
+                categorical=source.categorical,
+                unseen=unseen,
+                observed=observed,
+                bootstrap=bootstrap,
+                verbose=not as_json and sys.stderr.isatty(),
+            )
+    trained.save(output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(warned))
     summary = {
         "model": str(output),
         **trained.summary(),

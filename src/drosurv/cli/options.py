@@ -27,6 +27,7 @@ _MEANING = {
     "groups": "Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes.",
     "jobs": "Processes; by default one per processor core.",
     "network": "linear, the default, trees or mlp.",
+    "row_hashes": "Keep salted hashes of the training rows in the file, to recognise them in other tables.",
     "seed": "Seed of everything random.",
     "set_": "Any parameter of the estimator, such as lr=0.001.",
     "strata": "Column of strata, if not the one trained with.",

@@ -12,6 +12,7 @@ from drosurv.cli.messages import printable
 from drosurv.cli.models import make_estimator, read_settings
 from drosurv.cli.options import TrainingTable, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
+from drosurv.errors import as_records, recording_warnings
 from drosurv.presentation import counted
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def repair(
     evidence: float = 20.0,
     seed: int = 0,
     set_: list[str] | None = None,
+    row_hashes: bool = True,
     as_json: bool = False,
 ) -> None:
     """Find the groups that a model is wrong about, correct it there, and check that on patients not used for it.
@@ -59,26 +61,29 @@ def repair(
         raise ValueError("--predictions takes the place of --model: pass one of them.")
     if set_ and (saved is not None or predictions is not None):
         raise ValueError("--set is for a model that is trained here: leave it out.")
-    table = source.read()
-    opened = None if saved is None else OpenedModel.open(saved)
-    if opened is not None:
-        opened.warn_if_trained_on(source.data)
-    given = None if predictions is None else source.format.read(predictions)
-    trained = opened is None and given is None
-    repaired = repair_from_table(
-        table,
-        make_estimator(model, {}, read_settings(set_), seed) if trained else None,
-        opened=opened,
-        predictions=given,
-        categorical=source.categorical,
-        max_repairs=max_repairs,
-        max_conditions=max_conditions,
-        evidence=evidence,
-        random_state=seed,
-        verbose=not as_json and sys.stderr.isatty(),
-    )
+    with recording_warnings() as warned:
+        table = source.read()
+        opened = None if saved is None else OpenedModel.open(saved)
+        if opened is not None:
+            opened.warn_of_rows_seen(table, source.data)
+        given = None if predictions is None else source.format.read(predictions)
+        trained = opened is None and given is None
+        repaired = repair_from_table(
+            table,
+            make_estimator(model, {}, read_settings(set_), seed) if trained else None,
+            opened=opened,
+            predictions=given,
+            categorical=source.categorical,
+            max_repairs=max_repairs,
+            max_conditions=max_conditions,
+            evidence=evidence,
+            random_state=seed,
+            verbose=not as_json and sys.stderr.isatty(),
+        )
     if output is not None:
-        save_with_notes(repaired, output, table, source.data)
+        save_with_notes(
+            repaired, output, table, source.data, row_hashes=row_hashes, warnings=as_records(warned)
+        )
     if corrected is not None and given is not None:
         source.format.write(corrections(repaired, table, given), corrected)
     ratios = repaired.hazard_ratios() if linear_effects(repaired.base_) is not None else None

@@ -11,7 +11,7 @@ from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import check_parameters, make_estimator, read_grid, read_settings
 from drosurv.cli.options import Names, TrainingTable, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, as_records, recording_warnings, require
 from drosurv.presentation import counted, write_figure
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def tune(
     plot: Path | None = None,
     jobs: int = 1,
     force: bool = False,
+    row_hashes: bool = True,
     seed: int = 0,
     as_json: bool = False,
 ) -> None:
@@ -80,26 +81,27 @@ def tune(
     estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
     values = _grid_for(estimator, grid)
     rule = rule or ("careful" if groups else "best")
-    chosen_by, read = make_rule(rule, tolerance, minimise), source.read(groups)
-    try:
-        search, trained = tuned(
-            read,
-            estimator,
-            values,
-            chosen_by,
-            metrics=[minimise] if groups else None,
-            categorical=source.categorical,
-            cv=folds if validation is None else validation,
-            n_jobs=jobs,
-            random_state=seed,
-            verbose=False if as_json else None,
-        )
-    except ArgumentError as error:
-        if grid and error.argument in values:
-            raise ValueError(f"--grid {error}") from error
-        raise
+    with recording_warnings() as warned:
+        chosen_by, read = make_rule(rule, tolerance, minimise), source.read(groups)
+        try:
+            search, trained = tuned(
+                read,
+                estimator,
+                values,
+                chosen_by,
+                metrics=[minimise] if groups else None,
+                categorical=source.categorical,
+                cv=folds if validation is None else validation,
+                n_jobs=jobs,
+                random_state=seed,
+                verbose=False if as_json else None,
+            )
+        except ArgumentError as error:
+            if grid and error.argument in values:
+                raise ValueError(f"--grid {error}") from error
+            raise
     if output is not None:
-        trained.save(output, source.data, force=force)
+        trained.save(output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(warned))
     if table is not None:
         source.format.write(search.results_.reset_index(), table)
     # The settings were chosen on these patients: a model that is dominated even so is surely not worth having.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentWarning
+from drosurv.errors import ArgumentWarning, BlockingWarning
 from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.same_patients import row_numbers
@@ -41,7 +41,7 @@ _FEWEST_SURE = 30
 _CHANCE = 1e-6
 
 
-class LeakWarning(ArgumentWarning):
+class LeakWarning(BlockingWarning):
     """A column may give the outcome away."""
 
 

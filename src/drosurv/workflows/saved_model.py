@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError, warn_caller
+from drosurv.errors import ArgumentError, BlockingWarning, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.persistence import read_saved_model
@@ -21,6 +21,7 @@ from drosurv.evaluation.observed import one_row_each
 from drosurv.presentation import counted, first_upper
 from drosurv.tables import NumberColumn, SurvivalTable, TableEncoder, TargetColumns, UnseenLevelWarning
 from drosurv.tables.reading import require_columns
+from drosurv.tables.row_hashes import RowHashes, RowsSeen
 from drosurv.tables.target_columns import TableNote
 from drosurv.target import FloatArray
 
@@ -32,6 +33,13 @@ _FAR = 10
 def fingerprint(path: Path) -> str:
     """SHA-256 of a file: tells whether a model was trained on it, without keeping a row."""
     return sha256(path.read_bytes()).hexdigest()
+
+
+def columns_used(model: Any) -> list[str]:
+    """The columns of a table that a fitted model predicts from."""
+    first = model[0] if isinstance(model, Pipeline) else None
+    used = first.used_ if isinstance(first, TableEncoder) else model.feature_names_in_
+    return [str(name) for name in used]
 
 
 def is_plain_cox(model: Any) -> bool:
@@ -112,10 +120,7 @@ class OpenedModel:
 
     def readable(self, frame: pd.DataFrame, groups: Sequence[str] = ()) -> pd.DataFrame:
         """Columns that rules may speak about: those the model uses, and those that define groups."""
-        if self.encoder is None:
-            used = [str(name) for name in self.estimator.feature_names_in_]
-        else:
-            used = self.encoder.used_
+        used = columns_used(self.model)
         return frame[list(dict.fromkeys([*used, *(name for name in groups if name in frame.columns)]))]
 
     def plain_cox(self) -> Any:
@@ -237,9 +242,10 @@ class OpenedModel:
         kept = {name: value for name, value in noted.items() if name not in stale}
         target = {"time": None, **kept, **given}
         if "event" not in target or not any(target.get(name) for name in times):
-            raise ArgumentError("time",
-                f"{self.path} does not say which columns hold time and event: pass time=COLUMN and "
-                f"event=COLUMN.")  # fmt: skip
+            raise ArgumentError(
+                "time",
+                f"{self.path} does not say which columns hold the target: pass time=COLUMN and event=COLUMN.",
+            )
         if len(frame) < 2:
             raise ValueError("the table holds a single patient: a model is judged on at least two.")
         target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
@@ -264,13 +270,33 @@ class OpenedModel:
             )
         return table
 
-    def warn_if_trained_on(self, data: Path) -> None:
-        """Say so if the table is the one the model was trained on: every number is then too good."""
-        if data.is_file() and self.notes.get("trained_on") == fingerprint(data):
+    @property
+    def warnings(self) -> list[dict[str, str]]:
+        """Warnings given in training, each with a severity ("blocking" or "note") and a text."""
+        return list(self.notes.get("warnings", []))
+
+    def rows_seen(self, table: SurvivalTable, data: Path) -> RowsSeen | None:
+        """Count the rows of a table, read from the file `data`, that the model was trained on; None if unknown."""
+        if self.notes.get("trained_on") == fingerprint(data):
+            return RowsSeen(len(table), len(table))
+        kept = self.notes.get("row_hashes")
+        return None if kept is None else RowHashes.from_dict(kept).seen_in(table.frame, table.y)
+
+    def warn_of_rows_seen(self, table: SurvivalTable, data: Path) -> RowsSeen | None:
+        """Say how many rows of a table the model was trained on: numbers of those rows are too good."""
+        seen = self.rows_seen(table, data)
+        if seen is None:
+            return None
+        if seen.is_leak:
             warn_caller(
-                f"{self.path} was trained on {data}, so these numbers are too good. Keep patients away with "
-                "`drosurv fit ... --hold-out test.csv` and use that file here."
+                f"{self.path} was trained on {seen} of {data}, so these numbers are too good. Hold patients out with "
+                "`drosurv fit ... --hold-out test.csv` and use that file here.",
+                category=BlockingWarning,
             )
+        else:
+            why = ": too few to matter, or patients who are alike by chance" if seen.seen else ""
+            warn_caller(f"the model was trained on {seen} of {data}{why}.", category=TableNote)
+        return seen
 
 
 def _numbers(texts: Sequence[str]) -> list[float]:

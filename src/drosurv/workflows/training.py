@@ -28,11 +28,12 @@ from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn
+from drosurv.tables.row_hashes import RowHashes
 from drosurv.tables.values import labels
 from drosurv.target import FloatArray, parse_target
 from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.tuning.folds import parse_folds
-from drosurv.workflows.saved_model import OpenedModel, fingerprint, is_plain_cox
+from drosurv.workflows.saved_model import OpenedModel, columns_used, fingerprint, is_plain_cox
 
 # With fewer events for each feature, coefficients are mostly chance.
 _EVENTS_PER_FEATURE = 10
@@ -71,11 +72,19 @@ class Trained:
         """What the model takes of a table."""
         return table.X[list(self.model.feature_names_in_)]
 
-    def save(self, path: Path, data: Path, *, force: bool = False) -> None:
+    def save(
+        self,
+        path: Path,
+        data: Path,
+        *,
+        force: bool = False,
+        row_hashes: bool = True,
+        warnings: Sequence[Mapping[str, str]] = (),
+    ) -> None:
         """Write the model to a file, with what the commands that use it need besides it; no row of the table.
 
-        The fingerprint of the table `data` is noted. `force` saves even a model that tells the outcome from a column
-        that gives it away.
+        `force` saves even a model that tells the outcome from a column that gives it away; other parameters as in
+        :func:`save_with_notes`.
         """
         leaks = find_leaks(self.table.X[self.encoder.used_], self.table.y) if self._separates() else {}
         if leaks and not force:
@@ -89,7 +98,7 @@ class Trained:
         notes = {} if isinstance(self.model, RepairedCox) else self._plain_notes()
         if self.observed:
             notes["observed"] = dict(self.observed)
-        save_with_notes(self.model, path, self.table, data, **notes)
+        save_with_notes(self.model, path, self.table, data, row_hashes=row_hashes, warnings=warnings, **notes)
 
     def _separates(self) -> bool:
         """Whether the model tells patients apart perfectly, or as good as that."""
@@ -209,10 +218,26 @@ class Trained:
         }
 
 
-def save_with_notes(model: Any, path: Path, table: SurvivalTable, data: Path, **notes: Any) -> None:
-    """Write a model to a file that every command reads, noting its target and the fingerprint of the table `data`."""
+def save_with_notes(
+    model: Any,
+    path: Path,
+    table: SurvivalTable,
+    data: Path,
+    *,
+    row_hashes: bool = True,
+    warnings: Sequence[Mapping[str, str]] = (),
+    **notes: Any,
+) -> None:
+    """Write a model to a file that every command reads.
+
+    Noted beside it are the columns of its target, the fingerprint of the file `data`, hashes of the training rows
+    unless `row_hashes` is False, and the `warnings` given in training, as :func:`drosurv.errors.as_records` has them.
+    """
     target = {name: value for name, value in asdict(table.columns).items() if value}
-    save(model, path, notes={"target": target, "trained_on": fingerprint(data), **notes})
+    notes = {"target": target, "trained_on": fingerprint(data), "warnings": list(warnings), **notes}
+    if row_hashes:
+        notes["row_hashes"] = RowHashes.of(table.X[columns_used(model)], table.y).to_dict()
+    save(model, path, notes=notes)
 
 
 def train(

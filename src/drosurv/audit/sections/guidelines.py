@@ -1,8 +1,6 @@
-"""What reporting guidelines ask about groups, and where this page answers it: answered, partly, or left to the user.
+"""What guidelines and laws ask about groups, and where this page answers it: answered, partly, or to be filled in.
 
-The questions are in our words, not the guidelines'. A status is given by what the page shows, never by what the program
-could have shown. Items of TRIPOD+AI and points of Article 10 are numbered as in the published texts; FDA's draft has
-topics, not numbers.
+The questions are in our words. A status is given by what the page shows, never by what the program could have shown.
 """
 
 from __future__ import annotations
@@ -14,39 +12,89 @@ from drosurv.audit.sections.section import Part, Section
 from drosurv.presentation import Column, Table
 
 TRIPOD = "TRIPOD+AI (2024)"
-AI_ACT = "EU AI Act, Article 10"
-FDA = "FDA draft guidance (January 2025), model card"
+AI_ACT = "EU AI Act (Regulation 2024/1689)"
+FDA = "FDA draft guidance on AI-enabled devices (January 2025)"
+ONC = "ONC HTI-1, 45 CFR 170.315(b)(11)"
 LEFT = "to be filled in"
 DESCRIBE = "Describe it."
-COMPARE = "Compare the groups' shares with those of the people it is meant for."
-NUMBER = "Method card gives their number at most; describe them by group."
 # Who asks, where, what; and the name of the page's answer, or what is left to the user.
 ASKED = (
     (TRIPOD, "3c", "Which health inequalities between groups are known?", "Name them, with sources."),
+    (TRIPOD, "5a", "Where do the data come from, and whom do they represent?", DESCRIBE),
     (TRIPOD, "7", "Were the data prepared alike in all groups?", DESCRIBE),
     (TRIPOD, "8a", "Is the outcome assessed alike in all groups?", DESCRIBE),
-    (TRIPOD, "12e", "Which measures of performance were used, and which models compared?", "measures"),
+    (TRIPOD, "8b", "If the outcome is a matter of judgement, who judged it, from which groups?", DESCRIBE),
+    (TRIPOD, "9c", "If predictors are a matter of judgement, who judged them, from which groups?", DESCRIBE),
+    (TRIPOD, "12d, 23b", "How does performance differ between clusters, such as hospitals?", "clusters"),
+    (TRIPOD, "12e", "Which measures and plots were used, why, and which models compared?", "measures"),
+    (TRIPOD, "12f", "Was the model updated, overall or for groups?", "updating"),
     (TRIPOD, "14", "What was done about fairness, and why?", DESCRIBE),
     (TRIPOD, "20b", "Who are the patients, and how do groups differ?", "who"),
+    (TRIPOD, "20c", "How do the audited patients differ from the training patients?", "training patients"),
     (TRIPOD, "23a", "How well does the model perform in key subgroups, with intervals?", "performance"),
-    (TRIPOD, "25", "What do the results mean, fairness included?", "The verdict is a start; interpret it."),
+    (TRIPOD, "24", "What did updating change, and how does the updated model perform?", "updated"),
+    (TRIPOD, "25", "What do the results mean, fairness included?", "interpretation"),
     (TRIPOD, "26", "What are the limitations?", "limits"),
-    (AI_ACT, "(2)(b)", "Where do the data come from, and what were they collected for?", DESCRIBE),
-    (AI_ACT, "(2)(f)", "Were the data examined for biases that may harm or discriminate?", "biases"),
-    (AI_ACT, "(2)(g)", "What is done to detect, prevent and reduce them?", DESCRIBE),
-    (AI_ACT, "(2)(h)", "Which gaps and shortcomings do the data have?", "gaps"),
-    (AI_ACT, "(3)", "Do the data represent the people that the system is meant for?", COMPARE),
-    (AI_ACT, "(4)", "Do the data fit the place and setting of use?", DESCRIBE),
-    (FDA, "intended use", "For whom, by whom and for what is the model used?", DESCRIBE),
-    (FDA, "development data", "Who were the training patients?", NUMBER),
     (
-        FDA,
-        "performance",
-        "How well does it perform, overall and by subgroup, with uncertainty?",
+        AI_ACT,
+        "Article 10(2)(b)",
+        "Where do the data sets come from, and what were they collected for?",
+        DESCRIBE,
+    ),
+    (
+        AI_ACT,
+        "Article 10(2)(f), (g)",
+        "Were the data sets examined for biases, and what was done?",
+        "data sets",
+    ),
+    (AI_ACT, "Article 10(2)(h)", "Which gaps and shortcomings do the data sets have?", "gaps"),
+    (
+        AI_ACT,
+        "Article 10(3), (4)",
+        "Do the data sets represent the people and the setting of use?",
+        "represent",
+    ),
+    (
+        AI_ACT,
+        "Article 13(3)(b)(v)",
+        "How does the system perform for the groups it is meant for?",
         "performance",
     ),
-    (FDA, "limitations", "What are its known limitations?", "limits"),
-    (FDA, "monitoring", "How is its performance watched once in use?", DESCRIBE),
+    (
+        AI_ACT,
+        "Article 15(3)",
+        "Which levels of accuracy and which measures are declared to users?",
+        "accuracy",
+    ),
+    (
+        AI_ACT,
+        "Annex IV(2)(g)",
+        "How was it tested, on which data, by which measures, for discrimination too?",
+        "testing",
+    ),
+    (
+        AI_ACT,
+        "Annex IV(3)",
+        "What are its capabilities and limits, and its accuracy for groups?",
+        "performance",
+    ),
+    (AI_ACT, "Annex IV(4)", "Why are these measures of performance appropriate?", "measures"),
+    (FDA, "VI.B", "What are users told of performance, by subgroup, and of limitations?", "performance"),
+    (FDA, "X.A", "How does it perform by demographic subgroup, with uncertainty?", "performance"),
+    (FDA, "X.A", "Where demographic analyses are missing, how was that risk controlled?", "missed"),
+    (FDA, "XI", "How is performance monitored once in use?", DESCRIBE),
+    (
+        FDA,
+        "Appendix E",
+        "Model card: sensitivity, specificity and predictive values, by subgroup?",
+        "decisions",
+    ),
+    (
+        ONC,
+        "source attributes",
+        "Purpose, development data, fairness, validation, performance, maintenance?",
+        "attributes",
+    ),
 )
 COLUMNS = (
     Column("question", "Asked"),
@@ -58,7 +106,7 @@ COLUMNS = (
 
 
 def collect(evidence: Evidence) -> Part:
-    """One row for each thing asked."""
+    """Return one row for each thing asked."""
     answers, rows = _answers(evidence), []
     for source, item, question, answer in ASKED:
         status, where = answers.get(answer, (LEFT, answer))
@@ -71,53 +119,74 @@ def collect(evidence: Evidence) -> Part:
 
 
 def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
-    """What the page answers, by name: the status, and where."""
+    """The page's answers by name: a status, and where."""
     result = evidence.audited
-    who = "By group gives patients and events of each group, " if result.attributes else ""
-    searched = "; Who is worst off searches for groups that nobody named"
-    if isinstance(evidence.worst_off, str):
-        searched = ""
-    performance = (
-        "answered",
-        "By group, Do the predictions come true?, All numbers: each number with its interval.",
-    )
-    if result.calibration.empty:
-        performance = (
-            "partly",
-            "By group shows ranking with intervals; without survival curves there is no calibration.",
-        )
-    if not result.settings.n_bootstrap:
-        performance = "partly", "By group shows the numbers; intervals were not computed."
+    searched = not isinstance(evidence.worst_off, str)
     answers = {
-        "measures": ("answered", "All numbers says what each measure means; Method card gives the settings."),
+        "measures": ("partly", "All numbers says what each measure means; say why these were chosen."),
+        "accuracy": ("partly", "All numbers has the measures with intervals; declare those that users need."),
+        "testing": (
+            "partly",
+            "Method card and All numbers give data, settings and measures; add test logs, dates and signatures.",
+        ),
         "limits": ("partly", "Method card gives the limits of this audit; add those of the study."),
+        "interpretation": ("partly", "Verdict is a start; interpret it for the intended use."),
+        "attributes": (
+            "partly",
+            "This page has measures of validity and fairness in test data; add the other source attributes.",
+        ),
+        "clusters": (LEFT, "Name hospitals or regions among the groups, and audit again."),
         "who": (
             "partly",
-            f"{who}Method card those of all, with their follow-up; add dates, places, treatments and missing values by "
-            "group.",
+            "Method card gives patients, events and follow-up of all; add dates, treatments and missing values.",
         ),
-        "performance": performance,
-        "biases": (
-            "partly",
-            f"Verdict, By group and All numbers look for differences between the named groups{searched}. How the data "
-            "came to be is for you to examine.",
-        ),
-        "gaps": ("partly", "Verdict names groups with too few patients. Say how you will close the gaps."),
+        "training patients": (LEFT, "Compare the two tables column by column."),
+        "decisions": (LEFT, "Give a risk threshold and a horizon, and audit again."),
+        "missed": (LEFT, "Search for subgroups, and audit again."),
+        "updating": (LEFT, "Describe any recalibration or repair."),
+        "updated": (LEFT, "Describe the updated model, and audit it."),
+        "performance": (LEFT, "There are no two groups to compare."),
+        "data sets": (LEFT, "This page examines predictions; examine how the data came to be."),
+        "gaps": (LEFT, "Name them, and how you will close them."),
+        "represent": (LEFT, "Compare the groups' shares with those of the people it is meant for."),
     }
-    if not result.attributes:
-        answers |= dict.fromkeys(
-            ("performance", "biases", "gaps"), (LEFT, "There are no two groups to compare.")
+    if result.attributes:
+        answers["performance"] = (
+            "answered",
+            "By group, Do the predictions come true?, All numbers: each number with its interval.",
         )
+        if result.calibration.empty:
+            answers["performance"] = (
+                "partly",
+                "By group shows ranking with intervals; without survival curves there is no calibration.",
+            )
+        if not result.settings.n_bootstrap:
+            answers["performance"] = "partly", "By group shows the numbers; intervals were not computed."
+        answers["gaps"] = (
+            "partly",
+            "Verdict names groups with too few patients. Say how you will close the gaps.",
+        )
+    if searched:
+        answers["missed"] = (
+            "partly",
+            "Who is worst off searches all columns for subgroups in which predictions are wrong.",
+        )
+        if evidence.repaired is not None:
+            answers["updating"] = (
+                "partly",
+                "Remedy proposes repairs, with their gain; describe what you adopt.",
+            )
     return answers
 
 
 SECTION = Section(
     key="guidelines",
-    heading="Reporting guidelines",
+    heading="Guidelines and laws",
     place=80,
     collect=collect,
     intro="""
-<p>What three guidelines ask about groups, in our words, and what this page answers. It is no proof of conformity.</p>
+<p>What guidelines and laws ask about groups, in our words, and what this page answers. It is no proof of
+conformity.</p>
 """,
     template="""
 {% set counts = part.facts.counts %}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def collect(evidence: Evidence) -> Part:
         "Seed": evidence.random_state,
         "drosurv version": __version__,
         "Python version": platform.python_version(),
-        **{f"{library} version": version(library) for library in LIBRARIES},
+        **_versions(),
     }
     return Part(
         tables=(
@@ -73,6 +74,15 @@ def collect(evidence: Evidence) -> Part:
             ],
         },
     )
+
+
+def _versions() -> dict[str, str]:
+    """Versions of the libraries that are installed; torch and scikit-survival are optional."""
+    found = {}
+    for library in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[f"{library} version"] = version(library)
+    return found
 
 
 def _patients(evidence: Evidence) -> dict[str, str]:
