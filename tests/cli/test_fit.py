@@ -177,7 +177,8 @@ def test_held_out_patients_are_written_and_not_trained_on(drosurv, data, target,
 def test_the_file_notes_the_target_and_no_patient(drosurv, model, patients):
     notes = read_saved_model(model).notes
     assert notes["target"] == {"time": "days", "event": "status", "event_value": "dead"}
-    assert set(notes) == {"target", "trained_on", "plain_cox", "plain_cox_baseline"}
+    kept = {"target", "trained_on", "row_hashes", "warnings", "plain_cox", "plain_cox_baseline"}
+    assert set(notes) == kept
     y = TargetColumns("days", "status", "dead").parse(patients)
     plain = make_pipeline(TableEncoder(), CoxPH()).fit(patients.drop(columns=["id", "days", "status"]), y)
     assert notes["plain_cox"] == pytest.approx(plain[-1].coef_.tolist(), rel=1e-8)
@@ -249,7 +250,7 @@ def test_a_table_with_an_index_column_and_flc_as_it_comes(drosurv, tmp_path):
     assert told["column 1"] == "not used: it numbers the rows"
     assert set(summary["coefficients"]) == {"age", "creatinine", "flc.grp", "kappa", "lambda", "sex=M"}
     assert summary["training_c_index"] > 0.78
-    assert (tmp_path / "m").stat().st_size < 100_000
+    assert (tmp_path / "m").stat().st_size < 150_000
 
 
 class TestBadInput:

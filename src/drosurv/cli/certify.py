@@ -50,7 +50,6 @@ def certify(
     require(0 < horizon < float("inf"), "horizon", "be a time above 0, such as 24", horizon)
     opened = OpenedModel.open(model)
     table = opened.table(file.format.read(data), **asdict(target))
-    opened.warn_of_rows_seen(table, data)
     table.refuse_entry("a certificate")
     certificate = certified(
         opened.estimator,
@@ -60,6 +59,7 @@ def certify(
         confidence=confidence,
         random_state=seed,
     )
+    opened.warn_of_rows_seen(table, data)
     curves, unit = certificate.to_frame(), unit_in(table.columns.time_name)
     if output is not None:
         file.format.write(curves, output)

@@ -72,7 +72,6 @@ def evaluate(
         raise ValueError("--intersections are of groups: pass --groups COLUMNS.")
     opened = OpenedModel.open(model)
     table = opened.table(file.format.read(data), groups=groups, **asdict(target))
-    opened.warn_of_rows_seen(table, data)
     table.warn_of_copies()
     held_against = opened.plain_cox()
     if reference is not None:
@@ -91,6 +90,7 @@ def evaluate(
         n_bootstrap=bootstrap,
         random_state=seed,
     )
+    opened.warn_of_rows_seen(table, data)
     named = "plain Cox" if reference is None else reference.name
     result = replace(result, settings=replace(result.settings, reference=named))
     if output is not None:
