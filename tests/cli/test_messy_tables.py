@@ -73,14 +73,14 @@ def test_sentinels_are_flagged_and_can_be_named_in_one_column(fit, gbsg2):
     assert age["missing"] == 30
 
 
-def test_another_encoding_is_proposed_and_read(fit, gbsg2, tmp_path):
+def test_another_encoding_is_recognised_and_told(fit, gbsg2, tmp_path):
     frame = gbsg2.assign(klinik=np.resize(["Köln", "Mainz"], len(gbsg2)))
 
     def write():
         frame.to_csv(tmp_path / "d.csv", index=False, encoding="cp1252")
 
-    assert "pass --encoding 'cp1252'" in fit(frame, write=write, how="fails")
-    fit(frame, "--encoding", "cp1252", write=write)
+    assert "pass --encoding 'cp1252'" in fit(frame, "--encoding", "utf-8", write=write, how="fails")
+    assert "was read with --encoding 'cp1252'" in fit(frame, write=write).stderr
     assert "klinik=Mainz" in load(tmp_path / "m")[:-1].get_feature_names_out()
 
 

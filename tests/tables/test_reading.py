@@ -1,10 +1,11 @@
 import gzip
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables import FileFormat, read_frame
+from drosurv.tables import FileFormat, TableNote, read_frame
 
 
 @pytest.fixture
@@ -105,9 +106,81 @@ def test_other_separators_and_decimal_commas_are_read_when_named(write):
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
-def test_another_separator_is_suggested_not_guessed(write, mark):
+def test_another_separator_is_recognised_with_a_note_and_suggested_where_one_is_given(write, mark):
+    path = write(f"a{mark}b\n1{mark}2\n")
+    with pytest.warns(
+        TableNote, match=f"was read with separator={mark!r}".replace("\\", r"\\").replace("|", r"\|")
+    ):
+        assert read_frame(path).to_dict("list") == {"a": [1], "b": [2]}
     with pytest.raises(ValueError, match="separator="):
-        read_frame(write(f"a{mark}b\n1{mark}2\n"))
+        read_frame(path, separator=",")
+
+
+@pytest.mark.parametrize(
+    ("text", "marks", "column"),
+    [
+        ("a;b\n1,5;x\n2,25;y\n", FileFormat(";", ",", "utf-8"), [1.5, 2.25]),
+        ("a;b\n1.5;x, z\n2.25;y\n", FileFormat(";", ".", "utf-8"), [1.5, 2.25]),
+        ("a\tb\n1.234,5\tx\n2,25\ty\n", FileFormat("\t", ",", "utf-8"), [1234.5, 2.25]),
+        # More commas than semicolons, but only semicolons divide every line alike.
+        ('a;b\n1;"x, y; z"\n2;u, v, w\n', FileFormat(";", ".", "utf-8"), [1, 2]),
+        ('a,"b;c;d"\n1,x\n2,y;z\n', FileFormat(",", ".", "utf-8"), [1, 2]),
+        ("a;Größe\n1,5;x\n2;y\n".encode("cp1252"), FileFormat(";", ",", "cp1252"), [1.5, 2]),
+        ("a;b\n1,5;ä\n2;y\n".encode("utf-16"), FileFormat(";", ",", "utf-16"), [1.5, 2]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::drosurv.tables.TableNote")
+def test_separator_decimal_mark_and_encoding_are_recognised(write, text, marks, column):
+    path = write(text)
+    assert FileFormat().recognised(path) == marks
+    assert read_frame(path)["a"].tolist() == column
+    packed = write(gzip.compress(path.read_bytes()), "data.csv.gz")
+    pd.testing.assert_frame_equal(read_frame(packed), read_frame(path))
+
+
+def test_marks_that_are_given_are_not_recognised(write):
+    path = write("a;b\n1,5;x\n2,5;y\n")
+    assert FileFormat(separator=";", decimal=".").recognised(path).decimal == "."
+    with pytest.warns(TableNote, match="separator=';'"):
+        assert FileFormat(decimal=",").recognised(path).separator == ";"
+
+
+FRAME = pd.DataFrame({"age": [61.5, 50.0, 44.0], "sex": ["f", "m", "f"], "n": [1.0, np.nan, 3.0]})
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".dta", ".sav"])
+def test_other_formats_hold_the_same_table(tmp_path, suffix):
+    path = tmp_path / f"table{suffix}"
+    if suffix == ".xlsx":
+        FRAME.to_excel(path, index=False)
+    elif suffix == ".dta":
+        FRAME.to_stata(path, write_index=False)
+    else:
+        pytest.importorskip("pyreadstat").write_sav(FRAME, path)
+    found = read_frame(path)
+    assert found["age"].tolist() == [61.5, 50, 44]
+    assert found["sex"].astype(str).tolist() == ["f", "m", "f"]
+    assert found["n"].isna().tolist() == [False, True, False]
+
+
+def test_empty_texts_of_other_formats_are_missing(tmp_path):
+    pd.DataFrame({"a": [1.0, 2.0], "b": ["x", ""]}).to_stata(tmp_path / "t.dta", write_index=False)
+    assert read_frame(tmp_path / "t.dta")["b"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize(("suffix", "package"), [(".xlsx", "openpyxl"), (".sav", "pyreadstat")])
+def test_a_format_whose_package_is_not_installed_names_the_extra(tmp_path, monkeypatch, suffix, package):
+    FRAME.to_excel(tmp_path / "t.xlsx")
+    path = (tmp_path / "t.xlsx").rename(tmp_path / f"t{suffix}")
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ValueError, match=rf'needs the package {package}.*pip install "drosurv\[formats\]"'):
+        read_frame(path)
+
+
+@pytest.mark.parametrize("suffix", [".dta", ".sas7bdat", ".xpt", ".xlsx"])
+def test_a_damaged_file_of_another_format_is_one_sentence(write, suffix):
+    with pytest.raises(ValueError, match=f"cannot be read as a {suffix} file"):
+        read_frame(write(b"nothing of the kind", f"t{suffix}"))
 
 
 def test_parquet_is_known_by_its_bytes_and_keeps_its_types(tmp_path):
@@ -145,12 +218,13 @@ def test_csv_and_parquet_of_one_table_read_the_same(tmp_path):
         ("a,b\n1,2\n1,2,3\n", "not a regular table"),
         ("a,b\n1,2,3\n1,2,3\n", "not a regular table"),
         ('a,b\n1,"2\n', "not a regular table"),
-        (b"a,b\n1,\xff\n", "not text in UTF-8"),
+        (b"a,b\n1,\x81\xff\n", "not text in CP1252"),
         (b"PK\x03\x04rest", "Excel workbook"),
-        (gzip.compress(b"a,b\n1,2\n", mtime=0), "gzip archive"),
+        (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], "gzip archive but cannot be read"),
         (b"PAR1 and nothing of the kind", "Parquet file but cannot be read"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::drosurv.tables.TableNote")
 def test_a_file_that_is_no_table_is_refused_with_the_reason(write, text, message):
     with pytest.raises(ValueError, match=message):
         read_frame(write(text))
@@ -190,7 +264,7 @@ def test_a_line_of_spaces_is_no_patient(write):
 
 def test_the_place_of_a_byte_that_is_no_text_is_counted_from_the_beginning(write):
     with pytest.raises(ValueError, match=r"not text in UTF-8 \(byte 30,002\)"):
-        read_frame(write(b"a\n" + b"1\n" * 15_000 + b"\xff\n"))
+        read_frame(write(b"a\n" + b"1\n" * 15_000 + b"\xff\n"), encoding="utf-8")
 
 
 def test_whole_numbers_come_back_whole(write, tmp_path):
@@ -243,7 +317,7 @@ def test_other_encodings_are_read_when_named(write, encoding):
 @pytest.mark.parametrize(("written", "proposed"), [("cp1252", "cp1252"), ("utf-16", "utf-16")])
 def test_a_file_in_another_encoding_is_told_how_to_read_it(write, written, proposed):
     with pytest.raises(ValueError, match=f"is not text in UTF-8 .*pass encoding='{proposed}'"):
-        read_frame(write("name,b\nMüller,1\n".encode(written)))
+        read_frame(write("name,b\nMüller,1\n".encode(written)), encoding="utf-8")
 
 
 def test_an_unknown_encoding_is_refused(write):

@@ -62,7 +62,7 @@ def certify(
     opened.warn_of_rows_seen(table, data)
     curves, unit = certificate.to_frame(), unit_in(table.columns.time_name)
     if output is not None:
-        file.format.write(curves, output)
+        file.format.recognised(data).write(curves, output)
     if plot is not None:
         from matplotlib.figure import Figure
 

@@ -94,7 +94,7 @@ def evaluate(
     named = "plain Cox" if reference is None else reference.name
     result = replace(result, settings=replace(result.settings, reference=named))
     if output is not None:
-        file.format.write(result.to_frame(), output)
+        file.format.recognised(data).write(result.to_frame(), output)
     if as_json:
         print_json(result.to_dict())
         return

@@ -127,7 +127,7 @@ def fit(
         "next": None,
     }
     if held is not None and hold_out is not None:
-        source.format.write(held.frame, hold_out)
+        source.format.recognised(source.data).write(held.frame, hold_out)
         summary["held_out"] = {"file": str(hold_out), **_size(held, patient)}
         marks = words(replace(source, missing=()), FileOptions)
         marks += option_words("id", patient) if patient else []

@@ -94,7 +94,7 @@ def _told(thing: Any) -> dict[str, str]:
     return {name.replace("-", "_"): " ".join(text.split()) for name, text in told}
 
 
-def _mark(text: str) -> str:
+def _mark(text: str | None) -> str | None:
     """A separator as a user can type it: a shell hands a tab on as two characters."""
     return "\t" if text in ("\\t", "tab") else text
 
@@ -105,16 +105,19 @@ class FileOptions:
 
     --missing: Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one
         column. Quote a text that holds a comma twice: '"<0,5"'.
-    --decimal: Decimal mark of a CSV file.
-    --encoding: Encoding of a CSV file, such as cp1252.
+    --decimal: Decimal mark of a CSV file; recognised if not given.
+    --encoding: Encoding of a CSV file, such as cp1252; recognised if not given.
     """
 
     missing: Names = ()
     separator: Annotated[
-        str, typer.Option(help="Separator of a CSV file, such as ';' or tab.", callback=_mark)
-    ] = ","
-    decimal: str = "."
-    encoding: str = "utf-8"
+        str | None,
+        typer.Option(
+            help="Separator of a CSV file, such as ';' or tab; recognised if not given.", callback=_mark
+        ),
+    ] = None
+    decimal: str | None = None
+    encoding: str | None = None
 
     @property
     def format(self) -> FileFormat:

@@ -37,7 +37,8 @@ def predict(
     if strata is not None and not times:
         raise ValueError("--strata has no part in log risks, but in survival: pass --times, such as 12,24.")
     opened = OpenedModel.open(model)
-    frame = file.format.read(data)
+    marks = file.format.recognised(data)
+    frame = marks.read(data)
     predicted = opened.predictions(frame, times=times, keep=keep, strata=strata)
     findings = opened.findings(frame, strata)
     if len(findings):
@@ -45,7 +46,7 @@ def predict(
     if as_json:
         print_json(predicted.to_dict("records"))
     if output is not None:
-        file.format.write(predicted, output)
+        marks.write(predicted, output)
         typer.echo(f"{len(predicted):,} predictions written to {output}.", err=True)
     elif not as_json:
-        typer.echo(file.format.text(predicted), nl=False)
+        typer.echo(marks.text(predicted), nl=False)

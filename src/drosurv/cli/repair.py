@@ -85,7 +85,7 @@ def repair(
             repaired, output, table, source.data, row_hashes=row_hashes, warnings=as_records(warned)
         )
     if corrected is not None and given is not None:
-        source.format.write(corrections(repaired, table, given), corrected)
+        source.format.recognised(source.data).write(corrections(repaired, table, given), corrected)
     ratios = repaired.hazard_ratios() if linear_effects(repaired.base_) is not None else None
     if as_json:
         print_json(

@@ -103,7 +103,7 @@ def tune(
     if output is not None:
         trained.save(output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(warned))
     if table is not None:
-        source.format.write(search.results_.reset_index(), table)
+        source.format.recognised(source.data).write(search.results_.reset_index(), table)
     # The settings were chosen on these patients: a model that is dominated even so is surely not worth having.
     against = tell_against_plain(*trained.against_plain(seed=seed))
     factor = getattr(trained.estimator, "recalibration_", None)

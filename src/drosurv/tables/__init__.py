@@ -3,10 +3,10 @@
 from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn, UnseenLevelWarning
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.problems import LeakWarning, find_leaks
-from drosurv.tables.reading import FileFormat, read_frame
+from drosurv.tables.reading import FileFormat, TableNote, read_frame
 from drosurv.tables.same_patients import patients_not_in
 from drosurv.tables.survival_table import SurvivalTable, group_labels, read_survival_table
-from drosurv.tables.target_columns import TableNote, TargetColumns
+from drosurv.tables.target_columns import TargetColumns
 
 __all__ = [
     "CategoryColumn",

@@ -1,21 +1,24 @@
-"""CSV and Parquet files read into DataFrames, with errors that say what to do; answers are written in kind."""
+"""Read tables from files: CSV with its marks recognised, Parquet, Excel, Stata, SPSS and SAS."""
 
 from __future__ import annotations
 
 import codecs
 import csv
+import gzip
+import io
 import os
 import re
-import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, did_you_mean, require
+from drosurv.errors import ArgumentError, ArgumentWarning, did_you_mean, require, warn_caller
 from drosurv.files import whole_file
 from drosurv.tables.values import shown
 
@@ -28,31 +31,58 @@ MISSING = (
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Numbers with leading zeros, or with more digits than a float keeps apart, such as patients'.
 _CODE = r"[+-]?(?:0\d|\d{16})"
-# Cells that are read at once.
+# Cells that are converted at once, and lines that are read at once.
 _CELLS = 1_000_000
-_KINDS = {b"PK\x03\x04": "an Excel workbook or a zip archive", b"\x1f\x8b": "a gzip archive"}
+_LINES = 50_000
+_SEPARATORS = (",", ";", "\t", "|")
+# Bytes and lines from which separator and decimal mark are recognised.
+_SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 200
+_COMMA_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+")
+_POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
+# Ends a file: inside of a field, a quote before it was never closed.
+_END = "\0end of file\0"
+# Readers of other formats by suffix, and the package of the extra `formats` that they need.
+_OTHERS: dict[str, tuple[str, str]] = {
+    ".xlsx": ("read_excel", "openpyxl"),
+    ".xlsm": ("read_excel", "openpyxl"),
+    ".dta": ("read_stata", ""),
+    ".sav": ("read_spss", "pyreadstat"),
+    ".zsav": ("read_spss", "pyreadstat"),
+    ".sas7bdat": ("read_sas", ""),
+    ".xpt": ("read_sas", ""),
+}
+_NOT_TABLES = {
+    b"PK\x03\x04": "an Excel workbook or a zip archive",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+}
+
+
+class TableNote(ArgumentWarning):
+    """What a table was taken to mean where it does not say so itself."""
 
 
 def read_frame(
     path: str | os.PathLike[str],
     *,
-    separator: str = ",",
-    decimal: str = ".",
-    encoding: str = "utf-8",
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     missing: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Read a CSV or Parquet file.
+    """Read a table from a CSV, Parquet, Excel, Stata, SPSS or SAS file.
 
     A CSV column is read as numbers only if every value in it is one; numbers with leading zeros, or with more than 15
-    digits, are codes and stay text. Nothing else is inferred. Every line must have as many fields as the header; lines
-    without any value, which spreadsheets leave behind, are passed over.
+    digits, are codes and stay text. Every line must have as many fields as the header; lines without any value, which
+    spreadsheets leave behind, are skipped. A CSV file may be compressed with gzip.
 
     Parameters
     ----------
     path : path
-        The file; Parquet is recognised by its first bytes, whatever its name.
-    separator, decimal, encoding : str
-        Of a CSV file. With a decimal comma, points that separate thousands are understood.
+        The file. Parquet and gzip are recognised by their first bytes, Excel, Stata, SPSS and SAS by the suffix;
+        Excel and SPSS need ``pip install "drosurv[formats]"``.
+    separator, decimal, encoding : str, optional
+        Of a CSV file; recognised where they are None, with a note where they are not a comma, a point and UTF-8. With
+        a decimal comma, points that separate thousands are removed.
     missing : sequence of str
         Texts of a CSV file that mean a missing value, besides empty fields, a lone point, NA, N/A, NaN and null, in
         capitals or not. Written ``column=text``, it means so in that column only, such as ``"age=999"``.
@@ -60,7 +90,7 @@ def read_frame(
     Returns
     -------
     DataFrame
-        Columns of floats or of text, or as the Parquet file has them.
+        Columns of floats or of text, or as the file has them where it is not CSV.
     """
     path = Path(path)
     if path.is_dir():
@@ -69,15 +99,15 @@ def read_frame(
         raise FileNotFoundError(f"{path} is not a file: check its name and folder.")
     with path.open("rb") as file:
         start = file.read(4)
-    for magic, kind in _KINDS.items():
-        if start.startswith(magic):
-            raise ValueError(
-                f"{path} is {kind}, not a CSV or Parquet file: unpack it, or save its table as CSV."
-            )
     if start == b"PAR1":
         frame = _parquet(path)
+    elif path.suffix.lower() in _OTHERS:
+        frame = _other_format(path)
     else:
-        frame = _read_csv(path, separator, decimal, encoding, missing)
+        for magic, kind in _NOT_TABLES.items():
+            if start.startswith(magic):
+                raise ValueError(f"{path} is {kind}: save its table as .xlsx or CSV.")
+        frame = _read_csv(path, FileFormat(separator, decimal, encoding).recognised(path), missing)
     frame.columns = frame.columns.map(str)
     _refuse_repeated(list(frame.columns), path)
     if len(frame) == 0:
@@ -87,27 +117,133 @@ def read_frame(
 
 @dataclass(frozen=True)
 class FileFormat:
-    """Marks of a CSV file; parameters as in :func:`read_frame`."""
+    """Separator, decimal mark, encoding and missing values of a CSV file; parameters as in :func:`read_frame`."""
 
-    separator: str = ","
-    decimal: str = "."
-    encoding: str = "utf-8"
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
     missing: tuple[str, ...] = ()
 
     def read(self, path: str | os.PathLike[str]) -> pd.DataFrame:
-        """The table of a CSV or Parquet file."""
+        """Read the table of a file."""
         return read_frame(path, **asdict(self))
+
+    def recognised(self, path: str | os.PathLike[str]) -> FileFormat:
+        """Return the format with marks from the beginning of a CSV file where they are None; note what was found."""
+        path = Path(path)
+        for name, mark in (("separator", self.separator), ("decimal", self.decimal)):
+            require(mark is None or len(mark) == 1, name, "be one character", mark)
+        if not path.is_file() or path.suffix.lower() in _OTHERS:
+            return self
+        with _binary(path) as file:
+            sample = file.read(_SAMPLE_BYTES)
+        if sample.startswith(b"PAR1"):
+            return self
+        found = replace(self, encoding=self.encoding or _encoding_of(path, sample))
+        try:
+            text = sample.decode(found.codec, errors="ignore" if len(sample) == _SAMPLE_BYTES else "strict")
+        except UnicodeError:
+            # Reading reports where it is.
+            text = sample.decode("latin-1")
+        separator = self.separator or _separator_of(text, self.decimal)
+        decimal = self.decimal or ("." if separator == "," else _decimal_of(text, separator))
+        found = replace(found, separator=separator, decimal=decimal)
+        usual = {"separator": ",", "decimal": ".", "encoding": "utf-8"}
+        if told := [
+            f"{name}={getattr(found, name)!r}"
+            for name, value in usual.items()
+            if getattr(self, name) is None and getattr(found, name) != value
+        ]:
+            warn_caller(f"{path} was read with {', '.join(told)}.", category=TableNote)
+        return found
+
+    @property
+    def codec(self) -> str:
+        """Name of the codec that decodes the file."""
+        encoding = self.encoding or "utf-8"
+        try:
+            # A byte order mark is no part of the first column's name.
+            return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+        except LookupError:
+            raise ArgumentError.must(
+                "encoding", "be one that Python knows, such as cp1252", encoding
+            ) from None
 
     def write(self, frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         """Write a table as CSV with the same marks, whole or not at all."""
         with whole_file(path) as part:
             _plain(frame).to_csv(
-                part, index=False, sep=self.separator, decimal=self.decimal, encoding=self.encoding
+                part,
+                index=False,
+                sep=self.separator or ",",
+                decimal=self.decimal or ".",
+                encoding=self.encoding or "utf-8",
             )
 
     def text(self, frame: pd.DataFrame) -> str:
-        """A table as the text of such a CSV file."""
-        return str(_plain(frame).to_csv(index=False, sep=self.separator, decimal=self.decimal))
+        """Return a table as the text of such a CSV file."""
+        return str(_plain(frame).to_csv(index=False, sep=self.separator or ",", decimal=self.decimal or "."))
+
+
+@contextmanager
+def _binary(path: Path) -> Iterator[Any]:
+    """Open a file, decompressed where it is gzip."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        if not packed:
+            yield file
+            return
+        try:
+            with gzip.open(file) as unpacked:
+                yield unpacked
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path} begins like a gzip archive but cannot be read: {error}.") from error
+
+
+def _encoding_of(path: Path, sample: bytes) -> str:
+    """UTF-16 by its mark, UTF-8 where all bytes are, and else the usual encoding of Windows."""
+    if sample.startswith(_UTF_16):
+        return "utf-16"
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with _binary(path) as file:
+        try:
+            while block := file.read(1 << 20):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8"
+
+
+def _sampled(text: str, separator: str) -> list[list[str]]:
+    """The first lines of a CSV file, without blank ones."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+    try:
+        rows = list(islice((row for row in reader if any(map(str.strip, row))), _SAMPLE_LINES))
+    except csv.Error:
+        return []
+    # The sample may end within a line.
+    return rows[:-1] if len(rows) > 2 else rows
+
+
+def _separator_of(text: str, decimal: str | None) -> str:
+    """The separator with which most lines have as many fields as the header; of several, the one with most fields."""
+    best, most = ",", (0.0, 1)
+    for separator in _SEPARATORS:
+        if separator == decimal or not (rows := _sampled(text, separator)) or len(rows[0]) < 2:
+            continue
+        score = (sum(len(row) == len(rows[0]) for row in rows) / len(rows), len(rows[0]))
+        if score > most:
+            best, most = separator, score
+    return best
+
+
+def _decimal_of(text: str, separator: str) -> str:
+    cells = [cell.strip() for row in _sampled(text, separator)[1:] for cell in row]
+    commas = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
+    points = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
+    return "," if commas > points else "."
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:
@@ -137,32 +273,43 @@ def _parquet(path: Path) -> pd.DataFrame:
     return frame.reset_index(drop=frame.index.names == [None])
 
 
-def _read_csv(
-    path: Path, separator: str, decimal: str, encoding: str, missing: Sequence[str]
-) -> pd.DataFrame:
-    """Columns of floats or of text."""
-    for name, mark in (("separator", separator), ("decimal", decimal)):
-        require(len(mark) == 1, name, "be one character", mark)
+def _other_format(path: Path) -> pd.DataFrame:
+    """Read an Excel, Stata, SPSS or SAS file."""
+    name, package = _OTHERS[path.suffix.lower()]
+    read: Callable[..., pd.DataFrame] = getattr(pd, name)
+    try:
+        frame = read(path, encoding="utf-8") if name == "read_sas" else read(path)
+    except ImportError as error:
+        raise ValueError(
+            f'{path} needs the package {package} to be read: pip install "drosurv[formats]".'
+        ) from error
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as a {path.suffix} file: {error}") from error
+    # These formats have no missing text: it is empty.
+    texts = [column for column in frame if frame[column].dtype.kind == "O" or frame[column].dtype == "str"]
+    for column in texts:
+        frame[column] = frame[column].mask(frame[column].isin(MISSING))
+    return frame
+
+
+def _read_csv(path: Path, marks: FileFormat, missing: Sequence[str]) -> pd.DataFrame:
+    """Read columns of floats or of text."""
+    separator, decimal = marks.separator or ",", marks.decimal or "."
     if separator == decimal:
         raise ArgumentError(
             "separator", f"separator={separator!r} and decimal={decimal!r} are the same: change one."
         )
     try:
-        # A byte order mark is no part of the first column's name.
-        codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
-    except LookupError:
-        raise ArgumentError.must("encoding", "be one that Python knows, such as cp1252", encoding) from None
-    try:
-        text = _fields(path, separator, codec)
+        text = _fields(path, separator, marks.codec)
     except UnicodeError as error:
-        raise _undecodable(path, encoding) from error
-    except (csv.Error, pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        raise _undecodable(path, marks.encoding or "utf-8") from error
+    except csv.Error as error:
         raise ValueError(
             f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
         ) from error
     everywhere, own = _missing_texts(missing, text)
     shared = [name for name in text.columns if name not in own]
-    # Many short columns are read together: each alone costs more than its cells.
+    # Many short columns are converted together: each alone costs more than its cells.
     step = max(1, _CELLS // max(len(text), 1))
     blocks = [[name] for name in own] + [shared[k : k + step] for k in range(0, len(shared), step)]
     filled = np.zeros(len(text), dtype=np.bool_)
@@ -175,42 +322,59 @@ def _read_csv(
 
 
 def _fields(path: Path, separator: str, codec: str) -> pd.DataFrame:
-    """The texts of a CSV file."""
-    with path.open(encoding=codec, newline="") as file:
-        lines = csv.reader(file, delimiter=separator, skipinitialspace=True)
-        names = _header(next(lines, []), path, separator)
-        for fields in lines:
-            # pandas would fill short lines up.
-            if len(fields) != len(names) and any(map(str.strip, fields)):
-                raise csv.Error(f"line {lines.line_num:,} has {len(fields)} fields, the header {len(names)}")
-    with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-        return pd.read_csv(
-            path,
-            sep=separator,
-            dtype=str,
-            na_filter=False,
-            encoding=codec,
-            skipinitialspace=True,
-            skip_blank_lines=False,
-            index_col=False,
-            header=0,
-            names=names,
-        )
+    """Read the texts of a CSV file."""
+    with _lines(path, separator, codec) as lines:
+        first = next(lines)
+        names = _header([] if first == [_END] else first, path, separator)
+        blocks = []
+        while rows := list(islice(lines, _LINES)):
+            if rows[-1] == [_END]:
+                rows.pop()
+            elif _END in rows[-1][-1]:
+                raise csv.Error("a quote is never closed")
+            whole = [row for row in rows if len(row) == len(names)]
+            if len(whole) < len(rows) and any(
+                len(row) != len(names) and any(map(str.strip, row)) for row in rows
+            ):
+                raise _ragged(path, separator, codec, len(names))
+            blocks.append(pd.DataFrame(dict(zip(names, zip(*whole, strict=True), strict=False)), dtype=str))
+    return pd.concat([block for block in blocks if len(block)] or [pd.DataFrame(columns=names, dtype=str)])
+
+
+@contextmanager
+def _lines(path: Path, separator: str, codec: str) -> Iterator[Any]:
+    """Rows of a CSV file and then one with the mark of its end."""
+    with _binary(path) as file, io.TextIOWrapper(file, encoding=codec, newline="") as text:
+        yield csv.reader(_ended(text), delimiter=separator, skipinitialspace=True)
+
+
+def _ended(text: TextIO) -> Iterator[str]:
+    return chain(text, [_END])
+
+
+def _ragged(path: Path, separator: str, codec: str, expected: int) -> csv.Error:
+    """Name the first line that has another number of fields than the header."""
+    with _lines(path, separator, codec) as lines:
+        for row in lines:
+            if len(row) != expected and any(map(str.strip, row)):
+                return csv.Error(f"line {lines.line_num:,} has {len(row)} fields, the header {expected}")
+    raise AssertionError("no line is ragged")
 
 
 def _undecodable(path: Path, encoding: str) -> ValueError:
-    content = path.read_bytes()
-    place = ""
+    with _binary(path) as file:
+        content = file.read()
+    position = ""
     try:
         content.decode(encoding)
     except UnicodeDecodeError as error:
-        place = f" (byte {error.start:,})"
+        position = f" (byte {error.start:,})"
     other = "utf-16" if content.startswith(_UTF_16) else "cp1252"
     usual = ", which is usual for files from Windows" if other == "cp1252" else ""
     known = codecs.lookup(other).name == codecs.lookup(encoding).name
     advice = "" if known else f", or pass encoding={other!r}{usual}"
     return ArgumentError(
-        "encoding", f"{path} is not text in {encoding.upper()}{place}: save it as UTF-8 CSV{advice}."
+        "encoding", f"{path} is not text in {encoding.upper()}{position}: save it as UTF-8 CSV{advice}."
     )
 
 

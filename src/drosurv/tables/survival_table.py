@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from drosurv.errors import ArgumentError, as_number, require, warn_caller
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.problems import copies_told, table_problems
-from drosurv.tables.reading import read_frame, require_columns
+from drosurv.tables.reading import TableNote, read_frame, require_columns
 from drosurv.tables.same_patients import patient_numbers
-from drosurv.tables.target_columns import TableNote, TargetColumns
+from drosurv.tables.target_columns import TargetColumns
 from drosurv.tables.values import first_wrong, holds_numbers, labels, row_number, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -246,9 +246,9 @@ def read_survival_table(
     drop_missing_target: bool = False,
     complete_cases: bool = False,
     causes: bool = False,
-    separator: str = ",",
-    decimal: str = ".",
-    encoding: str = "utf-8",
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     missing: Sequence[str] = (),
 ) -> SurvivalTable:
     r"""Read a CSV or Parquet file of patients to train on, and warn of what looks wrong in it.

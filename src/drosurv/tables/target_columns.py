@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, ArgumentWarning, warn_caller
+from drosurv.errors import ArgumentError, warn_caller
 from drosurv.presentation import counted
-from drosurv.tables.reading import require_columns
+from drosurv.tables.reading import TableNote, require_columns
 from drosurv.tables.values import (
     days_between,
     first_wrong,
@@ -34,10 +34,6 @@ _CENSORED = {
 }
 # The event of a column in which nobody has it, where the word has one opposite.
 _OPPOSITE = {"false": "true", "no": "yes", "n": "y", "f": "t"}
-
-
-class TableNote(ArgumentWarning):
-    """What a table was taken to mean where it does not say so itself."""
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,8 @@ from drosurv.estimators.persistence import read_saved_model
 from drosurv.evaluation.observed import one_row_each
 from drosurv.presentation import counted, first_upper
 from drosurv.tables import NumberColumn, SurvivalTable, TableEncoder, TargetColumns, UnseenLevelWarning
-from drosurv.tables.reading import require_columns
+from drosurv.tables.reading import TableNote, require_columns
 from drosurv.tables.row_hashes import RowHashes, RowsSeen
-from drosurv.tables.target_columns import TableNote
 from drosurv.target import FloatArray
 
 # Patients so many standard deviations from the mean are warned of: metres for centimetres are further away, and at most
