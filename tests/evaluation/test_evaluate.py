@@ -191,15 +191,17 @@ def test_harm_says_of_a_group_what_the_summary_says(result):
 def test_calibration_and_curves_are_those_of_each_group(result, model, train, held_out):
     rows = np.flatnonzero(held_out.sensitive_features["site"] == "b")
     curves = model.predict_survival_function(held_out.X[rows])
-    horizons = FollowUp.parse(train.y).event_percentiles[[25, 50, 75]]
+    quartiles = FollowUp.parse(train.y).event_percentiles[[25, 50, 75]]
+    horizons = np.union1d(quartiles, result.settings.horizon)
     expected = metrics.calibration_at(held_out.y[rows], curves, horizons)
     found = result.calibration.query("attribute == 'site' and group == 'b'").reset_index(drop=True)
     pd.testing.assert_frame_equal(found[expected.columns], expected)
-    # The same replicates as the metric's, which is the difference at the middle horizon.
+    # The same replicates as the metric's, which is the difference at the horizon.
     rows_of_site = result.select(metric="calibration_difference", attribute="site", kind="group")
     (metric,) = (row for row in rows_of_site if row.group == "b")
-    middle = found.loc[1, ["difference", "difference_low", "difference_high"]]
-    np.testing.assert_allclose(middle.astype(float), [metric.value, metric.low, metric.high])
+    then = found["horizon"] == result.settings.horizon
+    (there,) = found.loc[then, ["difference", "difference_low", "difference_high"]].to_numpy(dtype=float)
+    np.testing.assert_allclose(there, [metric.value, metric.low, metric.high])
     assert (found["difference_low"] < found["difference"]).all()
     assert (found["difference_high"] > found["difference"]).all()
     shares = result.d_calibration.query("attribute == 'site' and group == 'b'")["share"]

@@ -63,7 +63,7 @@ def adjusted(rows):
 
 def result_of(*rows, control=None):
     empty = pd.DataFrame()
-    settings = Settings("m", "plain Cox", 100, 100, 0.95, "paper", "group", (100.0, 200.0, 300.0))
+    settings = Settings("m", "plain Cox", 100, 100, 0.95, "paper", "group", (100.0, 200.0, 300.0), 200.0)
     everyone = row("overall", "all", "concordance_index", "overall", 0.8)
     told = (everyone, *adjusted(rows))
     gaps = tuple(row for row in told if row.kind == "gap")

@@ -20,11 +20,12 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import shrinkage_control
 from drosurv.evaluation.engine import Panel, replicates_of
 from drosurv.evaluation.evaluated import Settings
-from drosurv.evaluation.features import plain_cox_risk, standardised_features
+from drosurv.evaluation.features import fit_plain_cox, standardised_features
 from drosurv.evaluation.group_tables import group_tables
+from drosurv.evaluation.groups import group_table, parse_subgroups
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, reference_seen, seen_from_entry
-from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.evaluation.predictions import model_name, predict_risk, training_follow_up
+from drosurv.evaluation.patients import Patients, Scoring, default_horizon
+from drosurv.evaluation.predictions import model_name, predict_curves, predict_risk, training_follow_up
 from drosurv.evaluation.proportionality import hazards_statement
 from drosurv.evaluation.result import EvaluationResult
 from drosurv.evaluation.rows import gaps_between_large, rows_of, warn_of_undefined_rows, without_intervals
@@ -52,7 +53,10 @@ def evaluate(
     strata: Any = None,
     offset: Any = None,
     id: Any = None,
+    horizon: float | None = None,
     horizons: Any = None,
+    threshold: float | None = None,
+    subgroups: Mapping[str, Any] | None = None,
     convention: Convention = "paper",
     scale: float = 0.01,
     pairs: Pairs = "auto",
@@ -103,9 +107,17 @@ def evaluate(
     id : (n,) array, optional
         The patient each row (entry, time] belongs to, where some have several. Each patient is judged once, by what was
         known at the first row, until the first event or the end of the last row.
+    horizon : float, optional
+        The time at which predicted and observed survival of groups are compared. By default the middle one of the
+        horizons, where they are given, else the median follow-up (reverse Kaplan-Meier) of the scored patients, at most
+        the last time with a tenth of them at risk.
     horizons : (h,) array, optional
-        When calibration is looked at; by default the quartiles of the training event times. Metrics at one
-        horizon use the middle one.
+        Further times of the calibration table; by default the quartiles of the training event times.
+    threshold : float, optional
+        Probability of an event by the horizon from which on a patient would be treated. With it, ``decisions`` holds
+        sensitivity, specificity, predictive values and net benefit by group.
+    subgroups : mapping, optional
+        Name of a subgroup to a mask (n,) of its patients: more rows of ``groups``, such as subgroups that were found.
     convention : "paper" or "table"
         Definitions of disparities and time grids: the printed ones, or those behind the published tables.
     scale : float
@@ -154,15 +166,18 @@ def evaluate(
     >>> table.query("kind == 'group' and metric == 'concordance_index'")["value"].round(1).tolist()
     [0.7, 0.5]
     """
-    # What is wrong with it is said before any work.
+    # Arguments are checked before any work.
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
+    require(horizon is None or as_number(horizon) > 0, "horizon", "be a time above 0", horizon)
+    require(threshold is None or 0 < as_number(threshold) < 1, "threshold", "lie between 0 and 1", threshold)
     replicates, named = replicates_of("n_bootstrap", n_bootstrap), model_name(reference)
     permutations = replicates_of("n_permutations", n_bootstrap if n_permutations is None else n_permutations)
     once: tuple[str, ...] = ()
     if id is not None:
         rows, y, once = one_row_each(y, entry, id)
-        model, X, sensitive_features, reference, entry, strata, offset = (
-            of_rows(part, rows) for part in (model, X, sensitive_features, reference, entry, strata, offset)
+        model, X, sensitive_features, reference, entry, strata, offset, subgroups = (
+            of_rows(part, rows)
+            for part in (model, X, sensitive_features, reference, entry, strata, offset, subgroups)
         )
     given, told = given_of(entry=entry, strata=strata, offset=offset), y
     judged, seen = model, None
@@ -181,6 +196,7 @@ def evaluate(
         X_train=X_train,
         reference=reference,
         horizons=horizons,
+        given_horizon=horizon,
         convention=convention,
         scale=scale,
         pairs=pairs,
@@ -201,8 +217,22 @@ def evaluate(
     between_large = gaps_between_large(panel, sheet, p_values, small, level, permutations, **resampling)
     warn_of_undefined_rows(table)
     scoring, control = panel.everyone.scoring, shrinkage_control(panel)
+    groups_judged = group_table(
+        panel,
+        {
+            (row.attribute, row.group): (row.value, row.low, row.high)
+            for row in table
+            if row.metric == "concordance_index" and row.kind != "gap"
+        },
+        reference_gains=scoring.reference_gains if scoring.has_curves else None,
+        subgroups=parse_subgroups(subgroups, len(panel.everyone)),
+        level=level,
+        min_group=min_group,
+        min_events=min_events,
+    )
     return EvaluationResult(
         rows=table,
+        groups=groups_judged,
         **group_tables(panel, sheet, level),
         control=control,
         between_large=between_large,
@@ -225,6 +255,7 @@ def evaluate(
             convention=convention,
             missing=missing,
             horizons=tuple(scoring.calibration_times.tolist()),
+            horizon=scoring.horizon,
         ),
     )
 
@@ -251,6 +282,8 @@ def prepare(
     if how.get("convention", "paper") not in ("paper", "table"):
         raise ArgumentError.must("convention", "be 'paper' or 'table'", how["convention"])
     target = parse_target(y)
+    if how.get("given_horizon") is None and how.get("horizons") is None:
+        how["given_horizon"] = default_horizon(target)
     whose_follow_up = ""
     if y_train is None:
         y_train = training_follow_up(model)
@@ -264,11 +297,21 @@ def prepare(
         attributes.append(intersection_of(attributes))
     features = standardised_features(X, X_train)
     why_no_reference = ""
+    beside = reference, X
     if reference is None:
-        reference, why_no_reference = plain_cox_risk(model, features, y_train)
-    else:
-        reference = predict_risk(reference, X, len(target), name="reference")
-    scoring = Scoring(model, X, target, y_train, reference=reference, features=features.test, **how)
+        cox, why_no_reference = fit_plain_cox(model, features, y_train)
+        beside = cox, features.test
+    known = beside[0] is not None
+    scoring = Scoring(
+        model,
+        X,
+        target,
+        y_train,
+        reference=predict_risk(*beside, len(target), name="reference") if known else None,
+        reference_curves=predict_curves(*beside, len(target)) if known else None,
+        features=features.test,
+        **how,
+    )
     # Asked for here, so that what is wrong with them is said before any work.
     _ = scoring.calibration_times, scoring.has_risk and scoring.risk
     panel = Panel(Patients(scoring), attributes, wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -10,7 +10,6 @@ import pandas as pd
 from drosurv.evaluation.attributes import text_of
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.control import ShrinkageControl
-from drosurv.evaluation.patients import middle
 from drosurv.evaluation.rows import JUDGED_GAPS, Kind, Row
 from drosurv.presentation import Statement, headings, plain
 
@@ -29,11 +28,7 @@ class Settings:
     convention: str
     missing: str
     horizons: tuple[float, ...]
-
-    @property
-    def horizon(self) -> float:
-        """The middle horizon, where metrics of one horizon are taken."""
-        return middle(self.horizons)
+    horizon: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +46,7 @@ class Evaluated:
     between_large: tuple[Row, ...] = ()
     said: tuple[Statement, ...] = ()
     by_cause: pd.DataFrame | None = None
+    groups: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def to_frame(self) -> pd.DataFrame:
         """The tidy table, one row per number.

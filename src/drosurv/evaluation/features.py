@@ -56,8 +56,8 @@ def plain_cox(model: Any) -> CoxPH:
     return CoxPH(ties=getattr(final_step(model), "ties", "breslow"))
 
 
-def plain_cox_risk(model: Any, features: Features, y_train: Any) -> tuple[FloatArray | None, str]:
-    """Risk scores of the model's plain Cox on the scored patients; or None, and a note that says why."""
+def fit_plain_cox(model: Any, features: Features, y_train: Any) -> tuple[CoxPH | None, str]:
+    """Plain Cox fitted on the training patients, beside the model; or None, and a note that says why."""
     if isinstance(y_train, FollowUp) or features.train is None or features.test is None:
         return None, (
             "the share of plain Cox's likelihood gain and the shrinkage control are left out: pass a fitted reference "
@@ -68,7 +68,7 @@ def plain_cox_risk(model: Any, features: Features, y_train: Any) -> tuple[FloatA
         raise ArgumentError(
             "X_train", f"X_train has {len(features.train)} rows, y_train has {len(y_train)}: they must match."
         )
-    return plain_cox(model).fit(features.train, y_train).predict(features.test), ""
+    return plain_cox(model).fit(features.train, y_train), ""
 
 
 def _in_order_of(X: Any, X_train: Any) -> Any:

@@ -20,16 +20,22 @@ from drosurv.evaluation.predictions import (
     read_curves,
     training_follow_up,
 )
-from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null
+from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
 from drosurv.metrics.harm import gain_times
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
+from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.metrics.time_grid import Grid, auc_times, auc_times_of, brier_times
-from drosurv.target import FloatArray, IntArray, Target, as_numbers
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 60
+# Share of the patients that must be at risk at the default horizon.
+_AT_RISK = 0.1
+# A patient whose predicted survival is lower is expected to have had so many events, -log of it, and no more.
+_LEAST_SURVIVAL = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +46,7 @@ class Scoring:
     groups are taken out, so that all groups are scored over the same times.
 
     Parameters are those of :func:`~drosurv.evaluation.evaluate`; without `y_train`, what the model kept of its
-    training. Of the reference there are its risk scores (n,). Distances between patients are taken in the standardised
+    training. Of the reference there are its risk scores (n,) and, where it has any, its survival curves. Distances between patients are taken in the standardised
     `features` (n, d). Error messages call the model by `name`.
     """
 
@@ -49,7 +55,9 @@ class Scoring:
     target: Target
     y_train: Any = None
     horizons: Any = None
+    given_horizon: float | None = None
     reference: FloatArray | None = None
+    reference_curves: SurvivalCurves | None = None
     convention: Convention = "paper"
     features: FloatArray | None = None
     scale: float = 0.01
@@ -92,13 +100,15 @@ class Scoring:
 
     @cached_property
     def calibration_times(self) -> FloatArray:
-        """The horizons, ascending."""
-        return parse_horizons(self.horizons, self.follow_up)
+        """The horizons, ascending, with the one that groups are judged at."""
+        return np.union1d(parse_horizons(self.horizons, self.follow_up), self.horizon)
 
-    @property
+    @cached_property
     def horizon(self) -> float:
-        """The middle horizon, where metrics of one horizon are taken."""
-        return middle(self.calibration_times)
+        """Where metrics of one horizon are taken: as given, else the middle one of the horizons."""
+        if self.given_horizon is not None:
+            return float(self.given_horizon)
+        return middle(parse_horizons(self.horizons, self.follow_up))
 
     @cached_property
     def curve_times(self) -> FloatArray:
@@ -129,6 +139,16 @@ class Scoring:
         return read_curves(curves, np.concatenate(times), self.target.time)
 
     @cached_property
+    def counted_events(self) -> tuple[BoolArray, FloatArray]:
+        """Each patient's event, and how many were expected until the patient's own time, each (n,).
+
+        After the last time of the curves nothing was predicted, so that nothing is counted.
+        """
+        last = np.inf if self.curves.jumps is None else self.curves.jumps[-1]
+        hazard = -np.log(np.maximum(self.curves.own, _LEAST_SURVIVAL))
+        return self.target.event & (self.target.time <= last), hazard
+
+    @cached_property
     def brier(self) -> BrierAgainstNull:
         """Brier contributions of every patient."""
         return brier_against_null(self.follow_up, self.target, self.curves, grid=self.grid)
@@ -137,6 +157,13 @@ class Scoring:
     def gains(self) -> FloatArray:
         """Full-likelihood gain of every patient over the null model."""
         return gains_over_null(self.model, self.curves, self.follow_up, self.target)
+
+    @cached_property
+    def reference_gains(self) -> FloatArray | None:
+        """The same of the reference; None where it has no survival curves."""
+        if self.reference_curves is None:
+            return None
+        return likelihood_gains(self.follow_up, self.target, self.reference_curves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +242,13 @@ class Patients:
         """Full-likelihood gains over the null model."""
         return self._own(self.scoring.gains)
 
+    @property
+    def counted_events(self) -> tuple[float, float]:
+        """Observed and expected events."""
+        observed, expected = self.scoring.counted_events
+        rows = slice(None) if self.rows is None else self.rows
+        return float(observed[rows].sum()), float(expected[rows].sum())
+
     @cached_property
     def survival_at_horizon(self) -> FloatArray:
         """Predicted survival at the horizon."""
@@ -236,6 +270,23 @@ def hazards_exist(risk: FloatArray) -> bool:
 def middle(horizons: Sequence[float] | FloatArray) -> float:
     """The horizon, of several in order, where metrics of one horizon are taken."""
     return float(horizons[len(horizons) // 2])
+
+
+def default_horizon(target: Target) -> float:
+    """Median follow-up by the reverse Kaplan-Meier curve, at most the last time with a tenth of the patients at risk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv.target import Target
+    >>> default_horizon(Target(np.array([True, False, True, False]), np.array([1.0, 2.0, 3.0, 4.0])))
+    4.0
+    """
+    _, censoring = KaplanMeier.both(target)
+    below = np.flatnonzero(censoring.survival <= 0.5)
+    median = censoring.times[below[0] if len(below) else -1]
+    descending = np.sort(target.time)[::-1]
+    return float(min(median, descending[max(int(np.ceil(_AT_RISK * len(target))) - 1, 0)]))
 
 
 def parse_horizons(horizons: Any, follow_up: FollowUp) -> FloatArray:

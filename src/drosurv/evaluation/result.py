@@ -15,7 +15,7 @@ from drosurv.evaluation.shown_tables import document
 from drosurv.evaluation.summary import HARM_METRICS, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, plain
 
-_TABLES = ("harm", "calibration", "d_calibration", "survival", "cross_group")
+_TABLES = ("groups", "harm", "calibration", "d_calibration", "survival", "cross_group")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,6 +26,14 @@ class EvaluationResult(Evaluated):
     ----------
     rows : tuple of Row
         One per number; :meth:`to_frame` is their table.
+    groups : DataFrame
+        The group table: one row for everybody, then one per group, the most worrying first. ``patients``; ``observed``
+        and ``expected`` events and their ``ratio`` with ``ratio_low``, ``ratio_high`` and ``ratio_p``; at the
+        ``horizon``, ``survival_observed`` (Kaplan-Meier) and ``survival_predicted``; ``c_index``, which decides nothing;
+        ``gain`` in log likelihood per patient over no model and ``gain_over_cox`` over plain Cox, with ``_low``,
+        ``_high`` and ``_p``; whether the group was ``judged``, or ``why`` not; and the ``concern``: "calibration",
+        "worse than no model" or "". Intervals and p-values of the ratio and the gains are adjusted together for all of
+        them in the table.
     calibration : DataFrame
         Kaplan-Meier against mean predicted survival by attribute, group and horizon, and the bootstrap interval of the
         difference.

@@ -1,0 +1,186 @@
+"""The group table: for everybody and every group, whether what the model predicts comes true and whether it helps.
+
+One row holds what is judged of a group, and nothing else is judged of it:
+
+- observed against expected events. Expected events are the predicted cumulative hazards until each patient's own time,
+  summed; if the model is right, observed less expected events has mean 0 and variance "expected", so the test and the
+  interval are those of a Poisson count.
+- the gain in log likelihood per patient over no model and over plain Cox, with normal intervals.
+
+All of these tests in one table are adjusted together (Bonferroni), once. An interval excludes 1, or 0, exactly where
+its p-value is below one less the level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, norm, poisson
+
+from drosurv.errors import ArgumentError
+from drosurv.evaluation.attributes import ALL, EVERYONE
+from drosurv.evaluation.engine import Panel
+from drosurv.evaluation.patients import Patients
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.presentation.sentences import LEAST_DIFFERENCE
+from drosurv.target import FloatArray, IntArray
+
+#: What the table calls the attribute of subgroups that were found, not named.
+FOUND = "subgroup"
+#: Concerns about a group, the gravest first.
+CONCERNS = ("calibration", "worse than no model", "")
+# A smaller distance of observed/expected from 1 is not seen in two decimals.
+_LEAST_RATIO = 0.005
+_ROUNDING = 1e-6
+_COLUMNS = (
+    *("attribute", "group", "patients", "observed", "expected", "ratio", "ratio_low", "ratio_high", "ratio_p"),
+    *("horizon", "survival_observed", "survival_predicted", "c_index", "c_index_low", "c_index_high"),
+    *("gain", "gain_low", "gain_high", "gain_p"),
+    *("gain_over_cox", "gain_over_cox_low", "gain_over_cox_high", "gain_over_cox_p"),
+    *("judged", "why", "concern"),
+)
+_GAINS = ("gain", "gain_over_cox")
+
+
+def group_table(
+    panel: Panel,
+    c_index: Mapping[tuple[str, str], tuple[float, float, float]],
+    *,
+    reference_gains: FloatArray | None = None,
+    subgroups: Mapping[str, IntArray] | None = None,
+    level: float = 0.95,
+    min_group: int = 50,
+    min_events: int = 10,
+) -> pd.DataFrame:
+    """One row for everybody, then one per group, the most worrying first.
+
+    Parameters
+    ----------
+    panel : Panel
+        The model's patients in all their groups.
+    c_index : mapping
+        Attribute and group to c-index and the ends of its interval.
+    reference_gains : (n,) array, optional
+        Each patient's gain of plain Cox over no model.
+    subgroups : mapping, optional
+        Name of a subgroup that was found to the rows of its patients.
+    level : float
+        At which all intervals of the table hold together.
+    min_group, min_events : int
+        Groups with fewer patients, or fewer expected events, are shown and not judged.
+    """
+    named = {(EVERYONE, ALL): panel.everyone, **panel.members}
+    found = {(FOUND, name): panel.everyone.take(rows) for name, rows in (subgroups or {}).items()}
+    rows = []
+    for (attribute, group), patients in {**named, **found}.items():
+        row: dict[str, Any] = dict.fromkeys(_COLUMNS, float("nan"))
+        row |= {"attribute": attribute, "group": group, "patients": len(patients), "concern": ""}
+        row["observed"] = patients.target.n_events
+        row |= dict(zip(("c_index", "c_index_low", "c_index_high"), c_index.get((attribute, group), ()), strict=False))
+        if (attribute, group) in found and panel.everyone.scoring.has_risk:
+            row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
+        if panel.everyone.scoring.has_curves and len(patients):
+            row |= _of_curves(patients, reference_gains)
+        row["why"] = _why_not(row, min_group, min_events)
+        row["judged"] = not row["why"]
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=list(_COLUMNS))
+    return _sorted(_tested(table, level))
+
+
+def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
+    """Rows of the patients of each subgroup, from masks (n,) by name."""
+    found = {}
+    for name, mask in dict(subgroups or {}).items():
+        inside = np.asarray(mask)
+        if inside.shape != (n,) or inside.dtype != bool:
+            raise ArgumentError(
+                "subgroups",
+                f"subgroups[{name!r}] must hold True or False for each of the {n} patients, got shape {inside.shape} "
+                f"of {inside.dtype}.",
+            )
+        found[str(name)] = np.flatnonzero(inside)
+    return found
+
+
+def _of_curves(patients: Patients, reference_gains: FloatArray | None) -> dict[str, Any]:
+    """What survival curves say of the patients."""
+    horizon = patients.scoring.horizon
+    observed, expected = patients.counted_events
+    gains = patients.gains
+    row = {
+        "observed": int(observed),
+        "expected": float(expected),
+        "ratio": observed / expected if expected > 0 else float("nan"),
+        "horizon": horizon,
+        "survival_observed": float(KaplanMeier.of(patients.target).at(np.array([horizon]))[0]),
+        "survival_predicted": float(patients.survival_at_horizon.mean()),
+        "gain": float(gains.mean()),
+        # Standard errors, until the number of tests is known.
+        "gain_p": _standard_error(gains),
+    }
+    if reference_gains is not None:
+        more = gains - (reference_gains if patients.rows is None else reference_gains[patients.rows])
+        row |= {"gain_over_cox": float(more.mean()), "gain_over_cox_p": _standard_error(more)}
+    return row
+
+
+def _standard_error(values: FloatArray) -> float:
+    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+    # Two fits of one model differ in their last digits: that is no difference to test.
+    return error if error > _ROUNDING else float("nan")
+
+
+def _why_not(row: dict[str, Any], min_group: int, min_events: int) -> str:
+    """Why a group is not judged; empty for one that is."""
+    if np.isnan(row["expected"]):
+        return "no survival curves"
+    if row["patients"] < min_group:
+        return f"fewer than {min_group:,} patients"
+    if row["expected"] < min_events:
+        return f"fewer than {min_events:,} expected events"
+    return ""
+
+
+def _tested(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Intervals, p-values and the concern of every judged row, adjusted for the number of tests in the table."""
+    judged = table["judged"].to_numpy(dtype=bool)
+    errors = {name: table[f"{name}_p"].to_numpy(dtype=float) for name in _GAINS}
+    tests = int(judged.sum()) + sum(int((judged & (error > 0)).sum()) for error in errors.values())
+    doubt = (1 - level) / max(tests, 1)
+    observed, expected = (table[name].to_numpy(dtype=float) for name in ("observed", "expected"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low = np.where(observed > 0, chi2.ppf(doubt / 2, 2 * observed) / 2, 0.0)
+        high = chi2.ppf(1 - doubt / 2, 2 * (observed + 1)) / 2
+        tail = np.minimum(poisson.cdf(observed, expected), poisson.sf(observed - 1, expected))
+        table["ratio_low"] = np.where(judged, low / expected, np.nan)
+        table["ratio_high"] = np.where(judged, high / expected, np.nan)
+        table["ratio_p"] = np.where(judged, np.minimum(2 * tail * tests, 1.0), np.nan)
+        reach = norm.ppf(1 - doubt / 2)
+        for name, error in errors.items():
+            value, known = table[name].to_numpy(dtype=float), judged & (error > 0)
+            table[f"{name}_low"] = np.where(known, value - reach * error, np.nan)
+            table[f"{name}_high"] = np.where(known, value + reach * error, np.nan)
+            p_value = np.minimum(2 * norm.sf(np.abs(value) / error) * tests, 1.0)
+            table[f"{name}_p"] = np.where(known, p_value, np.nan)
+    wrong = (table["ratio_p"] < 1 - level) & ((table["ratio"] - 1).abs() >= _LEAST_RATIO)
+    harmed = (table["gain_high"] < 0) & (table["gain"].abs() >= LEAST_DIFFERENCE)
+    table["concern"] = np.where(wrong, CONCERNS[0], np.where(harmed, CONCERNS[1], ""))
+    return table
+
+
+def _sorted(table: pd.DataFrame) -> pd.DataFrame:
+    """Everybody first; then by concern, those that are judged first, and |observed - expected| per patient."""
+    away = (table["observed"] - table["expected"]).abs() / table["patients"].clip(lower=1)
+    order = pd.DataFrame(
+        {
+            "group": table["attribute"] != EVERYONE,
+            "concern": table["concern"].map(CONCERNS.index),
+            "not_judged": ~table["judged"].astype(bool),
+            "away": -away.fillna(0.0),
+        }
+    )
+    return table.loc[order.sort_values(list(order.columns), kind="stable").index].reset_index(drop=True)

@@ -1,0 +1,189 @@
+"""The group table: observed against expected events, survival at the horizon, gains, and what is judged."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import poisson
+
+from drosurv import CoxPH, Surv, evaluate
+from drosurv.datasets import make_hidden_minority
+from drosurv.errors import ArgumentError
+from drosurv.evaluation import Predictions
+from drosurv.evaluation.patients import default_horizon
+from drosurv.metrics import KaplanMeier, concordance_index, likelihood_gains
+from drosurv.target import Target, parse_target
+
+
+def simulated(n, rng, *, wrong=1.0, censoring=0.7):
+    """Exponential times with known hazards, predicted exactly but for a factor in group "b"."""
+    x, group = rng.normal(size=n), rng.choice(["a", "b"], n, p=[0.7, 0.3])
+    rate = np.exp(0.8 * x)
+    died, left = rng.exponential(1 / rate), rng.exponential(1 / censoring, n)
+    y = Surv.from_arrays(died <= left, np.minimum(died, left))
+    times = np.unique(y["time"])
+    predicted = rate * np.where(group == "b", wrong, 1.0)
+    survival = np.exp(-predicted[:, None] * times)
+    return Predictions(np.log(predicted), survival, times), y, group
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    train, test = make_hidden_minority(600, random_state=0), make_hidden_minority(600, random_state=1)
+    model = CoxPH(l2=0.05).fit(train.X, train.y)
+    mask = (test.X.iloc[:, 0] > 0).to_numpy()
+    result = evaluate(
+        model,
+        test.X,
+        test.y,
+        y_train=train.y,
+        X_train=train.X,
+        sensitive_features=test.sensitive_features,
+        subgroups={"x > 0": mask},
+        n_bootstrap=0,
+    )
+    return train, test, model, result, mask
+
+
+def rows_of(row, test, mask):
+    if row.attribute == "overall":
+        return np.ones(len(test.y), bool)
+    if row.attribute == "subgroup":
+        return mask
+    return (test.sensitive_features[row.attribute].astype(str) == row.group).to_numpy()
+
+
+def test_every_column_follows_its_definition(fitted):
+    train, test, model, result, mask = fitted
+    cox = CoxPH().fit(train.X, train.y)
+    gains, plain = (
+        likelihood_gains(train.y, test.y, one.predict_survival_function(test.X, return_array=False))
+        for one in (model, cox)
+    )
+    hazards = np.array(
+        [
+            -np.log(model.predict_survival_function(test.X.iloc[[i]], times=[time])[0, 0])
+            for i, time in enumerate(test.y["time"])
+        ]
+    )
+    assert len(result.groups) == 4
+    for row in result.groups.itertuples():
+        own = rows_of(row, test, mask)
+        target = parse_target(test.y[own])
+        assert row.patients == own.sum()
+        counted = test.y["event"] & (test.y["time"] <= model.unique_times_[-1])
+        assert row.observed == counted[own].sum()
+        assert row.expected == pytest.approx(hazards[own].sum(), rel=1e-6)
+        assert row.ratio == pytest.approx(row.observed / row.expected)
+        assert row.horizon == result.settings.horizon
+        predicted = model.predict_survival_function(test.X[own], times=[row.horizon])
+        assert row.survival_predicted == pytest.approx(predicted.mean())
+        assert row.survival_observed == pytest.approx(KaplanMeier.of(target).at(np.array([row.horizon]))[0])
+        assert row.c_index == pytest.approx(concordance_index(test.y[own], model.predict(test.X[own])))
+        assert row.gain == pytest.approx(gains[own].mean(), abs=1e-9)
+        assert row.gain_over_cox == pytest.approx((gains - plain)[own].mean(), abs=1e-4)
+
+
+def test_ratio_has_the_exact_poisson_interval_of_all_tests_together(fitted):
+    *_, result, _ = fitted
+    tests = 3 * len(result.groups)
+    tail = 0.05 / tests / 2
+    for row in result.groups.itertuples():
+        high = brentq(lambda mean, k=row.observed: poisson.cdf(k, mean) - tail, row.observed, 5 * row.observed)
+        low = brentq(lambda mean, k=row.observed: poisson.sf(k - 1, mean) - tail, 1e-9, row.observed)
+        assert row.ratio_high == pytest.approx(high / row.expected, rel=1e-6)
+        assert row.ratio_low == pytest.approx(low / row.expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [1.0, 1.6, 0.6])
+def test_intervals_and_p_values_agree(wrong):
+    model, y, group = simulated(600, np.random.default_rng(1), wrong=wrong)
+    table = evaluate(model, None, y, sensitive_features=group, n_bootstrap=0).groups
+    assert ((table["ratio_p"] < 0.05) == ((table["ratio_low"] > 1) | (table["ratio_high"] < 1))).all()
+    assert ((table["gain_p"] < 0.05) == ((table["gain_low"] > 0) | (table["gain_high"] < 0))).all()
+
+
+def test_wrong_group_comes_first_and_everybody_on_top():
+    model, y, group = simulated(900, np.random.default_rng(2), wrong=2.0)
+    table = evaluate(model, None, y, sensitive_features=group, n_bootstrap=0).groups
+    assert table[["attribute", "group"]].iloc[0].tolist() == ["overall", "all"]
+    assert table["group"].iloc[1] == "b"
+    assert table["concern"].iloc[1] == "calibration"
+    assert table["ratio"].iloc[1] == pytest.approx(0.5, abs=0.1)
+    assert table.set_index("group")["concern"]["a"] == ""
+
+
+def test_right_model_is_seldom_called_wrong():
+    rng = np.random.default_rng(3)
+    found = [
+        evaluate(model, None, y, sensitive_features=group, n_bootstrap=0).groups["concern"].ne("").any()
+        for model, y, group in (simulated(400, rng) for _ in range(60))
+    ]
+    # A rate of 5 % gives more than 7 of 60 in fewer than one of a hundred cases.
+    assert sum(found) <= 7
+
+
+@pytest.mark.filterwarnings("ignore::drosurv.evaluation.SmallGroupWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_few_expected_events_are_not_judged():
+    model, y, group = simulated(600, np.random.default_rng(4))
+    rare = group.astype(object)
+    rare[:27] = "rare"
+    y["event"][:27] = False
+    table = evaluate(model, None, y, sensitive_features=rare, n_bootstrap=0).groups.set_index("group")
+    assert not table["judged"]["rare"]
+    assert table["why"]["rare"] == "fewer than 50 patients"
+    assert np.isnan(table["ratio_p"]["rare"])
+    assert table["concern"]["rare"] == ""
+    assert table.index[-1] == "rare"
+
+
+def test_events_after_the_last_predicted_time_are_not_counted():
+    model, y, group = simulated(500, np.random.default_rng(5))
+    end = float(np.median(y["time"]))
+    kept = model.times <= end
+    short = Predictions(model.risk, model.survival[:, kept], model.times[kept])
+    everybody = evaluate(short, None, y, n_bootstrap=0).groups.iloc[0]
+    assert everybody["observed"] == (y["event"] & (y["time"] <= end)).sum()
+    assert everybody["concern"] == ""
+
+
+def test_default_horizon_is_the_median_follow_up_while_a_tenth_is_at_risk():
+    rng = np.random.default_rng(6)
+    died, left = rng.exponential(3.0, 200), rng.uniform(0, 2, 200)
+    target = Target(died <= left, np.minimum(died, left))
+    # Events are the censoring of the reverse curve.
+    reverse = KaplanMeier.of(Target(~target.event, target.time))
+    median = reverse.times[np.argmax(reverse.survival <= 0.5)]
+    assert default_horizon(target) == median
+    # Nearly everybody dies early, so that follow-up of the last few would be the median.
+    late = Target(np.arange(100) < 95, np.arange(1.0, 101.0))
+    assert default_horizon(late) == 91.0
+    assert (late.time >= 91.0).mean() == 0.1
+
+
+def test_given_horizon_is_used():
+    model, y, group = simulated(300, np.random.default_rng(7))
+    found = evaluate(model, None, y, sensitive_features=group, horizon=0.4, n_bootstrap=0)
+    assert set(found.groups["horizon"]) == {0.4}
+    assert 0.4 in set(found.calibration["horizon"])
+    with pytest.raises(ArgumentError, match="horizon"):
+        evaluate(model, None, y, horizon=-1.0)
+
+
+def test_risk_scores_alone_are_not_judged():
+    model, y, group = simulated(300, np.random.default_rng(8))
+    table = evaluate(model.risk, None, y, sensitive_features=group, n_bootstrap=0).groups
+    assert set(table["why"]) == {"no survival curves"}
+    assert table["c_index"].notna().all()
+
+
+def test_subgroups_must_be_masks():
+    model, y, _ = simulated(100, np.random.default_rng(9))
+    with pytest.raises(ArgumentError, match="subgroups"):
+        evaluate(model, None, y, subgroups={"some": [0, 1]}, n_bootstrap=0)
+
+
+def test_groups_are_part_of_the_dictionary(fitted):
+    *_, result, _ = fitted
+    assert pd.DataFrame(result.to_dict()["groups"])["patients"].tolist() == result.groups["patients"].tolist()
