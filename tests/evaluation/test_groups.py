@@ -89,7 +89,9 @@ def test_ratio_has_the_exact_poisson_interval_of_all_tests_together(fitted):
     tests = 3 * len(result.groups)
     tail = 0.05 / tests / 2
     for row in result.groups.itertuples():
-        high = brentq(lambda mean, k=row.observed: poisson.cdf(k, mean) - tail, row.observed, 5 * row.observed)
+        high = brentq(
+            lambda mean, k=row.observed: poisson.cdf(k, mean) - tail, row.observed, 5 * row.observed
+        )
         low = brentq(lambda mean, k=row.observed: poisson.sf(k - 1, mean) - tail, 1e-9, row.observed)
         assert row.ratio_high == pytest.approx(high / row.expected, rel=1e-6)
         assert row.ratio_low == pytest.approx(low / row.expected, rel=1e-6)

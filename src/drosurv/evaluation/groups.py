@@ -36,7 +36,17 @@ CONCERNS = ("calibration", "worse than no model", "")
 _LEAST_RATIO = 0.005
 _ROUNDING = 1e-6
 _COLUMNS = (
-    *("attribute", "group", "patients", "observed", "expected", "ratio", "ratio_low", "ratio_high", "ratio_p"),
+    *(
+        "attribute",
+        "group",
+        "patients",
+        "observed",
+        "expected",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "ratio_p",
+    ),
     *("horizon", "survival_observed", "survival_predicted", "c_index", "c_index_low", "c_index_high"),
     *("gain", "gain_low", "gain_high", "gain_p"),
     *("gain_over_cox", "gain_over_cox_low", "gain_over_cox_high", "gain_over_cox_p"),
@@ -79,7 +89,9 @@ def group_table(
         row: dict[str, Any] = dict.fromkeys(_COLUMNS, float("nan"))
         row |= {"attribute": attribute, "group": group, "patients": len(patients), "concern": ""}
         row["observed"] = patients.target.n_events
-        row |= dict(zip(("c_index", "c_index_low", "c_index_high"), c_index.get((attribute, group), ()), strict=False))
+        row |= dict(
+            zip(("c_index", "c_index_low", "c_index_high"), c_index.get((attribute, group), ()), strict=False)
+        )
         if (attribute, group) in found and panel.everyone.scoring.has_risk:
             row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
         if panel.everyone.scoring.has_curves and len(patients):
