@@ -50,6 +50,30 @@ _HOME = {
     "summary": "drosurv.estimators.natural_units",
 }
 
+# Public names of earlier versions, and what to use now. A name in a subpackage raises through `missing_name`.
+_EXPERIMENT = "it is in the repository, not in the installed package: {}."
+_RIVAL = _EXPERIMENT.format("`from experiments.rivals import {}`")
+_REMOVED = {
+    "drosurv.AdversarialReweighting": _RIVAL.format("AdversarialReweighting"),
+    "drosurv.DroppedOutlierDRO": _RIVAL.format("DroppedOutlierDRO"),
+    "drosurv.JustTrainTwice": _RIVAL.format("JustTrainTwice"),
+    "drosurv.benchmark": _EXPERIMENT.format("`python -m experiments.benchmark`, or `make benchmark`"),
+    "drosurv.paper": _EXPERIMENT.format("`python -m experiments.paper`, or `make reproduce`"),
+    "drosurv.losses.PoissonDeviance": "use drosurv.losses.PiecewiseExponential.",
+    "drosurv.losses.poisson_deviance": "use drosurv.losses.full_likelihood.",
+    "drosurv.objectives.power": "use chi_square (order 2) or cvar (order 1) of drosurv.objectives.",
+}
+
+
+def missing_name(module: str, name: str) -> Exception:
+    """Return the error for a name that a module does not have; ImportError with the remedy if it was removed.
+
+    ImportError, because `from module import name` hides the message of an AttributeError.
+    """
+    if remedy := _REMOVED.get(f"{module}.{name}"):
+        return ImportError(f"{module}.{name} was removed in drosurv 0.3; {remedy}", name=f"{module}.{name}")
+    return AttributeError(f"module {module!r} has no attribute {name!r}")
+
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
@@ -61,7 +85,7 @@ def __getattr__(name: str) -> Any:
     # Every model is at hand here, a new one without a line in this file.
     if not name.startswith("_") and name in _models():
         return getattr(import_module("drosurv.estimators"), name)
-    raise AttributeError(f"module 'drosurv' has no attribute {name!r}")
+    raise missing_name("drosurv", name)
 
 
 def _models() -> list[str]:

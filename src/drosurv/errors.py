@@ -123,3 +123,23 @@ def warn_caller(
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("drosurv."):
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
+
+
+def require_extra(package: str, extra: str) -> None:
+    """Raise ImportError, with the command that installs it, unless an optional package is installed.
+
+    Parameters
+    ----------
+    package : str
+        Name under which the package is imported, such as "torch".
+    extra : str
+        The extra of drosurv that installs it, such as "deep".
+    """
+    from importlib import import_module
+
+    try:
+        import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f'this needs {package}, which is not installed: pip install "drosurv[{extra}]".', name=package
+        ) from error

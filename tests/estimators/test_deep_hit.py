@@ -36,7 +36,7 @@ def test_the_loss_is_its_definition(split):
     first = np.arange(30) % 2 == 0 if split else None
     loss = DeepHitLoss(target, 4, first)
     logits = rng.normal(size=(1, 30, loss.n_outputs))
-    index = loss.intervals.place(target.time).index
+    index = loss.intervals.exposure(target.time).index
 
     def reference(i):
         return np.flatnonzero(first != first[i]) if split else np.arange(30)

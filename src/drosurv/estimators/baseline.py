@@ -100,7 +100,7 @@ class Baseline(Curves):
         Everything stays in logs, so that scores of any size give a baseline.
         """
         loss = CoxPartial(Target(target.event, target.time), weight=weight)
-        return Baseline.through(loss.at, loss.log_hazard_jumps(scores))
+        return Baseline.through(loss.event_times, loss.log_hazard_jumps(scores))
 
     @staticmethod
     def through(at: FloatArray, log_jumps: FloatArray) -> Baseline:
@@ -169,15 +169,15 @@ class Baseline(Curves):
 def cox_baseline(loss: CoxPartial, training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
     """The baseline that goes with a partial likelihood: Breslow's or Efron's, one for each stratum."""
     jumps = loss.log_hazard_jumps(scores)
-    if loss.slots is None or training.target.stratum is None:
-        return Baseline.through(loss.at, jumps)
-    strata, stratum = training.observation.strata, loss.slots.stratum
-    times = np.unique(loss.at if loss.at.min() <= 0 else np.append(loss.at, 0.0))
+    if loss.event_strata is None or training.target.stratum is None:
+        return Baseline.through(loss.event_times, jumps)
+    strata, stratum = training.observation.strata, loss.event_strata
+    times = np.unique(loss.event_times if loss.event_times.min() <= 0 else np.append(loss.event_times, 0.0))
     log_cumulative = np.full((len(strata), len(times)), np.nan)
     for k in np.unique(stratum):
         own = stratum == k
         steps = np.concatenate([[-np.inf], np.logaddexp.accumulate(jumps[own])])
-        log_cumulative[k] = steps[np.searchsorted(loss.at[own], times, side="right")]
+        log_cumulative[k] = steps[np.searchsorted(loss.event_times[own], times, side="right")]
     return Baseline(times, log_cumulative, strata)
 
 
@@ -202,5 +202,5 @@ def _log_cumulative(loss: ConvexLoss, psi: FloatArray, times: FloatArray) -> Flo
     assert isinstance(loss, PiecewiseExponential), "a full likelihood"
     with np.errstate(divide="ignore"):
         level = psi.max()
-        out: FloatArray = np.log(loss.intervals.place(times).cumulative(np.exp(psi - level))) + level
+        out: FloatArray = np.log(loss.intervals.exposure(times).cumulative(np.exp(psi - level))) + level
     return out

@@ -168,7 +168,7 @@ class CoefficientInference(SurvivalEstimator):
                 covariances=covariances,
                 endless=self._endless(fit),
                 degrees=None if self.l2 > 0 else fit.degrees,
-                ties=self.ties if len(fit.likelihood.at) < len(fit.rows) else "",
+                ties=self.ties if len(fit.likelihood.event_times) < len(fit.rows) else "",
             )
         return used
 

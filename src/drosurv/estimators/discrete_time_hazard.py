@@ -16,7 +16,7 @@ from drosurv.estimators.recipe import Recipe
 from drosurv.estimators.robust import RobustEstimator
 from drosurv.estimators.training import Training
 from drosurv.losses import DiscreteHazard
-from drosurv.losses.discrete_hazard import LINKS, log_survived
+from drosurv.losses.discrete_time import LINKS, log_survived
 from drosurv.target import FloatArray
 
 

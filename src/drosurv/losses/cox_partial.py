@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numba
 import numpy as np
 
-from drosurv.errors import require
-from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
-from drosurv.losses.risk_hessian import weighted_gram
-from drosurv.losses.risk_sets import RiskSets, RiskSums, distinct, weighted_log_risk
-from drosurv.losses.risk_windows import RiskWindows
-from drosurv.losses.slots import Slots
-from drosurv.losses.stacked_targets import InTorch, StackedTargets
-from drosurv.losses.tie_blocks import EfronTies, block_sums
+from drosurv.errors import require, require_extra
+from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
+from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, no_extra, stack
+from drosurv.losses.risk_sets import RiskSets, RiskSums, distinct, weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -30,11 +26,13 @@ class CoxPartial(ConvexLoss):
 
     .. math:: l_i = d_i ( log sum_{j : Y_j >= Y_i} w_j exp f_j - f_i )
 
-    Censored patients have loss zero and are left out: the losses are those of ``rows``, the events in order of time
-    (within strata, stratum by stratum). Efron's form averages, over the m events of a tie block with summed risk D,
-    the terms log(S - k/m D), k = 0..m-1, in place of log S. Where the target has entry times or strata, a risk set
-    holds the patients of the event's stratum with V_j < Y_i <= Y_j. Weights w (n,) are those inside the risk sets; an
-    offset (n,) is added to every model's scores.
+    Censored patients have loss zero and are left out: the losses are those of ``rows``, the events by stratum and time.
+    Efron's form averages, over the m tied events of a time with summed risk D, the terms log(S - k/m D), k = 0..m-1,
+    in place of log S. With entry times or strata, a risk set holds the patients of the event's stratum with
+    V_j < Y_i <= Y_j. The weights w (n,) count inside the risk sets; an offset (n,) is added to every model's scores.
+
+    ``event_times`` (K,) are the distinct event times of each stratum, ``block`` (E,) the index of each event's time
+    among them, and ``event_strata`` (K,) their strata, None without entry times and strata.
     """
 
     signed = False
@@ -48,102 +46,101 @@ class CoxPartial(ConvexLoss):
     ) -> None:
         self.target, self.ties, self.weight, self.offset = target, ties, weight, offset
         self.n = len(target)
-        self.rows, self.at, self.block, self.risk_sets, self.slots = events_at_risk(target, weight)
-        # Of tied events, where there are any and ties are Efron's.
+        found = events_at_risk(target, weight)
+        self.rows, self.event_times, self.block, self.risk_sets, self.event_strata = found
         self.efron: EfronTies | None = None
-        if ties == "efron" and len(self.at) < len(self.rows):
+        if ties == "efron" and len(self.event_times) < len(self.rows):
             self.efron = EfronTies(self.rows, self.block, weight)
 
     @property
     def compared(self) -> IntArray:
-        """Stratum (n,) of who is at risk at an event."""
+        """Stratum (n,) of each patient; -1 for a patient who is at risk at no event."""
         return self.target.compared
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
+        """Return the losses (B, E) of the patients in ``rows`` at scores (B, n)."""
         if self.offset is not None:
             scores = scores + self.offset
         log_sums = self.risk_sets.log_sums(scores)
         if self.efron is not None:
             log_sums = log_sums + self.efron.correction(scores, log_sums)
         losses = np.empty((len(scores), len(self.rows)))
-        subtract_own(log_sums, scores, self.rows, self.block, losses)
+        event_losses(log_sums, scores, self.rows, self.block, losses)
         return losses
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call, and nothing else."""
-        pull = block_sums(weights, self.block, len(self.at))
+        """Return the gradient (B, n) in the scores of the losses weighted by (B, E); there are no extra parameters."""
+        pull = block_sums(weights, self.block, len(self.event_times))
         if self.efron is not None:
-            own = self.efron.pullback(pull)
+            tied = self.efron.pullback(pull)
             gradient = self.risk_sets.pullback(pull)
-            gradient[:, self.rows] += own
+            gradient[:, self.rows] += tied
         else:
             gradient = self.risk_sets.pullback(pull)
-        subtract_at(weights, self.rows, gradient)
+        subtract_from_events(weights, self.rows, gradient)
         return gradient, no_extra(len(weights))
 
     def curvature(self, weights: FloatArray) -> FloatArray:
-        """Second derivatives (B, n) in each patient's own score, Breslow's also where ties are Efron's."""
-        pull = block_sums(weights, self.block, len(self.at))
+        """Return second derivatives (B, n), each in one patient's score; Breslow's form also for Efron's ties."""
+        pull = block_sums(weights, self.block, len(self.event_times))
         return self.risk_sets.curvature(pull, pull)
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
+        """Return gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
         means = self.risk_sets.means(X)
         if self.efron is not None:
             means = self.efron.means(X, means)
         return means[self.block[which]] - X[self.rows[which]]
 
     def hessian(self, weights: FloatArray, X: FloatArray, centre: FloatArray | None = None) -> FloatArray:
-        """Second derivative (d, d) of sum_i weights_i l_i in the coefficients of linear scores, for one row.
+        """Return the Hessian (d, d) of the losses weighted by (1, E) in the coefficients of linear scores, for one row.
 
-        Features taken from a centre (d,) near them lose fewer digits in it.
+        A `centre` (d,) near the features is subtracted from them and saves digits.
         """
-        pull = block_sums(weights, self.block, len(self.at))
+        pull = block_sums(weights, self.block, len(self.event_times))
         if self.efron is None:
             return self.risk_sets.hessian(X, pull[0], centre)
         terms = self.efron.terms(X, self.risk_sets.means(X))
         shares = pull[0, self.block] / self.efron.count[self.block]
-        own = self.efron.pullback(pull)
+        tied = self.efron.pullback(pull)
         inside = self.risk_sets.pullback(pull)[0]
-        inside[self.rows] += own[0]
+        inside[self.rows] += tied[0]
         return weighted_gram(X, inside, centre) - weighted_gram(terms, shares, centre)
 
     def log_hazard_jumps(self, scores: FloatArray) -> FloatArray:
-        """Log of the jumps (K,) of the cumulative baseline hazard at the event times, stratum by stratum.
+        """Return the log of the jumps (K,) of the cumulative baseline hazard at the event times.
 
         .. math:: dH_k = sum_{l=0}^{m-1} wbar / (S_k - l/m D_k)
 
-        with the risk S_k of all at risk, the risk D_k and the mean weight wbar of the m events; Breslow's form leaves
-        out D_k. Everything stays in logs, so that scores (n,), which do not hold the loss's offset, have a baseline
-        whatever their size.
+        with the risk S_k of all patients at risk, and the risk D_k and mean weight wbar of the m events; Breslow's form
+        leaves out D_k. The scores (n,) are without the offset. Logs keep the jumps finite for scores of any size.
         """
         scores = scores if self.offset is None else scores + self.offset
         log_risk: FloatArray = self.risk_sets.log_sums(scores[None, :])
-        own = np.ones(len(self.rows)) if self.weight is None else self.weight[self.rows]
-        log_jumps: FloatArray = np.log(np.bincount(self.block, own)) - log_risk[0]
+        weight = np.ones(len(self.rows)) if self.weight is None else self.weight[self.rows]
+        log_jumps: FloatArray = np.log(np.bincount(self.block, weight)) - log_risk[0]
         if self.efron is not None:
             self.efron.correction(scores[None, :], log_risk)
             log_jumps += np.log(np.bincount(self.block, 1.0 / self.efron.left) / self.efron.count)
         return log_jumps
 
     def take(self, rows: IntArray) -> Self:
-        """The same loss among fewer patients."""
+        """Return the same loss of some of the patients."""
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else self.offset[rows]
         return type(self)(self.target.take(rows), self.ties, weight, offset)
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
-        """The losses in torch, in order of time; none for entry times, strata and offsets."""
-        at = StackedTargets.of(losses, device)
-        if at is None:
+        """Return the losses in torch, in order of time; None with entry times, strata or offsets."""
+        targets = StackedTargets.of(losses, device)
+        if targets is None:
             return None
-        ties, inside = losses[0].ties, TorchRiskSets.of(at.event, at.time)
-        return InTorch(lambda scores, extra: inside.losses(scores, at.weight, ties), inside.order)
+        ties, sets = losses[0].ties, TorchRiskSets.of(targets.event, targets.time)
+        return InTorch(lambda scores, extra: sets.losses(scores, targets.weight, ties), sets.order)
 
     def risk_parts(self) -> list[RiskPart] | None:
-        """Everybody against everybody, unless ties are corrected or there are entry times, strata or offsets."""
+        """Return all events against all patients; None with corrected ties, entry times, strata or offsets."""
         if self.efron is not None or self.offset is not None or not isinstance(self.risk_sets, RiskSets):
             return None
         return [RiskPart(np.arange(self.n), self.rows, self.block, self.risk_sets, apart=False)]
@@ -151,39 +148,115 @@ class CoxPartial(ConvexLoss):
 
 def events_at_risk(
     target: Target, weight: FloatArray | None, scored: BoolArray | None = None
-) -> tuple[IntArray, FloatArray, IntArray, RiskSums, Slots | None]:
-    """Events (E,) by stratum and time, their distinct times (K,), which of them each has (E,), and the risk sets there.
+) -> tuple[IntArray, FloatArray, IntArray, RiskSums, IntArray | None]:
+    """Return the events, their distinct times and the risk sets at these times.
 
-    Slots come with them where there are entry times or strata. With `scored` (n,) the events are those of the scored
-    patients, and the risk sets hold all others.
+    These are the events (E,) by stratum and time, their distinct times (K,), the index (E,) of each event's time among
+    them, the risk sets, and the strata (K,) of the times, None without entry times and strata. With `scored` (n,) the
+    events are those of the scored patients, and the risk sets hold all other patients.
     """
     if not target.is_plain:
-        slots = Slots.of(target, scored)
-        return slots.rows, slots.time, slots.block, RiskWindows(slots, weight), slots
+        found = EventTimes.of(target, scored)
+        return found.rows, found.time, found.block, LateEntryRiskSets(found, weight), found.stratum
     event, order = target.event[target.order], target.order
     inside = np.ones_like(event) if scored is None else scored[order]
     rows = order[event & inside]
-    at, block = distinct(target.time[rows])
+    times, block = distinct(target.time[rows])
     others = order if scored is None else order[~inside]
-    return rows, at, block, RiskSets(target.time, at, weight, others), None
+    return rows, times, block, RiskSets(target.time, times, weight, others), None
 
 
 @numba.njit(cache=True, nogil=True)
-def subtract_own(
+def event_losses(
     log_sums: FloatArray, scores: FloatArray, rows: IntArray, block: IntArray, out: FloatArray
 ) -> None:
-    """Losses (B, E) of the events: the log sum of their block less their own score."""
+    """Write the losses (B, E) of the events: the log sum over the risk set less the score of the event."""
     for b in range(scores.shape[0]):
         for e in range(rows.shape[0]):
             out[b, e] = log_sums[b, block[e]] - scores[b, rows[e]]
 
 
 @numba.njit(cache=True, nogil=True)
-def subtract_at(weights: FloatArray, rows: IntArray, out: FloatArray) -> None:
-    """Subtract weights (B, E) from the places of the events in (B, n)."""
+def subtract_from_events(weights: FloatArray, rows: IntArray, out: FloatArray) -> None:
+    """Subtract weights (B, E) from the entries of the events in (B, n)."""
     for b in range(weights.shape[0]):
         for e in range(rows.shape[0]):
             out[b, rows[e]] -= weights[b, e]
+
+
+class EfronTies:
+    """What Efron's form adds to the log sum of tied events, and its derivatives.
+
+    With rho the share of the m tied events in the risk of their risk set, it is mean_k log(1 - k/m rho), k = 0..m-1.
+    """
+
+    def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None) -> None:
+        self.rows, self.block = rows, block
+        self.count, self.step = np.bincount(block), tie_shares(block)
+        self.log_weight = 0.0 if weight is None else np.log(weight[rows])
+        self._share: FloatArray = np.empty(0)
+        self._slope: FloatArray = np.empty(0)
+
+    def correction(self, scores: FloatArray, log_sums: FloatArray) -> FloatArray:
+        """Return what to add (B, K) to the log sums (B, K) of scores (B, n)."""
+        self._share = np.exp(scores[:, self.rows] + self.log_weight - log_sums[:, self.block])
+        rho = block_sums(self._share, self.block, len(self.count))
+        value = np.zeros_like(rho)
+        self._slope = np.zeros_like(rho)
+        _efron_terms(rho, self.count, value, self._slope)
+        return value
+
+    def means(self, X: FloatArray, means: FloatArray) -> FloatArray:
+        """Return gradients (K, d) of the corrected log sums, given those of the plain ones."""
+        corrected: FloatArray = means + self._slope[0][:, None] * self._rise(X, means)
+        return corrected
+
+    def terms(self, X: FloatArray, means: FloatArray) -> FloatArray:
+        """Return gradients (E, d) of the single terms log(S - k/m D), one per event."""
+        slope = -self.step / self.left
+        return means[self.block] + slope[:, None] * self._rise(X, means)[self.block]
+
+    @property
+    def left(self) -> FloatArray:
+        """1 - k/m rho (E,), the share of the risk that is in each event's term, for the first row."""
+        left: FloatArray = 1.0 - self.step * self._rho[self.block]
+        return left
+
+    @property
+    def _rho(self) -> FloatArray:
+        (rho,) = block_sums(self._share[:1], self.block, len(self.count))
+        return np.asarray(rho)
+
+    def _rise(self, X: FloatArray, means: FloatArray) -> FloatArray:
+        """Return the gradient (K, d) of rho, for the first row of the batch."""
+        tied = np.zeros_like(means)
+        np.add.at(tied, self.block, self._share[0][:, None] * X[self.rows])
+        return tied - self._rho[:, None] * means
+
+    def pullback(self, pull: FloatArray) -> FloatArray:
+        """Return the gradient through rho in the events' scores, and subtract from ``pull`` the part through log S."""
+        through = pull * self._slope
+        by_event = through[:, self.block] * self._share
+        pull -= through * block_sums(self._share, self.block, len(self.count))
+        return by_event
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _efron_terms(rho: FloatArray, count: IntArray, value: FloatArray, slope: FloatArray) -> None:
+    for b in range(rho.shape[0]):
+        for j in range(rho.shape[1]):
+            m = count[j]
+            for k in range(1, m):
+                left = 1.0 - k / m * rho[b, j]
+                value[b, j] += np.log(left) / m
+                slope[b, j] -= k / m / left / m
+
+
+def tie_shares(block: IntArray) -> FloatArray:
+    """Return the shares k/m (E,), k = 0..m-1, of the m tied events of each time: each event has one of the m terms."""
+    _, first, count = np.unique(block, return_index=True, return_counts=True)
+    shares: FloatArray = (np.arange(len(block)) - np.repeat(first, count)) / np.repeat(count, count)
+    return shares
 
 
 def cox_partial(
@@ -220,6 +293,7 @@ def cox_partial(
     >>> cox_partial(torch.zeros(3), torch.tensor([True, True, False]), torch.tensor([1.0, 2.0, 3.0])).exp()
     tensor([3., 2., 1.])
     """
+    require_extra("torch", "deep")
     import torch
 
     require(ties in TIES, "ties", f"be one of {TIES}", ties)
@@ -230,10 +304,10 @@ def cox_partial(
 
 @dataclass(frozen=True, eq=False)
 class TorchRiskSets:
-    """What of the loss in torch depends on events and times alone: found once, however often scores change.
+    """Risk sets in torch: the part of the loss that depends on events and times alone.
 
-    `order` (..., n) goes from the longest to the shortest time: risk sets then begin with the first, and end at
-    `last`, for each place the last place of its time. `died` are the events, in that order.
+    `order` (..., n) sorts from the longest to the shortest time, so that every risk set begins with the first patient.
+    `last` is the index of the last patient with the same time, and `died` are the events, both in that order.
     """
 
     order: Tensor
@@ -242,7 +316,7 @@ class TorchRiskSets:
 
     @classmethod
     def of(cls, event: Tensor, time: Tensor) -> TorchRiskSets:
-        """Of events and times (..., n)."""
+        """Sort events and times (..., n)."""
         import torch
 
         event, time = torch.broadcast_tensors(event.bool(), time)  # type: ignore[no-untyped-call]
@@ -252,14 +326,13 @@ class TorchRiskSets:
         return cls(order, last, event.gather(-1, order))
 
     def losses(self, log_risk: Tensor, weight: Tensor | None, ties: str) -> Tensor:
-        """As :func:`cox_partial`, but in the order of the risk sets."""
+        """Return the losses of :func:`cox_partial` in the order of the risk sets."""
         import torch
 
         given = (log_risk, self.order) if weight is None else (log_risk, self.order, weight)
         shape = torch.broadcast_shapes(*(part.shape for part in given))  # type: ignore[no-untyped-call]
         order, last, died = (part.expand(shape) for part in (self.order, self.last, self.died))
         scores = log_risk.expand(shape).gather(-1, order)
-        # Mostly nobody is weighted, and one look at the patients in their order is enough.
         risk = scores
         if weight is not None:
             risk = weighted_log_risk(log_risk, weight).expand(shape).gather(-1, order)
@@ -270,15 +343,49 @@ class TorchRiskSets:
 
 
 def _efron_correction(risk: Tensor, log_sums: Tensor, died: Tensor, last: Tensor) -> Tensor:
-    """Mean over k = 0..m-1 of log(1 - k/m rho) for each patient's tie block, all tensors sorted by time."""
+    """Return the mean over k = 0..m-1 of log(1 - k/m rho) of each patient's tied events, all tensors sorted by time."""
     import torch
 
     share = torch.where(died, torch.exp(risk - log_sums), torch.zeros_like(risk))
     rho = torch.zeros_like(risk).scatter_add(-1, last, share).gather(-1, last)
     flags = died.to(risk.dtype)
     count = torch.zeros_like(flags).scatter_add(-1, last, flags).gather(-1, last).clamp(min=1)
-    # Each event of a block carries one of its m terms; summing them over the block and dividing by m is the mean.
+    # Each tied event has one of the m terms: their sum over m is the mean.
     seen = flags.cumsum(-1)
     k = torch.where(died, seen.gather(-1, last) - seen, torch.zeros_like(seen))
     term = torch.where(died, torch.log1p(-(k / count) * rho), torch.zeros_like(rho))
     return torch.zeros_like(risk).scatter_add(-1, last, term).gather(-1, last) / count
+
+
+def weighted_log_risk(log_risk: Tensor, weight: Tensor | None) -> Tensor:
+    """Return the log of weight times risk (..., n); for a weight of zero, a finite number too small for any sum."""
+    import torch
+
+    if weight is None:
+        return log_risk
+    counted = weight > 0
+    # Minus infinity would be exact, but the gradient of an empty sum is then NaN.
+    nothing = torch.full_like(log_risk, torch.finfo(log_risk.dtype).min / 4)
+    return torch.where(counted, log_risk + torch.where(counted, weight, 1.0).log(), nothing)
+
+
+@dataclass(frozen=True, eq=False)
+class StackedTargets:
+    """Targets of R training sets as tensors (R, 1, n), to be combined with scores (R, B, n)."""
+
+    event: Tensor
+    time: Tensor
+    weight: Tensor | None
+
+    @classmethod
+    def of(cls, losses: Sequence[Any], device: str) -> StackedTargets | None:
+        """Stack the targets and weights of losses of one size; None with entry times, strata or offsets."""
+        if not all(loss.target.is_plain and loss.offset is None for loss in losses):
+            return None
+        weights = [np.ones(loss.n) if loss.weight is None else loss.weight for loss in losses]
+        weighted = any(loss.weight is not None for loss in losses)
+        return cls(
+            stack([loss.target.event for loss in losses], device),
+            stack([loss.target.time for loss in losses], device),
+            stack(weights, device).float() if weighted else None,
+        )

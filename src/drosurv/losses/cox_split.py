@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Self
 import numba
 import numpy as np
 
-from drosurv.losses.cox_partial import events_at_risk, subtract_at
-from drosurv.losses.loss import NOTHING, ConvexLoss, RiskPart, no_extra
-from drosurv.losses.risk_hessian import weighted_gram
-from drosurv.losses.risk_sets import RiskSets, weighted_log_risk
-from drosurv.losses.stacked_targets import InTorch, StackedTargets, stack
-from drosurv.losses.tie_blocks import block_sums
+from drosurv.errors import require_extra
+from drosurv.losses.cox_partial import (
+    StackedTargets,
+    events_at_risk,
+    subtract_from_events,
+    weighted_log_risk,
+)
+from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, no_extra, stack
+from drosurv.losses.risk_sets import RiskSets, weighted_gram
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
@@ -22,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class CoxSplit(ConvexLoss):
-    """Split Cox loss of every patient with an event against the half it is not in, prepared for one target.
+    """Split Cox loss of every patient with an event against the other half of the patients, prepared for one target.
 
     .. math:: l_i = d_i ( log( exp f_i + sum_{j in other half, Y_j >= Y_i} w_j exp f_j ) - f_i )
 
-    Where the target has entry times or strata, the sum is over those of the event's stratum with V_j < Y_i <= Y_j.
-    Weights w (n,) are those inside the risk sets; an offset (n,) is added to every model's scores. `in_first` (n,) are
-    the patients of the first half, D1; `both` tells whether D2 is scored too. The losses belong to ``rows``, the events
-    of D1 by stratum and time, then those of D2. ``sides`` are the scored halves, ``halves`` their patients.
+    With entry times or strata, the sum is over the patients of the event's stratum with V_j < Y_i <= Y_j. The weights w
+    (n,) count inside the risk sets; an offset (n,) is added to every model's scores. `in_first` (n,) marks the patients
+    of the first half, D1; `both` says whether D2 is scored too. The losses are those of ``rows``: the events of D1 by
+    stratum and time, then those of D2. ``sides`` are the scored halves, ``halves`` their patients.
     """
 
     signed = False
@@ -46,36 +49,36 @@ class CoxSplit(ConvexLoss):
         self.offset = offset
         self.n = len(target)
         scored = [in_first, ~in_first] if both else [in_first]
-        self.sides = [ScoredHalf(target, own, weight) for own in scored]
-        self.halves: list[IntArray] = [np.flatnonzero(own) for own in scored]
+        self.sides = [ScoredHalf(target, half, weight) for half in scored]
+        self.halves: list[IntArray] = [np.flatnonzero(half) for half in scored]
         self.rows: IntArray = np.concatenate([side.rows for side in self.sides])
         ends = np.cumsum([0, *(len(side.rows) for side in self.sides)])
         self._parts = [slice(start, end) for start, end in pairwise(ends)]
 
     @property
     def compared(self) -> IntArray:
-        """Stratum (n,) of who is at risk at an event."""
+        """Stratum (n,) of each patient; -1 for a patient who is at risk at no event."""
         return self.target.compared
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Scores (B, n) to the losses (B, E) of the patients in ``rows``."""
+        """Return the losses (B, E) of the patients in ``rows`` at scores (B, n)."""
         if self.offset is not None:
             scores = scores + self.offset
         return np.concatenate([side.losses(scores) for side in self.sides], axis=1)
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient in the scores (B, n) of sum_i weights_i l_i (weights (B, E)) at the last call, and nothing else."""
+        """Return the gradient (B, n) in the scores of the losses weighted by (B, E); there are no extra parameters."""
         gradient = np.zeros((len(weights), self.n))
         parts = [weights[:, part] for part in self._parts]
-        # The halves that the sides refer to are disjoint: their part is written first, the scored ones' subtracted.
+        # The reference halves are disjoint: their part is written first, the part of the events then subtracted.
         for side, part in zip(self.sides, parts, strict=True):
             side.write_reference(part, gradient)
         for side, part in zip(self.sides, parts, strict=True):
-            side.subtract_own(part, gradient)
+            side.subtract_events(part, gradient)
         return gradient, no_extra(len(weights))
 
     def curvature(self, weights: FloatArray) -> FloatArray:
-        """Second derivatives (B, n) of the losses weighted by (B, E), each in one patient's own score."""
+        """Return second derivatives (B, n) of the losses weighted by (B, E), each in one patient's score."""
         parts = (weights[:, part] for part in self._parts)
         return sum(
             (side.curvature(part) for side, part in zip(self.sides, parts, strict=True)),
@@ -83,11 +86,11 @@ class CoxSplit(ConvexLoss):
         )
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
+        """Return gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
         return np.concatenate([side.jacobian(X) for side in self.sides])[which]
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Second derivative (d, d) of sum_i weights_i l_i in the coefficients of linear scores, for one row."""
+        """Return the Hessian (d, d) of the losses weighted by (1, E) for linear scores, first row of the batch."""
         parts = [weights[0, part] for part in self._parts]
         return sum(
             (side.hessian(part, X) for side, part in zip(self.sides, parts, strict=True)),
@@ -95,39 +98,41 @@ class CoxSplit(ConvexLoss):
         )
 
     def take(self, rows: IntArray) -> Self:
-        """The same loss among fewer patients."""
+        """Return the same loss of some of the patients."""
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else self.offset[rows]
         return type(self)(self.target.take(rows), self.in_first[rows], weight, self.both, offset)
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
-        """The losses in torch, half by half; the halves of all training sets must have the same sizes.
+        """Return the losses in torch, half by half; the halves of all training sets must have the same sizes.
 
-        None for entry times, strata and offsets.
+        None with entry times, strata or offsets.
         """
-        at = StackedTargets.of(losses, device)
-        if at is None:
+        targets = StackedTargets.of(losses, device)
+        if targets is None:
             return None
         import torch
 
         members = (loss.in_first for loss in losses), (~loss.in_first for loss in losses)
-        halves = [stack([np.flatnonzero(own) for own in of], device) for of in members]
-        # In order of time: then risk sets begin with the first, and what belongs together lies together.
-        falling = [at.time.gather(-1, half).argsort(dim=-1, descending=True, stable=True) for half in halves]
+        halves = [stack([np.flatnonzero(half) for half in sets], device) for sets in members]
+        # From the longest to the shortest time: every risk set then begins with the first patient.
+        falling = [
+            targets.time.gather(-1, half).argsort(dim=-1, descending=True, stable=True) for half in halves
+        ]
         halves = [half.gather(-1, order) for half, order in zip(halves, falling, strict=True)]
-        times = [at.time.gather(-1, half) for half in halves]
+        times = [targets.time.gather(-1, half) for half in halves]
         scored = []
         for own, other in ((0, 1), (1, 0))[: 2 if losses[0].both else 1]:
-            weight = None if at.weight is None else at.weight.gather(-1, halves[other])
+            weight = None if targets.weight is None else targets.weight.gather(-1, halves[other])
             at_risk = _sizes(times[own], times[other])
-            scored.append((own, at.event.gather(-1, halves[own]), other, weight, at_risk))
-        # Those who are not scored come last, with losses of zero.
+            scored.append((own, targets.event.gather(-1, halves[own]), other, weight, at_risk))
+        # Patients who are not scored come last, with losses of zero.
         unscored = halves[len(scored) :]
 
         def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
             batch = scores.shape[:-1]
-            # Each patient is looked up once, though scored in one half and referred to in the other.
+            # Sorted once per half: a patient is scored in one and a reference patient in the other.
             sorted_scores = [scores.gather(-1, half.expand(*batch, -1)) for half in halves]
             found = []
             for own, event, other, weight, at_risk in scored:
@@ -139,7 +144,7 @@ class CoxSplit(ConvexLoss):
         return InTorch(in_torch, torch.cat(halves, dim=-1))
 
     def risk_parts(self) -> list[RiskPart] | None:
-        """Each scored half against the other, unless there are entry times, strata or offsets."""
+        """Return each scored half against the other; None with entry times, strata or offsets."""
         if self.offset is not None:
             return None
         parts = [
@@ -153,13 +158,13 @@ class CoxSplit(ConvexLoss):
 class ScoredHalf:
     """The events of one half, by stratum and time, scored against the other half."""
 
-    def __init__(self, target: Target, own: BoolArray, weight: FloatArray | None) -> None:
-        self.rows, at, self.block, self.risk_sets, _ = events_at_risk(target, weight, own)
-        self._times = len(at)
+    def __init__(self, target: Target, scored: BoolArray, weight: FloatArray | None) -> None:
+        self.rows, times, self.block, self.risk_sets, _ = events_at_risk(target, weight, scored)
+        self._times = len(times)
         self._others_share: FloatArray = np.empty(0)
 
     def losses(self, scores: FloatArray) -> FloatArray:
-        """Scores (B, n) of everybody to the losses (B, E) of these events."""
+        """Return the losses (B, E) of these events at the scores (B, n) of all patients."""
         log_sums = self.risk_sets.log_sums(scores)
         losses = np.empty((len(scores), len(self.rows)))
         self._others_share = np.empty_like(losses)
@@ -167,8 +172,8 @@ class ScoredHalf:
         return losses
 
     def curvature(self, weights: FloatArray) -> FloatArray:
-        """Second derivatives (B, n) in everybody's own score: of those referred to, and of the events."""
-        # A reference patient's share in a risk set with the event itself is p times the others' share.
+        """Return second derivatives (B, n), each in one patient's score, of reference patients and of events."""
+        # In a risk set that includes the event, a reference patient's share is p times the share of all others.
         pull = block_sums(weights * self._others_share, self.block, self._times)
         squared = block_sums(weights * self._others_share**2, self.block, self._times)
         out = self.risk_sets.curvature(pull, squared)
@@ -176,20 +181,20 @@ class ScoredHalf:
         return out
 
     def jacobian(self, X: FloatArray) -> FloatArray:
-        """Gradients (E, d) of the losses in the coefficients of linear scores, for one row."""
-        gradients: FloatArray = self._others_share[0][:, None] * self._away(X)
+        """Return gradients (E, d) of the losses in the coefficients of linear scores, for one row."""
+        gradients: FloatArray = self._others_share[0][:, None] * self._differences(X)
         return gradients
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Second derivative (d, d) of the losses weighted by (E,) in those coefficients."""
+        """Return the Hessian (d, d) of the losses weighted by (E,) in those coefficients."""
         share = self._others_share[0]
         pull = block_sums((weights * share)[None, :], self.block, self._times)
         return self.risk_sets.hessian(X, pull[0]) + weighted_gram(
-            self._away(X), weights * share * (1.0 - share)
+            self._differences(X), weights * share * (1.0 - share)
         )
 
-    def _away(self, X: FloatArray) -> FloatArray:
-        """From each scored patient's features to the risk-weighted mean of its risk set."""
+    def _differences(self, X: FloatArray) -> FloatArray:
+        """Return the risk-weighted mean of each event's risk set less the event's features, (E, d)."""
         return self.risk_sets.means(X)[self.block] - X[self.rows]
 
     def write_reference(self, weights: FloatArray, gradient: FloatArray) -> None:
@@ -197,9 +202,9 @@ class ScoredHalf:
         pull = block_sums(weights * self._others_share, self.block, self._times)
         self.risk_sets.pullback(pull, gradient)
 
-    def subtract_own(self, weights: FloatArray, gradient: FloatArray) -> None:
-        """Subtract the events' own part of that gradient."""
-        subtract_at(weights * self._others_share, self.rows, gradient)
+    def subtract_events(self, weights: FloatArray, gradient: FloatArray) -> None:
+        """Subtract the events' part of that gradient."""
+        subtract_from_events(weights * self._others_share, self.rows, gradient)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -211,12 +216,12 @@ def softplus_terms(
     losses: FloatArray,
     others_share: FloatArray,
 ) -> None:
-    """Losses (B, E) of the events, log(exp f + exp L) - f = softplus(L - f), and their slopes: the others' share."""
+    """Write the losses (B, E), log(exp f + exp L) - f = softplus(L - f), and their slopes, the share of all others."""
     for b in range(scores.shape[0]):
         for e in range(rows.shape[0]):
             gap = log_sums[b, block[e]] - scores[b, rows[e]]
             small = np.exp(-abs(gap))
-            # Against many others the rest is tiny, and its series is far cheaper than a logarithm.
+            # Against many others `small` is tiny, and a series is far cheaper than a logarithm.
             rest = small * (1.0 - small * (0.5 - small * (1.0 / 3.0 - small * (0.25 - small * 0.2))))
             losses[b, e] = max(gap, 0.0) + (rest if small < 1e-3 else np.log1p(small))
             others_share[b, e] = (1.0 if gap >= 0.0 else small) / (1.0 + small)
@@ -259,6 +264,7 @@ def cox_split(
     >>> cox_split(torch.zeros(2), event, time, torch.zeros(3), torch.tensor([2.0, 3.0, 4.0])).exp()
     tensor([4., 1.])
     """
+    require_extra("torch", "deep")
     import torch
 
     batch = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
@@ -271,19 +277,19 @@ def cox_split(
 
 
 def _sizes(time: Tensor, falling: Tensor) -> Tensor:
-    """How many reference patients, whose times (..., m) fall, are at risk at each time (..., n)."""
+    """Return how many reference patients, with falling times (..., m), are at risk at each time (..., n)."""
     import torch
 
     return torch.searchsorted(-falling, -time, side="right")
 
 
 def _split_losses(log_risk: Tensor, event: Tensor, risk: Tensor, size: Tensor) -> Tensor:
-    """Losses (..., n), given the reference patients' log risks (..., m) in order of time and how many are at risk."""
+    """Return losses (..., n), given sorted log risks (..., m) of reference patients and numbers at risk."""
     import torch
     from torch.nn.functional import pad, softplus
 
     lowest = torch.finfo(risk.dtype).min
-    # One more place at the front stands for the empty risk set of those who outlived every reference patient.
+    # One more entry at the front is the empty risk set of patients who outlived every reference patient.
     log_sums = pad(torch.logcumsumexp(risk, dim=-1), (1, 0), value=lowest)
     losses = softplus(log_sums.gather(-1, size) - log_risk, threshold=50)
     return torch.where(event.bool(), losses, torch.zeros_like(losses))

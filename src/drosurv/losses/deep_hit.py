@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from drosurv.losses.intervals import Intervals
+from drosurv.errors import require_extra
+from drosurv.losses.full_likelihood import Intervals
 from drosurv.losses.torch_loss import TorchLoss
 from drosurv.target import BoolArray, FloatArray, Target
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class DeepHitLoss(TorchLoss):
     """DeepHit's loss of each patient on quantile intervals of the event times; see :func:`deep_hit`.
 
-    Ties or few events give fewer intervals; `weight` (n,) are weights in the quantiles. `in_first` (n,) says who is in
-    the first half, where each half is ranked against the other; None ranks everybody against everybody.
+    Ties or few events give fewer intervals; `weight` (n,) are weights in the quantiles. `in_first` (n,) marks the
+    patients of the first half if each half is ranked against the other; None ranks all patients against all.
     """
 
     _by_patient = ("target", "in_first", "_index")
@@ -34,10 +35,10 @@ class DeepHitLoss(TorchLoss):
         super().__init__(deep_hit, target)
         self.in_first, self.intervals = in_first, Intervals.from_target(target, n_intervals, weight)
         self.n_outputs = self.intervals.n_intervals
-        self._index = self.intervals.place(target.time).index
+        self._index = self.intervals.exposure(target.time).index
 
     def _of(self, scores: Tensor, extra: Tensor, device: str) -> Tensor:
-        """Losses (B, n) at logits (B, n, K), or (B, n) of a single interval."""
+        """Return the losses (B, n) at logits (B, n, K), or (B, n) with a single interval."""
         import torch
 
         own = np.ones((1, self.n), dtype=np.bool_)
@@ -54,7 +55,7 @@ class DeepHitLoss(TorchLoss):
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> None:
-        """Not on a device: networks train there with one output for each patient."""
+        """Return None: on a device, networks have one output for each patient."""
         return
 
 
@@ -69,23 +70,23 @@ def deep_hit(
     ranking: float = 0.8,
     sigma: float = 0.1,
 ) -> Tensor:
-    """One loss per patient of the masses that a network gives to K intervals and to what lies beyond.
+    """DeepHit's loss of each patient: probabilities of K intervals and of the time beyond them, and a ranking.
 
         l_i = (1 - r) nll_i + r mean_{j in R_i} d_i 1{Y_i < Y_j} exp(-(F_i(Y_i) - F_j(Y_i)) / sigma)
 
-    with nll_i the negative log of patient i's mass in the interval of Y_i (of the masses behind it, if censored), F the
-    cumulative mass, and R_i the patients that i is compared with.
+    with nll_i the negative log probability of patient i's interval (of all later ones, if censored), F the cumulative
+    probability, and R_i the patients that i is compared with.
 
     Parameters
     ----------
     logits : (B, n, K)
-        Of the masses; what lies beyond the last interval has logit zero.
+        Logits of the probabilities; the time beyond the last interval has logit zero.
     index : (n,) int
         Interval of each time.
     event : (n,) bool
     time : (n,)
     own, reference : (G, n) bool
-        G comparisons, each of own patients with reference patients; every patient is own in one of them.
+        G comparisons of patients (`own`) with reference patients; every patient is in `own` once.
     ranking : float
         Weight r of the ranking, in [0, 1].
     sigma : float
@@ -95,19 +96,20 @@ def deep_hit(
     -------
     (B, n)
     """
+    require_extra("torch", "deep")
     import torch
 
     beyond = torch.zeros_like(logits[..., :1])
     log_mass = torch.log_softmax(torch.cat([logits, beyond], -1), -1)
     place = index.expand(logits.shape[:-1]).unsqueeze(-1)
     died = log_mass.gather(-1, place).squeeze(-1)
-    # log of the masses behind each interval, from the far end, so that small ones are not lost.
+    # Log probabilities beyond each interval, summed from the end so that small ones are not lost.
     behind = torch.logcumsumexp(log_mass.flip(-1), -1).flip(-1)[..., 1:]
     likelihood = -torch.where(event, died, behind.gather(-1, place).squeeze(-1))
     gone = log_mass[..., :-1].exp().cumsum(-1)
     at_own = gone.gather(-1, place).squeeze(-1)
     order = time.argsort(stable=True)
-    # Those with a strictly longer time: from the first place behind the last equal time.
+    # Patients with a strictly longer time follow the last equal time.
     later = torch.searchsorted(time[order].contiguous(), time.contiguous(), right=True)
     rank = torch.zeros_like(at_own)
     for mine, others in zip(own, reference, strict=True):
@@ -115,7 +117,7 @@ def deep_hit(
         sums = risk[:, order].flip(1).cumsum(1).flip(1)
         sums = torch.cat([sums, torch.zeros_like(sums[:, :1])], 1)
         reached = sums[:, later].gather(-1, place).squeeze(-1)
-        # A batch may hold patients of one half alone.
+        # A batch may contain patients of one half alone.
         count = others.sum().clamp(min=1)
         rank = rank + torch.where(mine & event, reached * (-at_own / sigma).exp(), 0.0) / count
     return (1.0 - ranking) * likelihood + ranking * rank

@@ -1,32 +1,272 @@
-"""The full likelihood of a proportional hazards model whose baseline hazard is constant on intervals.
-
-Beside it the Poisson deviance, which knows no unit of time.
-"""
+"""The full likelihood of a proportional hazards model whose baseline hazard is constant on intervals."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from drosurv.losses.intervals import NO_FOLLOW_UP, cumulative_baseline
-from drosurv.losses.loss import NOTHING, ConvexLoss
-from drosurv.losses.on_intervals import OnIntervals
-from drosurv.losses.tie_blocks import block_sums
-from drosurv.target import FloatArray, IntArray
+from drosurv.errors import as_whole, require, require_extra
+from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, OnePerPatient, block_sums, one_by_one
+from drosurv.target import FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
+
+# How far (in log) a baseline rate may lie from events / exposure of all patients: an interval without events has no
+# finite maximum likelihood rate, and no data show a hazard ratio of e^20.
+PSI_RANGE = 20.0
+NO_FOLLOW_UP = "every observed time is 0: no patient was followed, so no hazard can be estimated."
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Intervals (c_{m-1}, c_m], m = 1..K, with c_0 = 0 and c_K infinite.
+
+    Parameters
+    ----------
+    cut_points : (K-1,) float64
+        The finite boundaries c_1 < ... < c_{K-1}, all positive.
+    """
+
+    cut_points: FloatArray
+
+    @classmethod
+    def from_target(
+        cls, target: Target, n_intervals: int = 20, sample_weight: FloatArray | None = None
+    ) -> Intervals:
+        """Cut at the m/K quantiles of the event times, so that each interval holds about as many events.
+
+        Cut points are observed event times (the inverse of their weighted distribution function), so that they scale
+        with the unit of time and weight 2 equals two copies. Ties or few events give fewer intervals.
+        """
+        require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)
+        weight = np.ones(len(target)) if sample_weight is None else sample_weight
+        counted = target.event & (weight > 0)
+        times, inverse = np.unique(target.time[counted], return_inverse=True)
+        share = np.cumsum(np.bincount(inverse, weights=weight[counted], minlength=len(times)))
+        if len(times) == 0:
+            return cls(np.empty(0))
+        levels = np.arange(1, n_intervals) / n_intervals * share[-1]
+        # Rounding in the sums must not push a level past the time that reaches it exactly.
+        cuts = np.unique(times[np.searchsorted(share, levels * (1 - 1e-12))])
+        # The last interval keeps at least the last event, the first one a positive width.
+        return cls(cuts[(cuts > 0) & (cuts < times[-1])])
+
+    @property
+    def n_intervals(self) -> int:
+        """K, the number of intervals."""
+        return len(self.cut_points) + 1
+
+    @property
+    def widths(self) -> FloatArray:
+        """Widths of the first K-1 intervals; the last one has no end."""
+        return np.diff(self.cut_points, prepend=0.0)
+
+    def exposure(self, time: FloatArray, entry: FloatArray | None = None) -> Exposure:
+        """Return the time at risk in each interval up to times (n,), from zero or from entry times (n,) on."""
+        index = np.searchsorted(self.cut_points, time, side="left")
+        before = None if entry is None else self.exposure(np.maximum(entry, 0.0))
+        return Exposure(self, index, time - np.concatenate([[0.0], self.cut_points])[index], before)
+
+    def log_rates(self, events: FloatArray, exposure: FloatArray, index: IntArray) -> FloatArray:
+        """Return the log hazards (K,) of a model without features: log(events / exposure) per interval, bounded.
+
+        Events (n,) and exposure (K,) are weighted; `index` (n,) is the interval of each patient's time.
+        """
+        if exposure.sum() == 0:
+            raise ValueError(NO_FOLLOW_UP)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            overall = np.log(events.sum() / exposure.sum())
+            log_rates: FloatArray = np.log(block_sums(events, index, self.n_intervals)) - np.log(exposure)
+            return log_rates.clip(overall - PSI_RANGE, overall + PSI_RANGE)
+
+
+@dataclass(frozen=True, eq=False)
+class Exposure:
+    """Time E_im that each of n patients was at risk in each of K intervals, stored as two numbers per patient.
+
+    `index` (n,) is the interval that contains the patient's time, `within` (n,) the time at risk in it; in every
+    earlier interval it is that interval's width. With entry times, the exposure `before` entry is subtracted.
+    """
+
+    intervals: Intervals
+    index: IntArray
+    within: FloatArray
+    before: Exposure | None = None
+
+    def take(self, rows: IntArray) -> Exposure:
+        """Return the exposure of some of the patients."""
+        before = None if self.before is None else self.before.take(rows)
+        return Exposure(self.intervals, self.index[rows], self.within[rows], before)
+
+    def cumulative(self, rates: FloatArray) -> FloatArray:
+        """Return the integral of rates (..., K) up to each time, sum_m E_im rates_m, (..., n)."""
+        reached = np.zeros_like(rates)
+        np.cumsum(rates[..., :-1] * self.intervals.widths, axis=-1, out=reached[..., 1:])
+        total: FloatArray = reached[..., self.index] + rates[..., self.index] * self.within
+        return total if self.before is None else np.maximum(total - self.before.cumulative(rates), 0.0)
+
+    def matrix(self) -> FloatArray:
+        """Return the matrix E_im, (n, K)."""
+        whole = np.append(self.intervals.widths, 0.0)
+        out: FloatArray = np.where(np.arange(len(whole)) < self.index[:, None], whole, 0.0)
+        out[np.arange(len(self.index)), self.index] = self.within
+        return out if self.before is None else out - self.before.matrix()
+
+    def weighted_sums(self, values: FloatArray) -> FloatArray:
+        """Return sum_i values_i E_im (..., K) of values (..., n): the transpose of :meth:`cumulative`."""
+        n_intervals = self.intervals.n_intervals
+        entered = block_sums(values, self.index, n_intervals)
+        sums = block_sums(values * self.within, self.index, n_intervals)
+        reached = entered[..., ::-1].cumsum(axis=-1)[..., ::-1]
+        sums[..., :-1] += reached[..., 1:] * self.intervals.widths
+        return sums if self.before is None else sums - self.before.weighted_sums(values)
+
+
+class PiecewiseExponential(OnePerPatient, ConvexLoss):
+    """Full-likelihood loss of each patient, prepared for one target.
+
+        l_i = -d_i (f_i + psi_k(i)) + exp(f_i) sum_m E_im exp(psi_m)
+
+    f is the log risk, psi_m the log baseline hazard on interval m, k(i) the interval that contains the time Y_i and
+    E_im = [min(Y_i, c_m) - max(V_i, c_{m-1})]_+ the time that patient i, who entered at V_i, was at risk in interval m.
+    With linear f it is jointly convex in (theta, psi). Every evaluation takes O(n + K) time and memory.
+
+    Parameters
+    ----------
+    target : Target
+        Events, times and entry times of n patients.
+    n_intervals : int
+        Number of quantile intervals of the event times; ties or few events give fewer.
+    sample_weight : (n,) float64, optional
+        Weights of patients in the quantiles and in the null model, where training starts: log(events / exposure) per
+        interval, bounded. They do not multiply the losses.
+    offset : (n,) float64, optional
+        Added to every model's scores, the null model's too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv.losses import PiecewiseExponential
+    >>> from drosurv.target import Target
+    >>> loss = PiecewiseExponential(Target(np.array([True, False]), np.array([2.0, 3.0])))
+    >>> loss(np.zeros((1, 2)), loss.start[None]).round(3)
+    array([[2.009, 0.6  ]])
+    """
+
+    _by_patient = ("target", "_event", "_exposure", "_offset")
+
+    def __init__(
+        self,
+        target: Target,
+        n_intervals: int = 20,
+        sample_weight: FloatArray | None = None,
+        offset: FloatArray | None = None,
+    ) -> None:
+        super().__init__(target)
+        self.intervals = Intervals.from_target(target, n_intervals, sample_weight)
+        self._event = target.event.astype(np.float64)
+        self._exposure, self._offset = self.intervals.exposure(target.time, target.entry), offset
+        weight = np.ones(len(target)) if sample_weight is None else sample_weight
+        self.shift = np.ones(self.intervals.n_intervals)
+        # Relative to the largest offset, whose exponential may overflow.
+        known = np.zeros(len(target)) if offset is None else offset
+        exposure = np.maximum(self._exposure.weighted_sums(weight * np.exp(known - known.max())), 0.0)
+        self.start = self.intervals.log_rates(weight * self._event, exposure, self._index) - known.max()
+
+    @property
+    def n_intervals(self) -> int:
+        """K, the number of intervals."""
+        return self.intervals.n_intervals
+
+    @property
+    def _index(self) -> IntArray:
+        """Interval (n,) of each patient's time."""
+        return self._exposure.index
+
+    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
+        """Return the losses (..., n) of log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
+        scores = self._log_hazards(scores, extra)
+        return self._hazard - self._event * (scores + extra[..., self._index])
+
+    def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the gradient of the losses weighted by (..., n): in the scores, and in psi (..., K)."""
+        curvature, events = self.curvature(weights), weights * self._event
+        by_psi = self._through_psi(curvature) - block_sums(events, self._index, self.n_intervals)
+        return curvature - events, by_psi
+
+    def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
+        """Return the Hessian (d + K, d + K) in (theta, psi) of the losses weighted by (1, n), for scores X theta."""
+        curvature, d = self.curvature(weights), X.shape[1]
+        size = d + self.n_intervals
+        hessian = np.zeros((size, size))
+        hessian[:d, :d] = (curvature[0][:, None] * X).T @ X
+        for j in range(d):
+            hessian[j, d:] = hessian[d:, j] = self._through_psi(curvature * X[:, j])[0]
+        hessian[range(d, size), range(d, size)] = self._through_psi(curvature)[0]
+        return hessian
+
+    def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
+        """Return gradients (len(which), d + K) of the chosen losses in (theta, psi), for the first row of the batch."""
+        hazard, base, event = self._hazard[0, which], self._base[0, which], self._event[which]
+        rate = np.divide(hazard, base, out=np.zeros_like(hazard), where=base > 0)
+        index = self._index[which]
+        by_psi = self._exposure.take(which).matrix() * self._rates[0] * rate[:, None]
+        by_psi[np.arange(len(which)), index] -= event
+        return np.concatenate([(hazard - event)[:, None] * X[which], by_psi], axis=1)
+
+    def curvature(self, weights: FloatArray) -> FloatArray:
+        """Return weight times hazard (..., n): zero for a patient without weight, even if the hazard is infinite."""
+        return np.multiply(weights, self._hazard, out=np.zeros_like(self._hazard), where=weights != 0)
+
+    def _log_hazards(self, scores: FloatArray, psi: FloatArray) -> FloatArray:
+        """Return the scores with the offset, and store the cumulative hazards (..., n) for the derivatives."""
+        scores = scores if self._offset is None else scores + self._offset
+        # In log space a patient with no time at risk has no hazard however large the score. A hazard past the largest
+        # float is an infinite loss, from which a line search steps back.
+        with np.errstate(divide="ignore", over="ignore"):
+            # Features far from zero, such as years, make scores huge and rates tiny; their product is neither.
+            level: FloatArray = psi.max(axis=-1, keepdims=True)
+            self._rates: FloatArray = np.exp(psi - level)
+            self._base = self._exposure.cumulative(self._rates)
+            self._hazard = np.exp((scores + level) + np.log(self._base))
+        return scores
+
+    def _through_psi(self, hazards: FloatArray) -> FloatArray:
+        """Return the part of the summed hazards in each interval: their derivative in psi."""
+        rates = np.divide(hazards, self._base, out=np.zeros_like(hazards), where=self._base > 0)
+        return self._rates * self._exposure.weighted_sums(rates)
+
+    @classmethod
+    def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
+        """Return the losses in torch, one training set after the other; None with entry times or offsets."""
+        if any(loss._exposure.before is not None or loss._offset is not None for loss in losses):
+            return None
+        return one_by_one([loss._on_device(device) for loss in losses])
+
+    def _on_device(self, device: str) -> Callable[[Tensor, Tensor], Tensor]:
+        import torch
+
+        given = self._event, self.target.time, self.intervals.cut_points
+        event, time, cuts = (torch.as_tensor(part, device=device) for part in given)
+
+        def in_torch(scores: Tensor, psi: Tensor) -> Tensor:
+            return full_likelihood(scores, psi, event, time.to(scores.dtype), cuts.to(scores.dtype))
+
+        return in_torch
 
 
 def full_likelihood(
-    log_risk: torch.Tensor,
-    psi: torch.Tensor,
-    event: torch.Tensor,
-    time: torch.Tensor,
-    cut_points: torch.Tensor,
-) -> torch.Tensor:
-    """Full-likelihood loss of each patient under a piecewise-constant baseline hazard; differentiable.
+    log_risk: Tensor,
+    psi: Tensor,
+    event: Tensor,
+    time: Tensor,
+    cut_points: Tensor,
+) -> Tensor:
+    """Full-likelihood loss of each patient with a piecewise-constant baseline hazard, differentiable, on any device.
 
         l_i = -d_i (f_i + psi_k(i)) + exp(f_i) sum_m E_im exp(psi_m)
 
@@ -56,171 +296,29 @@ def full_likelihood(
     >>> full_likelihood(torch.zeros(2), torch.zeros(2), event, time, torch.tensor([2.5]))
     tensor([2., 3.])
     """
+    require_extra("torch", "deep")
     import torch
 
-    base, index = cumulative_baseline(psi, time, cut_points)
-    # A patient seen for no time has no hazard; exp(-inf) keeps its gradient finite, exp(f) * 0 may not.
+    base, index = _cumulative_baseline(psi, time, cut_points)
+    # A patient with no time at risk has no hazard; exp(-inf) keeps the gradient finite, exp(f) * 0 may not.
     followed = base > 0
     log_base = torch.where(followed, base, 1.0).log()
     hazard = torch.where(followed, log_risk + log_base, -torch.inf).exp()
     return hazard - torch.where(event.bool(), log_risk + psi[..., index], 0.0)
 
 
-class PiecewiseExponential(OnIntervals, ConvexLoss):
-    """Full-likelihood loss of each patient, prepared for repeated evaluation on one target.
-
-        l_i = -d_i (f_i + psi_k(i)) + exp(f_i) sum_m E_im exp(psi_m)
-
-    f is the log risk, psi_m the log baseline hazard on interval m, k(i) the interval that holds the time Y_i
-    and E_im the time patient i spent in interval m. With linear f it is jointly convex in (theta, psi).
-    Every evaluation takes O(n + K) time and memory.
-
-    Parameters and attributes as in :class:`~drosurv.losses.on_intervals.OnIntervals`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.losses import PiecewiseExponential
-    >>> from drosurv.target import Target
-    >>> loss = PiecewiseExponential(Target(np.array([True, False]), np.array([2.0, 3.0])))
-    >>> loss(np.zeros((1, 2)), loss.start[None]).round(3)
-    array([[2.009, 0.6  ]])
-    """
-
-    in_torch = staticmethod(full_likelihood)
-
-    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
-        scores, _ = self._log_hazards(scores, extra)
-        return self._hazard - self._event * (scores + extra[..., self._index])
-
-    def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient of sum_i weights_i l_i at the last call, by score (..., n) and by psi (..., K)."""
-        curvature, events = self.curvature(weights), weights * self._event
-        by_psi = self._through_psi(curvature) - block_sums(events, self._index, self.n_intervals)
-        return curvature - events, by_psi
-
-    def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Second derivatives (d + K, d + K) in (theta, psi) of the losses weighted by (1, n), for scores X theta."""
-        curvature, d = self.curvature(weights), X.shape[1]
-        size = d + self.n_intervals
-        hessian = np.zeros((size, size))
-        hessian[:d, :d] = (curvature[0][:, None] * X).T @ X
-        for j in range(d):
-            hessian[j, d:] = hessian[d:, j] = self._through_psi(curvature * X[:, j])[0]
-        hessian[range(d, size), range(d, size)] = self._through_psi(curvature)[0]
-        return hessian
-
-    def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Gradients (len(which), d + K) of the chosen losses in (theta, psi) for scores X theta.
-
-        The one wide array of this loss; for the first row of the batch.
-        """
-        hazard, base, event = self._hazard[0, which], self._base[0, which], self._event[which]
-        rate = np.divide(hazard, base, out=np.zeros_like(hazard), where=base > 0)
-        index = self._index[which]
-        by_psi = self._spent.take(which).exposures() * self._rates[0] * rate[:, None]
-        by_psi[np.arange(len(which)), index] -= event
-        return np.concatenate([(hazard - event)[:, None] * X[which], by_psi], axis=1)
-
-    def curvature(self, weights: FloatArray) -> FloatArray:
-        """Weight times hazard: a patient without weight contributes nothing, however large the hazard."""
-        return np.multiply(weights, self._hazard, out=np.zeros_like(self._hazard), where=weights != 0)
-
-
-def poisson_deviance(
-    log_risk: torch.Tensor,
-    psi: torch.Tensor,
-    event: torch.Tensor,
-    time: torch.Tensor,
-    cut_points: torch.Tensor,
-) -> torch.Tensor:
-    """Poisson deviance of each patient under a piecewise-constant baseline hazard; differentiable.
-
-        l_i = 2 ( Lam_i - d_i - d_i log Lam_i ),    Lam_i = exp(f_i) sum_m E_im exp(psi_m)
-
-    Times of 0 count as half the smallest positive time.
-
-    Parameters
-    ----------
-    log_risk, psi, event, time, cut_points
-        As in :func:`full_likelihood`; the times are not all 0.
-
-    Returns
-    -------
-    (..., n)
-        One loss per patient.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from drosurv.losses import poisson_deviance
-    >>> event, time = torch.tensor([True, False]), torch.tensor([1.0, 4.0])
-    >>> poisson_deviance(torch.zeros(2), torch.zeros(2), event, time, torch.tensor([2.0]))
-    tensor([0., 8.])
-    """
+def _cumulative_baseline(psi: Tensor, time: Tensor, cut_points: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the cumulative hazard (..., n), sum_m E_im exp(psi_m), up to times (n,), and their intervals."""
     import torch
 
-    positive = time[time > 0]
-    if len(positive) == 0:
-        raise ValueError(NO_FOLLOW_UP)
-    return _of_followed(log_risk, psi, event, torch.where(time > 0, time, positive.min() / 2), cut_points)
-
-
-def _of_followed(
-    log_risk: torch.Tensor,
-    psi: torch.Tensor,
-    event: torch.Tensor,
-    time: torch.Tensor,
-    cut_points: torch.Tensor,
-) -> torch.Tensor:
-    """The same where all times are positive."""
-    import torch
-
-    log_hazard = log_risk + cumulative_baseline(psi, time, cut_points)[0].log()
-    return 2 * (log_hazard.exp() - torch.where(event.bool(), 1 + log_hazard, 0.0))
-
-
-class PoissonDeviance(OnIntervals):
-    """Deviance loss of each patient, prepared for repeated evaluation on one target.
-
-        l_i = 2 ( Lam_i - d_i - d_i log Lam_i ),    Lam_i = exp(f_i) sum_m E_im exp(psi_m)
-
-    The plain full likelihood holds the log of a rate, so its worst patients change when days become years;
-    Lam_i is a pure number. The price: the loss is convex in f alone, not in psi. A death at time 0 would have
-    an infinite deviance and counts as one at half the smallest positive time.
-
-    Parameters and attributes as in :class:`~drosurv.losses.on_intervals.OnIntervals`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.losses import PoissonDeviance
-    >>> from drosurv.target import Target
-    >>> loss = PoissonDeviance(Target(np.array([True, False]), np.array([2.0, 4.0])))
-    >>> loss(np.zeros((1, 2)), np.log([[0.5]])).tolist()
-    [[0.0, 4.0]]
-    """
-
-    signed = False
-    in_torch = staticmethod(_of_followed)
-
-    def _followed(self, time: FloatArray) -> FloatArray:
-        positive = time[time > 0]
-        if len(positive) == 0:
-            raise ValueError(NO_FOLLOW_UP)
-        return np.where(time > 0, time, positive.min() / 2)
-
-    def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Losses (..., n) of the log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
-        _, log_hazard = self._log_hazards(scores, extra)
-        return 2 * (self._hazard - self._event * (1 + log_hazard))
-
-    def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient of sum_i weights_i l_i at the last call, by score (..., n) and by psi (..., K)."""
-        by_score = 2 * weights * (self._hazard - self._event)
-        return by_score, self._through_psi(by_score)
-
-    def curvature(self, weights: FloatArray) -> FloatArray:
-        """Second derivatives (..., n) of the losses weighted by (..., n), each in its own score."""
-        return 2 * weights * self._hazard
+    if psi.shape[-1] != len(cut_points) + 1:
+        raise ValueError(
+            f"psi must hold one value per interval: {len(cut_points)} cut points make {len(cut_points) + 1} "
+            f"intervals, got a last axis of {psi.shape[-1]}."
+        )
+    starts = torch.cat([cut_points.new_zeros(1), cut_points])
+    index = torch.searchsorted(cut_points, time.contiguous())
+    rates = psi.exp()
+    whole = (rates[..., :-1] * starts.diff()).cumsum(-1)
+    before = torch.cat([torch.zeros_like(rates[..., :1]), whole], dim=-1)
+    return before[..., index] + rates[..., index] * (time - starts[index]), index

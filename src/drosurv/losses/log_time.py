@@ -1,4 +1,4 @@
-"""Accelerated failure time: the likelihood of log times around a location, in a form that is convex."""
+"""Accelerated failure time models: the likelihood of log times, in a convex parametrisation."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ class LogTime(OnePerPatient, ConvexLoss):
         log Y = mu + sigma e,   z_i = (log Y_i - mu_i) / sigma = f_i + kappa + tau (log Y_i - centre)
         l_i = -d_i (log g(z_i) + log tau) - (1 - d_i) log S(z_i)
 
-    with g and S density and survival of e: the smallest extreme value (Weibull), normal or logistic. The score is
-    f = -(mu - mu_0) / sigma, the extra parameters are kappa = (centre - mu_0) / sigma and tau = 1 / sigma: in these the
-    loss is convex, because g and S are log-concave and z is linear. The centre, the mean log time, frees both of the
-    unit of time, so that steps of Adam are the same in days and in years. The loss is of the density of log Y, not of
-    Y: the two differ by log Y_i, which no parameter moves but which a robust objective would weigh, and which depends
-    on the unit of time.
+    with g and S the density and survival of e: the smallest extreme value (Weibull), normal or logistic. The score is
+    f = -(mu - mu_0) / sigma, the extra parameters are kappa = (centre - mu_0) / sigma and tau = 1 / sigma. In these the
+    loss is convex, because g and S are log-concave and z is linear. The centre, the mean log time, makes both
+    independent of the unit of time, so that steps of Adam are the same in days and in years. The loss uses the density
+    of log Y, not of Y: the two differ by log Y_i, which no parameter changes, but which depends on the unit of time and
+    would change the weights of a robust objective.
 
-    No time may be zero. The weights (n,) count in the null model, where training starts; losses are never weighted.
+    Times must be above zero. The weights (n,) count in the null model, where training starts; they do not multiply the
+    losses.
     """
 
     shift = np.array([1.0, 0.0])
-    # Location and scale are always held by the data.
+    # The data always determine location and scale.
     extra_ridge = 0.0
     _by_patient = ("target", "_event", "_log_time")
 
@@ -43,9 +44,9 @@ class LogTime(OnePerPatient, ConvexLoss):
             row = int(np.flatnonzero(target.time <= 0)[0])
             raise ArgumentError.must(
                 "y",
-                "have times above zero, because the model is of log times",
+                "have times above zero, because the model uses log times",
                 float(target.time[row]),
-                f"row {row}; drop such patients, or move them to the smallest time that you can measure",
+                f"row {row}; drop such patients, or set their time to the smallest one that can be measured",
             )
         super().__init__(target)
         self.distribution = distribution
@@ -58,7 +59,7 @@ class LogTime(OnePerPatient, ConvexLoss):
         self.start = self._null(share)
 
     def _null(self, share: FloatArray) -> FloatArray:
-        """Kappa and tau that fit best without scores, by Newton's method."""
+        """Return the kappa and tau that fit best without scores, by Newton's method."""
         spread = max(float(np.sqrt(share @ self._log_time**2)), 1e-6)
         extra = np.array([0.0, 1.0 / spread])
         scores, X = np.zeros((1, self.n)), np.zeros((self.n, 0))
@@ -79,7 +80,7 @@ class LogTime(OnePerPatient, ConvexLoss):
         return extra
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Losses (B, n) at scores (B, n) and (kappa, tau) (B, 2); infinite where tau is not positive."""
+        """Return the losses (B, n) at scores (B, n) and (kappa, tau) (B, 2); infinite where tau is not positive."""
         kappa, tau = extra[:, :1], extra[:, 1:]
         self._tau, self._z = tau, scores + kappa + tau * self._log_time
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -87,27 +88,27 @@ class LogTime(OnePerPatient, ConvexLoss):
         return np.where(tau > 0, losses, np.inf)
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradients of the losses weighted by (B, n), by score (B, n) and by kappa and tau (B, 2)."""
+        """Return the gradients of the losses weighted by (B, n): in the scores (B, n) and in kappa and tau (B, 2)."""
         slope = weights * self._terms(self._z, self._event)[1]
         by_tau = slope @ self._log_time - (weights @ self._event) / self._tau[:, 0]
         return slope, np.stack([slope.sum(-1), by_tau], axis=-1)
 
     def curvature(self, weights: FloatArray) -> FloatArray:
-        """Second derivatives (B, n) of the losses weighted by (B, n), each in its own score."""
+        """Return second derivatives (B, n) of the losses weighted by (B, n), each in one patient's score."""
         return weights * self._terms(self._z, self._event)[2]
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Gradients (len(which), d + 2) of the chosen losses for scores X theta, first row of the batch."""
+        """Return gradients (len(which), d + 2) of the chosen losses for scores X theta, first row of the batch."""
         slope = self._terms(self._z[0], self._event)[1]
         gradients = slope[which, None] * self._design(X)[which]
         gradients[:, -1] -= self._event[which] / self._tau[0, 0]
         return gradients
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Second derivative (d + 2, d + 2) of the losses weighted by (1, n), first row of the batch."""
-        bend = weights[0] * self._terms(self._z[0], self._event)[2]
+        """Return the Hessian (d + 2, d + 2) of the losses weighted by (1, n), first row of the batch."""
+        second = weights[0] * self._terms(self._z[0], self._event)[2]
         design = self._design(X)
-        hessian: FloatArray = design.T @ (bend[:, None] * design)
+        hessian: FloatArray = design.T @ (second[:, None] * design)
         hessian[-1, -1] += float(weights[0] @ self._event) / self._tau[0, 0] ** 2
         return hessian
 
@@ -116,18 +117,18 @@ class LogTime(OnePerPatient, ConvexLoss):
 
 
 def log_survival(distribution: str, z: FloatArray) -> FloatArray:
-    """Log S(z) of the standard distribution of log times."""
+    """Return log S(z) of the standard distribution of log times."""
     return -_TERMS[distribution](z, 0.0)[0]
 
 
 def log_time_at(distribution: str, hazard: FloatArray) -> FloatArray:
-    """The z with -log S(z) = hazard."""
+    """Return the z with -log S(z) = hazard."""
     if distribution == "lognormal":
         return np.asarray(-ndtri_exp(-hazard))
     return np.log(hazard) if distribution == "weibull" else hazard + np.log(-np.expm1(-hazard))
 
 
-# Each gives -d log g(z) - (1 - d) log S(z) with its first and second derivative in z.
+# Each returns -d log g(z) - (1 - d) log S(z) with its first and second derivative in z.
 
 
 def _weibull(z: FloatArray, event: FloatArray | float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -136,7 +137,7 @@ def _weibull(z: FloatArray, event: FloatArray | float) -> tuple[FloatArray, Floa
 
 
 def _lognormal(z: FloatArray, event: FloatArray | float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    # The normal hazard g / S, from logarithms: both vanish far to the right, their ratio does not.
+    # The normal hazard g / S, from logarithms: both underflow far to the right, their ratio does not.
     log_survival = log_ndtr(-z)
     hazard = np.exp(-0.5 * z * z - _HALF_LOG_TWO_PI - log_survival)
     value = event * (0.5 * z * z + _HALF_LOG_TWO_PI) - (1.0 - event) * log_survival

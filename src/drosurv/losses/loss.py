@@ -1,21 +1,26 @@
-"""What every loss answers: one number per patient, and how it changes with the scores and with extra parameters."""
+"""The contract of a loss: one number per patient, with derivatives in the scores and in extra parameters."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import numba
 import numpy as np
 
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from drosurv.losses.risk_sets import RiskSets
-    from drosurv.losses.stacked_targets import InTorch
 
 NOTHING: FloatArray = np.zeros(0)
+# A feature that varies by less than this share of its size is constant but for rounding.
+_CONSTANT = 1e-14
 
 
 class Loss(ABC):
@@ -23,28 +28,28 @@ class Loss(ABC):
 
     It is a function of the scores (B, n) of B models, or (B, n, K) where a network has K outputs for each patient,
     and of *extra* parameters (B, n_extra) that belong to the loss and not to the network: log baseline hazards, a log
-    scale, an intercept. Methods that speak of derivatives speak of the last call.
+    scale, an intercept. Derivatives are taken at the arguments of the last call.
 
     Attributes
     ----------
     n : int
-        Patients.
+        Number of patients.
     rows : (E,) int
-        The patients who have a loss; everybody else's is zero, whatever the scores.
+        The patients who have a loss. The loss of all others is zero, whatever the scores.
     start : (n_extra,) float64
         The extra parameters that are best where all scores are zero: training starts there.
     shift : (n_extra,) float64 or None
-        What adding one to every score is worth in extra parameters: l(f + c, e) = l(f, e + c shift). Features may then
-        be centred. One row for each of several outputs. None: nothing makes up for it.
+        The change of the extra parameters that equals adding one to every score: l(f + c, e) = l(f, e + c shift).
+        Features may then be centred. One row for each of several outputs. None if no change equals it.
     extra_ridge : float
-        Price of moving extra parameters from their start: an interval whose events lose all weight would otherwise
-        send its log hazard to minus infinity.
+        Ridge weight on the distance of the extra parameters from their start. Without it, the log hazard of an
+        interval whose events lose all weight would go to minus infinity.
     n_outputs : int
-        Scores of each patient.
+        Number of scores of each patient.
     signed : bool
-        Whether a loss may be negative, so that its own size says nothing of how near the optimum is.
+        Whether a loss may be negative, so that its size does not tell how near the optimum is.
     recordable : bool
-        Whether its form in torch never waits for the device; see :class:`drosurv.solvers.replay.Replay`.
+        Whether its torch form never waits for the device, so that a step can be recorded and replayed there.
     """
 
     n: int
@@ -63,44 +68,45 @@ class Loss(ABC):
 
     @property
     def event_share(self) -> float:
-        """Share of the patients who had the event: the size of what a model can gain."""
+        """Share of the patients who had the event."""
         return len(self.rows) / self.n
 
     @property
     def compared(self) -> IntArray | None:
-        """Set (n,) of patients within which each is compared, negative for nobody; None for one set of all.
+        """Number (n,) of the set of patients that each patient is compared with; -1 for a patient compared with nobody.
 
-        A number added to the scores of a set changes no loss, but for extra parameters that make up for it.
+        Adding a number to the scores of one set changes no loss, up to a change of the extra parameters. None if all
+        patients are one set.
         """
         return None
 
     @abstractmethod
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Losses (B, E) of the patients in ``rows``."""
+        """Return the losses (B, E) of the patients in ``rows``."""
 
     @abstractmethod
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient of the losses weighted by (B, E), by score (like the scores) and by extra (B, n_extra)."""
+        """Return the gradient of the losses weighted by (B, E): in the scores, and in extra (B, n_extra)."""
 
     @abstractmethod
     def take(self, rows: IntArray) -> Self:
-        """The same loss among fewer patients."""
+        """Return the same loss of some of the patients."""
 
     def curvature(self, weights: FloatArray) -> FloatArray:
-        """Second derivatives (B, n) of the losses weighted by (B, E), each in one patient's own score, for trees.
+        """Return second derivatives (B, n) of the losses weighted by (B, E), each in one patient's score, for trees.
 
-        One for each unit of weight where a loss has none: leaves then follow the gradient alone.
+        A loss without second derivatives returns the weights: leaves then follow the gradient alone.
         """
         return self.everyone(weights)
 
     def null_losses(self) -> FloatArray:
-        """Losses (n,) of the null model: equal scores, and the extra parameters that suit them."""
+        """Return the losses (n,) of the null model: equal scores and the best extra parameters for them."""
         shape = (1, self.n) if self.n_outputs == 1 else (1, self.n, self.n_outputs)
         (losses,) = self.everyone(self(np.zeros(shape), self.start[None]))
         return np.asarray(losses, dtype=np.float64)
 
     def everyone(self, losses: FloatArray) -> FloatArray:
-        """Losses (B, n) of all patients, given those of ``rows``."""
+        """Return the losses (B, n) of all patients, given those of ``rows``."""
         if len(self.rows) == self.n and (self.rows == np.arange(self.n)).all():
             return losses
         out = np.zeros((len(losses), self.n))
@@ -109,19 +115,16 @@ class Loss(ABC):
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
-        """The losses of R training sets of one size, in torch.
-
-        None where there is no such form: such a loss trains on the processor.
-        """
+        """Return the losses of R training sets of one size, in torch; None if there is no torch form."""
         return None
 
     def risk_parts(self) -> list[RiskPart] | None:
-        """The loss as events against risk sets, for the compiled solver; None where it is anything else."""
+        """Return the loss as events against risk sets, for the compiled solver; None if it has another form."""
         return None
 
 
 class OnePerPatient(Loss):
-    """Base of losses that every patient has; under a partial likelihood the censored have none."""
+    """Base of losses that every patient has. Under a partial likelihood only patients with events have one."""
 
     # Attributes with an entry for each patient.
     _by_patient: ClassVar[tuple[str, ...]] = ("target",)
@@ -136,7 +139,7 @@ class OnePerPatient(Loss):
         return float(self.target.event.mean())
 
     def take(self, rows: IntArray) -> Self:
-        """The same loss, with the same intervals and null model where it has any, among fewer patients."""
+        """Return the same loss of some of the patients, with the same intervals and null model."""
         part = copy(self)
         part.n, part.rows = len(rows), np.arange(len(rows))
         for name in self._by_patient:
@@ -150,19 +153,18 @@ class ConvexLoss(Loss):
 
     @abstractmethod
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Gradients (len(which), d + n_extra) of the chosen losses for scores X theta, first row of the batch."""
+        """Return gradients (len(which), d + n_extra) of the chosen losses for scores X theta, for one row."""
 
     @abstractmethod
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Second derivative (d + n_extra, d + n_extra) of the losses weighted by (1, E), first row of the batch."""
+        """Return the Hessian (d + n_extra, d + n_extra) of the losses weighted by (1, E), first row of the batch."""
 
 
 class RiskPart(NamedTuple):
-    """Events, in order of time, and the risk sets they are compared with.
+    """Events in order of time, and the risk sets they are compared with.
 
-    `patients` (m,) are everybody whose losses these are, with an event or without, `rows` (E,) the events, `block`
-    (E,) the places of their risk sets. `apart` tells whether risk sets leave out the event itself, which the loss then
-    adds.
+    `patients` (m,) are all patients of this part, with an event or without, `rows` (E,) the events and `block` (E,) the
+    index of each event's risk set. `apart` is true if risk sets leave out the event itself, which the loss then adds.
     """
 
     patients: IntArray
@@ -173,5 +175,77 @@ class RiskPart(NamedTuple):
 
 
 def no_extra(batch: int) -> FloatArray:
-    """The gradient (B, 0) by extra parameters that are not there."""
+    """Return the gradient (B, 0) of a loss without extra parameters."""
     return np.zeros((batch, 0))
+
+
+class InTorch(NamedTuple):
+    """The losses of R training sets of n patients each, for B models of each set.
+
+    `losses` maps scores (R, B, n) and extra parameters (R, B, K) to losses (R, B, n). `order` (R, 1, n) is the order of
+    these losses if it is not the order of the scores: to reorder them would take as long as to compute them.
+    """
+
+    losses: Callable[[Tensor, Tensor], Tensor]
+    order: Tensor | None = None
+
+
+def one_by_one(losses: Sequence[Callable[[Tensor, Tensor], Tensor]]) -> InTorch:
+    """Return losses of scores (B, n) and extra parameters (B, K), computed one training set after the other."""
+    import torch
+
+    def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
+        return torch.stack([loss(s, e) for loss, s, e in zip(losses, scores, extra, strict=True)])
+
+    return InTorch(in_torch)
+
+
+def stack(arrays: Sequence[Any], device: str) -> Tensor:
+    """Return arrays (n,) of R training sets as one tensor (R, 1, n) on the device."""
+    import torch
+
+    return torch.as_tensor(np.stack(arrays), device=device).unsqueeze(1)
+
+
+def block_sums(values: FloatArray, block: IntArray, n_blocks: int) -> FloatArray:
+    """Return sums (..., K) of values (..., E) with the same block number (E,): tied events, or rows of a patient."""
+    out = np.zeros((math.prod(values.shape[:-1]), n_blocks))
+    add_by_block(values.reshape(len(out), len(block)), block, out)
+    return out.reshape(*values.shape[:-1], n_blocks)
+
+
+@numba.njit(cache=True, nogil=True)
+def add_by_block(values: FloatArray, block: IntArray, out: FloatArray) -> None:
+    """Add values (B, E) to their blocks (B, K)."""
+    for b in range(values.shape[0]):
+        for e in range(block.shape[0]):
+            out[b, block[e]] += values[b, e]
+
+
+def constant_features(X: FloatArray, compared: IntArray | None = None) -> BoolArray:
+    """Return which features (d,) are constant within every set of patients who are compared.
+
+    Examples are the feature that defines the strata, and one that varies only among patients censored before the first
+    event. The loss does not depend on their coefficients: its derivatives in these are rounding. `compared` is as in
+    :attr:`Loss.compared`.
+    """
+    sets = np.zeros(len(X), np.intp) if compared is None else compared
+    constant = np.ones(X.shape[1], dtype=np.bool_)
+    _find_varying(X, sets, np.empty(sets.max(initial=-1) + 1), constant)
+    return constant
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_varying(X: FloatArray, sets: IntArray, first: FloatArray, constant: BoolArray) -> None:
+    """Set `constant` to False where a patient differs from the first of the set; usually one of the first few does."""
+    for j in range(X.shape[1]):
+        first[:] = np.nan
+        for i in range(X.shape[0]):
+            if sets[i] < 0:
+                continue
+            value, before = X[i, j], first[sets[i]]
+            if np.isnan(before):
+                first[sets[i]] = value
+            elif abs(value - before) > _CONSTANT * max(abs(value), abs(before)):
+                constant[j] = False
+                break

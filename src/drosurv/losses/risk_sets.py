@@ -1,136 +1,139 @@
-"""Risk sets: the log of the summed risks of everyone still at risk, and its transpose.
+"""Sums over risk sets: the log of the summed risks of all patients at risk, and its derivatives.
 
 For patients sorted by time, the risk set of a time is a suffix of that order, so
 
     L_k = log sum_{j : Y_j >= t_k} w_j exp f_j
 
-needs one backward sweep for all times t_1 <= ... <= t_K together, and the gradient of sum_k c_k L_k,
+takes one backward pass for all times t_1 <= ... <= t_K together, and the gradient of sum_k c_k L_k,
 
     g_j = w_j exp(f_j) sum_{k : t_k <= Y_j} c_k exp(-L_k),
 
-one forward sweep. The wanted times cut the sorted patients into K blocks. Every exponent in a block is taken
-relative to the largest score in it or after it, so nothing overflows and the largest term of every sum is one,
-whatever the scores. Patients seen for less than the first wanted time are in no risk set and no block.
+one forward pass. The event times cut the sorted patients into K blocks. Every exponent in a block is taken relative to
+the largest score in it or after it: nothing overflows, and the largest term of every sum is one. Patients with a time
+before the first event time are in no risk set and no block.
+
+With the risks r_j, their sums S_k and the risk-weighted means m_k of the features, the second derivative is
+
+    sum_k c_k ( sum_j r_j x_j x_j' / S_k - m_k m_k' ) = sum_j r_j x_j ( a_j x_j - u_j )'
+
+    a_j = sum_{k : t_k <= Y_j} c_k / S_k,    u_j = sum_{k : t_k <= Y_j} c_k m_k / S_k
+
+The right side has one product per patient, the left side another one per event time. With few event times the left
+side is faster.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.losses.elementary import exponentials, logarithms
-from drosurv.losses.risk_hessian import in_one_pass, risk_hessian, weighted_gram
 from drosurv.target import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 # Its exponential is near the largest number.
 _HIGHEST = 700.0
 # Scores within this span can share one level: neither the smallest risk nor a sum of risks leaves the floats.
 FLAT = 500.0
-# Patients worked through at a time where several passes follow each other: their numbers stay in the nearest cache.
+# Patients per chunk where several passes follow each other: their numbers stay in the nearest cache.
 _CHUNK = 1024
+# Second derivatives: with so few features symmetry saves nothing.
+_FEW = 8
+# With fewer features the sums cost more than the products; with more, the left side is cheaper by symmetry.
+_NARROW, _WIDE = 24, 100
+# Patients per product: their features stay in a near cache.
+_PATIENTS = 100
+# Exponentials and logarithms.
+_LOG2E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+# Below this exp is no normal number.
+_UNDERFLOW = -708.0
+_SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 
 
 def distinct(ascending: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Distinct values (K,) of ascending times (m,), and which of them each is, (m,)."""
+    """Return the distinct values (K,) of ascending times (m,), and the index (m,) of each time among them."""
     new = np.ones(len(ascending), dtype=np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
     return ascending[new], np.cumsum(new) - 1
 
 
 class RiskSums(ABC):
-    """Log-sum-exp of scores over the patients at risk at each of K times, and derivatives at the last scores (B, n)."""
+    """Log-sum-exp of scores over the patients at risk at each of K event times, with derivatives at the last scores."""
 
     _scores = _log_sums = np.empty((0, 0))
-    # What the derivatives need of the last scores, one row for each of the batch.
-    _saved: tuple[FloatArray, ...] | None = None
+    # What the derivatives need from the last call, one row for each row of the batch.
+    _saved: tuple[FloatArray, ...] = ()
     _means: FloatArray | None = None
-
-    @property
-    def _last(self) -> tuple[FloatArray, ...]:
-        assert self._saved is not None, "log_sums comes before its derivatives"
-        return self._saved
 
     @abstractmethod
     def log_sums(self, scores: FloatArray) -> FloatArray:
-        """Scores (B, n) to log sums (B, K); minus infinity where nobody is at risk."""
+        """Return the log sums (B, K) of scores (B, n); minus infinity where nobody is at risk."""
 
     @abstractmethod
     def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Cotangents of the log sums (B, K) to the gradient in the scores (B, n), in `out`, where others are zero."""
+        """Return the gradient (B, n) in the scores of the log sums weighted by (B, K), written to `out` if given."""
 
     @abstractmethod
-    def _find_means(self, X: FloatArray) -> FloatArray:
-        """Risk-weighted means (K, d) of features (n, d), for the first row of the batch."""
-
     def means(self, X: FloatArray) -> FloatArray:
-        """Risk-weighted means (K, d) of features (n, d) over each risk set, for the first row of the batch.
+        """Return the risk-weighted means (K, d) of features (n, d) over each risk set, for the first row of the batch.
 
-        They are kept until the next scores: the same X is expected until then.
+        They are kept until the next call of `log_sums`; pass the same X until then.
         """
-        if self._means is None:
-            self._means = self._find_means(X)
-        return self._means
 
     def curvature(self, cotangent: FloatArray, squared: FloatArray) -> FloatArray:
-        """Second derivatives (B, n) of functions of the log sums, each in one patient's own score.
+        """Return second derivatives (B, n) of functions of the log sums, each in one patient's score.
 
             sum_k c_k p_kj - s_k p_kj^2,   p_kj the share of patient j in the risk set of time k
 
-        For log sums weighted by c (B, K), s is c as well. A patient of weight w counts as w patients, each with a share
-        of their own.
+        For log sums weighted by c (B, K), s equals c. A patient of weight w counts as w patients.
         """
-        # p^2 through a second sweep: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
+        # p^2 takes a second pass: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
         top = self._scores.max(axis=1, keepdims=True)
-        # An empty risk set has no pull, and must not make one of infinity.
-        risen = np.exp(np.minimum(top - self._log_sums, _HIGHEST))
-        own = self.pullback(squared * risen, np.zeros_like(self._scores))
-        own *= np.exp(self._scores - top)
-        bend = self.pullback(cotangent, np.zeros_like(self._scores))
-        bend -= own
-        return np.maximum(bend, 0.0, out=bend)
+        # An empty risk set must add nothing, and not infinity times zero.
+        inverse = np.exp(np.minimum(top - self._log_sums, _HIGHEST))
+        squares = self.pullback(squared * inverse, np.zeros_like(self._scores))
+        squares *= np.exp(self._scores - top)
+        second = self.pullback(cotangent, np.zeros_like(self._scores))
+        second -= squares
+        return np.maximum(second, 0.0, out=second)
 
     def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
-        """Second derivative (d, d) of the log sums weighted by (K,), in the coefficients of linear scores, for one row.
+        """Return the Hessian (d, d) of the log sums weighted by (K,) for linear scores, first row of the batch.
 
-        It is the difference of two sums of squares, of the features and of their means at risk. Features far from zero
-        lose digits in it: taken from a centre (d,) they do not, and the derivative is the same. Weights are zero where
-        nobody is at risk.
+        It is the difference of two sums of squares: of the features and of their means at risk. A `centre` (d,) is
+        subtracted from the features, which changes the rounding alone. Weights are zero where nobody is at risk.
         """
         inside = self.pullback(weights[None, :], np.zeros((1, len(X))))[0]
         return weighted_gram(X, inside, centre) - weighted_gram(self.means(X), weights, centre)
 
 
 class RiskSets(RiskSums):
-    """Those of patients who are all at risk from the start.
+    """Risk sets { j : time_j >= event_times_k } of patients who are all at risk from time zero.
 
-    Wanted are the risk sets { j : time_j >= at_k } of ascending times `at` (K,), with each patient's `weight` (n,)
-    inside the sums. `order` (m,) are the patients who fill them, from the shortest to the longest time; None is
-    everybody.
+    `event_times` (K,) are ascending, `weight` (n,) are the patients' weights inside the sums. `order` (m,) are the
+    patients of the risk sets from the shortest to the longest time; None for all patients.
     """
 
     def __init__(
         self,
         time: FloatArray,
-        at: FloatArray,
+        event_times: FloatArray,
         weight: FloatArray | None = None,
         order: IntArray | None = None,
     ) -> None:
         self.order: IntArray = np.argsort(time) if order is None else order
-        self.first: IntArray = np.searchsorted(time[self.order], at, side="left")
+        self.first: IntArray = np.searchsorted(time[self.order], event_times, side="left")
         self.sorted_weight = np.ones(0) if weight is None else weight[self.order]
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
-        """As of every risk sum."""
+        """See :meth:`RiskSums.log_sums`."""
         batch, n = len(scores), len(self.order)
-        if self._saved is None or self._saved[0].shape[0] != batch:
+        if not self._saved or self._saved[0].shape[0] != batch:
             times = len(self.first)
             self._saved = np.empty((batch, n)), np.empty((batch, times)), np.empty((batch, times))
         risks, levels, sums = self._saved
@@ -140,26 +143,31 @@ class RiskSets(RiskSums):
         return out
 
     def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """As of every risk sum, written at the members."""
-        risks, levels, sums = self._last
+        """See :meth:`RiskSums.pullback`; patients outside of the risk sets keep their value in `out`."""
+        risks, levels, sums = self._saved
         out = np.empty_like(risks) if out is None else out
         pull_back(cotangent, self.order, self.first, risks, levels, sums, out)
         return out
 
-    def _find_means(self, X: FloatArray) -> FloatArray:
-        risks, levels, sums = (saved[0] for saved in self._last)
-        means = np.empty((len(self.first), X.shape[1]))
-        _risk_means(X, self.order, self.first, risks, levels, sums, means)
-        return means
+    def means(self, X: FloatArray) -> FloatArray:
+        """See :meth:`RiskSums.means`."""
+        if self._means is None:
+            risks, levels, sums = self._saved
+            self._means = np.empty((len(self.first), X.shape[1]))
+            _risk_means(X, self.order, self.first, risks[0], levels[0], sums[0], self._means)
+        return self._means
 
     def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
-        """As of every risk sum, in one pass where that is faster."""
-        if self._means is not None or not in_one_pass(len(self.order), X.shape[1], len(self.first)):
+        """See :meth:`RiskSums.hessian`; in one pass where that is faster."""
+        (n, d), times = X.shape, len(self.first)
+        if self._means is not None or not (_NARROW < d < _WIDE and 4 * times > len(self.order)):
             return super().hessian(X, weights, centre)
-        inside = self.pullback(weights[None, :], np.zeros((1, len(X))))[0]
-        risks, levels, sums = (saved[0] for saved in self._last)
-        middle = np.zeros(X.shape[1]) if centre is None else centre
-        return risk_hessian(X, self.order, self.first, risks, levels, sums, weights, inside, middle)
+        inside = self.pullback(weights[None, :], np.zeros((1, n)))[0]
+        risks, levels, sums = self._saved
+        middle = np.zeros(d) if centre is None else centre
+        return _hessian_in_one_pass(
+            X, self.order, self.first, risks[0], levels[0], sums[0], weights, inside, middle
+        )
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -173,7 +181,7 @@ def log_sums(
     sums: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Kernel of :meth:`RiskSets.log_sums`; also writes the risks, levels and sums that its transpose needs."""
+    """Kernel of :meth:`RiskSets.log_sums`; also writes the risks, levels and sums that derivatives need."""
     n, times = order.shape[0], first.shape[0]
     start = first[0] if times else n
     scratch = np.empty(_CHUNK, np.int64)
@@ -236,14 +244,14 @@ def pull_back(
         risk, row = risks[b], out[b]
         for i in range(first[0] if times else n):
             row[order[i]] = 0.0
-        # `mass` is sum_k c_k exp(level - L_k), where exp(L_k - level) is the saved sum at its own level;
-        # levels fall with time, so rescaling only ever shrinks it.
+        # `mass` is sum_k c_k exp(level - L_k), where exp(L_k - level_k) is the saved sum.
+        # Levels fall with time, so rescaling only shrinks it.
         mass, level = 0.0, np.inf
         for k in range(times):
             if levels[b, k] != level:
                 mass = mass * math.exp(levels[b, k] - level) if mass != 0.0 else 0.0
                 level = levels[b, k]
-            # Where nobody is at risk the sum is zero, and so is what may be pulled back through it.
+            # Where nobody is at risk the sum is zero and adds nothing.
             mass += cotangent[b, k] / sums[b, k] if sums[b, k] > 0.0 else 0.0
             for i in range(first[k], first[k + 1] if k + 1 < times else n):
                 row[order[i]] = risk[i] * mass
@@ -261,29 +269,173 @@ def _risk_means(
 ) -> None:
     """Kernel of :meth:`RiskSets.means`."""
     d = X.shape[1]
-    total, at, end = np.zeros(d), -np.inf, order.shape[0]
+    total, base, end = np.zeros(d), -np.inf, order.shape[0]
     for k in range(first.shape[0] - 1, -1, -1):
-        if level[k] != at:
-            total *= math.exp(at - level[k])
-            at = level[k]
+        if level[k] != base:
+            total *= math.exp(base - level[k])
+            base = level[k]
         for i in range(first[k], end):
-            # Read once, so that the loop over the features has nothing else to look up.
-            row, own = order[i], risk[i]
+            # Read once, outside of the loop over the features.
+            row, r = order[i], risk[i]
             for j in range(d):
-                total[j] += own * X[row, j]
+                total[j] += r * X[row, j]
         end = first[k]
         size = 1.0 / sums[k] if sums[k] > 0.0 else 0.0
         for j in range(d):
             out[k, j] = total[j] * size
 
 
-def weighted_log_risk(log_risk: Tensor, weight: Tensor | None) -> Tensor:
-    """Log of weight times risk, (..., n); a weight of zero gives a finite number that no sum of risks notices."""
-    import torch
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _hessian_in_one_pass(
+    X: FloatArray,
+    order: IntArray,
+    first: IntArray,
+    risk: FloatArray,
+    level: FloatArray,
+    sums: FloatArray,
+    weights: FloatArray,
+    inside: FloatArray,
+    centre: FloatArray,
+) -> FloatArray:
+    """Return the Hessian (d, d) of log sums weighted by c (K,), in one pass; the features are centred at (d,).
 
-    if weight is None:
-        return log_risk
-    counted = weight > 0
-    # Minus infinity would be the exact value, but the gradient of a sum of nothing is then not a number.
-    nothing = torch.full_like(log_risk, torch.finfo(log_risk.dtype).min / 4)
-    return torch.where(counted, log_risk + torch.where(counted, weight, 1.0).log(), nothing)
+    `order`, `first`, `risk`, `level` and `sums` are those of :class:`RiskSets`; `inside` (n,) is the gradient in the
+    scores, r_j a_j.
+    """
+    d, k, base = X.shape[1], first.shape[0] - 1, -np.inf
+    features, pulled = np.empty((_PATIENTS + 1, d)), np.empty((_PATIENTS + 1, d))
+    share, height = np.empty(_PATIENTS), np.empty(_PATIENTS + 1)
+    out, product = np.zeros((d, d)), np.empty((d, d))
+    total, u = np.zeros(d), np.empty(d)
+    for high in range(order.shape[0], first[0], -_PATIENTS):
+        low = max(high - _PATIENTS, first[0])
+        size = high - low
+        # All later patients count as one patient, whose features are their sum.
+        np.positive(total, features[size])
+        height[size] = base
+        for i in range(size):
+            row = order[low + i]
+            for j in range(d):
+                features[i, j] = X[row, j] - centre[j]
+        # Backwards: sums over the patients at risk, and what each time adds to u.
+        for i in range(size - 1, -1, -1):
+            while first[k] > low + i:
+                k -= 1
+            if level[k] != base:
+                total *= math.exp(base - level[k])
+                base = level[k]
+            r, pull = risk[low + i], 0.0
+            for j in range(d):
+                total[j] += r * features[i, j]
+            if first[k] == low + i and sums[k] > 0.0:
+                inverse, same = 1.0 / sums[k], k
+                while same >= 0 and first[same] == low + i:
+                    pull += weights[same] * inverse
+                    same -= 1
+                # The mean first: the square of a sum of small risks may underflow.
+                for j in range(d):
+                    pulled[i, j] = total[j] * inverse * pull
+            share[i], height[i] = pull, base
+        # Forwards: u, from the first of these times on.
+        u[:] = 0.0
+        for i in range(size):
+            if share[i] != 0.0:
+                for j in range(d):
+                    u[j] += pulled[i, j]
+            both, r = inside[order[low + i]], risk[low + i]
+            for j in range(d):
+                pulled[i, j] = both * features[i, j] - r * u[j]
+            if height[i + 1] != height[i]:
+                u *= math.exp(height[i + 1] - height[i])
+        np.negative(u, pulled[size])
+        np.dot(features[: size + 1].T, pulled[: size + 1], product)
+        out += product
+    return (out + out.T) / 2
+
+
+def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
+    """Return X' diag(weights) X (d, d), with the features centred at (d,)."""
+    n, d = X.shape
+    # Few enough rows at a time for a near cache.
+    rows, gram = max(1024, 65536 // max(d, 1)), np.zeros((d, d))
+    if centre is None and d <= _FEW:
+        for low in range(0, n, rows):
+            part = X[low : low + rows]
+            gram += part.T @ (weights[low : low + rows, None] * part)
+        return gram
+    if weights.min(initial=0.0) < 0.0:
+        above = weighted_gram(X, np.maximum(weights, 0.0), centre)
+        return above - weighted_gram(X, np.maximum(-weights, 0.0), centre)
+    centre = np.zeros(d) if centre is None else centre
+    scratch = np.empty((min(rows, n), d))
+    for low in range(0, n, rows):
+        part = scratch[: n - low]
+        _scale(X, weights, centre, low, part)
+        # The product of a matrix with its transpose is symmetric, and half the work.
+        gram += part.T @ part
+    return gram
+
+
+@numba.njit(cache=True, nogil=True)
+def _scale(X: FloatArray, weights: FloatArray, centre: FloatArray, low: int, out: FloatArray) -> None:
+    """Write the rows of X from `low` on, times the roots of their weights."""
+    for i in range(out.shape[0]):
+        root = np.sqrt(weights[low + i])
+        for j in range(out.shape[1]):
+            out[i, j] = root * (X[low + i, j] - centre[j])
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def exponentials(x: FloatArray, scratch: NDArray[np.int64]) -> None:
+    """Replace x <= 0 by exp(x), in a form that compilers turn into vector instructions.
+
+    With k = round(x / ln 2) and r = x - k ln 2, exp(x) = 2^k exp(r); the exponent field of a float is 2^k and
+    a polynomial of degree 12 gives exp(r) to the last bit for |r| <= ln(2)/2.
+    """
+    for i in range(x.shape[0]):
+        v = x[i] if x[i] > _UNDERFLOW else _UNDERFLOW
+        k = np.floor(v * _LOG2E + 0.5)
+        r = (v - k * _LN2_HIGH) - k * _LN2_LOW
+        # The Taylor terms in pairs (Estrin's scheme), so that the multiplications do not wait for each other.
+        r2 = r * r
+        r4 = r2 * r2
+        low = (1.0 + r) + r2 * (1.0 / 2.0 + r * (1.0 / 6.0))
+        middle = (1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0))
+        high = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))
+        x[i] = low + r4 * (middle + r4 * (high + r4 * (1.0 / 479001600.0)))
+        scratch[i] = (np.int64(k) + 1023) << 52
+    powers = scratch.view(np.float64)
+    for i in range(x.shape[0]):
+        x[i] *= powers[i]
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def logarithms(x: FloatArray, level: FloatArray, out: FloatArray) -> None:
+    """Write log(x) + level for x >= 0, in a form that compilers turn into vector instructions.
+
+    With x = 2^e m, m between sqrt(1/2) and sqrt(2), and s = (m - 1)/(m + 1): log m = 2 (s + s^3/3 + s^5/5 + ...).
+    """
+    bits = x.view(np.int64)
+    mantissa_bits = np.empty(x.shape[0], np.int64)
+    exponent = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        e = (bits[i] - _SQRT_HALF) >> 52
+        mantissa_bits[i] = bits[i] - (e << 52)
+        exponent[i] = e
+    mantissa = mantissa_bits.view(np.float64)
+    for i in range(x.shape[0]):
+        s = (mantissa[i] - 1.0) / (mantissa[i] + 1.0)
+        z = s * s
+        p = 1.0 / 21.0
+        p = p * z + 1.0 / 19.0
+        p = p * z + 1.0 / 17.0
+        p = p * z + 1.0 / 15.0
+        p = p * z + 1.0 / 13.0
+        p = p * z + 1.0 / 11.0
+        p = p * z + 1.0 / 9.0
+        p = p * z + 1.0 / 7.0
+        p = p * z + 1.0 / 5.0
+        p = p * z + 1.0 / 3.0
+        log_mantissa = 2.0 * s + (2.0 * s) * z * p
+        value = (exponent[i] * _LN2_HIGH + level[i]) + (exponent[i] * _LN2_LOW + log_mantissa)
+        out[i] = value if x[i] > 0.0 else -np.inf

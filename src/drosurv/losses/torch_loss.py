@@ -1,4 +1,4 @@
-"""A loss written in torch and differentiated by torch: the short way to a loss of one's own."""
+"""A loss written as a torch function and differentiated by torch: the short way to a new loss."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from drosurv.losses.loss import NOTHING, OnePerPatient
-from drosurv.losses.stacked_targets import InTorch, one_by_one
+from drosurv.errors import require_extra
+from drosurv.losses.loss import NOTHING, InTorch, OnePerPatient, one_by_one
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Function = Callable[..., "Tensor"]
-# Curvature for each unit of weight below which trees would take steps too long to trust.
+# Curvature per unit of weight below which the steps of trees would be too long.
 _LITTLE = 0.1
 
 
 class TorchLoss(OnePerPatient):
     """A function of torch tensors as a prepared loss.
 
-    Any objective, neighbourhoods and network can be trained on it, by Adam. The convex solver wants second derivatives:
-    write a :class:`drosurv.losses.Loss` for that.
+    Any objective and network can be trained on it, by Adam. The convex solver needs second derivatives: write a
+    :class:`drosurv.losses.ConvexLoss` for that.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class TorchLoss(OnePerPatient):
     target : Target
         n patients.
     start : (K,) array
-        Where the extra parameters start; none by default.
+        Start of the extra parameters; none by default.
     shift : (K,) array, optional
         See :class:`drosurv.losses.Loss`.
 
@@ -52,7 +52,7 @@ class TorchLoss(OnePerPatient):
     array([[1., 3.]])
     """
 
-    # A user's function may read numbers off the device.
+    # A function may copy numbers from the device.
     recordable = False
 
     def __init__(
@@ -62,13 +62,14 @@ class TorchLoss(OnePerPatient):
         start: FloatArray = NOTHING,
         shift: FloatArray | None = None,
     ) -> None:
+        require_extra("torch", "deep")
         super().__init__(target)
         self.function, self.start, self.shift = function, np.asarray(start, dtype=np.float64), shift
         self._leaves: list[Any] = []
         self._losses: Any = None
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Losses (B, n) at scores (B, n) and extra parameters (B, K)."""
+        """Return the losses (B, n) at scores (B, n) and extra parameters (B, K)."""
         import torch
 
         extra = np.broadcast_to(extra, (len(scores), self.n_extra))
@@ -78,7 +79,7 @@ class TorchLoss(OnePerPatient):
         return losses
 
     def _of(self, scores: Tensor, extra: Tensor, device: str) -> Tensor:
-        """Losses (B, n) in torch."""
+        """Return the losses (B, n) in torch."""
         import torch
 
         event = torch.as_tensor(self.target.event, device=device)
@@ -87,13 +88,13 @@ class TorchLoss(OnePerPatient):
         losses = self.function(*given)
         if losses.shape != (len(scores), self.n):
             raise ValueError(
-                f"the loss must give one number per patient, shape {(len(scores), self.n)}; it gave "
+                f"the loss must return one number per patient, shape {(len(scores), self.n)}; it returned "
                 f"{tuple(losses.shape)}."
             )
         return losses
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradients by autograd, by score (B, n) and by extra (B, K)."""
+        """Return the gradients by autograd: in the scores (B, n) and in extra (B, K)."""
         import torch
 
         found = torch.autograd.grad(
@@ -106,21 +107,18 @@ class TorchLoss(OnePerPatient):
         return by_score, by_extra
 
     def curvature(self, weights: FloatArray) -> FloatArray:
-        """Second derivatives (B, n) by autograd; one for each unit of weight where they are little.
-
-        A loss may bend the other way or not at all, and one that compares patients has mixed derivatives, too.
-        """
+        """Return second derivatives (B, n) by autograd, or the weights where they are small or negative."""
         import torch
 
         scores = self._leaves[0]
         (slope,) = torch.autograd.grad(self._losses, scores, torch.tensor(weights), create_graph=True)
         if not slope.requires_grad:
             return weights
-        (bend,) = torch.autograd.grad(slope.sum(), scores, retain_graph=True)
-        found: FloatArray = bend.numpy()
+        (second,) = torch.autograd.grad(slope.sum(), scores, retain_graph=True)
+        found: FloatArray = second.numpy()
         return np.where(found > _LITTLE * weights, found, weights)
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
-        """The function itself, one training set after the other."""
+        """Return the function, applied to one training set after the other."""
         return one_by_one([partial(loss._of, device=device) for loss in losses])

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.losses.cox_partial import subtract_at, subtract_own
+from drosurv.losses.cox_partial import event_losses, subtract_from_events
 from drosurv.losses.cox_split import softplus_terms
 from drosurv.losses.loss import RiskPart
 from drosurv.losses.risk_sets import log_sums, pull_back
-from drosurv.losses.tie_blocks import add_by_block
+from drosurv.losses.loss import add_by_block
 from drosurv.objectives.chi_square import minimise_row
 from drosurv.solvers.adam import DECAY_FIRST, DECAY_SECOND, EPSILON
 from drosurv.solvers.criterion import Criterion
@@ -140,7 +140,7 @@ def _train(
                 if split:
                     softplus_terms(p.logs, scores, p.rows, p.block, losses, p.slopes)
                 else:
-                    subtract_own(p.logs, scores, p.rows, p.block, losses)
+                    event_losses(p.logs, scores, p.rows, p.block, losses)
                 eta[k], value = minimise_row(p.losses, p.mass, constant[b], eta[k], p.weights)
                 total, k = total + value, k + 1
             gradient[0, :apart] = 0.0
@@ -151,7 +151,7 @@ def _train(
                 add_by_block(p.weights[:-1].reshape(p.slopes.shape), p.block, p.pull)
                 pull_back(p.pull, p.order, p.first, p.risks, p.levels, p.sums, gradient)
             for p in parts:
-                subtract_at(p.weights[:-1].reshape(p.slopes.shape), p.rows, gradient)
+                subtract_from_events(p.weights[:-1].reshape(p.slopes.shape), p.rows, gradient)
             project(columns, gradient[0], slope)
             rate = lr[b] / (1.0 - DECAY_FIRST**step)
             shrink = math.sqrt(1.0 - DECAY_SECOND**step)

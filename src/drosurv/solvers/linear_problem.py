@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from drosurv.losses import Loss
-from drosurv.losses.silent_features import silent_features
+from drosurv.losses.loss import constant_features
 from drosurv.objectives import Evaluation
 from drosurv.solvers.convex import Problem
 from drosurv.solvers.criterion import Criterion
@@ -168,5 +168,5 @@ class LinearProblem(Problem):
 def _centred(X: FloatArray, centre: FloatArray, loss: Loss) -> FloatArray:
     """Features less their centre. Those that say nothing become zero: what is left of them is only rounding."""
     out: FloatArray = X - centre
-    out[:, silent_features(X, loss.compared)] = 0.0
+    out[:, constant_features(X, loss.compared)] = 0.0
     return out

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drosurv.errors import OnProcessorOnly
-from drosurv.losses.stacked_targets import stack
+from drosurv.losses.loss import stack
 from drosurv.solvers.criterion import Criterion
 from drosurv.target import IntArray
 

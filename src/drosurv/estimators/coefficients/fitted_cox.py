@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from drosurv.losses import CoxPartial
-from drosurv.losses.risk_windows import RiskWindows
-from drosurv.losses.silent_features import silent_features
-from drosurv.losses.slots import Slots
+from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
+from drosurv.losses.loss import constant_features
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Below this share of its own information, a feature's information given the others is rounding.
@@ -120,9 +119,9 @@ class FittedCox:
         return hazard
 
     @cached_property
-    def windows(self) -> RiskWindows:
+    def windows(self) -> LateEntryRiskSets:
         """The event times at which each patient is at risk."""
-        return RiskWindows(Slots.of(self.target))
+        return LateEntryRiskSets(EventTimes.of(self.target))
 
     def by_block(self, values: FloatArray) -> FloatArray:
         """Sums (K, p) of values (E, p) over the tied events of each time."""
@@ -137,7 +136,7 @@ class FittedCox:
         """The same with every term's covariance times a factor (E,)."""
         information = self.loss.hessian((self.term_weight * factor)[None, :], self.X, self.middle)
         # What is left of features that say nothing is rounding.
-        silent = silent_features(self.X, self.loss.compared)
+        silent = constant_features(self.X, self.loss.compared)
         information[silent, :] = information[:, silent] = 0.0
         return information
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from drosurv.losses import CoxPartial, CoxSplit
-from drosurv.losses.risk_windows import RiskWindows
-from drosurv.losses.slots import Slots
+from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
 from drosurv.target import Target
 
 
@@ -222,14 +221,14 @@ def test_fewer_patients_have_the_loss_of_the_fewer(kind):
 
 def test_sums_over_windows_follow_the_definition():
     target, *_ = sample(5, n=500, latest=80)
-    slots = Slots.of(target)
-    values = np.random.default_rng(0).normal(size=(len(slots.time), 2))
-    found = RiskWindows(slots).over_windows(values)
+    times = EventTimes.of(target)
+    values = np.random.default_rng(0).normal(size=(len(times.time), 2))
+    found = LateEntryRiskSets(times).over_windows(values)
     for j in range(len(target)):
         inside = (
-            (slots.stratum == target.stratum[j])
-            & (target.entry[j] < slots.time)
-            & (slots.time <= target.time[j])
+            (times.stratum == target.stratum[j])
+            & (target.entry[j] < times.time)
+            & (times.time <= target.time[j])
         )
         np.testing.assert_allclose(found[j], values[inside].sum(axis=0), atol=1e-11)
 

@@ -1,10 +1,10 @@
-"""Hazards in discrete time: in each interval the chance to have the event, given that it has not come before."""
+"""The discrete-time hazard model: in each interval the probability of the event, given survival so far."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from drosurv.losses.intervals import Intervals
+from drosurv.losses.full_likelihood import Intervals
 from drosurv.losses.loss import NOTHING, ConvexLoss, OnePerPatient
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
@@ -17,15 +17,15 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         l_i = -sum_{m < k(i)} log(1 - h_im) - d_i log h_ik(i) - (1 - d_i) log(1 - h_ik(i)),
         g(h_im) = a_m + f_i
 
-    with k(i) the interval that holds Y_i, and g the logit or the complementary log-log link. The extra parameters are
-    the a_m. It is the likelihood of a binary regression on one row per patient and interval, and convex like that. The
-    sum begins at the interval of a late entry, in which the patient counts as at risk throughout, as those do who are
-    censored within one. Intervals are cut at quantiles of the event times; ties or few events give fewer. With the link
-    "cloglog", risks are proportional hazards of the continuous time behind the intervals. The weights (n,) count in the
-    quantiles and in the null model; losses themselves are never weighted.
+    with k(i) the interval that contains Y_i, and g the logit or the complementary log-log link. The extra parameters
+    are the a_m. It is the convex likelihood of a binary regression on one row per patient and interval. With an entry
+    time the sum begins at its interval; a patient who enters or is censored within an interval counts as at risk for
+    all of it. Intervals are cut at quantiles of the event times; ties or few events give fewer. With the link
+    "cloglog", hazards of the underlying continuous time are proportional. The weights (n,) count in the quantiles and
+    in the null model; they do not multiply the losses.
     """
 
-    # So small that the levels of a plain model are those of the binary regression to six digits.
+    # Small enough for the a_m of a plain model to equal those of the binary regression to six digits.
     extra_ridge = 1e-8
     _by_patient = ("target", "_event", "_first", "_index")
 
@@ -39,13 +39,13 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         super().__init__(target)
         self.link, self.intervals = link, Intervals.from_target(target, n_intervals, weight)
         self._event = target.event.astype(np.float64)
-        self._index = self.intervals.place(target.time).index
-        # The first interval that ends after a patient came under observation.
+        self._index = self.intervals.exposure(target.time).index
+        # The first interval that ends after entry.
         entry = np.zeros(self.n) if target.entry is None else target.entry
         self._first = np.searchsorted(self.intervals.cut_points, entry, side="right")
         share = np.ones(self.n) if weight is None else weight
         K = self.intervals.n_intervals
-        # Of those at risk in an interval, the share that has the event there; kept off 0 and 1 by half a patient.
+        # The share of patients at risk in an interval with the event there, at least half a patient from 0 and 1.
         deaths = np.bincount(self._index, share * self._event, minlength=K)
         reached = share @ self._at_risk()
         hazard = np.clip(deaths, 0.5, None) / np.maximum(reached, 1.0)
@@ -55,53 +55,53 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         self._eta: FloatArray = np.empty(0)
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Losses (B, n) at scores (B, n) and the a_m (B, K)."""
+        """Return the losses (B, n) at scores (B, n) and the a_m (B, K)."""
         self._eta = scores[..., None] + extra[:, None, :]
         losses: FloatArray = self._terms()[0].sum(-1)
         return losses
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradients of the losses weighted by (B, n), by score (B, n) and by a_m (B, K)."""
+        """Return the gradients of the losses weighted by (B, n): in the scores (B, n) and in the a_m (B, K)."""
         slopes = weights[..., None] * self._terms()[1]
         return slopes.sum(-1), slopes.sum(-2)
 
     def curvature(self, weights: FloatArray) -> FloatArray:
-        """Second derivatives (B, n) of the losses weighted by (B, n), each in its own score."""
-        bends: FloatArray = weights * self._terms()[2].sum(-1)
-        return bends
+        """Return second derivatives (B, n) of the losses weighted by (B, n), each in one patient's score."""
+        second: FloatArray = weights * self._terms()[2].sum(-1)
+        return second
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Gradients (len(which), d + K) of the chosen losses for scores X theta, first row of the batch."""
+        """Return gradients (len(which), d + K) of the chosen losses for scores X theta, first row of the batch."""
         slopes = self._terms()[1][0, which]
         return np.concatenate([slopes.sum(-1, keepdims=True) * X[which], slopes], axis=1)
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Second derivative (d + K, d + K) of the losses weighted by (1, n), first row of the batch."""
-        bends, d = weights[0][:, None] * self._terms()[2][0], X.shape[1]
+        """Return the Hessian (d + K, d + K) of the losses weighted by (1, n), first row of the batch."""
+        second, d = weights[0][:, None] * self._terms()[2][0], X.shape[1]
         size = d + self.n_extra
         hessian = np.zeros((size, size))
-        hessian[:d, :d] = X.T @ (bends.sum(-1)[:, None] * X)
-        hessian[:d, d:] = X.T @ bends
+        hessian[:d, :d] = X.T @ (second.sum(-1)[:, None] * X)
+        hessian[:d, d:] = X.T @ second
         hessian[d:, :d] = hessian[:d, d:].T
-        hessian[range(d, size), range(d, size)] = bends.sum(0)
+        hessian[range(d, size), range(d, size)] = second.sum(0)
         return hessian
 
     def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What each interval adds to each loss (B, n, K), and its first and second derivative in a_m + f_i."""
-        places = np.arange(self.intervals.n_intervals)
-        died = (places == self._index[:, None]) & (self._event[:, None] > 0)
+        """Return what each interval adds to each loss (B, n, K), with first and second derivatives in a_m + f_i."""
+        number = np.arange(self.intervals.n_intervals)
+        died = (number == self._index[:, None]) & (self._event[:, None] > 0)
         terms = _logit if self.link == "logit" else _cloglog
         at_risk, parts = self._at_risk(), terms(self._eta, died)
         return tuple(np.where(at_risk, part, 0.0) for part in parts)  # type: ignore[return-value]
 
     def _at_risk(self) -> BoolArray:
-        """Whether each patient was at risk in each interval, (n, K)."""
-        places = np.arange(self.intervals.n_intervals)
-        return (self._first[:, None] <= places) & (places <= self._index[:, None])
+        """Return whether each patient was at risk in each interval, (n, K)."""
+        number = np.arange(self.intervals.n_intervals)
+        return (self._first[:, None] <= number) & (number <= self._index[:, None])
 
 
 def log_survived(link: str, eta: FloatArray) -> FloatArray:
-    """log(1 - h) of a linear predictor; finite, as infinite ones would have no difference."""
+    """Return log(1 - h) of a linear predictor; always finite, so that differences are defined."""
     return -np.logaddexp(0.0, eta) if link == "logit" else -np.exp(np.minimum(eta, 700.0))
 
 
@@ -114,11 +114,11 @@ def _cloglog(eta: FloatArray, died: FloatArray) -> tuple[FloatArray, FloatArray,
     # With u = exp(eta): survivors add u, events -log(1 - exp(-u)).
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         u = np.exp(eta)
-        # Of the smallest u it is -log u.
+        # For the smallest u it is -log u.
         gone = np.where(u > 0, -np.log(-np.expm1(-u)), -eta)
-        # From 700 on ratio and bend are 0 to rounding; an infinite u would make them NaN.
-        held = np.minimum(u, 700.0)
-        ratio = np.where(u > 0, held / np.expm1(held), 1.0)
+        # From 700 on both are 0 to rounding; an infinite u would make them NaN.
+        bounded = np.minimum(u, 700.0)
+        ratio = np.where(u > 0, bounded / np.expm1(bounded), 1.0)
         # The second derivative of -log(1 - exp(-u)) in eta: r (u - 1 + r), r = u / (e^u - 1).
-        bend = ratio * (held - 1.0 + ratio)
-    return np.where(died, gone, u), np.where(died, -ratio, u), np.where(died, np.maximum(bend, 0.0), u)
+        second = ratio * (bounded - 1.0 + ratio)
+    return np.where(died, gone, u), np.where(died, -ratio, u), np.where(died, np.maximum(second, 0.0), u)

@@ -7,11 +7,10 @@ from drosurv.losses import (
     CoxPartial,
     CoxSplit,
     PiecewiseExponential,
-    PoissonDeviance,
     StratifiedLikelihood,
     TorchLoss,
 )
-from drosurv.losses.discrete_hazard import DiscreteHazard
+from drosurv.losses.discrete_time import DiscreteHazard
 from drosurv.losses.log_time import DISTRIBUTIONS, LogTime
 from drosurv.target import Target
 
@@ -28,7 +27,6 @@ LOSSES = {
     "one side": lambda: CoxSplit(TARGET, np.arange(N) % 2 == 0, both=False),
     "full": lambda: PiecewiseExponential(TARGET, 5),
     "full, late entry and strata": lambda: StratifiedLikelihood(LATE, 5),
-    "poisson": lambda: PoissonDeviance(TARGET, 5),
     "logit": lambda: DiscreteHazard(TARGET, 5),
     "cloglog": lambda: DiscreteHazard(TARGET, 5, "cloglog"),
     **{name: (lambda name=name: LogTime(TARGET, name)) for name in DISTRIBUTIONS},

@@ -1,24 +1,24 @@
 import numpy as np
 import pytest
 
-from drosurv.losses.silent_features import silent_features
+from drosurv.losses.loss import constant_features
 from drosurv.target import Target
 
 
 @pytest.mark.parametrize("n", [30, 5000])
-def test_a_feature_is_silent_that_is_constant_in_every_set(n):
+def test_constant_features_are_constant_within_every_set(n):
     rng = np.random.default_rng(0)
     sets = rng.integers(-1, 3, n)
     varies_once = np.zeros(n)
     varies_once[np.flatnonzero(sets == 2)[-1]] = 1.0
     X = np.column_stack([rng.normal(size=n), sets * 0.1, sets == -1, np.full(n, 7.3), varies_once])
-    # Among those of no set it may vary.
+    # Patients of no set do not count.
     X[sets == -1, 1] = rng.normal(size=(sets == -1).sum())
-    assert silent_features(X, sets).tolist() == [False, True, True, True, False]
-    assert silent_features(X).tolist() == [False, False, False, True, False]
+    assert constant_features(X, sets).tolist() == [False, True, True, True, False]
+    assert constant_features(X).tolist() == [False, False, False, True, False]
 
 
-def test_who_is_at_risk_at_an_event_is_compared_within_the_stratum():
+def test_patients_at_risk_at_an_event_are_compared_within_their_stratum():
     rng = np.random.default_rng(0)
     n = 60
     time, entry, stratum = rng.integers(1, 9, n).astype(float), np.zeros(n), rng.integers(0, 4, n)
