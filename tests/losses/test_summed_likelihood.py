@@ -120,7 +120,7 @@ def test_a_stratum_without_events_has_no_hazard_and_nothing_to_lose():
 
 def test_a_stratum_in_which_nobody_was_followed_is_an_error():
     target = Target(np.ones(3, bool), np.array([0.0, 0.0, 2.0]), stratum=np.array([0, 0, 1]))
-    with pytest.raises(ValueError, match="strata holds one in which every observed time is 0"):
+    with pytest.raises(ValueError, match="strata contains a stratum in which every observed time is 0"):
         StratifiedLikelihood(target)
 
 

@@ -16,7 +16,6 @@ from drosurv.objectives import (
     Mean,
     chi_square,
     cvar,
-    power,
     uniform_mass,
     worst_case_weights,
 )
@@ -306,7 +305,6 @@ def test_alpha_outside_its_range_is_refused(member, alpha):
         lambda: member.in_torch(torch.ones(3), alpha),
         lambda: member.in_torch(torch.ones(2, 3), torch.tensor([0.5, alpha])),
         lambda: worst_case_weights(torch.ones(3), alpha, ball=member.ball),
-        lambda: power(torch.ones(3), alpha),
     ):
         with pytest.raises(ValueError, match=r"alpha must lie in \(0, 1\], as the smallest share .* got"):
             make()

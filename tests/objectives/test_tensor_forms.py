@@ -3,13 +3,11 @@ import pytest
 import torch
 
 from drosurv.objectives import ChiSquare, CVaR
-from drosurv.objectives.chi_square import torch_chi_square
-from drosurv.objectives.cvar import torch_cvar
 
 KINDS = {
-    "tight": lambda losses, alpha, mass=None: torch_chi_square(losses, alpha, "tight", mass),
-    "paper": lambda losses, alpha, mass=None: torch_chi_square(losses, alpha, "paper", mass),
-    "cvar": torch_cvar,
+    "tight": lambda losses, alpha, mass=None: ChiSquare(alpha, "tight").torch_evaluation(losses, mass),
+    "paper": lambda losses, alpha, mass=None: ChiSquare(alpha, "paper").torch_evaluation(losses, mass),
+    "cvar": lambda losses, alpha, mass=None: CVaR(alpha).torch_evaluation(losses, mass),
 }
 ALPHAS = [0.05, 0.2, 0.5, 0.9, 1.0]
 
@@ -69,8 +67,8 @@ def test_worst_losses_that_nearly_tie_keep_the_exact_optimum(constant):
     losses = np.concatenate([4.0 + gaps, np.linspace(0.0, 3.0, 36)])
     alpha = 0.3 if constant == "paper" else 0.09
     shifted = (losses - 4.0) * 2.0**40
-    value, weights = torch_chi_square(torch.tensor(losses), alpha, constant)
-    expected, own = torch_chi_square(torch.tensor(shifted), alpha, constant)
+    value, weights = ChiSquare(alpha, constant).torch_evaluation(torch.tensor(losses))
+    expected, own = ChiSquare(alpha, constant).torch_evaluation(torch.tensor(shifted))
     np.testing.assert_allclose(value, 4.0 + expected.numpy() / 2.0**40, rtol=1e-15)
     np.testing.assert_allclose(weights, own, atol=1e-12)
     over = np.maximum(shifted[:, None] - np.linspace(-1.0, 0.0, 20_001), 0.0)

@@ -16,7 +16,7 @@ from drosurv.estimators.fitted import warn_unless_converged
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.slab_baseline import baseline, follow_up
 from drosurv.estimators.training import Training
-from drosurv.objectives.tilted import FromSums
+from drosurv.objectives import Objective
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import in_numpy, is_tensor
 from drosurv.solvers.slab import Scheme, device_slabs
@@ -29,7 +29,7 @@ class SolvedOverSlabs(NetworkEstimator):
     """Base of estimators whose linear models may be solved where the features lie, or on an accelerator."""
 
     # The objective of the losses of a batch, given the patients' masses or the least of each side.
-    _objective: Callable[..., FromSums]
+    _objective: Callable[..., Objective]
 
     def _slab_halves(self, event: BoolArray, seed: int) -> list[BoolArray] | None:
         """Flags (n,) of the halves that are scored against each other; None where nobody is split."""
@@ -80,7 +80,7 @@ class SlabCohort:
     `scheme` says how events are scored, `rests` what share of each side's patients has no event.
     """
 
-    objective: FromSums
+    objective: Objective
     halves: list[BoolArray] | None
     n: int
     n_events: int
@@ -136,7 +136,7 @@ def train_over_slabs(
     estimator.n_patients_, estimator.n_events_ = cohort.patients, cohort.events
     estimator.follow_up_ = follow_up(slabs, cohort.n, workers)
     if estimator._weighs_losses:
-        etas = tuple(float(tilt.eta) for tilt in problem.tilts)
+        etas = tuple(float(worst_case.eta) for worst_case in problem.worst_cases)
         estimator.eta_ = etas[0] if cohort.halves is None else etas
     times, hazard = baseline(
         slabs, problem.at.scores, problem.at.shift, cohort.n_events, cohort.scheme.ties, workers
@@ -175,9 +175,9 @@ def _patient_weights(
     )
     weights = torch.zeros_like(mass)
     sides = [torch.ones_like(event)] if halves is None else map(beside, halves)
-    for own, tilt in zip(sides, problem.tilts, strict=True):
+    for own, worst_case in zip(sides, problem.worst_cases, strict=True):
         # Patients without an event have loss zero.
-        ratio = float(tilt.ratio(np.zeros(1))[0]) / (mass * own).sum()
+        ratio = float(worst_case.ratio(np.zeros(1))[0]) / (mass * own).sum()
         weights += mass * (own & ~event) * ratio
     start = 0
     for slab, found in zip(problem.slabs, problem.event_weights(), strict=True):

@@ -11,9 +11,8 @@ from drosurv.errors import warn_caller
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.parameters import check_share
-from drosurv.objectives import CVaR
-from drosurv.objectives.balls import alpha_of_reach, ball_objective, check_ball, smallest_reach
-from drosurv.objectives.tilted import FromSums
+from drosurv.objectives import CVaR, Objective
+from drosurv.objectives.balls import BALLS, ball_objective, check_ball
 from drosurv.target import FloatArray
 
 
@@ -31,13 +30,16 @@ class RobustEstimator(NetworkEstimator):
         check_share("alpha", self.alpha)
         check_ball(self.ball)
 
-    def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> FromSums:
+    def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> Objective:
         """The batch's objective, given the masses of the patients it is taken over, or the least, block by block."""
         alphas = np.array([estimator.alpha for estimator in batch], dtype=np.float64)
         if len(batch) == 1 and self.ball != "cvar" and self.alpha != 1.0:
-            reach, smallest = smallest_reach(self.ball, self.alpha), [float(mass.min()) for mass in masses]
+            reach, smallest = (
+                BALLS[self.ball].smallest_mass(self.alpha),
+                [float(mass.min()) for mass in masses],
+            )
             if reach <= max(smallest):
-                least = alpha_of_reach(self.ball, max(smallest))
+                least = BALLS[self.ball].alpha_of_mass(max(smallest))
                 named = f"{least:.4g}" if float(f"{least:.4g}") >= least else f"{1.001 * least:.4g}"
                 warn_caller(
                     f"alpha={self.alpha} protects groups smaller than one patient here, so only the single largest "

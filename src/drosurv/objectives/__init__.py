@@ -1,12 +1,12 @@
-"""Objectives: a vector of losses in, a scalar out. They know nothing of survival."""
+"""Objectives: a vector of losses in, a scalar out. They do not depend on survival data."""
 
-from drosurv.objectives.balls import BALLS, ball_objective, worst_case_weights
-from drosurv.objectives.blocks import Blocks
+from typing import Any
+
+from drosurv.objectives.balls import BALLS, ball_objective, register_ball, worst_case_weights
 from drosurv.objectives.chi_square import ChiSquare, chi_square
 from drosurv.objectives.cvar import CVaR, cvar
-from drosurv.objectives.mean import Mean
-from drosurv.objectives.objective import Curvature, Evaluation, Objective, uniform_mass
-from drosurv.objectives.power import power
+from drosurv.objectives.objective import Blocks, Curvature, Evaluation, Mean, Objective, uniform_mass
+from drosurv.objectives.worst_case import RobustObjective
 
 __all__ = [
     "BALLS",
@@ -17,10 +17,17 @@ __all__ = [
     "Evaluation",
     "Mean",
     "Objective",
+    "RobustObjective",
     "ball_objective",
     "chi_square",
     "cvar",
-    "power",
+    "register_ball",
     "uniform_mass",
     "worst_case_weights",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    from drosurv import missing_name
+
+    raise missing_name(__name__, name)

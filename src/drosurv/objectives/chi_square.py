@@ -1,15 +1,16 @@
-"""The chi-square robust objective: worst case over a ball of reweighted populations.
+"""The chi-square robust objective: worst case over a chi-square ball around the patients.
 
     L(l) = min over eta of  C sqrt( sum_i p_i [l_i - eta]_+^2 ) + eta
 
-The minimising eta is found exactly. While the losses above eta are a fixed set A of mass P, mean m and variance
-v (under p), the minimiser is m - sqrt(v / a) with a = C^2 P - 1, so jumping between the set and its threshold
-stops after a few passes; where it does not, sorting the losses lists every possible set.
+The minimising eta is exact. While the losses above eta are a fixed set of mass P, mean m and variance v (under p), the
+minimiser is m - sqrt(v / a) with a = C^2 P - 1. Iterating between the set and its threshold usually stops after a few
+passes; otherwise sorting the losses lists every possible set.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -17,18 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.errors import require
-from drosurv.objectives.objective import (
-    Curvature,
-    Evaluation,
-    Placed,
-    alphas_of,
-    check_alpha,
-    first_order,
-    shares_of,
-)
-from drosurv.objectives.tilt import Spread, Tilt, chi_square_at
-from drosurv.objectives.tilt import chi_square as tilt_chi_square
-from drosurv.objectives.tilted import FromSums, bend, moments
+from drosurv.objectives.balls import register_ball, robust_value
+from drosurv.objectives.objective import Curvature, Evaluation, LossSums, Moments, WorstCase, check_alpha
+from drosurv.objectives.worst_case import FromSums, curvature_of, moments, torch_shares
 from drosurv.radix import stable_order
 from drosurv.target import FloatArray
 
@@ -37,19 +29,53 @@ if TYPE_CHECKING:
 
 CONSTANTS = ("tight", "paper")
 _PASSES = 40
+_ROUNDS = 200
+# The square of a difference below this underflows.
+_ALIKE = 1e-150
+
+
+def chi_square(losses: Any, alpha: ArrayLike, *, constant: str = "tight") -> Any:
+    """Chi-square robust objective of a batch of losses; of tensors differentiable, on any device.
+
+    .. math:: min_eta  C sqrt( mean [l - eta]_+^2 ) + eta
+
+    The gradient is the vector of worst-case weights (Danskin's theorem).
+
+    Parameters
+    ----------
+    losses : (..., n) array or tensor
+        One loss per patient; leading axes are a batch.
+    alpha : float or (...,) array or tensor
+        Smallest protected share of patients, in (0, 1].
+    constant : {"tight", "paper"}
+        C = 1/sqrt(alpha), or the published sqrt(2 (1/alpha - 1)^2 + 1).
+
+    Returns
+    -------
+    (...,) array or tensor
+
+    Examples
+    --------
+    >>> from drosurv.objectives import chi_square
+    >>> chi_square([0.0, 0.0, 0.0, 4.0], alpha=1.0)
+    1.0
+    >>> chi_square([0.0, 0.0, 0.0, 4.0], alpha=0.25)
+    4.0
+    """
+    return robust_value(partial(ChiSquare, constant=constant), losses, alpha)
 
 
 def radius_constant(alpha: ArrayLike, constant: str) -> FloatArray:
-    """The factor C that protects every subpopulation of at least mass alpha.
+    """Return the factor C that protects every subpopulation of at least mass alpha.
 
     "tight" is 1/sqrt(alpha): such a subpopulation has a chi-square divergence of at most 1/alpha - 1. "paper" is
-    the published sqrt(2 (1/alpha - 1)^2 + 1), kept for reproduction.
+    the published sqrt(2 (1/alpha - 1)^2 + 1), for reproduction.
     """
     return np.asarray(np.sqrt(_squared(check_alpha(alpha), constant)))
 
 
 def _squared(alphas: Any, constant: str) -> Any:
-    """C^2 of checked alphas of NumPy or torch."""
+    """Return C^2 of alphas of NumPy or torch."""
     require(constant in CONSTANTS, "constant", f"be one of {CONSTANTS}", constant)
     return 1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0
 
@@ -61,38 +87,62 @@ class ChiSquare(FromSums):
     """
 
     def __init__(self, alpha: ArrayLike, constant: str = "tight") -> None:
-        self.radius = self.constant = np.atleast_1d(radius_constant(alpha, constant))
-        self._squares = Placed(self.constant**2)
+        super().__init__(alpha)
+        self.constant = constant
+        self.radius: FloatArray = np.atleast_1d(radius_constant(self.alpha, constant))
         self._start: FloatArray = np.full(1, -np.inf)
 
-    def tilt(self, spread: Spread, price: float = 0.0, row: int = 0) -> Tilt:
-        """From sums alone, for the constant of one row."""
-        return tilt_chi_square(spread, float(self.constant[row % len(self.constant)]), price)
-
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
-        """Value, worst-case weights and exact eta; the last eta is where the next search starts."""
+        """Return value, worst-case weights and exact eta; the next search starts at the last eta."""
         batch = len(losses)
         if len(self._start) != batch:
             self._start = np.full(batch, -np.inf)
         eta, value, weights = self._start.copy(), np.empty(batch), np.empty_like(losses)
-        _minimise(losses, mass, self.constant, eta, value, weights)
+        _minimise(losses, mass, self.radius, eta, value, weights)
         self._start = eta
         return Evaluation(value, weights, eta)
 
-    def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
-        """Values (..., B) at losses (..., B, n) and masses (..., 1, n), differentiable."""
-        squares = self._squares.beside(losses).expand(losses.shape[:-1])
-        return first_order(losses, *_by_prefixes(losses.detach(), squares, mass))
-
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """Second derivative in one row of losses, the threshold eliminated; None at the kink where it is undefined."""
-        constant, eta = float(self.constant[0]), float(at.eta[0])
-        if constant == 1.0:
+        """Return the second derivative at one row of losses, with eta eliminated; None at a kink."""
+        radius, eta = float(self.radius[0]), float(at.eta[0])
+        if radius == 1.0:
             return None
         above = moments(losses, mass, eta, math.inf, eta)
         if above.second <= 0.0:
             return None
-        return bend(chi_square_at(eta, above, constant), losses, mass)
+        return curvature_of(_at_threshold(eta, above, radius), losses, mass)
+
+    def from_sums(self, sums: LossSums, smoothing: float = 0.0, row: int = 0) -> WorstCase:
+        """See :meth:`drosurv.objectives.Objective.from_sums`."""
+        radius = float(self.radius[row % len(self.radius)])
+        if radius == 1.0:
+            return WorstCase.mean(sums)
+        plain = _plain(sums, radius)
+        if smoothing == 0.0:
+            return plain
+        over = sums.moments(plain.eta, math.inf, plain.eta)
+        if over.first >= smoothing:
+            return plain._replace(value=plain.value - 0.5 * smoothing * (radius**2 - 1.0))
+        return _smoothed(sums, smoothing) or plain
+
+    def torch_evaluation(self, losses: Tensor, mass: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """See :meth:`RobustObjective.torch_evaluation`; by sorting."""
+        return _by_prefixes(losses, _squared(self.torch_alpha(losses), self.constant), mass)
+
+
+def _paper_alpha(mass: float) -> float:
+    """Return the alpha at which the published constant just allows all weight on a subpopulation of this mass."""
+    return 1.0 / (1.0 + float(np.sqrt(max(1.0 / mass - 1.0, 0.0) / 2.0)))
+
+
+register_ball("chi2", ChiSquare, "chi-square ball that just contains every subpopulation of mass alpha")
+register_ball(
+    "paper",
+    partial(ChiSquare, constant="paper"),
+    "chi-square ball with the published constant, which contains far smaller subpopulations",
+    smallest_mass=lambda alpha: float(radius_constant(alpha, "paper")) ** -2,
+    alpha_of_mass=_paper_alpha,
+)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -113,17 +163,17 @@ def _minimise(
 def minimise_row(
     row: FloatArray, mass: FloatArray, c: float, start: float, weights: FloatArray
 ) -> tuple[float, float]:
-    """Exact eta and value for one row of losses; the worst-case weights are written to ``weights``."""
+    """Return the exact eta and value of one row of losses, and write the worst-case weights to ``weights``."""
     n = row.shape[0]
     highest, at_top = -np.inf, 0.0
     for i in range(n):
-        # An entry without mass must not pass for the largest.
+        # A loss without mass does not count.
         if row[i] >= highest and mass[i] > 0.0:
             at_top = mass[i] if row[i] > highest else at_top + mass[i]
             highest = row[i]
     filled = c * c * at_top >= 1.0 - 1e-12
     if c == 1.0 and not filled:
-        # The mean itself: the minimising eta runs off to minus infinity.
+        # The mean: the minimising eta is minus infinity.
         np.positive(mass, weights)
         return -np.inf, float((mass * row).sum())
     spread, total = 0.0, 0.0
@@ -139,8 +189,8 @@ def minimise_row(
         # By optimality the weights' factor C / sqrt(spread) is 1 / total; the sum leaves less rounding.
         weights *= 1.0 / total
         return threshold, c * math.sqrt(spread) + threshold
-    # The losses at the maximum alone fill the ball, or nearly so: eta, value and maximum coincide. This is also the
-    # mean (C = 1) of losses that are all equal.
+    # The losses at the maximum alone fill the ball: eta, value and maximum coincide. So do they for C = 1 and equal
+    # losses.
     for i in range(n):
         weights[i] = mass[i] / at_top if row[i] == highest else 0.0
     return highest, highest
@@ -148,10 +198,10 @@ def minimise_row(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _threshold(row: FloatArray, mass: FloatArray, c: float, start: float, highest: float) -> float:
-    """The minimising eta, below the highest loss: by jumps from the start, by sorting where they do not settle."""
+    """Return the minimising eta, below the highest loss: by iteration, or by sorting if that does not converge."""
     threshold = start
     for _ in range(_PASSES):
-        following = _jump(row, mass, c, threshold)
+        following = _iterate(row, mass, c, threshold)
         if not following < highest:
             break
         if following == threshold or abs(following - threshold) <= 1e-14 * (highest - following):
@@ -161,8 +211,8 @@ def _threshold(row: FloatArray, mass: FloatArray, c: float, start: float, highes
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _jump(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> float:
-    """Minimiser of the objective with the set of losses above the threshold held fixed; NaN if it has none."""
+def _iterate(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> float:
+    """Return the minimiser with the set of losses above the threshold held fixed; NaN if it has none."""
     base = threshold if threshold > -np.inf else row[0]
     share = first = second = 0.0
     for i in range(row.shape[0]):
@@ -171,16 +221,16 @@ def _jump(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> floa
         share += part
         first += part * off
         second += part * off * off
-    room = c * c * share - 1.0
-    if room <= 0.0:
+    excess = c * c * share - 1.0
+    if excess <= 0.0:
         return np.nan
     mean = first / share
-    return float(base + mean - math.sqrt(max(second / share - mean * mean, 0.0) / room))
+    return float(base + mean - math.sqrt(max(second / share - mean * mean, 0.0) / excess))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
-    """Try the set of the k largest losses for every k; the one whose threshold separates it is optimal."""
+    """Try the set of the k largest losses for every k: the one whose threshold separates it is optimal."""
     n = row.shape[0]
     order = stable_order(-row)
     base = row[order[0]]
@@ -192,11 +242,11 @@ def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
         share += mass[i]
         first += mass[i] * off
         second += mass[i] * off * off
-        room = c * c * share - 1.0
-        if room <= 0.0:
+        excess = c * c * share - 1.0
+        if excess <= 0.0:
             continue
         mean = first / share
-        eta = base + mean - math.sqrt(max(second / share - mean * mean, 0.0) / room)
+        eta = base + mean - math.sqrt(max(second / share - mean * mean, 0.0) / excess)
         below = row[order[k + 1]] if k + 1 < n else -np.inf
         miss = max(below - eta, eta - row[i], 0.0)
         if miss < best_miss:
@@ -206,70 +256,103 @@ def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
     return float(best)
 
 
-def chi_square(losses: Tensor, alpha: float | Tensor, *, constant: str = "tight") -> Tensor:
-    """Chi-square robust objective of a batch of losses, differentiable, on any device.
+def _plain(sums: LossSums, radius: float) -> WorstCase:
+    moments, highest = sums.moments, sums.highest
+    at_top = moments(math.inf, highest, 0.0).above
+    if radius**2 * at_top >= 1.0 - 1e-12 or highest - sums.lowest < _ALIKE:
+        # The losses at the maximum alone fill the ball, or all losses are equal.
+        return WorstCase(highest, highest, highest, 1.0 / at_top, 0.0, border=1.0 / at_top)
+    # Go to the minimiser for the losses above eta. It may cycle, so the sign of the slope keeps a bracket.
+    low, high, base = -math.inf, highest, highest
+    start = sums.start if sums.may_start else -math.inf
+    eta = start
+    for _ in range(_ROUNDS):
+        m = moments(eta, math.inf, base)
+        excess = radius**2 * m.mass - 1.0
+        centre = m.first / m.mass if m.mass > 0.0 else math.nan
+        variance = max(m.second / m.mass - centre**2, 0.0) if m.mass > 0.0 else math.nan
+        following = base + centre - math.sqrt(variance / excess) if excess > 0.0 else math.nan
+        if eta > -math.inf:
+            # The objective is convex in eta; the sign of its slope tells on which side the minimum lies.
+            first = m.first + m.mass * (base - eta)
+            second = m.second + 2.0 * (base - eta) * m.first + m.mass * (base - eta) ** 2
+            if radius * first > math.sqrt(max(second, 0.0)):
+                low = eta
+            else:
+                high = eta
+        if not low < following < high:
+            if start > -math.inf and following != eta and not math.isfinite(low):
+                # The start was too high: begin with all losses.
+                high, start, eta = highest, -math.inf, -math.inf
+                continue
+            if following == eta or not math.isfinite(low):
+                break
+            following = 0.5 * (low + high)
+        if abs(following - eta) <= 1e-15 * (highest - following) or following in (low, high):
+            eta = following
+            break
+        eta = following
+    return _at_threshold(eta, moments(eta, math.inf, eta), radius)
 
-    .. math:: min_eta  C sqrt( mean [l - eta]_+^2 ) + eta
 
-    The gradient is the vector of worst-case weights (Danskin's theorem).
+def _at_threshold(eta: float, m: Moments, radius: float) -> WorstCase:
+    """Return the worst case at its threshold, given the moments of the losses above about it."""
+    # By optimality C / sqrt(second) is 1 / first; the sum leaves less rounding.
+    root = math.sqrt(m.second)
+    scale, left = radius / root, m.mass - m.first**2 / m.second
+    terms = [(-scale / m.second, 0.0, 1.0)]
+    if left > 1e-12 * m.mass:
+        terms.append((-scale / left, 1.0, -m.first / m.second))
+    value = radius * root + eta
+    return WorstCase(value, eta + m.second / m.first, eta, 0.0, 1.0 / m.first, math.inf, scale, tuple(terms))
 
-    Parameters
-    ----------
-    losses : (..., n) tensor
-        One loss per patient; leading axes are a batch.
-    alpha : float or (...,) tensor
-        Smallest protected share of patients, in (0, 1].
-    constant : {"tight", "paper"}
-        C = 1/sqrt(alpha), or the published constant.
 
-    Returns
-    -------
-    (...,) tensor
+def _smoothed(sums: LossSums, smoothing: float) -> WorstCase | None:
+    """Return the smoothed worst case with weights p_i [l_i - eta]_+ / t; eta by Newton's method from below, exact.
 
-    Examples
-    --------
-    >>> import torch
-    >>> from drosurv.objectives import chi_square
-    >>> chi_square(torch.tensor([0.0, 0.0, 0.0, 4.0]), alpha=1.0)
-    tensor(1.)
-    >>> chi_square(torch.tensor([0.0, 0.0, 0.0, 4.0]), alpha=0.25)
-    tensor(4.)
+    None where the smoothing is below the last digit of the largest losses and changes nothing.
     """
-    return first_order(losses, *torch_chi_square(losses.detach(), alpha, constant))
-
-
-def torch_chi_square(
-    losses: Tensor, alpha: float | Tensor, constant: str, mass: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Value (...,) and weights (..., n) in float64, by sorting.
-
-    ``mass`` (..., n) are the patients' masses, of any sum; None weighs all alike.
-    """
-    return _by_prefixes(losses, _squared(alphas_of(losses, alpha), constant), mass)
+    following = sums.mean - smoothing
+    for _ in range(_ROUNDS):
+        eta = following
+        m = sums.moments(eta, math.inf, eta)
+        following = eta + (m.first - smoothing) / m.mass if m.mass > 0.0 else eta
+        if not following > eta:
+            break
+    total = m.first / smoothing
+    if not total > 0.0:
+        return None
+    # sum p (ratio - 1)^2 over everybody, ratio = [l - eta]_+ / t.
+    distance = m.second / smoothing**2 - 2.0 * total + 1.0
+    attained = eta + m.second / smoothing / total
+    value, scale = attained - 0.5 * smoothing * distance, 1.0 / smoothing
+    return WorstCase(
+        value, attained, eta, 0.0, 1.0 / (smoothing * total), math.inf, scale, ((-scale / m.mass, 1.0, 0.0),)
+    )
 
 
 def _by_prefixes(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The same, given C^2 (...,): of all sets of largest losses the one that its own threshold separates."""
+    """Return value and weights for C^2 (...,): of all sets of largest losses, the one that its threshold separates."""
     import torch
 
     if mass is not None:
-        # An entry without mass must not pass for the largest.
+        # A loss without mass does not count.
         losses = torch.where(mass > 0, losses, losses.amin(-1, keepdim=True))
-    # Sorted before they are doubles, which take twice as long.
+    # Sorting float32 takes half as long as sorting float64.
     sorted_losses, order = losses.sort(dim=-1, descending=True)
     values, square = losses.double(), square.unsqueeze(-1)
-    shares = shares_of(values, mass)
-    # Every prefix holds the largest loss: centred on it, the sums of squares cancel in none of them.
+    shares = torch_shares(values, mass)
+    # Every prefix contains the largest loss: centred on it, no sum of squares cancels.
     highest = sorted_losses[..., :1].double()
     lowered = values - highest
     falling = sorted_losses.double() - highest
     parts = shares.gather(-1, order)
-    held = parts.cumsum(-1)
-    mean = (parts * falling).cumsum(-1) / held
-    variance = ((parts * falling.square()).cumsum(-1) / held - mean.square()).clamp(min=0)
-    room = square * held - 1.0
-    usable = room > 1e-12
-    eta = mean - torch.sqrt(variance / torch.where(usable, room, torch.ones_like(room)))
+    reached = parts.cumsum(-1)
+    mean = (parts * falling).cumsum(-1) / reached
+    variance = ((parts * falling.square()).cumsum(-1) / reached - mean.square()).clamp(min=0)
+    excess = square * reached - 1.0
+    usable = excess > 1e-12
+    eta = mean - torch.sqrt(variance / torch.where(usable, excess, torch.ones_like(excess)))
     below = torch.cat([falling[..., 1:], torch.full_like(falling[..., :1], -torch.inf)], -1)
     miss = torch.maximum(below - eta, eta - falling).clamp(min=0)
     pick = torch.where(usable, miss, torch.full_like(miss, torch.inf)).argmin(-1, keepdim=True)

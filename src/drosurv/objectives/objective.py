@@ -1,19 +1,22 @@
-"""What every objective computes: its value, its weights, and its second derivative; what they share on tensors."""
+"""The contract of an objective: losses to one number, with weights and second derivatives. The mean, and sums."""
 
 from __future__ import annotations
 
+import copy
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from drosurv.errors import ArgumentError, OnProcessorOnly
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from torch import Tensor, device
+    from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +27,10 @@ class Evaluation:
     ----------
     value : (B,) float64
     weights : (B, n) float64
-        The gradient of the value in the losses: not negative, summing to one. For a robust objective these are
-        the worst-case weights, the subpopulation that the adversary picks.
+        The gradient of the value in the losses: not negative, summing to one. For a robust objective these are the
+        worst-case weights.
     eta : (B,) float64
-        The threshold above which losses carry weight (the value itself for the mean).
+        The threshold above which losses have weight (the value itself for the mean).
     """
 
     value: FloatArray
@@ -50,13 +53,13 @@ class Objective(ABC):
     Attributes
     ----------
     smooth : bool
-        Whether it has a gradient almost everywhere, so that a solver may try Newton's method on it as it is.
+        Whether it has a gradient almost everywhere, so that a solver may try Newton's method.
     tol : float
-        Relative gap to which the convex solver goes, unless it is told another.
+        Relative gap at which the convex solver stops by default.
     by_patient : bool
-        Whether it looks at each patient, so that those without a loss may not be taken together.
+        Whether it needs every patient's loss, so that patients with loss zero may not be merged.
     radius : (B,) float64 or None
-        Constants C of a chi-square ball, which the compiled solver knows; None for every other objective.
+        Constants C of a chi-square ball, for the compiled solver; None for every other objective.
     """
 
     smooth: bool = True
@@ -66,71 +69,177 @@ class Objective(ABC):
 
     @abstractmethod
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
-        """Value, weights and threshold at the losses."""
+        """Return value, weights and threshold at the losses."""
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """Second derivative at one row of losses (n,); None where it is zero, or there is none."""
+        """Return the second derivative at one row of losses (n,); None where it is zero or undefined."""
         return None
 
     def smoothed(self, smoothing: float) -> Objective:
-        """An objective without kinks that is never above this one, and approaches it as ``smoothing`` falls."""
+        """Return an objective without kinks that is never above this one and approaches it as `smoothing` falls."""
         return self
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
-        """The values (..., B) in torch, differentiable, at losses (..., B, n) and masses (..., 1, n) of any sum."""
-        raise OnProcessorOnly(
-            "device", f"device must be 'auto' or 'cpu': {type(self).__name__} works on the processor."
-        )
+        """Return values (..., B) in torch, differentiable, at losses (..., B, n) and masses (..., 1, n) of any sum."""
+        raise self._needs_processor()
+
+    def from_sums(self, sums: LossSums, smoothing: float = 0.0, row: int = 0) -> WorstCase:
+        """Return the objective of one row of a batch, computed from sums over the losses alone.
+
+        Accelerators and clusters train with it: no machine needs all losses.
+        """
+        raise self._needs_processor()
+
+    def _needs_processor(self) -> OnProcessorOnly:
+        name = type(self).__name__
+        return OnProcessorOnly("device", f"device must be 'auto' or 'cpu': {name} works on the processor.")
+
+
+class Moments(NamedTuple):
+    """Mass at or above the upper bound; mass, first and second moment about a base between the bounds."""
+
+    above: float
+    mass: float
+    first: float
+    second: float
+
+
+class LossSums(NamedTuple):
+    """Sums over the losses, from which robust objectives find their threshold.
+
+    ``moments(low, high, base)`` are those of the losses strictly between two bounds, ``members(low, high)`` the losses
+    above the lower and up to the upper bound, with their masses. `start` is the last threshold, NaN at first.
+    """
+
+    moments: Callable[[float, float, float], Moments]
+    members: Callable[[float, float], tuple[FloatArray, FloatArray]]
+    lowest: float
+    highest: float
+    start: float = math.nan
+
+    @property
+    def may_start(self) -> bool:
+        """Whether the last threshold lies among the losses."""
+        return self.lowest < self.start < self.highest
+
+    @property
+    def mean(self) -> float:
+        """The average loss."""
+        m = self.moments(-math.inf, math.inf, self.lowest)
+        return self.lowest + m.first / m.mass
+
+
+class WorstCase(NamedTuple):
+    """An objective at some losses, described by a few numbers: its value, its weights and its second derivative.
+
+    Losses l_i > eta of mass p_i have the weight q_i = p_i level, or q_i = p_i min(slope (l_i - eta), cap): either
+    `level` or `slope` is zero, and `border` replaces level where l_i = eta. `attained` is sum_i q_i l_i, which is
+    above the value of a smoothed objective.
+
+    Among the losses whose weight changes, `scale` is the second derivative on the diagonal, over p_i; each of the
+    `terms` (scale, by_active, by_excess) adds scale v v' with v_i = p_i (by_active + by_excess (l_i - eta)).
+    """
+
+    value: float
+    attained: float
+    eta: float
+    level: float
+    slope: float
+    cap: float = math.inf
+    scale: float = 0.0
+    terms: tuple[tuple[float, float, float], ...] = ()
+    border: float = 0.0
+
+    @classmethod
+    def mean(cls, sums: LossSums) -> WorstCase:
+        """Return the average loss."""
+        value = sums.mean
+        return cls(value, value, -math.inf, 1.0, 0.0)
+
+    def ratio(self, losses: Any) -> Any:
+        """Return q_i / p_i of losses, an array of NumPy or torch."""
+        if self.slope > 0.0:
+            return (self.slope * (losses - self.eta)).clip(0.0, self.cap)
+        ratio = self.level * (losses > self.eta)
+        return ratio + self.border * (losses == self.eta) if self.border > 0.0 else ratio
+
+
+class Mean(Objective):
+    """Weighted mean of the losses, sum_i mass_i l_i."""
+
+    def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
+        """Return value, weights and the value again as threshold."""
+        value = losses @ mass
+        # One model is the usual case, and a plain view is much quicker than a broadcast.
+        weights = mass[None] if len(losses) == 1 else np.broadcast_to(mass, losses.shape)
+        return Evaluation(value, weights, value)
+
+    def from_sums(self, sums: LossSums, smoothing: float = 0.0, row: int = 0) -> WorstCase:
+        """See :meth:`Objective.from_sums`; the mean has no kinks to smooth."""
+        return WorstCase.mean(sums)
+
+    def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
+        """See :meth:`Objective.torch`."""
+        weights = mass.to(losses.dtype)
+        return (losses * weights).sum(-1) / weights.sum(-1).clamp(min=1e-30)
+
+
+class Blocks(Objective):
+    """The sum over disjoint blocks of patients of one objective of each block's losses."""
+
+    def __init__(self, objective: Objective, rows: Sequence[IntArray]) -> None:
+        self.smooth, self.tol, self.rows = objective.smooth, objective.tol, list(rows)
+        # Copies, because an objective may store its last threshold.
+        self.parts = [copy.copy(objective) for _ in self.rows]
+        self._mass: FloatArray | None = None
+        self._shares: list[FloatArray] = []
+
+    def smoothed(self, smoothing: float) -> Blocks:
+        """Return the sum with every block's objective smoothed."""
+        return Blocks(self.parts[0].smoothed(smoothing), self.rows)
+
+    def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
+        """Return the summed value, weights that sum to one in each block, and the thresholds (B, blocks)."""
+        weights = np.zeros_like(losses)
+        values, etas = np.zeros(len(losses)), []
+        for part, rows, share in zip(self.parts, self.rows, self.shares(mass), strict=True):
+            here = part(losses.take(rows, axis=1), share)
+            values += here.value
+            weights[:, rows] = here.weights
+            etas.append(here.eta)
+        return Evaluation(values, weights, np.stack(etas, axis=-1))
+
+    def shares(self, mass: FloatArray) -> list[FloatArray]:
+        """Return the masses inside each block, summing to one; stored while the same masses are passed."""
+        if mass is not self._mass:
+            self._mass, self._shares = mass, [mass[rows] / mass[rows].sum() for rows in self.rows]
+        return self._shares
+
+    def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
+        """Return the second derivatives of all blocks."""
+        n = len(losses)
+        diagonal, scales, vectors = np.zeros(n), [np.zeros(0)], [np.zeros((0, n))]
+        for j, (part, rows) in enumerate(zip(self.parts, self.rows, strict=True)):
+            block = Evaluation(at.value, at.weights[:, rows], at.eta[:, j])
+            here = part.curvature(losses[rows], self.shares(mass)[j], block)
+            if here is not None:
+                diagonal[rows] = here.diagonal
+                wide = np.zeros((len(here.scales), n))
+                wide[:, rows] = here.vectors
+                scales.append(here.scales)
+                vectors.append(wide)
+        return Curvature(diagonal, np.concatenate(scales), np.concatenate(vectors))
 
 
 def uniform_mass(n: int) -> FloatArray:
-    """Equal masses of n patients, summing to one."""
+    """Return equal masses of n patients, summing to one."""
     return np.full(n, 1.0 / n)
 
 
 def check_alpha(alpha: ArrayLike) -> NDArray[Any]:
-    """Reject subpopulation sizes outside (0, 1]."""
+    """Return alpha as float64; raise unless it lies in (0, 1]."""
     alphas = np.asarray(alpha, dtype=np.float64)
     if not (np.isfinite(alphas).all() and (alphas > 0).all() and (alphas <= 1).all()):
         wanted = "lie in (0, 1], as the smallest share of patients to protect"
         raise ArgumentError.must("alpha", wanted, alpha)
     return alphas
-
-
-class Placed:
-    """Numbers (B,) of this process that are copied to each device once, as a step there must not wait for them."""
-
-    def __init__(self, values: FloatArray) -> None:
-        self.values = values
-        self._on: dict[device, Tensor] = {}
-
-    def beside(self, tensor: Tensor) -> Tensor:
-        """The numbers in double precision where a tensor lies."""
-        import torch
-
-        if tensor.device not in self._on:
-            self._on[tensor.device] = torch.tensor(self.values, dtype=torch.float64, device=tensor.device)
-        return self._on[tensor.device]
-
-
-def first_order(losses: Tensor, value: Tensor, weights: Tensor) -> Tensor:
-    """A scalar with the given value whose gradient in the losses is the given weights (Danskin)."""
-    return value.to(losses.dtype) + (weights.to(losses.dtype) * (losses - losses.detach())).sum(-1)
-
-
-def shares_of(values: Tensor, mass: Tensor | None) -> Tensor:
-    """Masses (..., n) that sum to one."""
-    import torch
-
-    if mass is None:
-        return torch.full_like(values, 1.0 / values.shape[-1])
-    return (mass.double() / mass.double().sum(-1, keepdim=True)).expand(values.shape)
-
-
-def alphas_of(losses: Tensor, alpha: float | Tensor) -> Tensor:
-    """One checked alpha (...,) in float64 for every row of losses (..., n)."""
-    import torch
-
-    check_alpha(alpha.detach().cpu().numpy() if isinstance(alpha, torch.Tensor) else alpha)
-    wanted = torch.as_tensor(alpha, dtype=torch.float64, device=losses.device)
-    return wanted.expand(losses.shape[:-1]) if wanted.ndim == 0 else wanted

@@ -14,9 +14,8 @@ import numpy as np
 
 from drosurv.losses.cox_partial import event_losses, subtract_from_events
 from drosurv.losses.cox_split import softplus_terms
-from drosurv.losses.loss import RiskPart
+from drosurv.losses.loss import RiskPart, add_by_block
 from drosurv.losses.risk_sets import log_sums, pull_back
-from drosurv.losses.loss import add_by_block
 from drosurv.objectives.chi_square import minimise_row
 from drosurv.solvers.adam import DECAY_FIRST, DECAY_SECOND, EPSILON
 from drosurv.solvers.criterion import Criterion

@@ -10,8 +10,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from drosurv.objectives.tilt import Moments, Spread, Tilt
-from drosurv.objectives.tilted import FromSums
+from drosurv.objectives.objective import LossSums, Moments, Objective, WorstCase
 from drosurv.solvers import slab_sums as kernels
 from drosurv.solvers.arrays import fetched, in_numpy
 from drosurv.solvers.convex import Problem
@@ -72,7 +71,7 @@ class SlabProblem(Problem):
         slabs: Sequence[Any],
         size: int,
         rests: Sequence[float],
-        objective: FromSums,
+        objective: Objective,
         *,
         l2: float = 0.0,
         workers: Workers | None = None,
@@ -84,7 +83,7 @@ class SlabProblem(Problem):
         self._rounding = _LAST_DIGITS * np.abs(np.zeros(size) if centre is None else centre)
         self.workers: Workers = Here() if workers is None else workers
         self.at = Point()
-        self.tilts: tuple[Tilt, ...] = ()
+        self.worst_cases: tuple[WorstCase, ...] = ()
         # For each slab what the events of the slabs after it pull, once it is known.
         self._after: list[Any] = []
 
@@ -107,9 +106,9 @@ class SlabProblem(Problem):
         if not at.losses:
             return np.inf
         sides = range(len(self.rests))
-        self.tilts = tuple(self.objective.tilt(self._side(which), self.price) for which in sides)
+        self.worst_cases = tuple(self.objective.from_sums(self._side(which), self.price) for which in sides)
         self._after = []
-        return self._reached(sum(tilt.value for tilt in self.tilts) + self._ridge())
+        return self._reached(sum(worst_case.value for worst_case in self.worst_cases) + self._ridge())
 
     def _move(self, theta: FloatArray) -> None:
         """Make theta the current point; without losses where a risk would underflow."""
@@ -125,7 +124,7 @@ class SlabProblem(Problem):
             risk = np.stack(risks, axis=1) * np.exp(highest - at.shift)[:, None]
             at.losses = self._each(kernels.losses, at.scores, self._same(at.shift), _sums_before(risk))
 
-    def _side(self, which: int) -> Spread:
+    def _side(self, which: int) -> LossSums:
         """The losses of one side, those of patients without an event as one more loss of zero."""
         rest, losses = self.rests[which], self.at.losses
 
@@ -144,12 +143,12 @@ class SlabProblem(Problem):
         ends = self.workers.gather(self.workers.map(kernels.bounds, losses, self._same(which)))
         lowest, highest = fetched(ends).T
         of_rest = [0.0] if rest > 0.0 else []
-        start = self.tilts[which].eta if self.tilts else np.nan
-        return Spread(sums, members, min([*lowest, *of_rest]), max([*highest, *of_rest]), start)
+        start = self.worst_cases[which].eta if self.worst_cases else np.nan
+        return LossSums(sums, members, min([*lowest, *of_rest]), max([*highest, *of_rest]), start)
 
     def lower_value(self) -> float:
         """The objective with the adversary's current weights held fixed."""
-        return sum(tilt.attained for tilt in self.tilts) + self._ridge()
+        return sum(worst_case.attained for worst_case in self.worst_cases) + self._ridge()
 
     def gradient(self) -> FloatArray:
         """Gradient at the current point."""
@@ -165,13 +164,13 @@ class SlabProblem(Problem):
         )
         fixed = in_numpy(sum(rigid for rigid, _ in parts))
         bent = np.zeros_like(fixed)
-        for which, tilt in enumerate(self.tilts):
+        for which, worst_case in enumerate(self.worst_cases):
             sides = [bend for _, bends in parts if (bend := bends[which]) is not None]
             if not sides:
                 continue
             active, on_active, on_along = (in_numpy(sum(each)) for each in zip(*sides, strict=True))
-            bent += tilt.scale * active
-            for scale, by_active, by_along in tilt.terms:
+            bent += worst_case.scale * active
+            for scale, by_active, by_along in worst_case.terms:
                 vector = by_active * on_active + by_along * on_along
                 bent += scale * np.outer(vector, vector)
         # What is left of a constant feature is rounding, and must not pass for a signal.
@@ -183,12 +182,12 @@ class SlabProblem(Problem):
 
     def event_weights(self) -> list[Any]:
         """For each slab the worst-case weights of its events, side by side."""
-        return self._gathered(kernels.patient_weights, self.at.losses, self._same(self.tilts))
+        return self._gathered(kernels.patient_weights, self.at.losses, self._same(self.worst_cases))
 
     def _point(self) -> tuple[list[Any], ...]:
         """The current point, and for each slab what the events of the slabs after it pull."""
         at = self.at
-        here = at.scores, at.losses, self._same(at.shift), self._same(self.tilts)
+        here = at.scores, at.losses, self._same(at.shift), self._same(self.worst_cases)
         if not self._after:
             self._after = _sums_before(self._gathered(kernels.pulled, *here)[::-1])[::-1]
         return *here, self._after

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.objectives.tilt import Tilt
+from drosurv.objectives.objective import WorstCase
 from drosurv.solvers.arrays import (
     Array,
     double,
@@ -97,12 +97,14 @@ def members(
     return distinct, in_numpy(np.bincount(place, masses, len(distinct)))
 
 
-def pulled(slab: Slab, f: Array, values: list[Losses], shift: float, tilts: tuple[Tilt, ...]) -> Array:
+def pulled(
+    slab: Slab, f: Array, values: list[Losses], shift: float, worst_cases: tuple[WorstCase, ...]
+) -> Array:
     """What the events of a slab pull on everybody at risk: for each side the sum of q_i / S_i."""
     return joined(
         [
-            _pulls(side, f, l, shift, _weights(side, l, tilt)).sum()
-            for side, l, tilt in zip(slab.sides, values, tilts, strict=True)
+            _pulls(side, f, l, shift, _weights(side, l, worst_case)).sum()
+            for side, l, worst_case in zip(slab.sides, values, worst_cases, strict=True)
         ]
     )
 
@@ -112,13 +114,13 @@ def gradient(
     f: Array,
     values: list[Losses],
     shift: float,
-    tilts: tuple[Tilt, ...],
+    worst_cases: tuple[WorstCase, ...],
     after: Array,
 ) -> Array:
     """The slab's part (d,) of the gradient, given what the events of later slabs pull."""
     slope = 0.0 * f
-    for side, l, tilt, carry in zip(slab.sides, values, tilts, after, strict=True):
-        q = _weights(side, l, tilt)
+    for side, l, worst_case, carry in zip(slab.sides, values, worst_cases, after, strict=True):
+        q = _weights(side, l, worst_case)
         slope = slope + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, carry)
         # Of an event's own risk, exp(-l) is its share in a risk set of others.
         kept = q * (1.0 - exp(-l.value)) if side.own else q
@@ -150,7 +152,7 @@ def curvature(
     f: Array,
     values: list[Losses],
     shift: float,
-    tilts: tuple[Tilt, ...],
+    worst_cases: tuple[WorstCase, ...],
     after: Array,
     before: Array,
 ) -> tuple[Array, list[Bend | None]]:
@@ -161,8 +163,10 @@ def curvature(
     X, risk = slab.X, exp(f - shift)
     inside, by_terms = 0.0 * f, 0.0
     bends: list[Bend | None] = []
-    for everybody, found, tilt, pull, carry in zip(slab.sides, values, tilts, after, before, strict=True):
-        side, l, q = _weighed(everybody, found, tilt)
+    for everybody, found, worst_case, pull, carry in zip(
+        slab.sides, values, worst_cases, after, before, strict=True
+    ):
+        side, l, q = _weighed(everybody, found, worst_case)
         inside = inside + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
         if not len(q):
             # Late events have small risk sets and so small losses: whole slabs may be without weight.
@@ -177,31 +181,34 @@ def curvature(
             means -= side.ties.total(by_risk[:, side.event]) * in_precision_of(X, side.ties.step)
         means *= in_precision_of(X, _inverse_risk(side, f, l, shift))
         by_terms = by_terms + double((means * in_precision_of(X, _even(side, q))) @ means.T)
-        if tilt.scale <= 0.0:
+        if worst_case.scale <= 0.0:
             bends.append(None)
             continue
         if side.ties is not None:
             means = side.ties.mean(means)
         means -= X[:, side.event]
-        active, along = (in_precision_of(X, part) for part in _bending(side, l, tilt))
+        active, along = (in_precision_of(X, part) for part in _bending(side, l, worst_case))
         grown = (means * active) @ means.T, means @ active, means @ along
         bends.append(Bend(*(double(part) for part in grown)))
     return double((X * in_precision_of(X, inside)) @ X.T) - by_terms, bends
 
 
-def patient_weights(slab: Slab, values: list[Losses], tilts: tuple[Tilt, ...]) -> list[Array]:
+def patient_weights(slab: Slab, values: list[Losses], worst_cases: tuple[WorstCase, ...]) -> list[Array]:
     """Worst-case weights of each side's events."""
-    return [_weights(side, l, tilt) for side, l, tilt in zip(slab.sides, values, tilts, strict=True)]
+    return [
+        _weights(side, l, worst_case)
+        for side, l, worst_case in zip(slab.sides, values, worst_cases, strict=True)
+    ]
 
 
-def _weights(side: ScoredEvents, l: Losses, tilt: Tilt) -> Array:
-    """q_i = p_i times what the tilt says of loss i."""
-    return side.mass * tilt.ratio(l.value)
+def _weights(side: ScoredEvents, l: Losses, worst_case: WorstCase) -> Array:
+    """q_i = p_i times what the worst_case says of loss i."""
+    return side.mass * worst_case.ratio(l.value)
 
 
-def _weighed(side: ScoredEvents, l: Losses, tilt: Tilt) -> tuple[ScoredEvents, Losses, Array]:
+def _weighed(side: ScoredEvents, l: Losses, worst_case: WorstCase) -> tuple[ScoredEvents, Losses, Array]:
     """The events that have weight, mostly few under a robust objective; tied ones share theirs and stay together."""
-    q = _weights(side, l, tilt)
+    q = _weights(side, l, worst_case)
     if side.ties is not None:
         return side, l, q
     held = set_places(q > 0.0)
@@ -214,10 +221,10 @@ def _even(side: ScoredEvents, q: Array) -> Array:
     return q if side.ties is None else side.ties.mean(q)
 
 
-def _bending(side: ScoredEvents, l: Losses, tilt: Tilt) -> tuple[Array, Array]:
+def _bending(side: ScoredEvents, l: Losses, worst_case: WorstCase) -> tuple[Array, Array]:
     """Masses of the losses whose weight moves with them, and the same times their excess over eta."""
-    over = l.value - tilt.eta
-    active = side.mass * ((over > 0.0) & (over * tilt.slope < tilt.cap))
+    over = l.value - worst_case.eta
+    active = side.mass * ((over > 0.0) & (over * worst_case.slope < worst_case.cap))
     return active, active * over
 
 

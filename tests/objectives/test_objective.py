@@ -4,7 +4,7 @@ import pytest
 from drosurv.objectives import Blocks, ChiSquare, Mean
 
 
-def test_each_block_has_its_own_worst_case_and_the_values_are_summed():
+def test_the_sum_over_blocks_adds_their_worst_cases():
     rng = np.random.default_rng(0)
     losses, mass = rng.exponential(size=(2, 30)), rng.dirichlet(np.ones(30))
     rows = [np.arange(0, 30, 3), np.setdiff1d(np.arange(30), np.arange(0, 30, 3))]
@@ -24,7 +24,7 @@ def test_patients_in_no_block_have_no_weight():
     assert found.weights[0].tolist() == [0, 0.5, 0.5, 0, 0, 0]
 
 
-def test_other_masses_are_noticed():
+def test_changed_masses_change_the_value():
     losses = np.array([[1.0, 3.0]])
     blocks = Blocks(Mean(), [np.array([0, 1])])
     assert blocks(losses, np.array([0.5, 0.5])).value[0] == 2.0
