@@ -59,4 +59,6 @@ give("curve", cbind(rep(0:1, curve$strata), curve$time, curve$cumhaz)[curve$n.ev
     loss = CoxPartial(target, ties, weight)
     jumps = loss.log_hazard_jumps(scores * r["coef"][0, 0])
     found = np.concatenate([np.cumsum(np.exp(jumps[loss.event_strata == s])) for s in (0, 1)])
-    np.testing.assert_allclose(np.column_stack([loss.event_strata, loss.event_times, found]), r["curve"], rtol=1e-7)
+    np.testing.assert_allclose(
+        np.column_stack([loss.event_strata, loss.event_times, found]), r["curve"], rtol=1e-7
+    )
