@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from experiments.paper import Reproduction
     from experiments.runs import Progress
 
+app = typer.Typer(
+    cls=PlainMessages, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 _SECONDS_BETWEEN_LINES = 30.0
 _INTERRUPTED = 130
 
 
+@app.command()
 @command
 def benchmark(
     datasets: Names = (),
@@ -58,7 +62,7 @@ def benchmark(
     if data is not None:
         # By the environment, because worker processes inherit it.
         os.environ["DROSURV_DATA"] = str(data.resolve())
-    with _units("benchmarking", output) as report:
+    with _units("benchmark", "benchmarking", output) as report:
         from experiments.benchmark import run_benchmark
 
         found = run_benchmark(
@@ -91,8 +95,9 @@ def _show_benchmark(found: Benchmark) -> None:
         typer.echo("Run the same command again to do what is missing.", err=True)
 
 
+@app.command()
 @command
-def reproduce(
+def paper(
     only: Names = (),
     methods: Names = (),
     repeats: int | None = None,
@@ -122,7 +127,7 @@ def reproduce(
     check_outputs([document], [seer_file])
     if seer_file is not None and not seer_file.is_file():
         raise ValueError(f"--seer-file {str(seer_file)!r} is not a file: check its name and folder.")
-    with _units("reproducing", output) as report:
+    with _units("paper", "reproducing", output) as report:
         from experiments.paper import reproduce as run
 
         found = run(
@@ -160,7 +165,7 @@ def _show_reproduction(found: Reproduction, output: Path) -> None:
 
 
 @contextmanager
-def _units(doing: str, output: Path) -> Iterator[Callable[[Progress], None]]:
+def _units(name: str, doing: str, output: Path) -> Iterator[Callable[[Progress], None]]:
     """Work in units kept in a folder; yields what tells where it stands, in a log by a line now and then.
 
     Ctrl-C ends the run at once: finished units are stored whole, and workers end with this process.
@@ -172,7 +177,10 @@ def _units(doing: str, output: Path) -> Iterator[Callable[[Progress], None]]:
             f"--output {str(output)!r} is a file: name a folder, which is made if it is not there."
         )
     shown, last = sys.stderr.isatty(), 0.0
-    before, warned = signal.signal(signal.SIGINT, lambda *_: _stop(output)), os.environ.get("PYTHONWARNINGS")
+    before, warned = (
+        signal.signal(signal.SIGINT, lambda *_: _stop(name, output)),
+        os.environ.get("PYTHONWARNINGS"),
+    )
     # The process that cleans up after joblib's workers would tell of every thing that it finds.
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [warned, "ignore:resource_tracker:UserWarning"]))
     try:
@@ -193,12 +201,12 @@ def _units(doing: str, output: Path) -> Iterator[Callable[[Progress], None]]:
         os.environ.update({} if warned is None else {"PYTHONWARNINGS": warned})
 
 
-def _stop(output: Path) -> None:
+def _stop(name: str, output: Path) -> None:
     from rich.console import Console
 
     Console(stderr=True).show_cursor()
-    module = Path(sys.argv[0]).parent.name
-    again = shlex.join(["python", "-m", f"experiments.{module}", *sys.argv[1:]])
+    words = sys.argv[1:] if sys.argv[1:2] != [name] else sys.argv[2:]
+    again = shlex.join(["python", "-m", f"experiments.{name}", *words])
     say("Stopped", f"what is finished is kept in {output}. To go on, run the same again: {again}")
     sys.stderr.flush()
     os._exit(_INTERRUPTED)
@@ -241,8 +249,6 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def run_command(name: str, function: Callable[..., None]) -> None:
-    """Run one command of the experiments with messages as the library's commands have them."""
-    app = typer.Typer(cls=PlainMessages, context_settings={"help_option_names": ["-h", "--help"]})
-    app.command()(function)
-    app(prog_name=f"python -m experiments.{name}")
+def main(*words: str) -> None:
+    """Run a command, such as ``paper``, with the words of the command line behind it."""
+    app([*words, *sys.argv[1:]], prog_name="python -m experiments")

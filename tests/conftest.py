@@ -1,13 +1,16 @@
 """Shared by all tests: the data folder, the Hypothesis profiles, and how to run R."""
 
+import json
 import os
 import shutil
 import subprocess
+import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import settings
+from typer.testing import CliRunner
 
 # The same examples in every run, so that what passed once passes again; `make search` draws new ones.
 settings.register_profile("repeatable", derandomize=True)
@@ -80,3 +83,70 @@ def run_r(tmp_path_factory):
         return RAnswers(folder)
 
     return run
+
+
+class CommandLine:
+    """Runs commands; `ok` checks the exit code, `json` parses what was printed, `fails` returns the error's line."""
+
+    def __init__(self, app):
+        self.app = app
+
+    def __call__(self, *arguments):
+        return CliRunner().invoke(self.app, [str(argument) for argument in arguments])
+
+    def ok(self, *arguments):
+        result = self(*arguments)
+        assert result.exit_code == 0, (result.stderr, result.exception)
+        return result
+
+    def json(self, *arguments):
+        return json.loads(self.ok(*arguments, "--json").stdout)
+
+    def fails(self, *arguments):
+        result = self(*arguments)
+        assert result.exit_code == 2, (result.output, result.exception)
+        assert result.stdout == ""
+        (line,) = result.stderr.splitlines()
+        assert line.startswith("Error: ")
+        return line
+
+
+@pytest.fixture(scope="session")
+def command_line():
+    """A class that runs the commands of an app."""
+    return CommandLine
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    directory = tmp_path / "cache"
+    monkeypatch.setenv("DROSURV_DATA", str(directory))
+    return directory
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """The only folder in which pip finds wheels: nothing else can be downloaded."""
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+@pytest.fixture
+def put_wheel(shelf):
+    def put(package, version, member, content):
+        stem = f"{package.replace('-', '_')}-{version}"
+        path = shelf / f"{stem}-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as wheel:
+            wheel.writestr(member, content)
+            wheel.writestr(
+                f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
+            )
+            wheel.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            wheel.writestr(f"{stem}.dist-info/RECORD", "")
+        return path
+
+    return put

@@ -1,4 +1,4 @@
-from experiments.command import benchmark, run_command
+from experiments.command import main
 
 if __name__ == "__main__":
-    run_command("benchmark", benchmark)
+    main("benchmark")

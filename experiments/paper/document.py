@@ -74,7 +74,7 @@ def write_document(
     runs: Sequence[RunRecord] = (),
     results: Sequence[Mapping[str, Any]] = (),
     protocol: Protocol | None = None,
-    command: str = "drosurv reproduce",
+    command: str = "python -m experiments.paper",
 ) -> tuple[Path, ...]:
     """Write the document, and a copy of the figure, if there is one, beside it.
 

@@ -109,7 +109,7 @@ def reproduce(
     fingerprints = {name: data_fingerprint(dataset) for name, dataset in datasets.items()}
     units = plan_units(experiments, fingerprints, methods=methods, repeats=repeats, protocol=protocol)
     asked = {"only": only, "methods": methods, "repeats": repeats, "seer_file": seer_file and Path(seer_file)}
-    command = command_line("reproduce", **asked)
+    command = command_line("paper", **asked)
     run = run_units(
         output,
         units,

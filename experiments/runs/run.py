@@ -101,7 +101,7 @@ def run_units(
 
 def command_line(command: str, **options: Any) -> str:
     """What to type to get the same again; an option that is None was not given, and of a path only the name counts."""
-    words = [f"drosurv {command}"]
+    words = [f"python -m experiments.{command}"]
     for name, value in options.items():
         if isinstance(value, Path):
             value = value.name

@@ -1,10 +1,8 @@
-import json
 import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from drosurv.datasets import make_hidden_minority
 
@@ -15,31 +13,11 @@ def wide_terminal(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def drosurv():
-    """Runs a command and gives its result; `ok` checks the exit code, `json` parses what was printed."""
+def drosurv(command_line):
+    """Runs commands of ``drosurv``."""
     from drosurv.cli import app
 
-    class Run:
-        def __call__(self, *arguments):
-            return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-        def ok(self, *arguments):
-            result = self(*arguments)
-            assert result.exit_code == 0, (result.stderr, result.exception)
-            return result
-
-        def json(self, *arguments):
-            return json.loads(self.ok(*arguments, "--json").stdout)
-
-        def fails(self, *arguments):
-            result = self(*arguments)
-            assert result.exit_code == 2, (result.output, result.exception)
-            assert result.stdout == ""
-            (line,) = result.stderr.splitlines()
-            assert line.startswith("Error: ")
-            return line
-
-    return Run()
+    return command_line(app)
 
 
 @pytest.fixture(scope="session")

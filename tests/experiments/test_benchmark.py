@@ -11,11 +11,11 @@ import pytest
 
 # The groups that a forest finds are not looked at here.
 FEW_TREES = "from experiments.benchmark import measures; measures.TREES = 3"
-COMMAND = [sys.executable, "-c", f"{FEW_TREES}; from drosurv.cli import main; main()", "benchmark"]
+COMMAND = [sys.executable, "-c", f"{FEW_TREES}; from experiments.command import main; main()", "benchmark"]
 WHAT = ["--datasets", "flc", "--methods", "null,cox", "--splits", "1", "--jobs", "1"]
 
 
-def test_a_killed_run_continues_where_it_was(drosurv, tmp_path, monkeypatch):
+def test_a_killed_run_continues_where_it_was(experiments, tmp_path, monkeypatch):
     what = [*WHAT, "-o", str(tmp_path)]
     process = subprocess.Popen([*COMMAND, *what], stderr=subprocess.DEVNULL)
     while not (stored := sorted((tmp_path / "units").rglob("split-*.json"))):
@@ -26,7 +26,7 @@ def test_a_killed_run_continues_where_it_was(drosurv, tmp_path, monkeypatch):
     kept = [(path, path.stat().st_mtime_ns) for path in stored]
     monkeypatch.setattr("experiments.benchmark.measures.TREES", 3)
     # Nothing but the summary is printed.
-    told = drosurv.json("benchmark", *what, "--document", tmp_path / "page.md")
+    told = experiments.json("benchmark", *what, "--document", tmp_path / "page.md")
     assert (told["reused"], told["computed"], told["missing"]) == (1, 1, 0)
     assert told["failures"] == []
     assert all(path.stat().st_mtime_ns == written for path, written in kept)
@@ -46,11 +46,11 @@ def test_a_killed_run_continues_where_it_was(drosurv, tmp_path, monkeypatch):
         (["--jobs", "0"], "--jobs must be a whole number, at least 1, got 0"),
     ],
 )
-def test_bad_input_is_one_line(drosurv, options, message, tmp_path):
-    assert message in drosurv.fails("benchmark", "--datasets", "flc", *options, "-o", tmp_path / "out")
+def test_bad_input_is_one_line(experiments, options, message, tmp_path):
+    assert message in experiments.fails("benchmark", "--datasets", "flc", *options, "-o", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_is_no_folder_for_the_results(drosurv, tmp_path):
+def test_a_file_is_no_folder_for_the_results(experiments, tmp_path):
     (tmp_path / "out").write_text("mine")
-    assert "is a file: name a folder" in drosurv.fails("benchmark", "-o", tmp_path / "out")
+    assert "is a file: name a folder" in experiments.fails("benchmark", "-o", tmp_path / "out")

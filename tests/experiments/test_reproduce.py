@@ -15,7 +15,7 @@ SHORT = """
 from experiments.paper import Protocol, reproduction
 reproduction.Protocol = lambda: Protocol(max_iter=2, bootstrap=2)
 """
-COMMAND = [sys.executable, "-c", f"{SHORT}from drosurv.cli import main; main()", "reproduce"]
+COMMAND = [sys.executable, "-c", f"{SHORT}from experiments.command import main; main()", "paper"]
 
 
 @pytest.fixture(autouse=True)
@@ -41,11 +41,11 @@ def killed(tmp_path_factory):
     return folder, what, [(path, path.stat().st_mtime_ns) for path in stored(folder)]
 
 
-def test_a_killed_run_continues_where_it_was(killed, drosurv):
+def test_a_killed_run_continues_where_it_was(killed, experiments):
     folder, what, kept = killed
     assert 1 <= len(kept) < 3
     # JSON is all that is printed.
-    found = drosurv.json("reproduce", *what, "-o", folder)
+    found = experiments.json("paper", *what, "-o", folder)
     assert found["output"] == str(folder)
     assert (found["computed"], found["reused"]) == (3 - len(kept), len(kept))
     assert all(path.stat().st_mtime_ns == written for path, written in kept)
@@ -55,14 +55,14 @@ def test_a_killed_run_continues_where_it_was(killed, drosurv):
     assert counts["cells"] == 8
     assert found["failures"] == []
     assert all(os.path.isfile(path) for path in found["files"])
-    shown = drosurv.ok("reproduce", *what, "-o", folder)
+    shown = experiments.ok("paper", *what, "-o", folder)
     assert "0 units computed and 3 reused" in shown.stdout
     assert "3 of 3 units; done" in shown.stderr
 
 
-def test_a_diagnostic_choice_is_labelled(killed, drosurv):
+def test_a_diagnostic_choice_is_labelled(killed, experiments):
     folder, what, _ = killed
-    found = drosurv.json("reproduce", *what, "-o", folder, "--select-on", "test")
+    found = experiments.json("paper", *what, "-o", folder, "--select-on", "test")
     assert any(path.endswith("flc-age-ci-diagnostic.md") for path in found["files"])
 
 
@@ -78,34 +78,34 @@ def test_a_diagnostic_choice_is_labelled(killed, drosurv):
         (["--seer-file", "nowhere.csv"], "nowhere.csv"),
     ],
 )
-def test_bad_input_is_one_line(drosurv, options, message, tmp_path):
-    assert message in drosurv.fails("reproduce", *options, "-o", tmp_path / "out")
+def test_bad_input_is_one_line(experiments, options, message, tmp_path):
+    assert message in experiments.fails("paper", *options, "-o", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_is_no_folder_for_the_results(drosurv, tmp_path):
+def test_a_file_is_no_folder_for_the_results(experiments, tmp_path):
     (tmp_path / "out").write_text("mine")
-    assert "is a file: name a folder" in drosurv.fails(
-        "reproduce", "--only", "flc-age", "-o", tmp_path / "out"
+    assert "is a file: name a folder" in experiments.fails(
+        "paper", "--only", "flc-age", "-o", tmp_path / "out"
     )
     assert (tmp_path / "out").read_text() == "mine"
-    assert "there is no folder" in drosurv.fails("reproduce", "--document", tmp_path / "none" / "d.md")
+    assert "there is no folder" in experiments.fails("paper", "--document", tmp_path / "none" / "d.md")
 
 
-def test_data_that_cannot_be_had_make_the_command_fail_after_the_rest(drosurv, tmp_path, monkeypatch):
+def test_data_that_cannot_be_had_make_the_command_fail_after_the_rest(experiments, tmp_path, monkeypatch):
     from drosurv.datasets import DataUnavailableError
 
     def offline(name, **_):
         raise DataUnavailableError(f"{name} cannot be downloaded here")
 
     monkeypatch.setattr(reproduction, "load_dataset", offline)
-    result = drosurv("reproduce", "--only", "seer", "--jobs", "1", "-o", tmp_path)
+    result = experiments("paper", "--only", "seer", "--jobs", "1", "-o", tmp_path)
     assert result.exit_code == 1
     assert "seer is left out: seer cannot be downloaded here" in result.stderr
 
 
-def test_help_shows_an_example(drosurv):
-    assert "Example: drosurv reproduce --only flc-age" in drosurv.ok("reproduce", "--help").stdout
+def test_help_shows_an_example(experiments):
+    assert "Example: python -m experiments.paper --only flc-age" in experiments.ok("paper", "--help").stdout
 
 
 def test_an_interrupted_run_says_that_it_stops_and_how_to_go_on(tmp_path):
@@ -118,5 +118,5 @@ def test_an_interrupted_run_says_that_it_stops_and_how_to_go_on(tmp_path):
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"Stopped: what is finished is kept in {tmp_path / 'out put'}." in told
-    assert "run the same again: drosurv reproduce --only flc-age --methods cox" in told
+    assert "run the same again: python -m experiments.paper --only flc-age --methods cox" in told
     assert "resource_tracker" not in told

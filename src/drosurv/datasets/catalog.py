@@ -39,7 +39,7 @@ class Catalog:
         >>> card("flc").event, card("flc").time_unit, card("flc").events
         ('death', 'days', 2169)
         """
-        if name not in self.entries:
+        if name not in list(self.entries):
             raise ArgumentError(
                 "name",
                 f"name {name!r} is not a dataset; choose one of {', '.join(self.entries)}."

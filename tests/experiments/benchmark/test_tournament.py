@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from drosurv.cli.app import app
+from experiments.command import app
 from drosurv.datasets import DataUnavailableError, make_hidden_minority
 from experiments.benchmark import run_benchmark, tournament
 from experiments.benchmark.contenders import CONTENDERS
@@ -74,7 +74,7 @@ def test_the_document_tells_differences_ranks_settings_and_failures(tmp_path, mo
     text = (tmp_path / "benchmark.md").read_text()
     assert "4 methods on 2 real datasets" in text
     asked = "--datasets rossi,colon --methods dro,dro-paper --splits 2 --seed 0 --document benchmark.md"
-    assert f"Written by `drosurv benchmark {asked}`" in text
+    assert f"Written by `python -m experiments.benchmark {asked}`" in text
     for contender in ("dro-paper", "dro"):
         assert CONTENDERS[contender].settings in text
     assert "nothing to learn" in text

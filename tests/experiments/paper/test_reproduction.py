@@ -80,7 +80,7 @@ def test_tables_comparison_and_the_document_are_written_where_asked(run, made_up
     for name, (table, _) in found.tabulation.tables.items():
         assert table.caption in text, name
     assert "DIAGNOSTIC" in text
-    assert "drosurv reproduce --only flc-age --methods cox --repeats 1" in text
+    assert "python -m experiments.paper --only flc-age --methods cox --repeats 1" in text
     assert str(tmp_path) not in text
 
 

@@ -1,0 +1,4 @@
+from experiments.command import main
+
+if __name__ == "__main__":
+    main()
