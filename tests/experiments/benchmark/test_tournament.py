@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from experiments.command import app
 from drosurv.datasets import DataUnavailableError, make_hidden_minority
 from experiments.benchmark import run_benchmark, tournament
 from experiments.benchmark.contenders import CONTENDERS
+from experiments.command import app
 
 NAMES = ["rossi", "colon"]
 METHODS = ["dro", "dro-paper"]
