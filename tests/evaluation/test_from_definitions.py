@@ -40,6 +40,10 @@ def after(curve, t):
     return curve[max(known)] if (known := [u for u in curve if u <= t]) else 1.0
 
 
+def before(curve, t):
+    return curve[max(known)] if (known := [u for u in curve if u < t]) else 1.0
+
+
 class Training:
     """What is known of censoring, and of patients without a model."""
 
@@ -49,8 +53,9 @@ class Training:
         self.end = min([t for t, share in self.observed.items() if share == 0] or [self.last])
 
     def weight(self, t, event):
-        share = after(self.observed, t)
-        return 1 / share if event and share > 0 and t <= self.last else 0.0
+        # The share under observation just before the event; nothing is known from where everybody was censored.
+        known = event and after(self.observed, t) > 0 and t <= self.last
+        return 1 / before(self.observed, t) if known else 0.0
 
 
 def points(a, b):
@@ -75,7 +80,7 @@ def dynamic_auc(training, time, event, risk, grid):
     inside = [t for t in grid if event.any() and time[event].min() <= t < time.max()]
     event, time = event & (time < training.end), np.minimum(time, training.end)
     survival = kaplan_meier(time, event)
-    areas, steps, before = [], [], 1.0
+    areas, steps, free = [], [], 1.0
     for t in inside:
         cases, controls = np.flatnonzero(event & (time <= t)), np.flatnonzero(time > t)
         weight = [training.weight(time[i], True) for i in cases]
@@ -84,8 +89,8 @@ def dynamic_auc(training, time, event, risk, grid):
         )
         below = sum(weight) * len(controls)
         areas.append(right / below if below else nan)
-        steps.append(before - after(survival, t))
-        before = after(survival, t)
+        steps.append(free - after(survival, t))
+        free = after(survival, t)
     if len(areas) == 1:
         return areas[0]
     return sum(a * s for a, s in zip(areas, steps, strict=True) if s > 0) / sum(steps) if sum(steps) else nan

@@ -9,9 +9,11 @@ from drosurv.target import Surv
 
 def cohort(rng, n, longest=100, event_rate=0.5):
     time = rng.integers(1, longest, n).astype(float)
-    time[:2] = 0.0, longest
     event = rng.random(n) < event_rate
-    event[1] = False
+    event[:2] = True, False
+    # Events at whole times, censoring between them: scikit-survival weights ties of the two in another way.
+    time += np.where(event, 0.0, 0.5)
+    time[:2] = 0.0, longest
     return Surv.from_arrays(event, time)
 
 

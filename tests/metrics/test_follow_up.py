@@ -6,9 +6,10 @@ from sksurv.nonparametric import (
     nelson_aalen_estimator,
 )
 
-from drosurv.metrics import FollowUp
+from drosurv.groups import Groups
+from drosurv.metrics import FollowUp, GroupFollowUp, compare_follow_up, default_horizon, median_follow_up
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.target import Surv, parse_target
+from drosurv.target import Surv, Target, parse_target
 
 
 def cohort(seed, n=80):
@@ -75,3 +76,60 @@ def test_a_follow_up_parses_to_itself_and_needs_an_event():
     assert FollowUp.parse(follow_up) is follow_up
     with pytest.raises(ValueError, match="y_train contains no event"):
         FollowUp.parse(Surv.from_arrays([False], [1.0]))
+
+
+def test_median_follow_up_is_that_of_reverse_kaplan_meier():
+    rng = np.random.default_rng(5)
+    time, censored = rng.exponential(size=500), rng.exponential(2.0, size=500)
+    seen, event = np.minimum(time, censored), time <= censored
+    curve = KaplanMeier.of(Target(~event, seen))
+    expected = curve.times[np.searchsorted(-curve.survival, -0.5)]
+    assert median_follow_up(Surv.from_arrays(event, seen)) == pytest.approx(expected)
+    # The median of the censoring distribution, which events have not shortened.
+    assert expected == pytest.approx(2 * np.log(2), rel=0.2)
+
+
+def test_default_horizon_is_the_median_or_the_last_time_with_a_tenth_at_risk():
+    time = np.arange(1.0, 101.0)
+    assert default_horizon(Surv.from_arrays(np.zeros(100), time)) == 50.0
+    # Nearly everybody has the event: the median follow-up is late or unknown.
+    assert default_horizon(Surv.from_arrays(np.ones(100), time)) == 91.0
+    assert np.isnan(median_follow_up(Surv.from_arrays(np.ones(100), time)))
+
+
+def test_follow_up_differs_only_where_it_does():
+    rng = np.random.default_rng(6)
+    group = np.repeat(["a", "b"], 300)
+    told = []
+    for shorter in (1.0, 0.25):
+        censored = rng.exponential(size=600) * np.where(group == "a", 1.0, shorter)
+        time = rng.exponential(size=600)
+        y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
+        found = compare_follow_up(y, group)
+        told.append(found.differs)
+        assert found.medians["a"] == pytest.approx(np.log(2), rel=0.3)
+        assert found.medians["b"] == pytest.approx(shorter * np.log(2), rel=0.3)
+    assert told == [False, True]
+
+
+def test_a_small_group_neither_warns_nor_shortens_the_horizon():
+    y = Surv.from_arrays(np.zeros(104), np.concatenate([np.full(4, 0.1), np.arange(1.0, 101.0)]))
+    found = compare_follow_up(y, np.repeat(["few", "many"], [4, 100]))
+    assert not found.differs
+    assert found.horizon == 91.0
+
+
+def test_group_weights_recover_the_number_of_events_of_each_group():
+    rng = np.random.default_rng(7)
+    codes = np.repeat([0, 1], 20_000)
+    time = rng.exponential(size=40_000)
+    censored = rng.exponential(1 / np.where(codes == 0, 0.2, 2.0))
+    target = Target(time <= censored, np.minimum(time, censored))
+    weights = GroupFollowUp.of(target, Groups(codes, ("a", "b")))
+    by_horizon = 1 - np.exp(-weights.horizon)
+    at = np.array([weights.horizon / 2])
+    for k in (0, 1):
+        rows = codes == k
+        assert weights.inverse_probability(target)[rows].mean() == pytest.approx(by_horizon, rel=0.05)
+        left = weights.inverse_probability_after(at)[rows, 0] * (target.time[rows] > at)
+        assert left.mean() == pytest.approx(np.exp(-at[0]), rel=0.05)

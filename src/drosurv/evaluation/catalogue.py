@@ -99,7 +99,8 @@ def dynamic_auc(some: Patients, weight: FloatArray) -> float:
     at, follow_up = some.auc_times, some.scoring.follow_up
     if len(at) == 0:
         return float("nan")
-    return metrics.dynamic_auc(follow_up, some.target, some.risk, at, sample_weight=weight)
+    grid = some.scoring.grid
+    return metrics.dynamic_auc(follow_up, some.target, some.risk, at, grid=grid, sample_weight=weight)
 
 
 @metric("LPL", "higher", needs=("risk",), by_group=False)

@@ -25,9 +25,17 @@ from drosurv.metrics.concordance_inference import (
     concordance_imparity_test,
 )
 from drosurv.metrics.cox_newton import calibration_slope
+from drosurv.metrics.decisions import Decisions, decisions
 from drosurv.metrics.dynamic_auc import AUCCurve, dynamic_auc, dynamic_auc_curve
 from drosurv.metrics.fairness import average_disparity, group_disparity, intersectional_disparity
-from drosurv.metrics.follow_up import FollowUp
+from drosurv.metrics.follow_up import (
+    FollowUp,
+    FollowUpComparison,
+    GroupFollowUp,
+    compare_follow_up,
+    default_horizon,
+    median_follow_up,
+)
 from drosurv.metrics.harm import (
     BrierAgainstNull,
     brier_against_null,
@@ -49,6 +57,7 @@ from drosurv.metrics.inference import (
     Replicates,
     bootstrap,
     gap_intervals,
+    observed_over_expected,
     paired_comparison,
     permutation_test,
     ratio_intervals,
@@ -70,8 +79,11 @@ __all__ = [
     "CumulativeIncidence",
     "CutPointGaps",
     "DCalibration",
+    "Decisions",
     "FollowUp",
+    "FollowUpComparison",
     "GapIntervals",
+    "GroupFollowUp",
     "Groups",
     "Interval",
     "KaplanMeier",
@@ -91,6 +103,7 @@ __all__ = [
     "calibration_slope",
     "censored_group_disparity",
     "censored_individual_disparity",
+    "compare_follow_up",
     "concordance_by_cause",
     "concordance_counts",
     "concordance_fraction_errors",
@@ -102,6 +115,8 @@ __all__ = [
     "concordance_index",
     "cross_group_concordance",
     "d_calibration",
+    "decisions",
+    "default_horizon",
     "dynamic_auc",
     "dynamic_auc_curve",
     "gain_over_null",
@@ -114,6 +129,8 @@ __all__ = [
     "likelihood_gain",
     "likelihood_gains",
     "log_partial_likelihood",
+    "median_follow_up",
+    "observed_over_expected",
     "paired_comparison",
     "parse_groups",
     "parse_survival",

@@ -28,12 +28,13 @@ def integrated_brier_score(
     r"""Brier score averaged over time, censoring weights from the training patients (lower is better).
 
     .. math:: IBS = \frac{1}{t_k - t_1} \int_{t_1}^{t_k} \frac1n \sum_i
-              \frac{1[Y_i \le t, \delta_i = 1] \hat S(t|x_i)^2}{\hat G(Y_i)}
+              \frac{1[Y_i \le t, \delta_i = 1] \hat S(t|x_i)^2}{\hat G(Y_i-)}
               + \frac{1[Y_i > t] (1 - \hat S(t|x_i))^2}{\hat G(t)} \, dt
 
-    by the trapezoidal rule. Equal to scikit-survival's ``integrated_brier_score`` wherever that does not
-    refuse. Patients observed beyond the training follow-up are censored where it ends, which changes no
-    score at an earlier time.
+    by the trapezoidal rule. G(Y-) is the probability of not being censored before Y, as in the R packages
+    riskRegression and pec. scikit-survival has G(Y) instead, which is the same unless events and censoring share a
+    time; ``grid="table"`` follows it, as the published tables do. Patients observed beyond the training follow-up are
+    censored where it ends, which changes no score at an earlier time.
 
     Parameters
     ----------
@@ -46,7 +47,8 @@ def integrated_brier_score(
     times : (k,) array, optional
         Times to integrate over; must lie inside the range the error message names. Needed with an array.
     grid : "inside" or "table"
-        The times to use when none are given (see :func:`~drosurv.metrics.time_grid.brier_times`).
+        The times to use when none are given (see :func:`~drosurv.metrics.time_grid.brier_times`), and how ties of
+        events and censoring are weighted.
     sample_weight : (n,) array, optional
         Patient weights.
 
@@ -100,12 +102,15 @@ def brier_contributions(
             f"of time within the training follow-up, which ends at {follow_up.end:g}."
         )
         return np.full(len(target), np.nan)
-    return brier_integrals(follow_up, follow_up.censor_at_end(target), curves.at(at), at)
+    return brier_integrals(follow_up, target, curves.at(at), at, published=grid == "table")
 
 
-def brier_integrals(follow_up: FollowUp, target: Target, survival: FloatArray, at: FloatArray) -> FloatArray:
+def brier_integrals(
+    follow_up: FollowUp, target: Target, survival: FloatArray, at: FloatArray, *, published: bool = False
+) -> FloatArray:
     """Time average of each patient's weighted squared error, (n,), of survival (n, k) at k valid times."""
-    case_weight = follow_up.inverse_probability(target)
+    target = follow_up.censor_at_end(target)
+    case_weight = follow_up.inverse_probability(target, published=published)
     control_weight = 1.0 / follow_up.censoring_at(at)
     half_step = 0.5 * np.diff(at)
     area = np.empty(len(target))

@@ -32,7 +32,7 @@ def brier_score_by_cause(
 ) -> FloatArray:
     r"""Squared error of predicted cumulative incidence of one cause at each of k times, (k,).
 
-    .. math:: \frac1n \sum_i \left( \frac{1[Y_i \le t, D_i \ne 0]}{\hat G(Y_i)} + \frac{1[Y_i > t]}{\hat G(t)}
+    .. math:: \frac1n \sum_i \left( \frac{1[Y_i \le t, D_i \ne 0]}{\hat G(Y_i-)} + \frac{1[Y_i > t]}{\hat G(t)}
               \right) \left( 1[Y_i \le t, D_i = k] - \hat F_k(t | x_i) \right)^2
 
     A patient who had another event by t has not had this one, and never will.

@@ -204,8 +204,8 @@ def uno_concordance(
     Returns
     -------
     float
-        Equal to scikit-survival's ``concordance_index_ipcw`` where that does not refuse; NaN, with a warning,
-        if no pair is comparable.
+        Equal to scikit-survival's ``concordance_index_ipcw`` where that does not refuse and events and censoring share
+        no time; NaN, with a warning, if no pair is comparable.
 
     References
     ----------

@@ -40,12 +40,13 @@ def dynamic_auc(
 ) -> float:
     r"""Mean cumulative/dynamic AUC over time, censoring weights from the training patients.
 
-    .. math:: AUC(t) = \frac{\sum_{i: Y_i \le t, \delta_i = 1} \sum_{j: Y_j > t} \hat G(Y_i)^{-1}
+    .. math:: AUC(t) = \frac{\sum_{i: Y_i \le t, \delta_i = 1} \sum_{j: Y_j > t} \hat G(Y_i-)^{-1}
                              \left( 1[f_i > f_j] + \tfrac12 1[f_i \approx f_j] \right)}
-                            {\sum_{i: Y_i \le t, \delta_i = 1} \hat G(Y_i)^{-1} \; \sum_j 1[Y_j > t]},
+                            {\sum_{i: Y_i \le t, \delta_i = 1} \hat G(Y_i-)^{-1} \; \sum_j 1[Y_j > t]},
               \qquad \frac{1}{1 - \hat S(t_k)} \sum_{m=1}^k (\hat S(t_{m-1}) - \hat S(t_m)) AUC(t_m)
 
-    Equal to scikit-survival's ``cumulative_dynamic_auc`` wherever that does not refuse. Patients observed
+    Censoring weights at ties are as in :func:`integrated_brier_score`: equal to scikit-survival's
+    ``cumulative_dynamic_auc`` where events and censoring share no time, or with ``grid="table"``. Patients observed
     beyond the training follow-up are censored where it ends, which changes no AUC at an earlier time.
 
     Parameters
@@ -57,7 +58,8 @@ def dynamic_auc(
     times : (k,) array, optional
         Where to take the AUC; must lie inside the range the error message names.
     grid : "inside" or "table"
-        The times to use when none are given (see :func:`~drosurv.metrics.time_grid.auc_times`).
+        The times to use when none are given (see :func:`~drosurv.metrics.time_grid.auc_times`), and how ties of
+        events and censoring are weighted.
     sample_weight : (n,) array, optional
         Patient weights; a whole number counts copies.
 
@@ -109,7 +111,7 @@ def dynamic_auc_curve(
     order = stable_order(scored.risk)
     auc = _auc_at(
         target.time[order],
-        follow_up.inverse_probability(target)[order],
+        follow_up.inverse_probability(target, published=grid == "table")[order],
         scored.risk[order],
         scored.weight[order],
         at,

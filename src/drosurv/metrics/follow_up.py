@@ -1,4 +1,4 @@
-"""What evaluation needs of the training targets: two Kaplan-Meier curves, and no rows."""
+"""Follow-up: how long patients were observed, censoring weights from it, and where it differs between groups."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.nonparametric import KaplanMeier, step_function
 from drosurv.metrics.scores import parse_weights
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.target import FloatArray, IntArray, Target, parse_target
+
+# Later than the last time with this share of the patients at risk, estimates rest on few of them.
+_LEAST_AT_RISK = 0.10
+# Follow-up differs much between groups if the shares under observation differ by this, and by so many standard errors.
+_MUCH, _STANDARD_ERRORS = 0.20, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +88,21 @@ class FollowUp:
         hazard = 1.0 - np.divide(self.survival, previous, out=np.ones_like(previous), where=previous > 0)
         return step_function(self.times, np.cumsum(hazard), time, before=0.0)
 
-    def inverse_probability(self, target: Target) -> FloatArray:
-        """Inverse probability of having been observed, at each event, (n,).
+    def censoring_before(self, time: FloatArray) -> FloatArray:
+        """Probability G(t-) of being under observation just before each time."""
+        return left_limit(self.times, self.censoring, time)
 
-        It is 0 for the censored, and for events beyond the training follow-up, where nobody knows it.
+    def inverse_probability(self, target: Target, *, published: bool = False) -> FloatArray:
+        """Inverse probability 1 / G(Y-) of having been observed until the event, (n,).
+
+        G(Y-) is the probability of not being censored before Y, so that patients censored at the time of an event
+        still count as observed then. With `published` it is 1 / G(Y), as scikit-survival and the published tables have
+        it; the two are equal unless events and censoring share a time. It is 0 for the censored, and for events where
+        the training follow-up has ended.
         """
-        observed = self.censoring_at(target.time)
-        known = target.event & (observed > 0) & (target.time <= self.times[-1])
+        after = self.censoring_at(target.time)
+        observed = after if published else self.censoring_before(target.time)
+        known = target.event & (after > 0) & (target.time <= self.times[-1])
         return np.divide(1.0, observed, out=np.zeros(len(target)), where=known)
 
     def censor_at_end(self, target: Target) -> Target:
@@ -99,6 +113,166 @@ class FollowUp:
         """
         inside = target.time < self.end
         return Target(target.event & inside, np.where(inside, target.time, self.end))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupFollowUp:
+    """Censoring weights of each patient from the follow-up of the own group, for statements about groups.
+
+    One censoring distribution for everybody gives the patients of a group that was observed for a shorter time too
+    little weight, and makes groups differ that do not. `censoring` has the Kaplan-Meier curve of censoring of each
+    group, `codes` (n,) the group of each patient. Nothing is compared after the `horizon`, to which all groups were
+    observed.
+    """
+
+    codes: IntArray
+    censoring: tuple[KaplanMeier, ...]
+    horizon: float
+
+    @classmethod
+    def of(cls, target: Target, groups: Groups, *, min_patients: int = 50) -> GroupFollowUp:
+        """Of scored patients who all belong to a group; groups of fewer patients do not shorten the horizon."""
+        parts = [target.take(groups.codes == k) for k in range(len(groups))]
+        enough = [part for part in parts if len(part) >= min_patients] or [target]
+        horizon = min(_last_with_enough_at_risk(part) for part in enough)
+        return cls(groups.codes, tuple(KaplanMeier.both(part)[1] for part in parts), horizon)
+
+    def inverse_probability(self, target: Target) -> FloatArray:
+        """1 / G(Y-) of each patient's group at the events up to the horizon, (n,); 0 for all others."""
+        weight = np.zeros(len(target))
+        for k, curve in enumerate(self.censoring):
+            rows = np.flatnonzero((self.codes == k) & target.event & (target.time <= self.horizon))
+            observed = left_limit(curve.times, curve.survival, target.time[rows])
+            weight[rows] = np.divide(1.0, observed, out=np.zeros(len(rows)), where=observed > 0)
+        return weight
+
+    def inverse_probability_after(self, times: FloatArray) -> FloatArray:
+        """1 / G(t) of each patient's group at k times up to the horizon, (n, k); 0 where nobody is observed."""
+        weight = np.zeros((len(self.codes), len(times)))
+        for k, curve in enumerate(self.censoring):
+            observed = step_function(curve.times, curve.survival, times, before=1.0)
+            weight[self.codes == k] = np.divide(1.0, observed, out=np.zeros(len(times)), where=observed > 0)
+        return weight
+
+
+def _last_with_enough_at_risk(target: Target) -> float:
+    """The last time at which a tenth of the patients is at risk."""
+    latest = np.sort(target.time)[::-1]
+    return float(latest[max(int(np.ceil(_LEAST_AT_RISK * len(latest))), 1) - 1])
+
+
+def median_follow_up(y: Any) -> float:
+    """Median follow-up by the reverse Kaplan-Meier method: the time by which half would have been censored.
+
+    Events count as censored and the censored as events, so that patients who had the event early do not make
+    follow-up look short.
+
+    Parameters
+    ----------
+    y : structured array, (n,)
+        Event flags and times.
+
+    Returns
+    -------
+    float
+        NaN where fewer than half would have been censored by the last time.
+
+    References
+    ----------
+    Schemper, Smith (1996), A note on quantifying follow-up in studies of failure time, Controlled Clinical Trials 17.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> median_follow_up(Surv.from_arrays([True, False, False, False], [1.0, 2.0, 3.0, 4.0]))
+    3.0
+    """
+    curve = KaplanMeier.both(parse_target(y, require_event=False))[1]
+    reached = np.flatnonzero(curve.survival <= 0.5 + 1e-12)
+    return float(curve.times[reached[0]]) if len(reached) else float("nan")
+
+
+def default_horizon(y: Any) -> float:
+    """The time at which a model is judged unless another is given.
+
+    It is the median follow-up, at most the last time at which a tenth of the patients is at risk.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> default_horizon(Surv.from_arrays([True, False, False, False], [1.0, 2.0, 3.0, 4.0]))
+    3.0
+    """
+    target = parse_target(y, require_event=False)
+    last, median = _last_with_enough_at_risk(target), median_follow_up(target)
+    return last if np.isnan(median) else min(median, last)
+
+
+@dataclass(frozen=True)
+class FollowUpComparison:
+    """How follow-up differs between groups.
+
+    `medians` maps each group to its median follow-up by reverse Kaplan-Meier. `difference` is the largest difference
+    between two groups' probabilities of still being under observation, at the time `at`. `horizon` is the time to which
+    all groups are observed; `differs` is True where numbers of groups need weights by group and a warning.
+    """
+
+    medians: dict[Any, float]
+    difference: float
+    at: float
+    horizon: float
+    differs: bool
+
+
+def compare_follow_up(
+    y: Any, groups: Any, *, missing: Missing = "group", min_patients: int = 50
+) -> FollowUpComparison:
+    """Compare how long the patients of each group were observed.
+
+    Follow-up differs if the Kaplan-Meier curves of censoring of two groups with at least `min_patients` are a fifth
+    apart at some time, and three standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv import Surv
+    >>> rng = np.random.default_rng(0)
+    >>> sex = np.repeat(["f", "m"], 200)
+    >>> y = Surv.from_arrays(np.zeros(400), rng.exponential(np.where(sex == "f", 1.0, 5.0)))
+    >>> compare_follow_up(y, sex).differs
+    True
+    """
+    target = parse_target(y, require_event=False)
+    parsed = parse_groups(groups, len(target), missing=missing, at_least=1)
+    target, parsed = target.take(parsed.kept), parsed.of_kept()
+    by_group = GroupFollowUp.of(target, parsed, min_patients=min_patients)
+    medians = {
+        label: median_follow_up(target.take(parsed.codes == k)) if size else float("nan")
+        for k, (label, size) in enumerate(zip(parsed.labels, parsed.sizes, strict=True))
+    }
+    at = np.unique(target.time[target.time <= by_group.horizon])
+    large = [
+        curve for curve, size in zip(by_group.censoring, parsed.sizes, strict=True) if size >= min_patients
+    ]
+    if len(large) < 2:
+        return FollowUpComparison(medians, float("nan"), float("nan"), by_group.horizon, False)
+    shares = np.array([step_function(curve.times, curve.survival, at, before=1.0) for curve in large])
+    logs = np.array([step_function(curve.times, curve.log_variance, at, before=0.0) for curve in large])
+    top, bottom, columns = shares.argmax(axis=0), shares.argmin(axis=0), np.arange(len(at))
+    difference = shares[top, columns] - shares[bottom, columns]
+    with np.errstate(invalid="ignore"):
+        variance = np.nan_to_num(shares**2 * logs)
+    error = np.sqrt(variance[top, columns] + variance[bottom, columns])
+    worst = int(difference.argmax())
+    differs = ((difference >= _MUCH) & (difference >= _STANDARD_ERRORS * error)).any()
+    return FollowUpComparison(
+        medians, float(difference[worst]), float(at[worst]), by_group.horizon, bool(differs)
+    )
+
+
+def left_limit(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
+    """Limit from the left of the step function through (times, values), which is 1 before the first time."""
+    return np.concatenate(([1.0], values))[np.searchsorted(times, at, side="left")]
 
 
 def percentiles(values: FloatArray, weight: FloatArray | None) -> FloatArray:

@@ -53,7 +53,7 @@ def brier_against_null(
     if len(at) == 0:
         return BrierAgainstNull(model, model)
     same_for_all = np.broadcast_to(follow_up.survival_at(at), (len(target), len(at)))
-    null = brier_integrals(follow_up, follow_up.censor_at_end(target), same_for_all, at)
+    null = brier_integrals(follow_up, target, same_for_all, at, published=grid == "table")
     return BrierAgainstNull(model, null)
 
 

@@ -35,7 +35,7 @@ The test permutes their labels among their own patients: pairs with patients of 
 imparity counts, have no part in it.
 """
 
-from drosurv.metrics.inference.bootstrap import Draws, Interval, Method, Replicates, bootstrap
+from drosurv.metrics.inference.bootstrap import Draws, Method, Replicates, bootstrap
 from drosurv.metrics.inference.comparison import (
     PairedComparison,
     compare_draws,
@@ -54,6 +54,7 @@ from drosurv.metrics.inference.gaps import (
     largest_gap,
     ratio_intervals,
 )
+from drosurv.metrics.inference.interval import Interval, normal_interval, observed_over_expected
 from drosurv.metrics.inference.multiplicity import holm, is_beyond_chance, widening
 from drosurv.metrics.inference.permutation import (
     PermutationTest,
@@ -84,6 +85,8 @@ __all__ = [
     "largest_deviation",
     "largest_difference",
     "largest_gap",
+    "normal_interval",
+    "observed_over_expected",
     "paired_comparison",
     "permutation_test",
     "ratio_intervals",

@@ -13,40 +13,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from drosurv.errors import as_number, as_whole, require
+from drosurv.metrics.inference.interval import Interval
 from drosurv.metrics.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.target import FloatArray
 
 Statistic = Callable[[Any], Any]
 Method = Literal["percentile", "basic"]
 Resample = Literal["weights", "rows"]
-# Replicates that differ by less are equal but for rounding.
-_SAME = 1e-12
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A value on the patients themselves with the ends of its bootstrap interval, whose nominal coverage is `level`.
-
-    The standard error is the standard deviation of the replicates. So many were drawn, of which those `undefined` had
-    no value (NaN) and were left out.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    level: float
-    standard_error: float
-    replicates: int
-    undefined: int = 0
-
-    def where_replicates_differ(self) -> Interval:
-        """The interval, without its ends where all replicates are the same.
-
-        A c-index of 1 stays 1 whoever of four patients is drawn, which says nothing of how sure it is.
-        """
-        if self.standard_error > _SAME * max(1.0, abs(self.estimate)):
-            return self
-        return replace(self, low=float("nan"), high=float("nan"))
 
 
 class Draws(NamedTuple):

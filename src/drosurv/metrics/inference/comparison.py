@@ -11,7 +11,6 @@ import numpy as np
 
 from drosurv.metrics.inference.bootstrap import (
     Draws,
-    Interval,
     Resample,
     Statistic,
     bootstrap,
@@ -19,6 +18,7 @@ from drosurv.metrics.inference.bootstrap import (
     no_difference_p_value,
 )
 from drosurv.metrics.inference.gaps import Number
+from drosurv.metrics.inference.interval import Interval
 from drosurv.metrics.inference.multiplicity import shared_level
 from drosurv.target import FloatArray, IntArray
 

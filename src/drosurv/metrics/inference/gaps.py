@@ -13,12 +13,12 @@ from drosurv.errors import ArgumentError
 from drosurv.groups import Missing, parse_groups, ratio_by_group
 from drosurv.metrics.inference.bootstrap import (
     Draws,
-    Interval,
     Replicates,
     bootstrap,
     interval_of,
     no_difference_p_value,
 )
+from drosurv.metrics.inference.interval import Interval
 from drosurv.metrics.inference.multiplicity import holm, is_beyond_chance, shared_level
 from drosurv.target import FloatArray
 
@@ -66,7 +66,6 @@ class Gap(Interval):
     the others are of this gap on its own. The test is "permutation", "bootstrap" or, without a p-value, "".
     """
 
-    p_value: float = np.nan
     p_adjusted: float = np.nan
     low_adjusted: float = np.nan
     high_adjusted: float = np.nan
@@ -104,8 +103,7 @@ def judge_gaps(
         alone, together = gap.interval(level), gap.interval(shared_level(level, looks))
         test = "permutation" if key in permuted else "bootstrap"
         found[key] = Gap(
-            **vars(replace(alone, low=_lower_end(alone.low, p_value, level))),
-            p_value=p_value,
+            **vars(replace(alone, low=_lower_end(alone.low, p_value, level), p_value=p_value)),
             p_adjusted=adjusted,
             low_adjusted=_lower_end(together.low, adjusted, level),
             high_adjusted=together.high,

@@ -1,0 +1,260 @@
+"""Decisions at a risk threshold: who is treated, who of them has the event, and what that is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError, as_number, require
+from drosurv.groups import Groups, Missing, parse_groups
+from drosurv.metrics.inference.bootstrap import Draws, bootstrap
+from drosurv.metrics.inference.gaps import largest_difference
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.target import BoolArray, FloatArray, Target, parse_target
+
+#: The numbers of a decision, in the order of tables.
+DECISION_METRICS = ("sensitivity", "specificity", "ppv", "npv", "net_benefit")
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Consequences of treating patients whose predicted risk by `horizon` is at least `threshold`.
+
+    `table` has a row per group and metric: ``group``, ``metric``, ``value``, ``lower``, ``upper``, ``reason``,
+    ``patients`` and ``positives`` (those treated). Where a value cannot be estimated it is NaN and ``reason`` says why.
+    `gaps` has a row per metric, the largest difference between two groups: ``metric``, ``value``, ``lower``, ``upper``,
+    ``p`` and ``reason``. A gap is NaN as soon as one group has no value: that group must not look fair.
+    """
+
+    table: pd.DataFrame
+    gaps: pd.DataFrame
+    threshold: float
+    horizon: float
+
+
+def decisions(
+    y: Any,
+    event_probability: Any,
+    *,
+    threshold: float,
+    horizon: float,
+    groups: Any = None,
+    missing: Missing = "group",
+    level: float = 0.95,
+    n_bootstrap: int = 500,
+    random_state: Any = 0,
+    threads: int | None = None,
+) -> Decisions:
+    r"""Sensitivity, specificity, predictive values and net benefit of a risk threshold, by group.
+
+    A patient is positive if the predicted probability of the event by the horizon is at least the threshold. With
+    :math:`\pi` the share of positives, and :math:`F_+, F_-` one minus the Kaplan-Meier survival at the horizon among
+    positives and negatives,
+
+    .. math:: TP = \pi F_+, \quad FP = \pi (1 - F_+), \quad FN = (1 - \pi) F_-, \quad TN = (1 - \pi) (1 - F_-)
+
+    .. math:: \text{sensitivity} = \frac{TP}{TP + FN}, \quad \text{specificity} = \frac{TN}{TN + FP}, \quad
+              PPV = F_+, \quad NPV = 1 - F_-, \quad
+              \text{net benefit} = TP - \frac{p_t}{1 - p_t} FP
+
+    with :math:`p_t` the threshold. Net benefit is that of the R package dcurves; treating nobody has 0.
+
+    Parameters
+    ----------
+    y : structured array, (n,)
+        Event flags and times.
+    event_probability : (n,) array
+        Predicted probability of the event by the horizon, one minus predicted survival.
+    threshold : float
+        Risk from which on patients are treated, between 0 and 1.
+    horizon : float
+        Time by which the event is to be foreseen.
+    groups : (n,) labels or (n, J) for intersections, optional
+        Group of each patient. Without it all patients are one group, "all".
+    missing : "group" or "drop"
+        Patients without a label: a group of their own, or left out.
+    level : float
+        Nominal coverage of the bootstrap intervals.
+    n_bootstrap : int
+        Bootstrap replicates; 0 for no intervals.
+    random_state, threads
+        As in :func:`~drosurv.metrics.bootstrap`.
+
+    References
+    ----------
+    Vickers, Cronin, Elkin, Gonen (2008), Extensions to decision curve analysis, a novel method for evaluating
+    diagnostic tests, prediction models and molecular markers, BMC Medical Informatics and Decision Making 8.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, False, False], [1.0, 2.0, 3.0, 3.0])
+    >>> found = decisions(y, [0.8, 0.1, 0.7, 0.2], threshold=0.5, horizon=2.5, n_bootstrap=0)
+    >>> found.table.set_index("metric")["value"].to_dict()
+    {'sensitivity': 0.5, 'specificity': 0.5, 'ppv': 0.5, 'npv': 0.5, 'net_benefit': 0.0}
+    """
+    require(0 < as_number(threshold) < 1, "threshold", "lie between 0 and 1", threshold)
+    require(0 < as_number(horizon) < np.inf, "horizon", "be a positive time", horizon)
+    target = parse_target(y, require_event=False)
+    positive = _probabilities(event_probability, len(target)) >= threshold
+    of = _groups(groups, len(target), missing)
+    members = [np.flatnonzero(of.codes == k) for k in range(len(of))]
+    parts = [(target.take(rows), positive[rows]) for rows in members]
+
+    def values(weight: FloatArray) -> FloatArray:
+        return np.concatenate(
+            [
+                decision_values(*part, threshold, horizon, weight[rows])
+                for part, rows in zip(parts, members, strict=True)
+            ]
+        )
+
+    if n_bootstrap:
+        found = bootstrap(
+            values, len(target), replicates=n_bootstrap, random_state=random_state, threads=threads
+        )
+        estimate, draws = found.estimate, found.draws
+    else:
+        estimate, draws = values(np.ones(len(target))), np.empty((0, len(of) * len(DECISION_METRICS)))
+    shape = (-1, len(of), len(DECISION_METRICS))
+    return _tables(of, parts, estimate.reshape(shape)[0], draws.reshape(shape), threshold, horizon, level)
+
+
+def decision_values(
+    target: Target, positive: BoolArray, threshold: float, horizon: float, weight: FloatArray | None = None
+) -> FloatArray:
+    """The `DECISION_METRICS` (5,) of patients of whom some are predicted positive, given as (n,) flags.
+
+    NaN where a value cannot be estimated; `why_undefined` says why. Weights (n,) count copies.
+    """
+    weight = np.ones(len(target)) if weight is None else weight
+    total = float(weight.sum())
+    if total == 0:
+        return np.full(len(DECISION_METRICS), np.nan)
+    share = float(weight[positive].sum()) / total
+    risk = _risk_by(target, positive, horizon, weight)
+    risk_negative = _risk_by(target, ~positive, horizon, weight)
+    true_positive, false_positive = share * risk, share * (1 - risk)
+    false_negative, true_negative = (1 - share) * risk_negative, (1 - share) * (1 - risk_negative)
+    if share == 0:
+        true_positive = false_positive = 0.0
+    if share == 1:
+        false_negative = true_negative = 0.0
+
+    def ratio(part: float, other: float) -> float:
+        return part / (part + other) if part + other > 0 else np.nan
+
+    return np.array(
+        [
+            ratio(true_positive, false_negative),
+            ratio(true_negative, false_positive),
+            risk,
+            1 - risk_negative,
+            true_positive - threshold / (1 - threshold) * false_positive,
+        ]
+    )
+
+
+def why_undefined(metric: str, target: Target, positive: BoolArray, horizon: float) -> str:
+    """Why a metric of `decision_values` is NaN; empty where it is not known to be."""
+    sides = {"positive": positive, "negative": ~positive}
+    needed = {"ppv": ["positive"], "npv": ["negative"], "net_benefit": ["positive"]}.get(metric, list(sides))
+    for side in needed:
+        rows = sides[side]
+        if not rows.any():
+            if metric in ("ppv", "npv"):
+                return f"no patient is predicted {side}"
+        elif np.isnan(_risk_by(target, rows, horizon, np.ones(len(target)))):
+            last = target.time[rows].max()
+            return f"follow-up of the predicted {side}s ends at {last:g}, before the horizon {horizon:g}"
+    if metric == "sensitivity":
+        return f"no event by {horizon:g} was observed"
+    return f"every patient had the event by {horizon:g}" if metric == "specificity" else ""
+
+
+def _risk_by(target: Target, rows: BoolArray, horizon: float, weight: FloatArray) -> float:
+    """One minus Kaplan-Meier survival at the horizon; NaN for nobody, or where follow-up ends before."""
+    curve = KaplanMeier.of(target.take(rows), weight[rows])
+    return 1.0 - float(curve.at(np.array([horizon]))[0])
+
+
+def _probabilities(event_probability: Any, n: int) -> FloatArray:
+    found = np.asarray(event_probability, dtype=np.float64)
+    if found.shape != (n,):
+        raise ArgumentError(
+            "event_probability",
+            f"event_probability must hold one probability for each of the {n} patients, got shape {found.shape}.",
+        )
+    wrong = ~((found >= -_ROUNDING) & (found <= 1 + _ROUNDING))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise ArgumentError(
+            "event_probability",
+            f"event_probability must lie between 0 and 1, got {found[row]} for row {row}: divide percentages by 100, "
+            "and pass one minus survival, not a risk score.",
+        )
+    return found
+
+
+def _groups(groups: Any, n: int, missing: Missing) -> Groups:
+    if groups is None:
+        return Groups(np.zeros(n, dtype=np.intp), ("all",))
+    return parse_groups(groups, n, missing=missing, at_least=1)
+
+
+def _tables(
+    groups: Groups,
+    parts: list[tuple[Target, BoolArray]],
+    estimate: FloatArray,
+    draws: FloatArray,
+    threshold: float,
+    horizon: float,
+    level: float,
+) -> Decisions:
+    rows, gaps = [], []
+    for k, label in enumerate(groups.labels):
+        target, positive = parts[k]
+        for m, metric in enumerate(DECISION_METRICS):
+            bounds = (-np.inf, 1.0) if metric == "net_benefit" else (0.0, 1.0)
+            found = Draws(float(estimate[k, m]), draws[:, k, m], *bounds).interval(level)
+            rows.append(
+                {
+                    "group": label,
+                    "metric": metric,
+                    "value": found.estimate,
+                    "lower": found.low,
+                    "upper": found.high,
+                    "reason": why_undefined(metric, target, positive, horizon)
+                    if np.isnan(found.estimate)
+                    else "",
+                    "patients": len(target),
+                    "positives": int(positive.sum()),
+                }
+            )
+    for m, metric in enumerate(DECISION_METRICS if len(groups) > 1 else ()):
+        unknown = [
+            label for label, value in zip(groups.labels, estimate[:, m], strict=True) if np.isnan(value)
+        ]
+        if unknown:
+            names = ", ".join(map(str, unknown))
+            gap = {"value": np.nan, "lower": np.nan, "upper": np.nan, "p": np.nan}
+            gaps.append({"metric": metric, **gap, "reason": f"not estimable in {names}"})
+            continue
+        largest = largest_difference(estimate[:, m], draws[:, :, m])
+        found = largest.interval(level)
+        gaps.append(
+            {
+                "metric": metric,
+                "value": found.estimate,
+                "lower": found.low,
+                "upper": found.high,
+                "p": largest.p_value,
+                "reason": "",
+            }
+        )
+    columns = ["metric", "value", "lower", "upper", "p", "reason"]
+    return Decisions(pd.DataFrame(rows), pd.DataFrame(gaps, columns=columns), threshold, horizon)

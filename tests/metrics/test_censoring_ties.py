@@ -1,0 +1,112 @@
+"""Censoring weights where events and censoring share times, such as whole years: G(Y-), not G(Y)."""
+
+import numpy as np
+import pytest
+from sksurv.metrics import concordance_index_ipcw, cumulative_dynamic_auc
+from sksurv.metrics import integrated_brier_score as sksurv_brier
+
+from drosurv.metrics import (
+    FollowUp,
+    brier_score_by_cause,
+    concordance_by_cause,
+    dynamic_auc_curve,
+    integrated_brier_score,
+    uno_concordance,
+)
+from drosurv.target import Surv
+
+YEARS = np.array([2.0, 3.0, 4.0])
+
+
+def yearly(seed, n, censored=True):
+    """Events and censoring in whole years, with P(T > k | x) = exp(-.25 k exp(x)); half are of cause 2."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    time = np.ceil(rng.exponential(4.0, n) / np.exp(x))
+    last = np.ceil(rng.exponential(5.0, n)) if censored else np.full(n, np.inf)
+    # A patient censored in a year was seen at its end.
+    event = time <= last
+    return x, event * rng.integers(1, 3, n), np.minimum(np.minimum(time, last), 40.0)
+
+
+def survival(x, at):
+    return np.exp(-0.25 * np.asarray(at) * np.exp(x)[:, None])
+
+
+def not_censored_before(time, event, at):
+    """G(t-) by Kaplan-Meier of censoring, events first at ties, from its definition."""
+    value = 1.0
+    for t in np.unique(time[~event]):
+        if t < at:
+            at_risk = np.sum(time > t) + np.sum((time == t) & ~event)
+            value *= 1 - np.sum((time == t) & ~event) / at_risk
+    return value
+
+
+@pytest.fixture(scope="module")
+def small():
+    x, cause, time = yearly(0, 150)
+    event = cause > 0
+    weight = np.array([not_censored_before(time, event, t) for t in time])
+    return x, cause, event, time, weight
+
+
+def test_brier_scores_equal_the_definition(small):
+    x, cause, event, time, before = small
+    y = Surv.from_arrays(event, time)
+    after = np.array([not_censored_before(time, event, t + 0.1) for t in YEARS])
+    predicted = survival(x, YEARS)
+    dead = (time[:, None] <= YEARS) & event[:, None]
+    weight = np.where(dead, 1 / before[:, None], (time[:, None] > YEARS) / after)
+    expected = (weight * (predicted - (time[:, None] > YEARS)) ** 2).mean(axis=0)
+    for k in (0, 1):
+        found = integrated_brier_score(y, y, predicted[:, k : k + 2], YEARS[k : k + 2])
+        assert found == pytest.approx(expected[k : k + 2].mean())
+    happened = dead & (cause == 2)[:, None]
+    np.testing.assert_allclose(
+        brier_score_by_cause(FollowUp.parse(y), cause, time, 0.5 * (1 - predicted), YEARS, of=2),
+        (weight * (happened - 0.5 * (1 - predicted)) ** 2).mean(axis=0),
+    )
+
+
+def test_auc_and_uno_s_concordance_equal_the_definition(small):
+    x, _, event, time, before = small
+    y = Surv.from_arrays(event, time)
+    right = (x[:, None] > x) + 0.5 * (x[:, None] == x)
+    for year, found in zip(YEARS, dynamic_auc_curve(y, y, x, YEARS).auc, strict=True):
+        pairs = ((time <= year) & event)[:, None] * (time > year) / before[:, None]
+        assert found == pytest.approx((pairs * right).sum() / pairs.sum())
+    later = (time > time[:, None]) | ((time == time[:, None]) & ~event)
+    pairs = event[:, None] * later / before[:, None] ** 2
+    np.fill_diagonal(pairs, 0.0)
+    assert uno_concordance(y, y, x) == pytest.approx((pairs * right).sum() / pairs.sum())
+
+
+def test_yearly_data_recover_the_truth():
+    x, cause, time = yearly(1, 40_000)
+    _, _, whole = yearly(1, 40_000, censored=False)
+    y, predicted = Surv.from_arrays(cause > 0, time), survival(x, YEARS)
+    truth = ((predicted - (whole[:, None] > YEARS)) ** 2).mean(axis=0)
+    for k in (0, 1):
+        found = integrated_brier_score(y, y, predicted[:, k : k + 2], YEARS[k : k + 2])
+        assert found == pytest.approx(truth[k : k + 2].mean(), abs=0.004)
+        # The published convention gives the events too much weight.
+        table = integrated_brier_score(y, y, predicted[:, k : k + 2], YEARS[k : k + 2], grid="table")
+        assert table > truth[k : k + 2].mean() + 0.015
+    by_cause = brier_score_by_cause(FollowUp.parse(y), cause, time, 0.5 * (1 - predicted), YEARS)
+    of_first = (whole[:, None] <= YEARS) & (np.random.default_rng(2).random(len(x)) < 0.5)[:, None]
+    np.testing.assert_allclose(by_cause, ((of_first - 0.5 * (1 - predicted)) ** 2).mean(axis=0), atol=0.006)
+    assert concordance_by_cause(cause, time, x) > 0.5
+
+
+def test_the_published_convention_equals_scikit_survival(small):
+    x, _, event, time, _ = small
+    y = Surv.from_arrays(event, time)
+    train, predicted = Surv.from_arrays(np.append(event, False), np.append(time, 50.0)), survival(x, YEARS)
+    assert integrated_brier_score(train, y, predicted, YEARS, grid="table") == pytest.approx(
+        sksurv_brier(train, y, predicted, YEARS)
+    )
+    found = dynamic_auc_curve(train, y, x, YEARS, grid="table")
+    np.testing.assert_allclose(found.auc, cumulative_dynamic_auc(train, y, x, YEARS)[0])
+    # Uno's C has no published table; it follows the definition.
+    assert uno_concordance(train, y, x) != pytest.approx(concordance_index_ipcw(train, y, x)[0], rel=1e-6)
