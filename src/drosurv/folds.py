@@ -14,6 +14,7 @@ def draw_folds(
     rng: np.random.Generator,
     event: ArrayLike | None = None,
     clusters: Any = None,
+    strata: ArrayLike | None = None,
 ) -> NDArray[np.intp]:
     """Draw a random fold, 0 to `n_folds` - 1, for each of n rows.
 
@@ -31,6 +32,8 @@ def draw_folds(
     clusters : (n,) labels, optional
         Rows with the same label, such as those of one patient, share a fold; a cluster counts as an event if one of
         its rows has one.
+    strata : (n,) int, optional
+        Stratum of each row, from 0; the events of each stratum are spread evenly.
 
     Examples
     --------
@@ -39,11 +42,19 @@ def draw_folds(
     >>> np.bincount(folds, event).tolist()
     [2.0, 2.0, 2.0, 2.0, 2.0]
     """
+    key = np.zeros(n, dtype=np.intp) if event is None else np.asarray(event).astype(np.intp)
+    if strata is not None:
+        key = key * (1 + np.asarray(strata, dtype=np.intp))
     if clusters is not None:
         labels, cluster = np.unique(clusters, return_inverse=True)
-        had_event = None if event is None else np.bincount(cluster, np.asarray(event)) > 0
-        return draw_folds(len(labels), n_folds, rng, had_event)[cluster]
-    order = np.lexsort((rng.random(n), np.zeros(n) if event is None else np.asarray(event)))
-    folds = np.empty(n, dtype=np.intp)
-    folds[order] = np.arange(n) % n_folds
+        of_cluster = np.zeros(len(labels), dtype=np.intp)
+        np.maximum.at(of_cluster, cluster, key)
+        return _deal(of_cluster, n_folds, rng)[cluster]
+    return _deal(key, n_folds, rng)
+
+
+def _deal(key: NDArray[np.intp], n_folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Deal rows to the folds in turn, those of equal keys after each other in random order."""
+    folds = np.empty(len(key), dtype=np.intp)
+    folds[np.lexsort((rng.random(len(key)), key))] = np.arange(len(key)) % n_folds
     return folds

@@ -2,6 +2,7 @@
 
 from drosurv.estimators.accelerated_failure_time import AcceleratedFailureTime
 from drosurv.estimators.cox import CoxPH
+from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.estimators.deep_hit import DeepHit
 from drosurv.estimators.discrete_time_hazard import DiscreteTimeHazard
 from drosurv.estimators.dro_cox import DROCox
@@ -19,6 +20,7 @@ from drosurv.estimators.subgroup_robust_cox import SubgroupRobustCox
 __all__ = [
     "AcceleratedFailureTime",
     "CoxPH",
+    "CoxPHCV",
     "DROCox",
     "DROCoxSplit",
     "DeepHit",

@@ -1,0 +1,539 @@
+"""Cox regression with ridge penalty and splines chosen by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import chi2, norm
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from drosurv.errors import ArgumentError, as_number, as_whole, require, warn_caller
+from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.coefficients import CoxTable, FittedCox
+from drosurv.estimators.coefficients.residuals import sandwich
+from drosurv.estimators.cox import CoxPH
+from drosurv.estimators.natural_units import encoder_notes
+from drosurv.estimators.parameters import check_choice, check_count
+from drosurv.estimators.predicted_curves import PredictedCurves
+from drosurv.estimators.spline_design import (
+    HARRELL,
+    SplineDesign,
+    knots_for_events,
+    restricted_cubic,
+    weighted_quantiles,
+)
+from drosurv.estimators.training import Training
+from drosurv.folds import draw_folds
+from drosurv.losses import CoxPartial
+from drosurv.losses.cox_partial import TIES
+from drosurv.metrics import concordance_index
+from drosurv.metrics.inference import generator
+from drosurv.observation import label_codes
+from drosurv.presentation import Column, Table, axes_or_new
+from drosurv.solvers.ridge_path import ridge_path
+from drosurv.tables.encoder import enter
+from drosurv.target import FloatArray, IntArray, Target, parse_target
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Penalties that are tried unless others are given.
+L2S = tuple(float(f"{l2:.2g}") for l2 in np.geomspace(1e-4, 1.0, 13))
+# The nonlinear columns are penalised this many times as much as the linear ones.
+NONLINEAR_PENALTY = 4.0
+# Saving a model computes the tests of nonlinearity, unless they cost more operations than this.
+_SAVED_WORK = 2e9
+_POINTS = 200
+
+
+@dataclass(eq=False, repr=False)
+class CoxPHCV(PredictedCurves, SurvivalModel):
+    """Cox regression with a ridge penalty, and splines of numeric columns, chosen by cross-validation.
+
+    Every numeric column with more than 8 distinct values may enter as a restricted cubic spline: the column itself and
+    nonlinear columns beside it, linear beyond the outer knots. A ridge penalty on the standardised columns keeps the
+    effects small where there are few events. The penalty, and whether splines are used, maximise the cross-validated
+    partial likelihood of Verweij and van Houwelingen (1993).
+
+    Parameters
+    ----------
+    splines : "auto", int or False
+        "auto" chooses between linear effects and splines of 3 knots (fewer than 100 events), 4 (up to 300) or 5; a
+        number from 3 to 7 is the number of knots; False means linear effects.
+    l2s : sequence of float, optional
+        Penalties to choose from; 13 values from 1e-4 to 1 if not given. l2/2 times the sum of squared coefficients
+        of the standardised columns is added to the mean loss per patient; nonlinear columns are penalised four times
+        as much.
+    cv : int
+        Number of folds. Rows of one id or cluster are in one fold, and events are spread evenly, within strata.
+    ties : {"breslow", "efron"}
+        How equal event times share a risk set.
+    random_state : int, Generator or None
+        Seed or source of the folds; None draws the same folds in every fit.
+
+    Attributes
+    ----------
+    l2_ : float
+        Chosen penalty.
+    knots_ : dict
+        Knots of each column, empty where its effect is linear.
+    cv_results_ : dict of arrays
+        One entry per choice: ``l2``, ``knots`` (0 for linear effects), ``split0_test_score`` and so on (the fold's
+        part of the cross-validated log partial likelihood), ``mean_test_score``, ``std_test_score``,
+        ``rank_test_score``.
+    estimator_ : CoxPH
+        Fitted on the standardised design columns.
+    coef_ : (p,) float64
+        Coefficients of the design columns in the units of X; their names are :meth:`get_feature_names_out`.
+    n_patients_, n_events_ : int
+
+    References
+    ----------
+    Verweij and van Houwelingen, Cross-validation in survival analysis, Statistics in Medicine 12, 1993.
+    Harrell, Regression Modeling Strategies, second edition, 2015, section 2.4.
+
+    Examples
+    --------
+    >>> from drosurv import CoxPHCV, datasets
+    >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+    >>> model = CoxPHCV().fit(data.X, data.y)
+    >>> len(model.get_feature_names_out()) == len(model.coef_)
+    True
+    """
+
+    splines: Any = "auto"
+    l2s: Any = None
+    cv: int = 5
+    ties: str = "breslow"
+    random_state: Any = None
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        entry: ArrayLike | None = None,
+        strata: Any = None,
+        clusters: Any = None,
+        offset: ArrayLike | None = None,
+        id: Any = None,
+    ) -> Self:
+        """Choose splines and penalty, and fit the model on all patients.
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+            Features; text, categories and missing values as in :meth:`drosurv.CoxPH.fit`.
+        y : structured array (n,)
+            Event flag and time; see :class:`drosurv.Surv`.
+        sample_weight, entry, strata, clusters, offset : optional
+            As in :meth:`drosurv.CoxPH.fit`.
+        id : (n,) labels, optional
+            Patient of each row, as in :meth:`drosurv.CoxPH.fit`. Without entry times, rows of one id must be copies of
+            each other, such as a bootstrap draws; each copy counts.
+
+        Returns
+        -------
+        self
+        """
+        self._forget()
+        self._check_parameters()
+        features = validate_data(self, enter(self, X, y, fit=True), dtype=np.float64, ensure_min_samples=2)
+        target = parse_target(y)
+        if id is not None and entry is None and clusters is None and _are_copies(id, target):
+            clusters, id = id, None
+        observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
+        given = {name: value for name, value in observed.items() if value is not None}
+        training = Training.of(features, target, sample_weight)
+        if given:
+            # CoxPH, which is fitted below, gives the warnings.
+            with warnings.catch_warnings(action="ignore"):
+                training = training.observed(target, given, name=type(self).__name__, robust=False)
+        n_knots = self._choose(training)
+        self._design = SplineDesign.learn(training.X, training.weight, n_knots, NONLINEAR_PENALTY)
+        self.knots_ = dict(zip(self._names(), self._design.knots, strict=True))
+        self.estimator_ = CoxPH(l2=self.l2_, ties=self.ties).fit(
+            self._frame(features), target.to_structured(), sample_weight, **given
+        )
+        self.coef_: FloatArray = self.estimator_.coef_ / self._design.scale
+        self.n_patients_, self.n_events_ = self.estimator_.n_patients_, self.estimator_.n_events_
+        self.follow_up_ = self.estimator_.follow_up_
+        self._describe(training)
+        return self
+
+    def _forget(self) -> None:
+        """A fit that fails leaves no model behind."""
+        kept = ("_design", "_quartiles", "_range", "_covariance", "_kept_training", "_nonlinearity")
+        for name in [name for name in vars(self) if name in kept or name.endswith("_")]:
+            del self.__dict__[name]
+
+    def _check_parameters(self) -> None:
+        allowed = self.splines is False or as_whole(self.splines) in HARRELL or self.splines == "auto"
+        require(allowed, "splines", 'be "auto", False or a number of knots from 3 to 7', self.splines)
+        check_count("cv", self.cv, least=2)
+        check_choice("ties", self.ties, TIES)
+        if self.l2s is not None:
+            listed = isinstance(self.l2s, (Sequence, np.ndarray)) and not isinstance(self.l2s, str)
+            fits = listed and len(self.l2s) > 0 and all(0 <= as_number(l2) < np.inf for l2 in self.l2s)
+            require(fits, "l2s", "list finite numbers that are not negative, or be None", self.l2s)
+
+    def _choose(self, training: Training) -> int:
+        """Set the penalty and the results of cross-validation; return the number of knots, 0 for linear effects."""
+        l2s = L2S if self.l2s is None else tuple(float(l2) for l2 in self.l2s)
+        wanted = knots_for_events(training.n_events) if self.splines == "auto" else int(self.splines)
+        designs = [0, wanted] if self.splines == "auto" else [wanted]
+        if any(designs) and not SplineDesign.learn(training.X, training.weight, wanted, 1.0).nonlinear.any():
+            designs = [0]
+        scores = cross_validated_likelihood(training, self._folds(training), l2s, designs, self.ties)
+        flat = scores.reshape(-1, scores.shape[-1])
+        # Of equal choices the simplest: linear, then the largest penalty.
+        knots, penalties = np.repeat(designs, len(l2s)), np.tile(l2s, len(designs))
+        order = np.lexsort((-penalties, knots, -flat.sum(axis=1)))
+        best = order[0]
+        rank = np.empty(len(flat), dtype=np.int64)
+        rank[order] = np.arange(1, len(flat) + 1)
+        self.l2_ = float(penalties[best])
+        self.cv_results_ = {
+            "l2": penalties,
+            "knots": knots,
+            **{f"split{k}_test_score": flat[:, k] for k in range(flat.shape[1])},
+            "mean_test_score": flat.mean(axis=1),
+            "std_test_score": flat.std(axis=1),
+            "rank_test_score": rank,
+        }
+        return int(knots[best])
+
+    def _folds(self, training: Training) -> IntArray:
+        """Fold of each row, numbered from 0."""
+        units, event = training.together, training.target.event
+        with_event = int((np.bincount(units, event) > 0).sum())
+        if with_event < 2:
+            raise ArgumentError(
+                "y", "y has one patient with an event: cross-validation needs two. Use CoxPH(l2=0.1)."
+            )
+        if with_event < self.cv:
+            warn_caller(f"{with_event} patients had an event: {with_event} folds are used instead of cv={self.cv}.")
+        return draw_folds(
+            len(event),
+            min(int(self.cv), with_event),
+            generator(0 if self.random_state is None else self.random_state),
+            event,
+            units,
+            training.target.stratum,
+        )
+
+    def _describe(self, training: Training) -> None:
+        """Keep what the summary and the plots need of the training patients."""
+        X, weight = training.X, training.weight
+        self._quartiles = np.array([weighted_quantiles(x, weight, (0.25, 0.5, 0.75)) for x in X.T])
+        self._range = np.array([weighted_quantiles(x, weight, (0.01, 0.99)) for x in X.T])
+        fit = FittedCox(
+            self._design.standardised(X), training.likelihood(self.ties), self.estimator_.coef_, self.l2_
+        )
+        scale = self._design.scale
+        self._covariance = np.nan_to_num(fit.covariance) / np.outer(scale, scale)
+        self._kept_training = training
+
+    def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
+        """Log hazard ratio (n,) of each patient to the mean of the training patients; higher means sooner.
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+        offset : (n,) array, optional
+            Known effects, for a model that was fitted with them; zeros for none.
+        """
+        check_is_fitted(self)
+        features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
+        return self.estimator_.predict(self._frame(features), offset=offset)
+
+    def score(self, X: Any, y: Any, *, entry: Any = None, strata: Any = None, offset: Any = None) -> float:
+        """Harrell's c-index of the predicted risks, among those at risk in one stratum where these are given."""
+        return float(concordance_index(y, self.predict(X, offset=offset), entry=entry, strata=strata))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names (p,) of the design columns: age is the column itself, age' and age'' are nonlinear."""
+        check_is_fitted(self)
+        return np.array(self._design.names(self._names()), dtype=object)
+
+    def summary(
+        self,
+        level: float = 0.95,
+        method: str = "auto",
+        *,
+        scale: FloatArray | None = None,
+        names: Sequence[str] | None = None,
+    ) -> EffectTable:
+        """The effect of each column: the hazard ratio of its upper to its lower quartile, or per unit if it is linear.
+
+        Intervals are those of the penalised fit with its penalty taken as given. ``p nonlinear`` is of Wald's test
+        that a column's effect is linear, in the unpenalised model with splines of all columns that may have one: the
+        choice of the penalty and of splines has no part in it.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+        method : {"auto"}
+            As in :meth:`drosurv.CoxPH.summary`, which has others.
+        scale : (d,) array, optional
+            What the columns were divided by before; a linear effect is then per unit as it was.
+        names : sequence of str, optional
+            What the columns are called, where the model was not told.
+
+        Examples
+        --------
+        >>> from drosurv import CoxPHCV, datasets
+        >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+        >>> table = CoxPHCV(splines=False).fit(data.X, data.y).summary()
+        >>> list(table.columns[:2])
+        ['contrast', 'coef']
+        """
+        check_is_fitted(self)
+        check_choice("method", method, ("auto",))
+        require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
+        splined = np.array([len(knots) > 0 for knots in self._design.knots])
+        unit = np.ones(len(splined)) if scale is None else np.asarray(scale)
+        low, high = self._quartiles[:, [0, 2]].T
+        low, high = np.where(splined, low, 0.0), np.where(splined, high, 1.0 / unit)
+        contrast = np.where(
+            splined, [f"{a:.4g} to {b:.4g}" for a, b in zip(low, high, strict=True)], "per unit"
+        )
+        coef, error = np.array(
+            [[float(number[0]) for number in self._effect(j, high[[j]], low[j])] for j in range(len(splined))]
+        ).T
+        table = EffectTable(
+            _columns(coef, error, level, contrast=contrast),
+            index=pd.Index(list(names or self._names()), name="covariate"),
+        )
+        table["p nonlinear"] = self._tested()
+        table.caption, table.level, table.ratio = "CoxPHCV", level, "hazard ratio"
+        table.notes = (*self._notes(bool(splined.any())), *encoder_notes(getattr(self, "encoder_", None)))
+        return table
+
+    def partial_effect(
+        self, column: str | int, values: ArrayLike | None = None, *, level: float = 0.95
+    ) -> pd.DataFrame:
+        """Log hazard ratio of values of one column to its median, everything else equal, with an interval.
+
+        Parameters
+        ----------
+        column : str or int
+            Name or number of the column.
+        values : (m,) array, optional
+            Values of the column; 200 between the 1st and the 99th percentile of the training patients if not given.
+        level : float
+            Of the intervals, pointwise, with the penalty taken as given.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``coef``, ``exp(coef)``, ``se(coef)`` and their bounds, as in :meth:`summary`; the values are the
+            index.
+        """
+        check_is_fitted(self)
+        names = self._names()
+        j = names.index(column) if column in names else as_whole(column)
+        require(0 <= j < len(names), "column", f"be one of {names}, or its number", column)
+        j = int(j)
+        low, high = (float(end) for end in self._range[j])
+        at = np.linspace(low, high, _POINTS) if values is None else np.asarray(values, dtype=np.float64)
+        index = pd.Index(at, name=names[j])
+        return pd.DataFrame(_columns(*self._effect(j, at, self._quartiles[j, 1]), level), index=index)
+
+    def plot_partial_effect(self, column: str | int, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+        """Draw :meth:`partial_effect` of one column with its band; knots are marked below.
+
+        Parameters
+        ----------
+        column : str or int
+            Name or number of the column.
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure if not given.
+        level : float
+            Of the band.
+        """
+        effect = self.partial_effect(column, level=level)
+        ax, percent = axes_or_new(ax), f"{100 * level:g}%"
+        bounds = effect[f"exp(coef) lower {percent}"], effect[f"exp(coef) upper {percent}"]
+        ax.fill_between(effect.index, *bounds, color="C0", alpha=0.2, linewidth=0)
+        ax.plot(effect.index, effect["exp(coef)"], color="C0")
+        ax.axhline(1.0, color="0.6", linestyle="--", linewidth=1)
+        knots = self.knots_[str(effect.index.name)]
+        ax.plot(
+            knots, np.zeros(len(knots)), "|", color="0.3", transform=ax.get_xaxis_transform(), clip_on=False
+        )
+        ax.set_yscale("log")
+        ax.set(xlabel=str(effect.index.name), ylabel="hazard ratio to the median")
+        return ax
+
+    def _effect(self, j: int, values: FloatArray, reference: float) -> tuple[FloatArray, FloatArray]:
+        """Log hazard ratios (m,) of values (m,) of column j to a reference, and their standard errors (m,)."""
+        own, knots = self._design.feature == j, self._design.knots[j]
+        points = np.append(values, reference)
+        columns = np.column_stack([points, restricted_cubic(points, knots)])
+        contrast = columns[:-1] - columns[-1]
+        covariance = self._covariance[np.ix_(own, own)]
+        return contrast @ self.coef_[own], np.sqrt(np.einsum("ij,jk,ik->i", contrast, covariance, contrast))
+
+    def _notes(self, splined: bool) -> list[str]:
+        chosen = "restricted cubic splines" if splined else "linear effects"
+        ranked = self.cv_results_["knots"]
+        choice = "were chosen" if len(np.unique(ranked)) > 1 else "were given"
+        notes = [
+            f"The fit is penalised (l2 = {self.l2_:g}), which shrinks hazard ratios towards 1; {chosen} {choice}. "
+            "Intervals take both as given.",
+            f"Based on {self.n_patients_:,} patients and {self.n_events_:,} events.",
+        ]
+        if splined:
+            notes.append("Splined columns are compared from their lower to their upper quartile.")
+        known = self._tested()
+        if np.isfinite(known).any():
+            notes.append("p nonlinear: Wald's test in the unpenalised model with splines, before any choice.")
+        return notes
+
+    def _tested(self) -> FloatArray:
+        """P-values (d,) of nonlinearity; NaN for columns without a spline, and where the test has no basis."""
+        if not hasattr(self, "_nonlinearity"):
+            nothing = np.full(self.n_features_in_, np.nan)
+            training = getattr(self, "_kept_training", None)
+            self._nonlinearity = nothing if training is None else self._nonlinearity_tests(training)
+        return self._nonlinearity
+
+    def _nonlinearity_tests(self, training: Training) -> FloatArray:
+        out = np.full(self.n_features_in_, np.nan)
+        given = self.splines is not False and self.splines != "auto"
+        n_knots = int(self.splines) if given else knots_for_events(training.n_events)
+        design = SplineDesign.learn(training.X, training.weight, n_knots, 1.0)
+        if not design.nonlinear.any():
+            return out
+        X, loss = design.standardised(training.X), training.likelihood(self.ties)
+        coef, status = ridge_path(X, loss, training.mass, [0.0])
+        if status[0] != "converged":
+            return out
+        fit = FittedCox(X, loss, coef[0])
+        depends = training.weight is not None or training.observation.depend(training.target)
+        clusters = None if training.observation.clusters is None else training.together
+        covariance = sandwich(fit, clusters) if depends else fit.covariance
+        for j in np.unique(design.feature[design.nonlinear]):
+            own = (design.feature == j) & design.nonlinear
+            part = covariance[np.ix_(own, own)]
+            if np.isfinite(part).all():
+                statistic = float(coef[0, own] @ np.linalg.solve(part, coef[0, own]))
+                out[j] = chi2.sf(statistic, int(own.sum()))
+        return out
+
+    @property
+    def _baseline(self) -> Any:  # type: ignore[override]
+        return self.estimator_._baseline
+
+    @property
+    def _has_offset(self) -> bool:
+        return self.estimator_._has_offset
+
+    @property
+    def _fitted_with(self) -> tuple[str, ...]:
+        return self.estimator_._fitted_with
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def _names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return (
+            [f"x{j}" for j in range(self.n_features_in_)] if names is None else [str(name) for name in names]
+        )
+
+    def _frame(self, features: FloatArray) -> pd.DataFrame:
+        """Standardised design columns (n, p) with their names."""
+        return pd.DataFrame(self._design.standardised(features), columns=self._design.names(self._names()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters and fitted attributes without the training data; tests of nonlinearity are made before."""
+        training = getattr(self, "_kept_training", None)
+        if training is not None and training.X.size * training.X.shape[1] * 16 <= _SAVED_WORK:
+            self._tested()
+        state = dict(super().__getstate__())
+        state.pop("_kept_training", None)
+        return state
+
+
+def cross_validated_likelihood(
+    training: Training, folds: IntArray, l2s: Sequence[float], designs: Sequence[int], ties: str
+) -> FloatArray:
+    """Each fold's part of the cross-validated log partial likelihood, (designs, l2s, folds).
+
+    With the coefficients b of a model fitted without a fold, the fold's part is the log partial likelihood of
+    everybody at b less that of those it was fitted on. Knots, means and standard deviations are learned without
+    the fold, too. `designs` are numbers of knots, 0 for linear effects.
+    """
+    everybody = training.likelihood(ties)
+    out = np.empty((len(designs), len(l2s), int(folds.max()) + 1))
+    for k in range(out.shape[2]):
+        rows = np.flatnonzero(folds != k)
+        part = training.part(rows)
+        loss = part.likelihood(ties)
+        for m, n_knots in enumerate(designs):
+            design = SplineDesign.learn(part.X, part.weight, n_knots, NONLINEAR_PENALTY)
+            X = design.standardised(training.X)
+            scores = ridge_path(X[rows], loss, part.mass, l2s)[0] @ X.T
+            out[m, :, k] = _log_likelihood(everybody, scores) - _log_likelihood(loss, scores[:, rows])
+    return out
+
+
+def _log_likelihood(loss: CoxPartial, scores: FloatArray) -> FloatArray:
+    """Log partial likelihood (B,) of scores (B, n)."""
+    losses = loss(scores)
+    return -losses.sum(axis=1) if loss.weight is None else -losses @ loss.weight[loss.rows]
+
+
+def _are_copies(id: Any, target: Target) -> bool:
+    """Whether all rows of an id have the same time and event."""
+    codes = label_codes("id", id, len(target))[0]
+    first = np.unique(codes, return_index=True)[1][codes]
+    same = (target.time == target.time[first]) & (target.event == target.event[first])
+    return bool(same.all())
+
+
+def _columns(coef: FloatArray, error: FloatArray, level: float, **before: Any) -> dict[str, Any]:
+    """Columns of a table of log hazard ratios (m,) and their standard errors (m,)."""
+    reach, percent = norm.ppf(0.5 + level / 2) * error, f"{100 * level:g}%"
+    low, high = coef - reach, coef + reach
+    return {
+        **before,
+        "coef": coef,
+        "exp(coef)": np.exp(coef),
+        "se(coef)": error,
+        f"coef lower {percent}": low,
+        f"coef upper {percent}": high,
+        f"exp(coef) lower {percent}": np.exp(low),
+        f"exp(coef) upper {percent}": np.exp(high),
+    }
+
+
+class EffectTable(CoxTable):
+    """One row per column of X: what is compared, the hazard ratio with its interval, and the test of nonlinearity.
+
+    A DataFrame that prints as a table for readers, as :class:`drosurv.coefficients.CoxTable`; columns are
+    ``contrast``, ``coef``, ``exp(coef)``, ``se(coef)``, their bounds and ``p nonlinear``.
+    """
+
+    def to_table(self) -> Table:
+        """What a reader sees, as the table of every report of this package."""
+        percent = f"{100 * self.level:g}"
+        bounds = f"exp(coef) lower {percent}%", f"exp(coef) upper {percent}%"
+        columns = [
+            Column("covariate", "column"),
+            Column("contrast", "contrast"),
+            Column("exp(coef)", f"{self.ratio} ({percent} % interval)", "value", bounds),
+            Column("p nonlinear", "p nonlinear", "p_value"),
+        ]
+        frame = pd.DataFrame(self).rename_axis("covariate").reset_index()
+        return Table.of("effects", self.caption, columns, frame, self.notes)

@@ -1,0 +1,138 @@
+"""Restricted cubic splines of numeric columns: knots, design columns, and their standardised form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+# A numeric column needs more distinct values than this for a spline.
+FEWEST_VALUES = 8
+# Quantiles of the knots, by their number (Harrell, Regression Modeling Strategies, table 2.3).
+HARRELL = {
+    3: (0.10, 0.50, 0.90),
+    4: (0.05, 0.35, 0.65, 0.95),
+    5: (0.05, 0.275, 0.50, 0.725, 0.95),
+    6: (0.05, 0.23, 0.41, 0.59, 0.77, 0.95),
+    7: tuple(np.linspace(0.025, 0.975, 7).tolist()),
+}
+# A column whose standard deviation is this share of its size is constant up to rounding.
+_ROUNDING = 1e-12
+
+
+def knots_for_events(n_events: float) -> int:
+    """Number of knots: 3 for fewer than 100 events, 4 up to 300, else 5."""
+    return 3 if n_events < 100 else 4 if n_events <= 300 else 5
+
+
+def weighted_quantiles(x: FloatArray, weight: FloatArray | None, q: Sequence[float]) -> FloatArray:
+    """Quantiles of a column (n,), interpolated as numpy's and R's defaults are.
+
+    Whole-number weights count as copies; others are first scaled to mean one, so that their unit does not matter.
+    """
+    if weight is None:
+        return np.quantile(x, q)
+    order = np.argsort(x, kind="stable")
+    values, counts = x[order], weight[order]
+    if (counts != np.round(counts)).any():
+        counts = counts * (len(counts) / counts.sum())
+    last = np.cumsum(counts)
+    rank = np.asarray(q) * max(last[-1] - 1.0, 0.0)
+    # The copy at rank r, from 0, is of the first value whose copies reach beyond it; rounding must not skip one.
+    places = [np.searchsorted(last, np.floor(rank) + step + 1.0 - 1e-9) for step in (0, 1)]
+    low, high = (values[np.minimum(place, len(values) - 1)] for place in places)
+    return np.asarray(low + (rank - np.floor(rank)) * (high - low))
+
+
+def find_knots(x: FloatArray, weight: FloatArray | None, n_knots: int) -> FloatArray:
+    """Knots of a column (n,); none, so that it stays linear, where it has too few distinct values.
+
+    Where many patients share a value, several quantiles may be equal. If fewer than three knots are left, they are
+    quantiles of the distinct values.
+    """
+    distinct = np.unique(x)
+    if len(distinct) <= max(FEWEST_VALUES, n_knots):
+        return np.empty(0)
+    knots = np.unique(weighted_quantiles(x, weight, HARRELL[n_knots]))
+    if len(knots) < 3:
+        knots = np.unique(np.quantile(distinct, HARRELL[n_knots]))
+    return knots if len(knots) >= 3 else np.empty(0)
+
+
+def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
+    r"""Nonlinear columns (n, k - 2) of a restricted cubic spline with k knots, linear beyond the outer ones.
+
+    .. math:: h_j(x) = \frac{(x - t_j)_+^3 - (x - t_{k-1})_+^3 \frac{t_k - t_j}{t_k - t_{k-1}}
+              + (x - t_k)_+^3 \frac{t_{k-1} - t_j}{t_k - t_{k-1}}}{(t_k - t_1)^2}
+
+    These are the columns of R's ``rms::rcs``.
+    """
+    if len(knots) < 3:
+        return np.empty((len(x), 0))
+    before, last = knots[-2:]
+    # In units of the knots' range: cubes of large numbers would lose digits.
+    size = last - knots[0]
+    above = np.maximum((x[:, None] - knots) / size, 0.0) ** 3
+    inner = knots[:-2]
+    weights = (last - inner) / (last - before), (before - inner) / (last - before)
+    columns: FloatArray = above[:, :-2] - above[:, [-2]] * weights[0] + above[:, [-1]] * weights[1]
+    return np.asarray(columns * size)
+
+
+@dataclass(frozen=True, eq=False)
+class SplineDesign:
+    """Design of a Cox model: each column, and beside it the nonlinear columns of its spline, if it has one.
+
+    `knots` are those of each column, empty where it is linear. `centre` and `scale` (p,) standardise the p design
+    columns: the linear ones have standard deviation one in training, the nonlinear ones less where they are to be
+    penalised more.
+    """
+
+    knots: tuple[FloatArray, ...]
+    centre: FloatArray = field(default_factory=lambda: np.empty(0))
+    scale: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def learn(
+        cls, X: FloatArray, weight: FloatArray | None, n_knots: int, nonlinear_penalty: float
+    ) -> SplineDesign:
+        """The design of training rows (n, d); without knots every column is linear."""
+        none = np.empty(0)
+        knots = tuple(find_knots(x, weight, n_knots) if n_knots else none for x in X.T)
+        plain = cls(knots)
+        columns = plain.columns(X)
+        share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
+        centre = share @ columns
+        spread = np.sqrt(share @ (columns - centre) ** 2)
+        spread[spread <= _ROUNDING * np.abs(columns).max(axis=0)] = 1.0
+        spread[plain.nonlinear] *= np.sqrt(nonlinear_penalty)
+        return cls(knots, centre, spread)
+
+    @property
+    def feature(self) -> IntArray:
+        """The column (p,) that each design column comes from."""
+        return np.repeat(np.arange(len(self.knots)), [1 + max(len(t) - 2, 0) for t in self.knots])
+
+    @property
+    def nonlinear(self) -> BoolArray:
+        """Whether each design column (p,) is a nonlinear one."""
+        return np.asarray(np.diff(self.feature, prepend=-1) == 0)
+
+    def columns(self, X: FloatArray) -> FloatArray:
+        """Design columns (n, p) of rows (n, d), in the units of the columns."""
+        parts = [np.column_stack([x, restricted_cubic(x, t)]) for x, t in zip(X.T, self.knots, strict=True)]
+        return np.hstack(parts)
+
+    def standardised(self, X: FloatArray) -> FloatArray:
+        """Standardised design columns (n, p) of rows (n, d)."""
+        return (self.columns(X) - self.centre) / self.scale
+
+    def names(self, features: Sequence[str]) -> list[str]:
+        """Names of the design columns: age, age', age''."""
+        out: list[str] = []
+        for name, knots in zip(features, self.knots, strict=True):
+            out += [name + "'" * j for j in range(1 + max(len(knots) - 2, 0))]
+        return out

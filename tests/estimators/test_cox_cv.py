@@ -1,0 +1,402 @@
+"""CoxPHCV against R's rms, brute force and plain fits; what it chooses, reports and refuses."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import drosurv
+from drosurv import CoxPH, CoxPHCV, Surv
+from drosurv.errors import ArgumentError
+from drosurv.estimators import cox_cv
+from drosurv.estimators.spline_design import SplineDesign, restricted_cubic
+from drosurv.folds import draw_folds
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+RMS = json.loads((FIXTURES / "rms_splines.json").read_text())
+
+
+def r_table(name):
+    table = pd.read_csv(FIXTURES / f"rms_{name}.csv")
+    return table.drop(columns=["time", "event"]), Surv.from_arrays(table["event"] == 1, table["time"])
+
+
+def sample(n=300, seed=0, curved=1.0):
+    rng = np.random.default_rng(seed)
+    age, dose, sex = rng.normal(60, 10, n), rng.exponential(size=n), rng.integers(0, 2, n)
+    score = curved * ((age - 60) / 10) ** 2 + 0.5 * sex
+    time = np.ceil(100 * rng.exponential(size=n) * np.exp(-score)) / 100
+    X = pd.DataFrame({"age": age, "dose": dose, "sex": sex.astype(float)})
+    return X, Surv.from_arrays(rng.random(n) < 0.7, time)
+
+
+X, Y = sample()
+_fitted = {}
+
+
+def fitted(**parameters):
+    key = repr(sorted(parameters.items()))
+    if key not in _fitted:
+        _fitted[key] = CoxPHCV(**parameters).fit(X, Y)
+    return _fitted[key]
+
+
+# Against R.
+
+
+@pytest.mark.parametrize(("name", "ties", "knots"), [("pbc", "breslow", 4), ("pbc", "efron", 3)])
+def test_without_penalty_it_is_the_model_of_rms(name, ties, knots):
+    table, y = r_table(name)
+    wanted = RMS[f"{name}_{ties}"]
+    model = CoxPHCV(splines=knots, l2s=[0.0], ties=ties, cv=2).fit(table, y)
+    for column, at in wanted["knots"].items():
+        np.testing.assert_allclose(model.knots_[column], at, rtol=1e-9)
+    np.testing.assert_allclose(model.coef_, wanted["coef"], rtol=2e-4)
+    found = model.summary()["p nonlinear"][list(wanted["knots"])]
+    np.testing.assert_allclose(found, wanted["p_nonlinear"], rtol=2e-3)
+
+
+def test_splines_at_the_knots_of_rms_give_its_likelihood_and_coefficients():
+    table, y = r_table("rotterdam")
+    wanted = RMS["rotterdam_breslow"]
+    none = np.empty(0)
+    knots = tuple(np.array(wanted["knots"].get(name, none), dtype=float) for name in table.columns)
+    columns = SplineDesign(knots).columns(table.to_numpy(dtype=float))
+    scale = columns.std(axis=0)
+    model = CoxPH(tol=1e-12).fit(columns / scale, y)
+    np.testing.assert_allclose(model.coef_ / scale, wanted["coef"], rtol=1e-3)
+    assert -model.objective_ * len(y) == pytest.approx(wanted["loglik"][1], abs=1e-5)
+
+
+# The choice.
+
+
+def log_partial_likelihood(y, score, weight=None):
+    """Breslow's, from its definition, one event after the other."""
+    weight = np.ones(len(y)) if weight is None else weight
+    total = 0.0
+    for i in np.flatnonzero(y["event"]):
+        at_risk = y["time"] >= y["time"][i]
+        total += weight[i] * (score[i] - np.log(np.sum(weight[at_risk] * np.exp(score[at_risk]))))
+    return total
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_are_the_cross_validated_partial_likelihood(weighted):
+    table, y = sample(120, seed=3)
+    weight = np.random.default_rng(1).integers(1, 4, 120).astype(float) if weighted else None
+    model = CoxPHCV(splines=3, l2s=[0.5, 0.01], cv=3, random_state=5).fit(table, y, weight)
+    folds = draw_folds(120, 3, np.random.default_rng(5), y["event"], np.arange(120))
+    values = table.to_numpy()
+    for k in range(3):
+        rows = folds != k
+        inside = None if weight is None else weight[rows]
+        design = SplineDesign.learn(values[rows], inside, 3, cox_cv.NONLINEAR_PENALTY)
+        for c, l2 in enumerate((0.5, 0.01)):
+            plain = CoxPH(l2=l2).fit(design.standardised(values[rows]), y[rows], inside)
+            score = plain.predict(design.standardised(values))
+            wanted = log_partial_likelihood(y, score, weight)
+            wanted -= log_partial_likelihood(y[rows], score[rows], inside)
+            assert model.cv_results_[f"split{k}_test_score"][c] == pytest.approx(wanted, abs=2e-4)
+
+
+def test_the_best_score_is_chosen_and_fitted_on_everybody():
+    model = fitted()
+    results = pd.DataFrame(model.cv_results_)
+    splits = results.filter(regex="^split")
+    np.testing.assert_allclose(results["mean_test_score"], splits.mean(axis=1))
+    best = results.loc[results["mean_test_score"].idxmax()]
+    assert best["rank_test_score"] == 1
+    assert model.l2_ == best["l2"]
+    assert len(model.knots_["age"]) == best["knots"]
+    assert sorted(set(results["knots"])) == [0, 4]
+    plain = CoxPH(l2=model.l2_).fit(model._design.standardised(X.to_numpy()), Y)
+    np.testing.assert_allclose(plain.coef_, model.estimator_.coef_, atol=1e-8)
+
+
+def test_a_curved_effect_is_splined_and_a_straight_one_is_not():
+    assert len(fitted().knots_["age"]) == 4
+    assert len(fitted().knots_["sex"]) == 0
+    table, y = sample(400, seed=4, curved=0.0)
+    y["time"] = np.exp(-0.05 * table["age"] + 0.3 * np.log(y["time"]))
+    assert CoxPHCV().fit(table, y).knots_["age"].size == 0
+    curved, straight = fitted(), fitted(splines=False)
+    assert curved.score(X, Y) > straight.score(X, Y) + 0.1
+
+
+def test_the_true_curve_is_recovered():
+    table, y = sample(4000, seed=7, curved=0.5)
+    model = CoxPHCV().fit(table, y)
+    ages = np.array([45.0, 50.0, 60.0, 70.0, 75.0])
+    effect = model.partial_effect("age", ages)
+    truth = 0.5 * ((ages - 60) / 10) ** 2 - 0.5 * ((table["age"].median() - 60) / 10) ** 2
+    np.testing.assert_allclose(effect["coef"], truth, atol=0.15)
+
+
+def test_without_penalty_and_splines_it_is_plain_cox():
+    model = fitted(splines=False, l2s=(0.0,))
+    np.testing.assert_allclose(model.coef_, CoxPH().fit(X, Y).coef_, rtol=1e-6)
+    assert model.get_feature_names_out().tolist() == ["age", "dose", "sex"]
+
+
+def test_design_columns_are_named_and_have_coefficients():
+    model = fitted(splines=5, l2s=(0.01,))
+    names = model.get_feature_names_out().tolist()
+    assert names[:5] == ["age", "age'", "age''", "age'''", "dose"]
+    assert len(names) == len(model.coef_) == 9
+    columns = model._design.columns(X.to_numpy()) @ model.coef_
+    difference = columns - model.predict(X)
+    np.testing.assert_allclose(difference, difference[0], atol=1e-9)
+
+
+def test_units_of_columns_do_not_change_predictions():
+    other = CoxPHCV().fit(X * [0.01, 1000.0, 1.0], Y)
+    np.testing.assert_allclose(other.predict(X * [0.01, 1000.0, 1.0]), fitted().predict(X), atol=1e-6)
+
+
+# What is known of the rows.
+
+
+def test_copies_that_share_an_id_are_weights():
+    rng = np.random.default_rng(2)
+    counts = rng.integers(0, 4, len(X))
+    rows = np.repeat(np.arange(len(X)), counts)
+    weighted = CoxPHCV(random_state=0).fit(X, Y, counts)
+    for argument in ("id", "clusters"):
+        copied = CoxPHCV(random_state=0).fit(X.iloc[rows], Y[rows], **{argument: rows})
+        assert copied.l2_ == weighted.l2_
+        for name, knots in weighted.knots_.items():
+            np.testing.assert_allclose(copied.knots_[name], knots)
+        np.testing.assert_allclose(
+            copied.cv_results_["mean_test_score"], weighted.cv_results_["mean_test_score"], rtol=1e-6
+        )
+        np.testing.assert_allclose(copied.predict(X), weighted.predict(X), atol=1e-6)
+
+
+def test_rows_of_one_id_that_follow_each_other_are_one_patient():
+    half = Y["time"] / 2
+    first = Surv.from_arrays(np.zeros(len(Y), dtype=bool), half)
+    rows = pd.concat([X, X], ignore_index=True)
+    y = np.concatenate([first, Y])
+    entry, id = np.concatenate([np.zeros(len(X)), half]), np.tile(np.arange(len(X)), 2)
+    cut = CoxPHCV().fit(rows, y, entry=entry, id=id)
+    np.testing.assert_allclose(
+        cut.cv_results_["mean_test_score"], fitted().cv_results_["mean_test_score"], rtol=1e-6
+    )
+    assert cut.l2_ == fitted().l2_
+    assert cut.n_patients_ == len(X)
+    with pytest.raises(ArgumentError, match="no entry times"):
+        CoxPHCV().fit(rows, y, id=id)
+
+
+def test_folds_keep_ids_together_and_spread_events_within_strata():
+    event, strata = np.arange(200) % 3 == 0, np.arange(200) % 4
+    folds = draw_folds(200, 5, np.random.default_rng(0), event, strata=strata)
+    for stratum in range(4):
+        counts = np.bincount(folds[event & (strata == stratum)], minlength=5)
+        assert np.ptp(counts) <= 1
+    ids = np.repeat(np.arange(100), 2)
+    folds = draw_folds(200, 5, np.random.default_rng(0), event, ids, strata)
+    assert (folds[::2] == folds[1::2]).all()
+
+
+def test_strata_and_offset_are_part_of_the_model():
+    strata, offset = np.where(X["dose"] > 1, "b", "a"), 0.3 * X["sex"].to_numpy()
+    model = CoxPHCV(splines=False, l2s=[0.01]).fit(X, Y, strata=strata, offset=offset)
+    plain = CoxPH(l2=0.01).fit(model._design.standardised(X.to_numpy()), Y, strata=strata, offset=offset)
+    np.testing.assert_allclose(model.estimator_.coef_, plain.coef_, rtol=1e-8)
+    curves = model.predict_survival_function(X, times=[0.5], strata=strata, offset=offset)
+    assert curves.shape == (300, 1)
+    with pytest.raises(ArgumentError, match="offset"):
+        model.predict(X)
+
+
+def test_zero_weights_take_patients_out():
+    weight = np.where(np.arange(len(X)) % 5 == 0, 0.0, 1.0)
+    kept = weight > 0
+    without, alone = CoxPHCV().fit(X, Y, weight), CoxPHCV().fit(X[kept], Y[kept])
+    np.testing.assert_allclose(without.predict(X), alone.predict(X), atol=1e-9)
+
+
+# Conventions.
+
+
+def test_tables_with_categories_and_missing_values_are_encoded():
+    table = X.assign(stage=np.where(X["dose"] > 1, "late", "early"))
+    table.loc[3, "age"] = np.nan
+    model = CoxPHCV(l2s=[0.01, 0.1]).fit(table, Y)
+    assert np.isfinite(model.predict(table)).all()
+    assert any("late" in name or "early" in name for name in model.knots_)
+
+
+def test_a_saved_model_predicts_and_reports_the_same(tmp_path):
+    model = fitted()
+    model.save(tmp_path / "model")
+    again = drosurv.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    pd.testing.assert_frame_equal(pd.DataFrame(again.summary()), pd.DataFrame(model.summary()))
+    pd.testing.assert_frame_equal(again.partial_effect("age"), model.partial_effect("age"))
+    assert not hasattr(again, "_kept_training")
+
+
+def test_pipelines_cross_validation_and_summary_work():
+    pipeline = make_pipeline(StandardScaler(), CoxPHCV(l2s=[0.01, 0.1]))
+    assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.6
+    table = drosurv.summary(pipeline.fit(X, Y))
+    assert table.index.tolist() == ["age", "dose", "sex"]
+    per_unit = fitted(l2s=(0.01, 0.1)).summary().loc["sex", "coef"]
+    assert table.loc["sex", "coef"] == pytest.approx(per_unit, abs=1e-4)
+
+
+def test_folds_are_the_same_in_every_fit_unless_seeded():
+    assert CoxPHCV().fit(X, Y).cv_results_["mean_test_score"] == pytest.approx(
+        fitted().cv_results_["mean_test_score"], rel=1e-12
+    )
+    other = CoxPHCV(random_state=1).fit(X, Y).cv_results_["mean_test_score"]
+    assert not np.allclose(other, fitted().cv_results_["mean_test_score"], rtol=1e-9)
+
+
+# The summary and the plot.
+
+
+def test_the_summary_compares_quartiles_of_splined_columns_and_units_of_others():
+    model, table = fitted(), fitted().summary()
+    low, high = np.quantile(X["age"], [0.25, 0.75])
+    pair = pd.DataFrame({"age": [low, high], "dose": 1.0, "sex": 0.0})
+    assert table.loc["age", "coef"] == pytest.approx(np.diff(model.predict(pair))[0], abs=1e-8)
+    pair = pd.DataFrame({"age": 50.0, "dose": 1.0, "sex": [0.0, 1.0]})
+    assert table.loc["sex", "coef"] == pytest.approx(np.diff(model.predict(pair))[0], abs=1e-8)
+    assert table.loc["sex", "contrast"] == "per unit"
+    assert any("penalised" in note for note in table.notes)
+    assert table.loc["age", "p nonlinear"] < 1e-4
+    assert np.isnan(table.loc["sex", "p nonlinear"])
+    assert "p nonlinear" in repr(table)
+
+
+def test_nonlinearity_p_values_are_uniform_under_linear_effects_whatever_is_chosen():
+    ps = []
+    for seed in range(60):
+        table, y = sample(150, seed=100 + seed, curved=0.0)
+        ps.append(CoxPHCV(l2s=[0.1], cv=2).fit(table, y).summary().loc["age", "p nonlinear"])
+    ps = np.array(ps)
+    assert 0.35 < ps.mean() < 0.65
+    assert (ps < 0.1).mean() < 0.25
+
+
+def test_standard_errors_without_penalty_are_those_of_plain_cox():
+    model = fitted(splines=False, l2s=(0.0,))
+    wanted = CoxPH().fit(X, Y).summary()
+    np.testing.assert_allclose(model.summary()["se(coef)"], wanted["se(coef)"], rtol=1e-5)
+
+
+def test_partial_effects_are_differences_of_predictions_from_the_median():
+    model = fitted()
+    effect = model.partial_effect("age")
+    others = pd.DataFrame({"age": effect.index, "dose": 1.0, "sex": 0.0})
+    at_median = pd.DataFrame({"age": [X["age"].median()], "dose": 1.0, "sex": 0.0})
+    np.testing.assert_allclose(effect["coef"], model.predict(others) - model.predict(at_median), atol=1e-9)
+    assert effect["se(coef)"].min() < 0.02
+    with pytest.raises(ArgumentError, match="column must be one of"):
+        model.partial_effect("weight")
+
+
+def test_the_plot_shows_curve_band_and_knots():
+    ax = fitted().plot_partial_effect("age")
+    curve, _, knots = ax.get_lines()
+    np.testing.assert_allclose(curve.get_ydata(), fitted().partial_effect(0)["exp(coef)"])
+    np.testing.assert_allclose(knots.get_xdata(), fitted().knots_["age"])
+    assert len(ax.collections) == 1
+    assert ax.get_xlabel() == "age"
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("splines", True), ("splines", 2), ("splines", 8), ("splines", "yes"), ("splines", None),
+        ("l2s", []), ("l2s", [-1.0]), ("l2s", 0.1), ("l2s", ["a"]), ("cv", 1), ("ties", "exact"),
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_named(parameter, value):
+    with pytest.raises(ArgumentError, match=f"{parameter} must"):
+        CoxPHCV(**{parameter: value}).fit(X, Y)
+
+
+def test_constant_and_nearly_constant_columns_do_no_harm():
+    table = X.assign(same=7.0, rare=(np.arange(len(X)) == 5) * 1.0, noise=1.0 + 1e-15 * np.arange(len(X)))
+    model = CoxPHCV().fit(table, Y)
+    assert model.coef_[model.get_feature_names_out() == "same"] == 0.0
+    assert np.isfinite(model.predict(table)).all()
+    assert model.score(table, Y) > fitted().score(X, Y) - 0.03
+
+
+def test_few_distinct_values_stay_linear():
+    table = X.assign(grade=np.arange(len(X)) % 5.0)
+    model = CoxPHCV(splines=6, l2s=[0.01]).fit(table, Y)
+    assert len(model.knots_["grade"]) == 0
+    assert len(model.knots_["age"]) == 6
+    only = CoxPHCV(l2s=[0.01]).fit(table[["sex", "grade"]], Y)
+    assert set(only.cv_results_["knots"]) == {0}
+
+
+def test_separated_data_get_a_finite_fit_by_the_penalty():
+    table = pd.DataFrame({"x": np.arange(60.0)})
+    y = Surv.from_arrays(np.ones(60, dtype=bool), 61.0 - np.arange(60.0))
+    model = CoxPHCV().fit(table, y)
+    assert np.isfinite(model.coef_).all()
+    assert model.score(table, y) == 1.0
+    assert np.isnan(model.summary()["p nonlinear"]).all()
+
+
+def test_more_columns_than_events_are_fitted():
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(40, 60))
+    y = Surv.from_arrays(np.arange(40) % 4 == 0, rng.exponential(size=40))
+    model = CoxPHCV().fit(wide, y)
+    assert np.isfinite(model.predict(wide)).all()
+    assert len(model.summary()) == 60
+
+
+def test_fewer_events_than_folds_take_fewer_folds_and_one_event_is_an_error():
+    event = np.zeros(len(X), dtype=bool)
+    event[:3] = True
+    y = Surv.from_arrays(event, Y["time"])
+    with pytest.warns(UserWarning, match="3 folds are used instead of cv=5"):
+        model = CoxPHCV().fit(X, y)
+    assert "split2_test_score" in model.cv_results_
+    assert "split3_test_score" not in model.cv_results_
+    event[1:3] = False
+    with pytest.raises(ArgumentError, match="one patient with an event"):
+        CoxPHCV().fit(X, Surv.from_arrays(event, Y["time"]))
+
+
+def test_a_failed_fit_leaves_no_model():
+    model = CoxPHCV(l2s=[0.1]).fit(X, Y)
+    with pytest.raises(ArgumentError):
+        model.set_params(cv=0).fit(X, Y)
+    assert not hasattr(model, "coef_")
+
+
+# With the rest of the library.
+
+
+def test_it_is_a_base_of_repairs():
+    data = drosurv.datasets.make_hidden_minority(n_samples=600, random_state=0)
+    model = drosurv.RepairedCox(base=CoxPHCV(l2s=[0.01, 0.1]), random_state=0).fit(data.X, data.y)
+    assert isinstance(model.base_, CoxPHCV)
+    assert np.isfinite(model.predict(data.X)).all()
+
+
+def test_linear_beyond_the_outer_knots():
+    model = fitted()
+    far = model.knots_["age"][-1] + np.array([1.0, 11.0, 21.0])
+    steps = np.diff(model.partial_effect("age", far)["coef"])
+    assert steps[0] == pytest.approx(steps[1], rel=1e-9)
+    assert restricted_cubic(far, model.knots_["age"]).shape == (3, 2)

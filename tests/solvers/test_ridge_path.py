@@ -1,0 +1,52 @@
+"""Ridge paths against scikit-survival's elastic net, and against single fits."""
+
+import numpy as np
+import pytest
+
+from drosurv import CoxPH, Surv
+from drosurv.losses import CoxPartial
+from drosurv.solvers.ridge_path import ridge_path
+from drosurv.target import parse_target
+
+
+def sample(n=300, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) @ (np.eye(d) + 0.3)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    time = rng.exponential(size=n) * np.exp(-X[:, 0] + 0.5 * X[:, 1])
+    return X, Surv.from_arrays(rng.random(n) < 0.6, time)
+
+
+def path(X, y, l2s, **loss):
+    found, status = ridge_path(X, CoxPartial(parse_target(y), **loss), np.full(len(X), 1 / len(X)), l2s)
+    assert set(status) == {"converged"}
+    return found
+
+
+def test_the_path_is_that_of_scikit_survivals_elastic_net():
+    from sksurv.linear_model import CoxnetSurvivalAnalysis
+
+    X, y = sample()
+    l2s = np.geomspace(1.0, 1e-3, 8)
+    # Its objective is the mean loss plus alpha ((1 - l1_ratio) / 2 ||b||^2 + l1_ratio ||b||_1).
+    peer = CoxnetSurvivalAnalysis(alphas=l2s, l1_ratio=1e-12, normalize=False, tol=1e-14, max_iter=10**6)
+    np.testing.assert_allclose(path(X, y, l2s), peer.fit(X, y).coef_.T, atol=2e-5)
+
+
+@pytest.mark.parametrize("ties", ["breslow", "efron"])
+def test_each_point_is_the_fit_with_its_penalty_in_any_order(ties):
+    X, y = sample(200, 4, seed=1)
+    y["time"] = np.ceil(5 * y["time"])
+    l2s = [0.01, 1.0, 0.0, 0.1]
+    found = path(X, y, l2s, ties=ties)
+    for l2, coef in zip(l2s, found, strict=True):
+        np.testing.assert_allclose(coef, CoxPH(l2=l2, ties=ties, tol=1e-10).fit(X, y).coef_, atol=2e-5)
+
+
+def test_separated_data_have_no_optimum_without_a_penalty():
+    X = np.arange(40.0)[:, None] / 40
+    y = Surv.from_arrays(np.ones(40, dtype=bool), np.arange(40.0)[::-1] + 1)
+    loss = CoxPartial(parse_target(y))
+    found, status = ridge_path(X, loss, np.full(40, 1 / 40), [0.0, 0.1])
+    assert status == ["separated", "converged"]
+    assert np.isfinite(found).all()
