@@ -219,7 +219,9 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
                 "y", "y has one patient with an event: cross-validation needs two. Use CoxPH(l2=0.1)."
             )
         if with_event < self.cv:
-            warn_caller(f"{with_event} patients had an event: {with_event} folds are used instead of cv={self.cv}.")
+            warn_caller(
+                f"{with_event} patients had an event: {with_event} folds are used instead of cv={self.cv}."
+            )
         return draw_folds(
             len(event),
             min(int(self.cv), with_event),
