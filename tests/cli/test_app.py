@@ -44,6 +44,15 @@ def test_a_command_that_left_says_where_it_is(drosurv, command, module):
     assert f"python -m experiments.{module}" in line
 
 
+def test_short_help_names_rarer_options_and_all_of_them_are_explained_on_demand(drosurv):
+    short, full = (drosurv.ok("fit", option).stdout for option in ("--help", "--help-all"))
+    assert len(short.splitlines()) <= 50
+    assert "--strata" in short
+    assert "patients are compared within them" not in short
+    assert "patients are compared within them" in full
+    assert "Column of events" in short
+
+
 def test_every_option_says_what_it_is_for():
     commands = {name: command.params for name, command in get_command(app).commands.items()}
     assert [

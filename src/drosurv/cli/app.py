@@ -14,6 +14,7 @@ from drosurv.cli.demo import demo
 from drosurv.cli.evaluate import evaluate
 from drosurv.cli.fit import fit
 from drosurv.cli.messages import PlainMessages
+from drosurv.cli.options import ShortHelp
 from drosurv.cli.predict import predict
 from drosurv.cli.repair import repair
 from drosurv.cli.summary import summary
@@ -50,7 +51,7 @@ def drosurv(
 
 
 for command in (demo, fit, summary, predict, evaluate, audit, repair, certify, tune):
-    app.command()(command)
+    app.command(cls=ShortHelp)(command)
 app.add_typer(datasets.app, name="datasets")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drosurv.cli.messages import printable, say
-from drosurv.cli.options import FileOptions, Names, TargetOptions, command
+from drosurv.cli.options import FileOptions, Groups, Json, Names, Seed, TargetOptions, about, command
 from drosurv.cli.outputs import check_outputs
 from drosurv.errors import as_records, recording_warnings, require
 from drosurv.presentation import unit_in
@@ -30,22 +30,53 @@ def audit(
     data: Annotated[
         Path | None, typer.Argument(metavar="DATA]", help="CSV or Parquet file, one row per patient.")
     ] = None,
-    groups: Names = (),
-    strata: str | None = None,
-    output: Path = Path("report.html"),
-    predictions: Path | None = None,
-    survival: Names = (),
-    risk: str | None = None,
-    folds: int | None = None,
-    train: Path | None = None,
-    alphas: Names = (),
-    time_unit: str | None = None,
-    title: str | None = None,
-    rules: bool = True,
-    bootstrap: int = 500,
-    bootstrap_path: int = 100,
-    seed: int = 0,
-    as_json: bool = False,
+    groups: Groups = (),
+    strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
+    output: Annotated[
+        Path, about("File to write: .html for the browser, .md or .json.", None, "--output", "-o")
+    ] = Path("report.html"),
+    predictions: Annotated[
+        Path | None,
+        about(
+            "Instead of MODEL and DATA: table of any model's predictions, with time and event.",
+            "Predictions of any model",
+        ),
+    ] = None,
+    survival: Annotated[
+        Names,
+        about(
+            "Columns of predicted survival, such as S365=365,S730=730, if not recognised.",
+            "Predictions of any model",
+        ),
+    ] = (),
+    risk: Annotated[
+        str | None, about("Column of risk scores, higher meaning sooner.", "Predictions of any model")
+    ] = None,
+    folds: Annotated[
+        int | None,
+        about("Train MODEL's recipe anew on all folds of DATA but one and audit that one, in turn."),
+    ] = None,
+    train: Annotated[
+        Path | None,
+        about(
+            "Training table, to train the models of the alpha slider; patients of DATA are left out.",
+            "Comparison",
+        ),
+    ] = None,
+    alphas: Annotated[
+        Names, about("Shares of patients to protect on the slider, such as 1,0.5,0.2.", "Comparison")
+    ] = (),
+    time_unit: Annotated[
+        str | None, about("What the times count, such as days, if the column does not say it.", "Page")
+    ] = None,
+    title: Annotated[str | None, about("Heading of the report.", "Page")] = None,
+    rules: Annotated[bool, about("Search for rules that describe who is worst off.", "Page")] = True,
+    bootstrap: Annotated[
+        int, about("Replicates behind intervals and tests of the audited model.", "Page")
+    ] = 500,
+    bootstrap_path: Annotated[int, about("The same for each other model of the slider.", "Comparison")] = 100,
+    seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Audit a model on patients it has not seen: who is served worst, by how much, and is it noise.
 
@@ -53,19 +84,6 @@ def audit(
     small cohort with --folds 5.
 
     Example: drosurv audit model test.csv --groups "sex,age>65" --train patients.csv -o report.html
-
-    --output: File to write: .html for the browser, .md or .json.
-    --predictions: Instead of MODEL and DATA: table of any model's predictions, with time and event.
-    --survival: Columns of predicted survival, such as S365=365,S730=730, if not recognised.
-    --risk: Column of risk scores, higher meaning sooner.
-    --folds: Train MODEL's recipe anew on all folds of DATA but one and audit that one, in turn.
-    --train: Training table, to train the models of the alpha slider; patients of DATA are left out.
-    --alphas: Shares of patients to protect on the slider, such as 1,0.5,0.2.
-    --time-unit: What the times count, such as days, if the column does not say it.
-    --title: Heading of the report.
-    --rules: Search for rules that describe who is worst off.
-    --bootstrap: Replicates behind intervals and tests of the audited model.
-    --bootstrap-path: The same for each other model of the slider.
     """
     view = report_view(output)
     summary = output.with_suffix(".summary.json") if view == "to_html" else None

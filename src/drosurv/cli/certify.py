@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from drosurv.cli.messages import printable
-from drosurv.cli.options import DataFile, FileOptions, ModelFile, TargetOptions, command
+from drosurv.cli.options import DataFile, FileOptions, Json, ModelFile, Seed, TargetOptions, about, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
 from drosurv.errors import require
 from drosurv.presentation import moment, unit_in, write_figure
@@ -21,26 +22,21 @@ _SHOWN = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 def certify(
     model: ModelFile,
     data: DataFile,
-    horizon: float,
+    horizon: Annotated[float, about("Time at which predictions are judged.")],
     target: TargetOptions,
     file: FileOptions,
-    tolerance: float | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
-    output: Path | None = None,
-    plot: Path | None = None,
-    as_json: bool = False,
+    tolerance: Annotated[
+        float | None, about("Brier loss to stay under: prints the smallest group that does.")
+    ] = None,
+    confidence: Annotated[float, about("Of the band and of the guarantee.")] = 0.95,
+    seed: Seed = 0,
+    output: Annotated[Path | None, about("CSV file to write the curves to.", None, "--output", "-o")] = None,
+    plot: Annotated[Path | None, about("Picture to draw the curves into (PNG, SVG, PDF).")] = None,
+    as_json: Json = False,
 ) -> None:
     """Bound the loss of every subgroup of patients the model has not seen, for all group sizes at once.
 
     Example: drosurv certify model test.csv --horizon 24 --tolerance 0.25
-
-    --horizon: Time at which predictions are judged.
-    --tolerance: Brier loss to stay under: prints the smallest group that does.
-    --confidence: Of the band and of the guarantee.
-    --seed: Seed of folds, trees and band.
-    --output: CSV file to write the curves to.
-    --plot: Picture to draw the curves into (PNG, SVG, PDF).
     """
     from drosurv.repairs.insight import certify as certified
     from drosurv.workflows import OpenedModel

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from drosurv.cli.audit import report_view
 from drosurv.cli.messages import printable
-from drosurv.cli.options import command
+from drosurv.cli.options import Json, Seed, about, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.presentation import group_name, written
 
@@ -22,21 +22,23 @@ if TYPE_CHECKING:
 
 @command
 def demo(
-    alpha: float = 0.2,
-    attribute: str = "age",
-    seed: int = 0,
-    report: Path | None = None,
-    as_json: bool = False,
+    alpha: Annotated[
+        float, about("Smallest share of patients that the robust models protect, in (0, 1].")
+    ] = 0.2,
+    attribute: Annotated[
+        str, about("Attribute of the real patients whose groups are looked at: age or gender.")
+    ] = "age",
+    seed: Seed = 0,
+    report: Annotated[
+        Path | None, about("Also write the repaired model's report to this .html, .md or .json file.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Tell a story in under a minute: patients that plain Cox fails, who they are, and what each remedy does.
 
     First on simulated patients, where the truth is known, then on FLC (7,874 people, bundled).
 
     Example: drosurv demo --report demo.html
-
-    --alpha: Smallest share of patients that the robust models protect, in (0, 1].
-    --attribute: Attribute of the real patients whose groups are looked at: age or gender.
-    --report: Also write the repaired model's report to this .html, .md or .json file.
     """
     from drosurv.presentation.progress import bar
     from drosurv.workflows.demo import contenders, story_report, tell

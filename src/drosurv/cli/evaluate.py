@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from drosurv.cli.messages import printable
-from drosurv.cli.options import DataFile, FileOptions, ModelFile, Names, TargetOptions, command
+from drosurv.cli.options import (
+    DataFile,
+    FileOptions,
+    Groups,
+    Json,
+    ModelFile,
+    Seed,
+    TargetOptions,
+    about,
+    command,
+)
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.presentation import Column, moment, unit_in, written
 
@@ -45,24 +55,24 @@ def evaluate(
     data: DataFile,
     target: TargetOptions,
     file: FileOptions,
-    groups: Names = (),
-    strata: str | None = None,
-    reference: Path | None = None,
-    intersections: bool = False,
-    bootstrap: int = 500,
-    seed: int = 0,
-    output: Path | None = None,
-    as_json: bool = False,
+    groups: Groups = (),
+    strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
+    reference: Annotated[
+        Path | None, about("Saved model to hold this one against; plain Cox, as noted by fit, if not given.")
+    ] = None,
+    intersections: Annotated[
+        bool, about("Also show the intersections of all groups.", None, "--intersections")
+    ] = False,
+    bootstrap: Annotated[int, about("Replicates behind intervals and tests; 0 for none.")] = 500,
+    seed: Seed = 0,
+    output: Annotated[
+        Path | None, about("CSV file to write every number to.", None, "--output", "-o")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Score a saved model on a table, overall and by group, with intervals and tests of the gaps.
 
     Example: drosurv evaluate model test.csv --groups "sex,age>65"
-
-    --reference: Saved model to hold this one against; plain Cox, as noted by fit, if not given.
-    --intersections: Also show the intersections of all groups.
-    --bootstrap: Replicates behind intervals and tests; 0 for none.
-    --seed: Seed of the replicates.
-    --output: CSV file to write every number to.
     """
     from drosurv.evaluation import evaluate as evaluated
     from drosurv.workflows import OpenedModel

@@ -11,7 +11,20 @@ import typer
 
 from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import make_estimator, read_settings
-from drosurv.cli.options import FileOptions, Names, TrainingTable, command, option_words, words
+from drosurv.cli.options import (
+    FileOptions,
+    Groups,
+    Json,
+    Network,
+    RowHashesOption,
+    Seed,
+    Settings,
+    TrainingTable,
+    about,
+    command,
+    option_words,
+    words,
+)
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.errors import ArgumentError, as_records, recording_warnings
 from drosurv.presentation import counted
@@ -28,54 +41,72 @@ _MOST_SHOWN = 40
 @command
 def fit(
     source: TrainingTable,
-    output: Path,
-    model: str = "cox",
-    alpha: float | None = None,
-    ball: str | None = None,
-    network: str | None = None,
-    hidden: str | None = None,
-    l2: float | None = None,
+    output: Annotated[Path, about("File to write the model to.", None, "--output", "-o")],
+    model: Annotated[
+        str,
+        about(
+            "Any estimator: cox, or a robust one such as dro-cox, which is held against cox on "
+            "these patients; cause-specific-cox takes codes of causes as the event."
+        ),
+    ] = "cox",
+    alpha: Annotated[
+        float | None, about("Of a robust model: smallest share of patients to protect, in (0, 1].", "Model")
+    ] = None,
+    ball: Annotated[
+        str | None, about("Of a robust model: shape of the subpopulations, chi2, paper or cvar.", "Model")
+    ] = None,
+    network: Network = None,
+    hidden: Annotated[
+        str | None, about("Widths of the mlp's hidden layers, such as 24,24; 24 by default.", "Model")
+    ] = None,
+    l2: Annotated[float | None, about("Ridge penalty; 0 by default.", "Model")] = None,
     recalibrate: Annotated[
         bool | None,
         typer.Option(
             "--recalibrate/--no-recalibrate",
             help="Give the risks the spread that patients not trained on ask for; done for robust models.",
             show_default=False,
+            rich_help_panel="Model",
         ),
     ] = None,
-    seed: int = 0,
-    set_: list[str] | None = None,
-    groups: Names = (),
-    strata: str | None = None,
-    clusters: str | None = None,
+    seed: Seed = 0,
+    set_: Settings = None,
+    groups: Groups = (),
+    strata: Annotated[
+        str | None, about("Column of strata: patients are compared within them.", "Columns")
+    ] = None,
+    clusters: Annotated[
+        str | None, about("Column of clusters, such as hospitals, for standard errors.", "Columns")
+    ] = None,
     bootstrap: Annotated[
-        int, typer.Option(help="Refits for the standard errors of drosurv summary; 0 for none.", min=0)
+        int,
+        typer.Option(
+            help="Refits for the standard errors of drosurv summary; 0 for none.",
+            min=0,
+            rich_help_panel="Model",
+        ),
     ] = 0,
-    unseen: str = "reference",
-    hold_out: Path | None = None,
-    hold_out_share: float | None = None,
-    force: bool = False,
-    row_hashes: bool = True,
-    as_json: bool = False,
+    unseen: Annotated[
+        str,
+        about("Levels met only in prediction: taken as the most frequent (reference), or error.", "Model"),
+    ] = "reference",
+    hold_out: Annotated[
+        Path | None, about("CSV file to write patients to that are kept away from training.")
+    ] = None,
+    hold_out_share: Annotated[
+        float | None, about("Share of the patients to hold out; 0.25 by default.")
+    ] = None,
+    force: Annotated[
+        bool, about("Save even a model that a leaking column has made perfect.", None, "--force")
+    ] = False,
+    row_hashes: RowHashesOption = True,
+    as_json: Json = False,
 ) -> None:
     """Train a survival model on a table, say what was done to which column, and save everything as one file.
 
     On real data no model beats plain Cox on average, so that is what is trained unless another --model is named.
 
     Example: drosurv fit patients.csv --time months --event died --hold-out test.csv -o model
-
-    --output: File to write the model to.
-    --model: Any estimator: cox, or a robust one such as dro-cox, which is held against cox on these patients;
-        cause-specific-cox takes codes of causes as the event.
-    --alpha: Of a robust model: smallest share of patients to protect, in (0, 1].
-    --ball: Of a robust model: shape of the subpopulations, chi2, paper or cvar.
-    --hidden: Widths of the mlp's hidden layers, such as 24,24; 24 by default.
-    --l2: Ridge penalty; 0 by default.
-    --strata: Column of strata: patients are compared within them.
-    --clusters: Column of clusters, such as hospitals, for standard errors.
-    --unseen: Levels met only in prediction: taken as the most frequent (reference), or error.
-    --hold-out: CSV file to write patients to that are kept away from training.
-    --hold-out-share: Share of the patients to hold out; 0.25 by default.
     """
     from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Commands made of functions, and the options that several of them share."""
+"""Options that several commands share, declared for typer, and the decorator that makes commands of them."""
 
 from __future__ import annotations
 
@@ -7,91 +7,128 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from drosurv.tables import FileFormat, SurvivalTable
 
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file, one row per patient.")]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model that `drosurv fit` or save() wrote.")]
 # Separated by commas, or given several times.
 Names = tuple[str, ...]
+_TABLE = "CSV, Parquet, Excel, Stata, SPSS or SAS file, one row per patient."
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_TABLE)]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model that `drosurv fit` or save() wrote.")]
+Groups = Annotated[
+    Names,
+    typer.Option(
+        help="Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Network = Annotated[
+    str | None, typer.Option(help="linear, the default, trees or mlp.", rich_help_panel="Model")
+]
+RowHashesOption = Annotated[
+    bool,
+    typer.Option(
+        help="Keep salted hashes of the training rows in the file, to recognise them in other tables.",
+        rich_help_panel="Output",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Any parameter of the estimator, such as lr=0.001.",
+        metavar="NAME=VALUE",
+        rich_help_panel="Model",
+    ),
+]
+_COLUMNS, _FILE = "Columns", "File"
+_ALL = "drosurv.help_all"
 
-# What an option means in every command that does not say it in its own words.
-_MEANING = {
-    "as_json": "Print JSON for programs.",
-    "document": "Also write everything as one Markdown document to this file.",
-    "force": "Save even a model that a leaking column has made perfect.",
-    "groups": "Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes.",
-    "jobs": "Processes; by default one per processor core.",
-    "network": "linear, the default, trees or mlp.",
-    "row_hashes": "Keep salted hashes of the training rows in the file, to recognise them in other tables.",
-    "seed": "Seed of everything random.",
-    "set_": "Any parameter of the estimator, such as lr=0.001.",
-    "strata": "Column of strata, if not the one trained with.",
-}
-_SPELLING = {"as_json": ["--json"], "output": ["--output", "-o"], "set_": ["--set"]}
-_METAVAR = {"set_": "NAME=VALUE", "grid": "NAME=VALUES"}
+
+def about(help: str, panel: str | None = None, *flags: str) -> Any:
+    """An option with its help; those in a panel are rarer, and explained by --help-all."""
+    return typer.Option(*flags, help=help, rich_help_panel=panel)
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """A command whose options are the parameters of a function.
+    """Make a command of a function: a dataclass among its parameters stands for an option per field.
 
-    Their help is told in its docstring, one line ``--name: text`` for each, or else in `_MEANING`. A dataclass stands
-    for an option per field. What is False by default is a flag. A parameter that is annotated for typer stays so.
+    Options of type :data:`Names` are split at commas.
     """
-    options = sorted(_options(function), key=lambda option: option.default is not option.empty)
-    bundles = {name: hint for name, hint in get_type_hints(function).items() if _is_bundle(hint)}
+    options = sorted(_flattened(function), key=lambda option: option.default is not option.empty)
+    bundles = {name: hint for name, hint in get_type_hints(function).items() if is_dataclass(hint)}
     lists = [option.name for option in options if Names in option.annotation.__metadata__]
+    if any(getattr(option.annotation.__metadata__[0], "rich_help_panel", None) for option in options):
+        options.append(_HELP_ALL)
 
-    def run(**given: Any) -> None:
+    def run(help_all: bool = False, **given: Any) -> None:
         given |= {name: listed(given[name]) for name in lists}
         for name, bundle in bundles.items():
-            given[name] = bundle(**{field.name: given.pop(field.name) for field in fields(bundle)})
+            given[name] = bundle(**{field.name: given.pop(field.name) for field in fields(bundle)})  # type: ignore[operator]
         function(**given)
 
-    run.__name__, run.__module__, run.__doc__ = function.__name__, function.__module__, _parts(function)[0]
+    run.__name__, run.__module__, run.__doc__ = function.__name__, function.__module__, function.__doc__
     run.__annotations__ = {option.name: option.annotation for option in options}
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     return run
 
 
-def _options(thing: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """The options that a function, or a bundle of options, is made of."""
-    hints = get_type_hints(thing, include_extras=True)
-    meaning = {**_MEANING, **_told(thing)}
-    for name, parameter in inspect.signature(thing).parameters.items():
+def _flattened(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """Parameters of a function, with the fields of dataclasses in the place of them."""
+    hints = get_type_hints(function, include_extras=True)
+    for name, parameter in inspect.signature(function).parameters.items():
         hint, default = hints[name], parameter.default
-        if _is_bundle(hint):
-            yield from _options(hint)
+        if is_dataclass(hint):
+            yield from _flattened(cast(Callable[..., Any], hint))
             continue
-        if get_origin(hint) is not Annotated:
-            flag = [f"--{name.replace('_', '-')}"] if default is False else []
-            spelled = _SPELLING.get(name, flag)
-            least = 0 if name == "seed" else None
-            option = typer.Option(*spelled, help=meaning.get(name), metavar=_METAVAR.get(name), min=least)
-            if hint == Names:
-                hint, default = Annotated[list[str] | None, option, Names], None
-            else:
-                hint = Annotated[hint, option]
+        if get_origin(hint) is Annotated and hint.__origin__ == Names:
+            hint, default = Annotated[list[str] | None, get_args(hint)[1], Names], None
         yield parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint, default=default)
 
 
-def _is_bundle(hint: Any) -> bool:
-    return is_dataclass(hint)
+class ShortHelp(TyperCommand):
+    """A command whose --help explains the usual options and names the others; --help-all explains all of them."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, without the rarer options unless all are asked for."""
+        options: list[Any] = [] if ctx.meta.get(_ALL) else list(self.params)
+        rare = [option for option in options if getattr(option, "rich_help_panel", None)]
+        by_panel: dict[str, list[str]] = {}
+        for option in rare:
+            by_panel.setdefault(option.rich_help_panel, []).append(max(option.opts, key=len))
+            option.hidden = True
+        if rare:
+            named = [f"{panel}: {' '.join(names)}" for panel, names in by_panel.items()]
+            self.epilog = "\n\n".join(["More options, explained by --help-all:", *named])
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for option in rare:
+                option.hidden = False
 
 
-def _parts(thing: Any) -> list[str]:
-    """The docstring, and what it says of each option."""
-    return inspect.cleandoc(thing.__doc__ or "").split("\n--")
+def _show_all(ctx: typer.Context, wanted: bool) -> None:
+    if wanted:
+        ctx.meta[_ALL] = True
+        typer.echo(ctx.get_help(), color=ctx.color)
+        raise typer.Exit
 
 
-def _told(thing: Any) -> dict[str, str]:
-    lines = [line for cls in getattr(thing, "__mro__", [thing])[::-1] for line in _parts(cls)[1:]]
-    told = (line.split(": ", 1) for line in lines)
-    return {name.replace("-", "_"): " ".join(text.split()) for name, text in told}
+_HELP_ALL = inspect.Parameter(
+    "help_all",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option("--help-all", help="Explain all options and exit.", is_eager=True, callback=_show_all),
+    ],
+)
 
 
 def _mark(text: str | None) -> str | None:
@@ -101,23 +138,30 @@ def _mark(text: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How the files are written.
+    """How the files are written."""
 
-    --missing: Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one
-        column. Quote a text that holds a comma twice: '"<0,5"'.
-    --decimal: Decimal mark of a CSV file; recognised if not given.
-    --encoding: Encoding of a CSV file, such as cp1252; recognised if not given.
-    """
-
-    missing: Names = ()
+    missing: Annotated[
+        Names,
+        about(
+            'Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one column. '
+            "Quote a text that holds a comma twice: '\"<0,5\"'.",
+            _FILE,
+        ),
+    ] = ()
     separator: Annotated[
         str | None,
         typer.Option(
-            help="Separator of a CSV file, such as ';' or tab; recognised if not given.", callback=_mark
+            help="Separator of a CSV file, such as ';' or tab; recognised if not given.",
+            callback=_mark,
+            rich_help_panel=_FILE,
         ),
     ] = None
-    decimal: str | None = None
-    encoding: str | None = None
+    decimal: Annotated[str | None, about("Decimal mark of a CSV file; recognised if not given.", _FILE)] = (
+        None
+    )
+    encoding: Annotated[
+        str | None, about("Encoding of a CSV file, such as cp1252; recognised if not given.", _FILE)
+    ] = None
 
     @property
     def format(self) -> FileFormat:
@@ -129,51 +173,45 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class TargetOptions:
-    """Where the target stands.
+    """Where the target is."""
 
-    --event: Column of events, if not the one trained on.
-    --time: Column of times: numbers, such as days of follow-up.
-    --start: Instead of --time: column of first dates.
-    --end: Column of last dates; the time is in days.
-    --entry: Column of times from which patients are observed, if not from 0.
-    --event-value: The value that means the event, where that is not plain.
-    --id: Column that names the patient, whose rows are kept together.
-    --drop-missing-target: Leave out rows without a time or an event.
-    --categorical: Columns that are categories although they hold numbers.
-    """
-
-    event: str | None = None
-    time: str | None = None
-    start: str | None = None
-    end: str | None = None
-    entry: str | None = None
-    event_value: str | None = None
-    id: str | None = None
-    drop_missing_target: bool = False
-    categorical: Names = ()
+    event: Annotated[str | None, about("Column of events, if not the one trained on.")] = None
+    time: Annotated[str | None, about("Column of times: numbers, such as days of follow-up.")] = None
+    start: Annotated[str | None, about("Instead of --time: column of first dates.", _COLUMNS)] = None
+    end: Annotated[str | None, about("Column of last dates; the time is in days.", _COLUMNS)] = None
+    entry: Annotated[
+        str | None, about("Column of times from which patients are observed, if not from 0.", _COLUMNS)
+    ] = None
+    event_value: Annotated[str | None, about("The value that means the event, where it is not clear.")] = None
+    id: Annotated[str | None, about("Column that names the patient, whose rows are kept together.")] = None
+    drop_missing_target: Annotated[
+        bool, about("Leave out rows without a time or an event.", _COLUMNS, "--drop-missing-target")
+    ] = False
+    categorical: Annotated[
+        Names, about("Columns that are categories although they hold numbers.", _COLUMNS)
+    ] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTable(FileOptions, TargetOptions):
-    """A table to train on, and what its columns are.
-
-    --event: Column of events: 1, True, yes, dead ... where it happened.
-    --features: Columns to predict from; by default all that are left.
-    --drop: Columns not to use as features, such as patient numbers.
-    --numeric: Columns that are amounts although they look like codes.
-    --complete-cases: Leave out patients without a value in some feature, as R and lifelines do, instead of filling it
-        in.
-    """
+    """A table to train on, and what its columns are."""
 
     data: DataFile
-    event: str = field()
-    features: Names = ()
-    drop: Names = ()
-    numeric: Names = ()
-    complete_cases: bool = False
+    event: Annotated[str, about("Column of events: 1, True, yes, dead ... where it happened.")] = field()
+    features: Annotated[Names, about("Columns to predict from; by default all that are left.", _COLUMNS)] = ()
+    drop: Annotated[Names, about("Columns not to use as features.")] = ()
+    numeric: Annotated[Names, about("Columns that are amounts although they look like codes.", _COLUMNS)] = ()
+    complete_cases: Annotated[
+        bool,
+        about(
+            "Leave out patients without a value in some feature, as R and lifelines do, instead of filling it in.",
+            _COLUMNS,
+            "--complete-cases",
+        ),
+    ] = False
 
     def read(self, groups: Names = (), *, causes: bool = False, **observed: str | None) -> SurvivalTable:
-        """The table.
+        """Read the table.
 
         Columns `observed`, by the option that names them, are no features; with `causes`, events are read as causes
         that compete.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from drosurv.cli.options import DataFile, FileOptions, ModelFile, Names, command
+from drosurv.cli.options import DataFile, FileOptions, Json, ModelFile, Names, about, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 
 
@@ -15,21 +16,19 @@ def predict(
     model: ModelFile,
     data: DataFile,
     file: FileOptions,
-    output: Path | None = None,
-    times: Names = (),
-    keep: Names = (),
-    strata: str | None = None,
-    as_json: bool = False,
+    output: Annotated[
+        Path | None, about("CSV file to write; the terminal if not given.", None, "--output", "-o")
+    ] = None,
+    times: Annotated[Names, about("Times at which to give survival probabilities, such as 12,24.")] = (),
+    keep: Annotated[Names, about("Columns of the table to copy, such as the patient's number.")] = (),
+    strata: Annotated[str | None, about("Column of strata, if not the one trained with.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Predict for raw data, prepared as in training: log risk (higher means sooner) and survival probabilities.
 
     Predictions are written with the separator, decimal mark and encoding of the data.
 
     Example: drosurv predict model new_patients.csv --times 12,24 --keep id -o predictions.csv
-
-    --output: CSV file to write; the terminal if not given.
-    --times: Times at which to give survival probabilities, such as 12,24.
-    --keep: Columns of the table to copy, such as the patient's number.
     """
     from drosurv.workflows import OpenedModel
 

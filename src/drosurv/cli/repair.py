@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from drosurv.cli.messages import printable
 from drosurv.cli.models import make_estimator, read_settings
-from drosurv.cli.options import TrainingTable, command
+from drosurv.cli.options import Json, RowHashesOption, Seed, Settings, TrainingTable, about, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.errors import as_records, recording_warnings
 from drosurv.presentation import counted
@@ -23,31 +23,32 @@ if TYPE_CHECKING:
 @command
 def repair(
     source: TrainingTable,
-    model: str = "cox",
-    predictions: Path | None = None,
-    output: Path | None = None,
-    corrected: Path | None = None,
-    max_repairs: int = 5,
-    max_conditions: int = 2,
-    evidence: float = 20.0,
-    seed: int = 0,
-    set_: list[str] | None = None,
-    row_hashes: bool = True,
-    as_json: bool = False,
+    model: Annotated[
+        str, about("What to repair: cox or another estimator to train, or a saved model's file.")
+    ] = "cox",
+    predictions: Annotated[
+        Path | None,
+        about("Instead of a model: CSV of its survival probabilities, one column per time.", "Other models"),
+    ] = None,
+    output: Annotated[
+        Path | None, about("File to write the repaired model to.", None, "--output", "-o")
+    ] = None,
+    corrected: Annotated[
+        Path | None, about("CSV file to write repaired --predictions to.", "Other models")
+    ] = None,
+    max_repairs: Annotated[int, about("At most so many repairs.", "Search")] = 5,
+    max_conditions: Annotated[int, about("At most so many conditions in a rule.", "Search")] = 2,
+    evidence: Annotated[float, about("Least e-value of a repair.", "Search")] = 20.0,
+    seed: Seed = 0,
+    set_: Settings = None,
+    row_hashes: RowHashesOption = True,
+    as_json: Json = False,
 ) -> None:
     """Find the groups that a model is wrong about, correct it there, and check that on patients not used for it.
 
     A saved model, or predictions, must be of patients that the model was not trained on.
 
     Example: drosurv repair patients.csv --time months --event died -o model
-
-    --model: What to repair: cox or another estimator to train, or a saved model's file.
-    --predictions: Instead of a model: CSV of its survival probabilities, one column per time.
-    --output: File to write the repaired model to.
-    --corrected: CSV file to write repaired --predictions to.
-    --max-repairs: At most so many repairs.
-    --max-conditions: At most so many conditions in a rule.
-    --evidence: Least e-value of a repair.
     """
     from drosurv.repairs.views import linear_effects
     from drosurv.workflows import OpenedModel, repair_from_table, save_with_notes

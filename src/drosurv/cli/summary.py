@@ -8,27 +8,24 @@ from typing import Annotated, Any
 import typer
 
 from drosurv.cli.messages import printable
-from drosurv.cli.options import ModelFile, command
+from drosurv.cli.options import Json, ModelFile, about, command
 from drosurv.cli.outputs import check_outputs, print_json
 
 
 @command
 def summary(
     model: ModelFile,
-    level: float = 0.95,
-    output: Path | None = None,
+    level: Annotated[float, about("Of the intervals, in (0, 1).")] = 0.95,
+    output: Annotated[Path | None, about("CSV file to write the table to.", None, "--output", "-o")] = None,
     cause: Annotated[
         int | None, typer.Option(help="Which cause, of a model of several; all if not given.", min=1)
     ] = None,
     style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
-    as_json: bool = False,
+    as_json: Json = False,
 ) -> None:
     """Show the coefficients of a saved linear model: hazard ratios with standard errors, intervals and p-values.
 
     Example: drosurv summary model
-
-    --level: Of the intervals, in (0, 1).
-    --output: CSV file to write the table to.
     """
     import pandas as pd
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import check_parameters, make_estimator, read_grid, read_settings
-from drosurv.cli.options import Names, TrainingTable, command
+from drosurv.cli.options import (
+    Groups,
+    Json,
+    Network,
+    RowHashesOption,
+    Seed,
+    Settings,
+    TrainingTable,
+    about,
+    command,
+)
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
 from drosurv.errors import ArgumentError, as_records, recording_warnings, require
 from drosurv.presentation import counted, write_figure
@@ -21,44 +31,64 @@ if TYPE_CHECKING:
 @command
 def tune(
     source: TrainingTable,
-    model: str = "dro-cox",
-    network: str | None = None,
-    grid: list[str] | None = None,
-    set_: list[str] | None = None,
-    groups: Names = (),
-    rule: str = "",
-    tolerance: float = 0.05,
-    minimise: str | None = None,
-    folds: int = 5,
-    validation: float | None = None,
-    output: Path | None = None,
-    table: Path | None = None,
-    plot: Path | None = None,
-    jobs: int = 1,
-    force: bool = False,
-    row_hashes: bool = True,
-    seed: int = 0,
-    as_json: bool = False,
+    model: Annotated[
+        str, about("Whose settings to try, beside plain Cox: dro-cox or another estimator.")
+    ] = "dro-cox",
+    network: Network = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Values to try, such as alpha=0.1,0.2,0.5; repeat for several parameters. The paper's "
+            "by default.",
+            metavar="NAME=VALUES",
+        ),
+    ] = None,
+    set_: Settings = None,
+    groups: Groups = (),
+    rule: Annotated[
+        str,
+        about(
+            "careful (the plain model, unless a setting is fairer beyond chance at nearly its "
+            "c-index and likelihood), budget (the published rule: least disparity at nearly the "
+            "plain model's c-index), best (c-index), one-se or pareto; careful if there are "
+            "groups, best otherwise.",
+            "Choice",
+        ),
+    ] = "",
+    tolerance: Annotated[float, about("Share of the plain model's c-index to give up.", "Choice")] = 0.05,
+    minimise: Annotated[
+        str | None,
+        about(
+            "Disparity to make small: concordance_imparity, the default, group_disparity, "
+            "average_disparity, ...",
+            "Choice",
+        ),
+    ] = None,
+    folds: Annotated[int, about("Folds that every setting is scored on.", "Scoring")] = 5,
+    validation: Annotated[
+        float | None, about("Instead of folds: share of patients in one validation part.", "Scoring")
+    ] = None,
+    output: Annotated[
+        Path | None, about("File to write the chosen model to, trained on everybody.", None, "--output", "-o")
+    ] = None,
+    table: Annotated[Path | None, about("CSV file to write every setting's scores to.", "Output")] = None,
+    plot: Annotated[
+        Path | None,
+        about("Picture to write: the accuracy-disparity front and the shrinkage control.", "Output"),
+    ] = None,
+    jobs: Annotated[int, about("Processes.", "Scoring")] = 1,
+    force: Annotated[
+        bool, about("Save even a model that a leaking column has made perfect.", None, "--force")
+    ] = False,
+    row_hashes: RowHashesOption = True,
+    seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Train a grid of settings, score it on patients kept away, choose by a rule, and say why.
 
     Groups with fewer than 50 patients or 10 events are left out of the disparities.
 
     Example: drosurv tune patients.csv --time months --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
-
-    --model: Whose settings to try, beside plain Cox: dro-cox or another estimator.
-    --grid: Values to try, such as alpha=0.1,0.2,0.5; repeat for several parameters. The paper's by default.
-    --rule: careful (the plain model, unless a setting is fairer beyond chance at nearly its c-index and likelihood),
-        budget (the published rule: least disparity at nearly the plain model's c-index), best (c-index), one-se or
-        pareto; careful if there are groups, best otherwise.
-    --tolerance: Share of the plain model's c-index to give up.
-    --minimise: Disparity to make small: concordance_imparity, the default, group_disparity, average_disparity, ...
-    --folds: Folds that every setting is scored on.
-    --validation: Instead of folds: share of patients in one validation part.
-    --output: File to write the chosen model to, trained on everybody.
-    --table: CSV file to write every setting's scores to.
-    --plot: Picture to write: the accuracy-disparity front and the shrinkage control.
-    --jobs: Processes.
     """
     from drosurv.workflows import tune as tuned
 

@@ -2,6 +2,7 @@
 
 from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn, UnseenLevelWarning
 from drosurv.tables.encoder import TableEncoder
+from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.problems import LeakWarning, find_leaks
 from drosurv.tables.reading import FileFormat, TableNote, read_frame
 from drosurv.tables.same_patients import patients_not_in
@@ -11,6 +12,7 @@ from drosurv.tables.target_columns import TargetColumns
 __all__ = [
     "CategoryColumn",
     "FileFormat",
+    "GuessedColumns",
     "LeakWarning",
     "LeftOutColumn",
     "NumberColumn",
@@ -21,6 +23,7 @@ __all__ = [
     "UnseenLevelWarning",
     "find_leaks",
     "group_labels",
+    "guess_columns",
     "patients_not_in",
     "read_frame",
     "read_survival_table",

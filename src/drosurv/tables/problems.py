@@ -179,6 +179,11 @@ def _copies(frame: pd.DataFrame, kept: Sequence[str | None]) -> Iterator[Argumen
         )
 
 
+def names_patients(name: Any, column: pd.Series[Any]) -> bool:
+    """Whether a column names patients by its name and values: far fewer values would be classes of patients."""
+    return _ID_NAME.search(str(name)) is not None and column.nunique() > len(column) / 10
+
+
 def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
     n = len(frame)
     for name in filter(_ID_NAME.search, frame.columns):

@@ -18,6 +18,8 @@ from sklearn.pipeline import Pipeline
 from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.estimators import CoxPH, NullModel
+from drosurv.estimators.coefficients import CoxTable
+from drosurv.estimators.natural_units import summary
 from drosurv.estimators.persistence import save
 from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.against_plain import is_recalibrated
@@ -44,6 +46,8 @@ _TOO_HIGH = 0.02
 _FOLDS = 3
 # A log hazard per standard deviation that only an outcome in disguise gives.
 _ENDLESS = 8.0
+# The test of proportional hazards costs n d^2 and d^4.
+_MOST_TESTED = 60
 # Who opens the model puts the steps between them back.
 _CURVE_TIMES = 1000
 
@@ -296,6 +300,31 @@ def train(
             f"ever. Merge levels, or use a penalty such as l2=0.1."
         )
     return trained
+
+
+def plain_cox_table(
+    encoder: TableEncoder, table: SurvivalTable, level: float = 0.95
+) -> tuple[CoxTable | None, str]:
+    """Plain Cox of a table on natural units, and what its test of proportional hazards found or why it did not run.
+
+    The table is None where there are several causes, or patients enter late.
+    """
+    if table.columns.causes or table.entry is not None:
+        return None, "Proportional hazards were not tested: there are several causes, or patients enter late."
+    with warnings.catch_warnings(action="ignore"):
+        model = Pipeline([("table", clone(encoder)), ("cox", CoxPH())]).fit(
+            table.X, table.y, **({} if table.repeated is None else {"cox__clusters": table.repeated})
+        )
+        cox, n_features = model[-1], len(encoder.get_feature_names_out())
+        found = summary(model, level)
+        if n_features > _MOST_TESTED:
+            return (
+                found,
+                f"Proportional hazards were not tested: there are more than {_MOST_TESTED} features.",
+            )
+        if not cox.converged_:
+            return found, f"Proportional hazards were not tested: plain Cox has no optimum ({cox.status_})."
+        return found, cox.check_proportional_hazards().sentence(1 - level)
 
 
 def table_encoder(

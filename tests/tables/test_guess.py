@@ -1,0 +1,96 @@
+"""Columns are guessed from names and values, or the candidates are named."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sksurv import datasets
+
+from drosurv.datasets.dataset import bundled
+from drosurv.tables import guess_columns
+
+RNG = np.random.default_rng(0)
+
+
+def table(**columns):
+    frame = {"marker": RNG.normal(size=60), "stage": RNG.integers(1, 4, 60)}
+    return pd.DataFrame(frame | columns)
+
+
+def times():
+    return RNG.exponential(100, 60).round(1) + 1
+
+
+def events():
+    return RNG.integers(0, 2, 60)
+
+
+@pytest.mark.parametrize(
+    ("load", "time", "event"),
+    [
+        (datasets.load_gbsg2, "time", "cens"),
+        (datasets.load_whas500, "lenfol", "fstat"),
+        (datasets.load_veterans_lung_cancer, "Survival_in_days", "Status"),
+        (datasets.load_aids, "time", "censor"),
+    ],
+)
+def test_known_tables_are_guessed(load, time, event):
+    X, y = load()
+    frame = X.assign(**{y.dtype.names[1]: y[y.dtype.names[1]], y.dtype.names[0]: y[y.dtype.names[0]]})
+    found = guess_columns(frame)
+    assert (found.time, found.event) == (time, event)
+
+
+def test_the_wilms_tumour_table_is_guessed_with_its_id():
+    found = guess_columns(bundled("nwtco"))
+    assert (found.time, found.event, found.id) == ("edrel", "rel", "seqno")
+
+
+def test_pairs_of_columns_that_could_both_be_meant_are_named_as_commands():
+    frame = table(rtime=times(), recur=events(), dtime=times(), death=events())
+    with pytest.raises(ValueError, match=r"which columns hold time and event\?") as error:
+        guess_columns(frame)
+    assert "time='rtime' event='recur'" in str(error.value)
+    assert guess_columns(frame, time="dtime", event="death").time == "dtime"
+
+
+def test_without_a_telling_name_the_columns_are_listed():
+    with pytest.raises(ValueError, match="No names or values of columns tell.*The columns are marker and stage"):
+        guess_columns(table())
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "groups"),
+    [
+        ("age", np.linspace(20, 90, 60), ("age>65",)),
+        ("age", np.linspace(20, 50, 60), ("age>35",)),
+        ("sex", ["f", "m"] * 30, ("sex",)),
+        # Too few in the second group to compare.
+        ("race", ["a"] * 59 + ["b"], ()),
+        ("region", [f"r{k}" for k in range(60)], ()),
+    ],
+)
+def test_groups_have_names_of_attributes_and_levels_that_are_large_enough(name, values, groups):
+    frame = table(days=times(), died=events(), **{name: values})
+    assert guess_columns(frame).groups == groups
+
+
+def test_what_is_given_is_taken_and_not_told():
+    frame = table(days=times(), died=events(), patient_id=range(60), sex=["f", "m"] * 30)
+    found = guess_columns(frame, time="days", event="died", id="patient_id", groups=["stage"])
+    assert (found.id, found.groups, found.notes) == ("patient_id", ("stage",), ())
+    guessed = guess_columns(frame)
+    assert guessed.id == "patient_id"
+    assert "time is column 'days', by its name and values." in guessed.notes
+    with pytest.raises(ValueError, match="time column 'dayss' is not in the table. Did you mean 'days'"):
+        guess_columns(frame, time="dayss")
+
+
+def test_a_column_named_after_censoring_is_asked_about():
+    found = guess_columns(table(time=times(), censored=events()))
+    assert any("may mark censored patients" in note for note in found.notes)
+
+
+def test_an_age_or_a_count_of_rows_is_no_time():
+    frame = table(age_days=RNG.integers(1, 9999, 60), died=events(), row=range(60))
+    with pytest.raises(ValueError, match="which columns hold time"):
+        guess_columns(frame)
