@@ -54,7 +54,9 @@ def test_pairs_of_columns_that_could_both_be_meant_are_named_as_commands():
 
 
 def test_without_a_telling_name_the_columns_are_listed():
-    with pytest.raises(ValueError, match="No names or values of columns tell.*The columns are marker and stage"):
+    with pytest.raises(
+        ValueError, match="No names or values of columns tell.*The columns are marker and stage"
+    ):
         guess_columns(table())
 
 
