@@ -6,7 +6,7 @@ import drosurv
 from drosurv.audit import audit
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import against_plain
-from drosurv.repairs.insight import certify, worst_off
+from drosurv.insight import certify, worst_off
 
 
 @pytest.fixture(scope="module")

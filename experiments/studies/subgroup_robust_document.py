@@ -188,7 +188,7 @@ def rules(data):
     planted, empty = data[data.minority > 0], data[data.minority == 0]
     found = planted.reported & (planted.overlap >= 0.5)
     return [
-        "`drosurv.repairs.insight.worst_off` on plain Cox's predictions for 4,000 held-out patients.",
+        "`drosurv.repairs.worst_off` on plain Cox's predictions for 4,000 held-out patients.",
         "",
         *table(
             ["data", "datasets", "a group was reported", "it shares at least half with the planted one"],

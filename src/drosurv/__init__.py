@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from drosurv.evaluation import evaluate as evaluate
     from drosurv.repairs import RepairedCox as RepairedCox
     from drosurv.repairs import repair as repair
+    from drosurv.repairs.subgroup_bounds import certify as certify
     from drosurv.target import Surv as Surv
 
 _ROOMS = (
@@ -43,6 +44,7 @@ _HOME = {
     "RepairedCox": "drosurv.repairs",
     "Surv": "drosurv.target",
     "all_estimators": "drosurv.estimators.discovery",
+    "certify": "drosurv.repairs.subgroup_bounds",
     "evaluate": "drosurv.evaluation",
     "load": "drosurv.estimators.persistence",
     "repair": "drosurv.repairs",

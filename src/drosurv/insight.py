@@ -1,25 +1,28 @@
 """Subgroups that a model serves worst, and bounds on how wrong it can be for them."""
 
-from drosurv.repairs.insight import (
-    Certificate,
-    Condition,
-    Estimate,
-    Finding,
-    Rule,
-    SubgroupCurve,
-    WorstOff,
-    certify,
-    worst_off,
-)
+from typing import Any
+
+from drosurv.repairs.findings import Estimate, Finding, WorstOff
+from drosurv.repairs.rules import Condition, Rule
+from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
+from drosurv.repairs.worst_off import worst_off
 
 __all__ = [
-    "Certificate",
     "Condition",
     "Estimate",
     "Finding",
     "Rule",
-    "SubgroupCurve",
+    "SubgroupBounds",
     "WorstOff",
     "certify",
     "worst_off",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Certificate", "SubgroupCurve"):
+        raise AttributeError(
+            f"drosurv.insight.{name} was removed in 0.3: certify now returns a SubgroupBounds, with bounds for all "
+            "subgroups that one or two conditions define."
+        )
+    raise AttributeError(f"module 'drosurv.insight' has no attribute {name!r}")

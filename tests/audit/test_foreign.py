@@ -10,7 +10,7 @@ from drosurv.audit import audit_predictions, prediction_columns
 from drosurv.audit.foreign import between_times, nearest_quartiles, until
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
-from drosurv.repairs.insight.curves import PredictionGrid, log_mean_hazard
+from drosurv.repairs.curves import PredictionGrid, log_mean_hazard
 from drosurv.target import parse_target
 
 TIMES = [0.25, 0.5, 1.0, 2.0]

@@ -20,8 +20,8 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import AgainstPlain, SmallGroupWarning, evaluate
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.insight import Condition, Rule
 from drosurv.presentation import GroupGap, GroupNumber, p_text
-from drosurv.repairs.insight import Condition, Rule
 
 NAN = float("nan")
 

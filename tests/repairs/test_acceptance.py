@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from drosurv.folds import draw_folds
+from drosurv.insight import Estimate
 from drosurv.repairs.acceptance import Shadows, find_repairs, z_of
-from drosurv.repairs.chain import STRENGTHS, VERSIONS, Chain, fit_version
-from drosurv.repairs.insight import Estimate
-from drosurv.repairs.insight.rules import CodedTable
-from drosurv.repairs.insight.wrongness import Limits, Residuals, likelihood_gains_of
+from drosurv.repairs.corrections import STRENGTHS, VERSIONS, Chain, fit_version
+from drosurv.repairs.evidence import Limits, Residuals, likelihood_gains_of
+from drosurv.repairs.rules import CodedTable
 
 LIMITS = Limits(20, 10)
 

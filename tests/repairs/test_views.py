@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 
 from drosurv import CoxPH, RepairedCox
 from drosurv.datasets import make_hidden_minority
-from drosurv.repairs.chain import Correction
-from drosurv.repairs.insight import Estimate
-from drosurv.repairs.insight.effect_columns import EffectColumns
+from drosurv.insight import Estimate
+from drosurv.repairs.corrections import Correction
+from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import calibration_slope
 from drosurv.repairs.views import (
     NEEDED_GAIN,

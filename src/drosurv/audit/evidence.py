@@ -15,9 +15,9 @@ from drosurv.audit.stops import Stop
 from drosurv.evaluation import AgainstPlain, EvaluationResult, beside, evaluate
 from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.predictions import gains_over_null, predict_curves, predict_risk
+from drosurv.insight import WorstOff, worst_off
 from drosurv.metrics import concordance_index
 from drosurv.repairs import RepairedCox, repair
-from drosurv.repairs.insight import WorstOff, worst_off
 from drosurv.target import FloatArray, Target, parse_target
 
 # Of fewer patients than this a page that leaves the house shows nothing: it would tell what became of one of them.

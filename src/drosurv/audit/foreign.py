@@ -17,7 +17,7 @@ from drosurv.evaluation import Predictions
 from drosurv.evaluation.observed import curve_times
 from drosurv.metrics import FollowUp
 from drosurv.presentation import counted, moment
-from drosurv.repairs.insight.curves import PredictionGrid, log_mean_hazard, reference_times
+from drosurv.repairs.curves import PredictionGrid, log_mean_hazard, reference_times
 from drosurv.target import FloatArray, Target, parse_target
 
 OWN_FOLLOW_UP = (

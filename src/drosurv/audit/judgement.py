@@ -15,6 +15,7 @@ from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.evaluation.rows import Row
 from drosurv.evaluation.summary import judged_calibration, judged_gaps
 from drosurv.groups import MISSING_LABEL
+from drosurv.insight import Rule
 from drosurv.presentation import (
     GroupGap,
     GroupNumber,
@@ -24,7 +25,6 @@ from drosurv.presentation import (
     listing,
     written,
 )
-from drosurv.repairs.insight import Rule
 from drosurv.tables.problems import spellings
 
 EVERY_GROUP = "every group"

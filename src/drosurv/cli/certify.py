@@ -38,7 +38,7 @@ def certify(
 
     Example: drosurv certify model test.csv --horizon 24 --tolerance 0.25
     """
-    from drosurv.repairs.insight import certify as certified
+    from drosurv.insight import certify as certified
     from drosurv.workflows import OpenedModel
 
     check_outputs([output, plot], [model, data])

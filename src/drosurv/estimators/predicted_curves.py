@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.estimators.baseline import Curves, step_functions
+from drosurv.metrics.survival_curves import CurveType
 from drosurv.target import FloatArray
 
 # Survival curves of this many numbers are held at a time.
@@ -33,9 +34,9 @@ class PredictedTimes:
         """Times of the curves, (K,)."""
 
     @property
-    def _in_steps(self) -> bool:
-        """Whether curves are steps at their times; else they may fall between these, too."""
-        return False
+    def curve_type(self) -> CurveType:
+        """Type of the survival curves: "step" if they change at ``unique_times_`` only, else "smooth"."""
+        return "smooth"
 
     def predict_median(self, X: Any, **given: Any) -> FloatArray:
         """Times (n,) by which half of such patients have had the event; infinity where the curve ends above that.
@@ -109,10 +110,10 @@ class PredictedTimes:
         """Times (T,) and weights (T,) of an integral from zero to a horizon."""
         times = self.unique_times_
         # A smooth curve bends where the patient is known to have come to.
-        bends = times if self._in_steps or after is None else np.append(times, after)
+        bends = times if self.curve_type == "step" or after is None else np.append(times, after)
         edges = np.concatenate([[0.0], np.unique(bends[(bends > 0) & (bends < until)]), [until]])
         starts, widths = edges[:-1], np.diff(edges)
-        if self._in_steps:
+        if self.curve_type == "step":
             return starts, widths
         # It falls between its times, too, so that rectangles would be too large.
         grid = starts[:, None] + widths[:, None] * (1.0 + _POINTS) / 2.0
@@ -240,5 +241,6 @@ class PredictedCurves(PredictedTimes):
         return values if as_array else step_functions(self.unique_times_, values)
 
     @property
-    def _in_steps(self) -> bool:
-        return self._baseline.in_steps
+    def curve_type(self) -> CurveType:
+        """Type of the survival curves: "step" if they change at ``unique_times_`` only, else "smooth"."""
+        return "step" if self._baseline.in_steps else "smooth"

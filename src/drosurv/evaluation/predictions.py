@@ -14,7 +14,7 @@ from drosurv.errors import ArgumentError
 from drosurv.groups import in_pandas
 from drosurv.metrics import likelihood_gains, parse_survival
 from drosurv.metrics.scores import parse_risk
-from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.metrics.survival_curves import ArrayCurves, CurveType, SurvivalCurves
 from drosurv.solvers.arrays import is_tensor
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -41,6 +41,9 @@ class Predictions:
     trained_on : sequence of pairs, optional
         Where several models predict, each some rows of `survival`: those rows, and the target or follow-up of the
         patients that their model was trained on.
+    curve_type : {"points", "step", "smooth"}
+        What an array of survival says between its times: nothing ("points"), that the curve is a step function, or
+        that it changes there too. Expected events depend on it; see :mod:`drosurv.metrics.expected_events`.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class Predictions:
     survival: Any = None
     times: Any = None
     trained_on: Sequence[tuple[IntArray, Any]] | None = None
+    curve_type: CurveType = "points"
 
     def __post_init__(self) -> None:
         """Refuse predictions that say nothing."""
@@ -69,6 +73,7 @@ class ModelCurves:
     X: Any
     n: int
     jumps: FloatArray | None = None
+    curve_type: CurveType = "step"
 
     def __len__(self) -> int:
         return self.n
@@ -111,6 +116,7 @@ class ReadCurves:
     own: FloatArray
     jumps: FloatArray | None = None
     rows: IntArray | None = None
+    curve_type: CurveType = "step"
 
     def __len__(self) -> int:
         return len(self.own)
@@ -129,13 +135,15 @@ class ReadCurves:
     def take(self, rows: Any) -> ReadCurves:
         """Curves of the given rows."""
         among = np.arange(len(self.own)) if self.rows is None else self.rows
-        return ReadCurves(self.times, self.values, self.own[rows], self.jumps, among[rows])
+        return ReadCurves(self.times, self.values, self.own[rows], self.jumps, among[rows], self.curve_type)
 
 
 def read_curves(curves: SurvivalCurves, times: FloatArray, own_times: FloatArray) -> ReadCurves:
     """Read curves once at every time that will be needed."""
     grid = np.unique(times)
-    return ReadCurves(grid, curves.at(grid), curves.at_own(own_times), curves.jumps)
+    return ReadCurves(
+        grid, curves.at(grid), curves.at_own(own_times), curves.jumps, curve_type=curves.curve_type
+    )
 
 
 def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArray:
@@ -164,7 +172,10 @@ def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArr
 def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     """Survival curves of n patients, or None where the model has none; parameters as in `predict_risk`."""
     if isinstance(model, Predictions):
-        return None if model.survival is None else parse_survival(model.survival, n, model.times)
+        if model.survival is None:
+            return None
+        curves = parse_survival(model.survival, n, model.times)
+        return replace(curves, curve_type=model.curve_type) if isinstance(curves, ArrayCurves) else curves
     model = unwrapped(model)
     if not hasattr(model, "predict_survival_function"):
         return None
@@ -173,7 +184,10 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     if method is not None and "times" in signature(method).parameters:
         # A model without a baseline has no times of its own. X is turned once, not for every part of the patients.
         jumps = np.asarray(final.unique_times_, np.float64) if hasattr(final, "unique_times_") else None
-        return ModelCurves(lambda X, at: model.predict_survival_function(X, times=at), in_pandas(X), n, jumps)
+        curve_type = getattr(final, "curve_type", "step")
+        return ModelCurves(
+            lambda X, at: model.predict_survival_function(X, times=at), in_pandas(X), n, jumps, curve_type
+        )
     return parse_survival(model.predict_survival_function(X), n)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,9 +15,17 @@ from drosurv.target import FloatArray
 _ROUNDING = 1e-6
 
 
+# "step": curves change at their jumps only. "smooth": at any time. "points": they are known at the jumps only.
+CurveType = Literal["step", "smooth", "points"]
+
+
 @runtime_checkable
 class SurvivalCurves(Protocol):
     """Predicted survival of n patients."""
+
+    @property
+    def curve_type(self) -> CurveType:
+        """Whether curves are steps, smooth, or known at some points only."""
 
     @property
     def jumps(self) -> FloatArray | None:
@@ -44,6 +52,11 @@ class FunctionCurves:
     """
 
     functions: Sequence[Callable[[FloatArray], Any]]
+
+    @property
+    def curve_type(self) -> CurveType:
+        """Steps where all of them are step functions."""
+        return "smooth" if self.jumps is None else "step"
 
     @property
     def jumps(self) -> FloatArray | None:
@@ -91,10 +104,11 @@ class FunctionCurves:
 
 @dataclass(frozen=True, eq=False)
 class ArrayCurves:
-    """Survival of n patients at m common times, (n, m); between them the curve is a step function from 1."""
+    """Survival of n patients at m common times, (n, m); between them metrics read a step function from 1."""
 
     times: FloatArray
     values: FloatArray
+    curve_type: CurveType = "points"
 
     @property
     def jumps(self) -> FloatArray | None:
@@ -114,7 +128,7 @@ class ArrayCurves:
 
     def take(self, rows: slice) -> ArrayCurves:
         """Curves of some patients."""
-        return ArrayCurves(self.times, self.values[rows])
+        return ArrayCurves(self.times, self.values[rows], self.curve_type)
 
     def _from_one(self) -> FloatArray:
         return np.column_stack((np.ones(len(self)), self.values))

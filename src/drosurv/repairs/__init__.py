@@ -1,8 +1,7 @@
-"""Repairs: find the group a model is wrong about, correct the model there, and check it on other patients."""
+"""Subgroups that a survival model is wrong about: find them, bound them, and correct the model there."""
 
 from drosurv.repairs.acceptance import Attempt
-from drosurv.repairs.any_model import repair
 from drosurv.repairs.repair import Repair
-from drosurv.repairs.repaired_cox import RepairedCox
+from drosurv.repairs.repaired_cox import RepairedCox, repair
 
 __all__ = ["Attempt", "Repair", "RepairedCox", "repair"]

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from drosurv.presentation.progress import Told
-from drosurv.repairs.chain import CHOICES, Chain, Found, Kind, Version
-from drosurv.repairs.insight import Rule
-from drosurv.repairs.insight.group_finders import overlap
-from drosurv.repairs.insight.rules import CodedTable
-from drosurv.repairs.insight.wrongness import Limits, Residuals, likelihood_gains_of, poisson_ridge
+from drosurv.repairs.corrections import CHOICES, Chain, Found, Kind, Version
+from drosurv.repairs.evidence import Limits, Residuals, likelihood_gains_of, poisson_ridge
+from drosurv.repairs.rules import CodedTable, Rule
+from drosurv.repairs.worst_off import overlap
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # Upper tails of a normal: the group must gain (one in ten), and the others must not lose (one in twenty).

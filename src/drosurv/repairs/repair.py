@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from drosurv.repairs.acceptance import Trial
-from drosurv.repairs.chain import Correction, Kind, Version
-from drosurv.repairs.insight import Estimate, Rule
-from drosurv.repairs.insight.curves import Expected
-from drosurv.repairs.insight.wrongness import poisson_ridge
+from drosurv.repairs.corrections import Correction, Kind, Version
+from drosurv.repairs.curves import Expected
+from drosurv.repairs.evidence import poisson_ridge
+from drosurv.repairs.findings import Estimate
+from drosurv.repairs.rules import Rule
 from drosurv.target import BoolArray, FloatArray
 
 CONFIDENCE = 0.95

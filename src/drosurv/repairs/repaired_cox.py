@@ -21,7 +21,7 @@ from drosurv.observation import label_codes
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import Told, bar
 from drosurv.repairs.acceptance import Attempt, Shadows, fewest_folds, find_repairs
-from drosurv.repairs.insight.curves import (
+from drosurv.repairs.curves import (
     QUARTILES,
     SMALLEST_EXPECTED,
     Expected,
@@ -31,9 +31,7 @@ from drosurv.repairs.insight.curves import (
     predicted_curves,
     reference_times,
 )
-from drosurv.repairs.insight.effect_columns import EffectColumns
-from drosurv.repairs.insight.rules import CodedTable, readable_table
-from drosurv.repairs.insight.wrongness import Limits, Residuals
+from drosurv.repairs.evidence import EffectColumns, Limits, Residuals
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repaired_predictions import (
     BaselineFactor,
@@ -41,6 +39,7 @@ from drosurv.repairs.repaired_predictions import (
     cumulative_hazard,
     curve_times,
 )
+from drosurv.repairs.rules import CodedTable, readable_table
 from drosurv.repairs.views import (
     hazard_ratio_table,
     in_words,
@@ -327,3 +326,62 @@ class RepairedCox(RepairedPredictions):
         """Observed over expected events of each repaired group, before and after."""
         check_is_fitted(self)
         return plot_repairs(self.repairs_, ax)
+
+
+def repair(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    features: Any = None,
+    frozen: bool = False,
+    clusters: Any = None,
+    **options: Any,
+) -> RepairedCox:
+    """Find the groups a survival model is wrong about, and correct it there.
+
+    Parameters
+    ----------
+    model : estimator, or a pair (times, survival)
+        With ``frozen=False`` an unfitted estimator, which is fitted on all patients and, to see its errors, on parts
+        of them. With ``frozen=True`` a fitted model, or survival probabilities (n, m) at m increasing times, of
+        patients that the model was not trained on; it is left as it is.
+    X : (n, d) array or DataFrame
+        Features, as the model takes them.
+    y : structured array (n,)
+        Event flag and time; see :class:`drosurv.Surv`.
+    features : (n, d') DataFrame, optional
+        Columns that rules may speak about, in units a reader knows; ``X`` by default.
+    frozen : bool
+        Whether the model stays as it is. Then the chance of a false repair is bounded whatever the data: see the
+        guide on repairs.
+    clusters : (n,) labels, optional
+        Rows with the same label, such as those of one patient, are never on both sides of a check.
+    **options
+        Parameters of :class:`drosurv.RepairedCox`, such as ``max_repairs`` or ``random_state``.
+
+    Returns
+    -------
+    RepairedCox
+        Fitted. Where only predictions were given, use its ``correct``.
+
+    Examples
+    --------
+    A model trained in one place, repaired with patients of another:
+
+    >>> import drosurv
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> there = make_hidden_minority(n_samples=2000, minority=0.0, random_state=0)
+    >>> here = make_hidden_minority(n_samples=2000, minority=0.3, random_state=1)
+    >>> model = drosurv.CoxPH().fit(there.X, there.y)
+    >>> repaired = drosurv.repair(model, here.X, here.y, frozen=True, random_state=0)
+    >>> str(repaired.repairs_[-1].rule)
+    'x5 > 0.54'
+    """
+    if frozen:
+        return RepairedCox(**options)._fit_frozen(model, X, y, features, clusters)
+    if isinstance(model, tuple):
+        raise ValueError(
+            "predictions (times, survival) belong to a model that stays as it is: pass frozen=True."
+        )
+    return RepairedCox(base=model, **options).fit(X, y, features, clusters)

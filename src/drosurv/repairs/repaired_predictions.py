@@ -16,11 +16,11 @@ from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.predicted_curves import PredictedTimes
 from drosurv.evaluation.predictions import final_step, take
-from drosurv.metrics.survival_curves import SurvivalCurves
-from drosurv.repairs.insight.curves import PredictionGrid, log_mean_hazard, log_risk, predicted_curves
-from drosurv.repairs.insight.effect_columns import EffectColumns
-from drosurv.repairs.insight.rules import readable_table
+from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
+from drosurv.repairs.curves import PredictionGrid, log_mean_hazard, log_risk, predicted_curves
+from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import Repair
+from drosurv.repairs.rules import readable_table
 from drosurv.target import FloatArray, Target
 
 SMALLEST_SURVIVAL = 1e-300
@@ -48,6 +48,12 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         """Times of the base model's curves, (K,)."""
         check_is_fitted(self)
         return self._curve_times
+
+    @property
+    def curve_type(self) -> CurveType:
+        """Type of the survival curves, "step" or "smooth", as of the base model."""
+        check_is_fitted(self)
+        return getattr(final_step(self.base_), "curve_type", "step")
 
     def log_hazard_ratios(self, X: Any, features: Any = None) -> FloatArray:
         """What the repairs add to each patient's log hazard, (n,).

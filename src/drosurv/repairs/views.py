@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from sklearn.pipeline import Pipeline
 
 from drosurv.presentation import Column, Table, axes_or_new
-from drosurv.repairs.chain import LARGEST_REPAIR
-from drosurv.repairs.insight.effect_columns import EffectColumns
+from drosurv.repairs.corrections import LARGEST_REPAIR
+from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repaired_predictions import is_proportional
 from drosurv.tables import TableEncoder

@@ -29,7 +29,7 @@ from drosurv.evaluation.predictions import Predictions, predict_curves
 from drosurv.metrics import FollowUp
 from drosurv.metrics.inference import Number
 from drosurv.metrics.pair_disparities import Convention
-from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
 from drosurv.standardise import standardise
 from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray, Target, parse_target
@@ -61,6 +61,7 @@ class BreslowCurves:
 
     baseline: Baseline
     risk: FloatArray
+    curve_type: CurveType = "step"
 
     @property
     def jumps(self) -> FloatArray:

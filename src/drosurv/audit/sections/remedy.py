@@ -12,13 +12,13 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.predictions import predict_curves
 from drosurv.folds import draw_folds
+from drosurv.insight import Estimate
 from drosurv.metrics import likelihood_gains
 from drosurv.presentation import Column, Statement, Table
 from drosurv.repairs import RepairedCox
-from drosurv.repairs.insight import Estimate
-from drosurv.repairs.insight.curves import Expected, expected_of_frozen, reference_times
-from drosurv.repairs.insight.rules import readable_table
-from drosurv.repairs.insight.wrongness import likelihood_gains_of, poisson_ridge
+from drosurv.repairs.curves import Expected, expected_of_frozen, reference_times
+from drosurv.repairs.evidence import likelihood_gains_of, poisson_ridge
+from drosurv.repairs.rules import readable_table
 from drosurv.target import BoolArray, FloatArray
 
 FOLDS = 5

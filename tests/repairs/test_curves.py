@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sksurv.functions import StepFunction
 
-from drosurv.repairs.insight.curves import predicted_curves
+from drosurv.repairs.curves import predicted_curves
 
 X = np.array([[0.0], [1.0]])
 TIMES = np.array([1.0, 2.0, 4.0])

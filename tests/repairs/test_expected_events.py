@@ -7,8 +7,8 @@ from sksurv.svm import FastSurvivalSVM
 
 from drosurv import CoxPH, Surv
 from drosurv.datasets import make_hidden_minority
-from drosurv.repairs.insight import curves
-from drosurv.repairs.insight.curves import (
+from drosurv.insight import curves
+from drosurv.repairs.curves import (
     Expected,
     PredictionGrid,
     expected_of_fitted,

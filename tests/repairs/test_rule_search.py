@@ -3,8 +3,14 @@ from collections import UserDict
 import numpy as np
 import pandas as pd
 
-from drosurv.repairs.insight.rule_search import RuleSearch, sums_by_atom, sums_by_code
-from drosurv.repairs.insight.rules import COMPARISONS, CodedTable, readable_table
+from drosurv.repairs.rules import (
+    COMPARISONS,
+    CodedTable,
+    RuleSearch,
+    readable_table,
+    sums_by_atom,
+    sums_by_code,
+)
 
 
 def table_of(n=300, seed=0):

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from drosurv.presentation import Column, Table, axes_or_new, literal, with_interval
-from drosurv.repairs.insight.rules import Rule
+from drosurv.repairs.rules import Rule
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:

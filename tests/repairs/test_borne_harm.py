@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.repairs.insight.group_finders import DISCOUNT, HarmFinder
-from drosurv.repairs.insight.rules import CodedTable
+from drosurv.repairs.rules import CodedTable
+from drosurv.repairs.worst_off import DISCOUNT, HarmFinder
 
 
 def table_of(n, seed=0):

@@ -1,8 +1,4 @@
-"""Survival curves of any fitted model, or predictions made elsewhere, and the follow-up of its training patients.
-
-Predictions made elsewhere, at common times, are read in two ways: as steps, which is what metrics take curves for, or
-with cumulative hazards that run straight from one time to the next, which is what such a model means.
-"""
+"""Survival curves of any fitted model, or predictions (times, survival) made elsewhere, and the events they expect."""
 
 from __future__ import annotations
 
@@ -12,19 +8,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.predictions import predict_curves, training_follow_up
+from drosurv.metrics.expected_events import cumulative_hazard, expected_events
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.survival_curves import FunctionCurves, SurvivalCurves, parse_survival
+from drosurv.metrics.survival_curves import SurvivalCurves, parse_survival
 from drosurv.presentation import counted
 from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, Target
 
-# A model that is certain of death is followed until its cumulative hazard reaches this, and no further.
-LARGEST_HAZARD = 23.0
 SMALLEST_HAZARD = 1e-10
 _ROUNDING = 1e-6
 
@@ -103,8 +97,7 @@ class PredictionGrid:
                 f"the first in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
                 f"{survival[row, column + 1]:g}; check the order of the columns, and subtract risks from 1."
             )
-        hazard = -np.log(np.clip(survival, np.exp(-LARGEST_HAZARD), 1.0))
-        hazard = np.maximum.accumulate(hazard, axis=1)
+        hazard = np.maximum.accumulate(cumulative_hazard(survival), axis=1)
         if times[0] > 0:
             times, hazard = np.concatenate([[0.0], times]), np.column_stack([np.zeros(n), hazard])
         return PredictionGrid(times, hazard)
@@ -145,8 +138,6 @@ def _wrong(what: str) -> ArgumentError:
 # Expected events of one patient are held to [this, log n + 3] where one outlier must not decide.
 SMALLEST_EXPECTED = 1e-4
 QUARTILES = (0.25, 0.5, 0.75)
-# Steps of a curve that are read, and values of curves that are held at once.
-_MOST_STEPS, _VALUES = 1_000, 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,72 +172,24 @@ def reference_times(target: Target) -> FloatArray:
 
 def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     """Log of each patient's mean cumulative hazard at the times, (n,)."""
-    return log_mean_hazard(_hazard(curves.at(times)))
-
-
-def _hazard(survival: FloatArray) -> FloatArray:
-    return -np.log(np.maximum(survival, np.exp(-LARGEST_HAZARD)))
+    return log_mean_hazard(cumulative_hazard(curves.at(times)))
 
 
 def expected_of_fitted(curves: SurvivalCurves, target: Target, times: FloatArray) -> Expected:
     """What curves of a model fitted on other patients of the same data expect; the log risk is read at the times."""
-    hazard = _hazard(curves.at_own(target.time))
+    hazard = cumulative_hazard(curves.at_own(target.time))
     return Expected(target.event.astype(np.float64), hazard, log_risk(curves, times))
 
 
 def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) -> Expected:
-    """What a frozen model expects, read so that the likelihood ratios of a right model have mean 1.
+    """Events that a frozen model expects, counted so that the likelihood ratios of a right model have mean 1 at most.
 
-    Curves given at a grid of times are continuous: the cumulative hazard runs straight from one time to the next. A
-    model's own curves are steps: the hazard of a step is 1 - S(t) / S(t-), not the larger -log of that ratio. Where a
-    model's curves end, its patients count as censored. The log risk is read at the times (k,).
+    How they are counted depends on the type of the curves: see :mod:`drosurv.metrics.expected_events`. After the end of
+    its curve a patient counts as censored. The log risk is read at the times (k,).
     """
-    if isinstance(model, tuple):
-        grid = PredictionGrid.parse(model, len(target))
-        hazard = grid.at_own(np.minimum(target.time, grid.times[-1]))
-        # Beyond the grid, and beyond certain death, the model says nothing: its patients are censored there.
-        seen = target.event & (target.time <= grid.times[-1]) & (hazard < LARGEST_HAZARD)
-        return Expected(seen.astype(np.float64), hazard, log_mean_hazard(grid.at(times)))
     curves = predicted_curves(model, X, len(target))
-    if curves.jumps is None:
-        raise ArgumentError(
-            "model",
-            f"model: the curves of {type(model).__name__} must be step functions with x and y: pass a "
-            "pair (times, survival) instead.",
-        )
-    ends = curves.ends if isinstance(curves, FunctionCurves) else curves.jumps[-1]
-    seen = target.event & (target.time <= ends)
-    hazard = _summed_steps(curves, curves.jumps, target.time)
-    return Expected(seen.astype(np.float64), hazard, log_risk(curves, times))
-
-
-def _summed_steps(curves: SurvivalCurves, steps: FloatArray, until: FloatArray) -> FloatArray:
-    """Sum of the hazards of the steps of each patient's curve up to a time of his own, (n,).
-
-    Where steps are very many, each interval of m is read at its ends, and its cumulative hazard x is taken to be
-    spread evenly over them: m (1 - exp(-x / m)). That is exact for one step, and hardly depends on how x is spread
-    where steps are many and small.
-    """
-    width = -(-len(steps) // _MOST_STEPS)
-    ends = steps[width - 1 :: width]
-    hazard = np.empty(len(until))
-    for rows in gen_batches(len(until), _VALUES // len(ends)):
-        survival = curves.take(rows).at(ends)
-        before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
-        passed = ends <= until[rows, None]
-        hazard[rows] = np.where(passed, _of_steps(survival, before, width), 0.0).sum(axis=1)
-    if width == 1:
-        return hazard
-    # What lies between the last end that was passed and the patient's own time.
-    place = np.searchsorted(ends, until, side="right")
-    more = np.searchsorted(steps, until, side="right") - width * place
-    at_end = np.where(place > 0, curves.at_own(np.concatenate([[0.0], ends])[place]), 1.0)
-    rest = _of_steps(curves.at_own(until), at_end, np.maximum(more, 1))
-    return hazard + np.where(more > 0, rest, 0.0)
-
-
-def _of_steps(survival: FloatArray, before: FloatArray, number: Any) -> FloatArray:
-    """Hazard of so many equal steps from one survival down to another; none where nobody was left."""
-    left = np.divide(survival, before, out=np.ones_like(survival), where=before > 0)
-    hazard: FloatArray = -number * np.expm1(-_hazard(np.minimum(left, 1.0)) / number)
-    return hazard
+    if isinstance(model, tuple):
+        risk = log_mean_hazard(PredictionGrid.parse(model, len(target)).at(times))
+    else:
+        risk = log_risk(curves, times)
+    return Expected(*expected_events(curves, target), risk)

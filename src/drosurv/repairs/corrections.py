@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from drosurv.repairs.insight.rules import Atom, CodedTable
-from drosurv.repairs.insight.wrongness import Limits, Residuals, poisson_ridge, propose
+from drosurv.repairs.evidence import Limits, Residuals, poisson_ridge, propose
+from drosurv.repairs.rules import Atom, CodedTable
 from drosurv.target import BoolArray, FloatArray
 
 Kind = Literal["everyone", "effects", "level"]

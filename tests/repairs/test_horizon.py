@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from drosurv.insight.subgroup_curve import outcomes_at
 from sksurv.metrics import brier_score
 
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.repairs.insight.subgroup_curve import outcomes_at
 from drosurv.target import Surv, Target
 
 

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, optimize, stats
 
-from drosurv.repairs.insight.rules import CodedTable
-from drosurv.repairs.insight.wrongness import (
+from drosurv.repairs.evidence import (
     Limits,
     Residuals,
     SummedGain,
@@ -18,6 +17,7 @@ from drosurv.repairs.insight.wrongness import (
     price,
     propose,
 )
+from drosurv.repairs.rules import CodedTable
 
 
 def residuals_of(n=400, p=4, seed=0, level=0.0, slope=0.0, inside=None):

@@ -1,0 +1,152 @@
+"""Every subgroup that one or two conditions on the columns of a table define, and sums over their patients.
+
+For each pair of columns a two-way histogram of the values to be summed is made. Multiplied from both sides with the
+indicators of the conditions, it gives the sums over all subgroups of that pair, so that the cost of a sum does not
+grow with the number of subgroups times the number of patients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from drosurv.repairs.rules import Atom, CodedTable, Rule
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+# Rows of values that are made at a time, and replicates that share one pass over the codes.
+_ROWS, TOGETHER = 65_536, 8
+
+
+class Subgroups:
+    """Subgroups of a coded table: single conditions, two on different columns, and intervals of one column.
+
+    They are numbered; `kept` are the numbers of those that are looked at, all to begin with.
+    """
+
+    def __init__(self, table: CodedTable) -> None:
+        self.table = table
+        d, n_codes = len(table.names), table.n_codes
+        # -1, for missing values, becomes the last code.
+        self.codes = np.ascontiguousarray(np.where(table.codes < 0, n_codes - 1, table.codes).T.astype(np.uint8))
+        by_column = [[atom for atom in table.listed if atom.column == j] for j in range(d)]
+        most = max((len(atoms) for atoms in by_column), default=0)
+        self._met = np.zeros((d, most, n_codes))
+        for j, atoms in enumerate(by_column):
+            for a, atom in enumerate(atoms):
+                self._met[j, a] = _codes_met(atom, n_codes)
+        self._pairs = np.array([(a, b) for a in range(d) for b in range(a + 1, d)], dtype=np.intp).reshape(-1, 2)
+        singles: list[tuple[Atom, ...]] = [(atom,) for atom in table.listed]
+        singles += [
+            (above, below)
+            for atoms in by_column
+            for above in atoms
+            for below in atoms
+            if above.comparison == ">" and below.comparison == "<=" and above.code < below.code
+        ]
+        self._singles = singles
+        self._single_column = np.array([atoms[0].column for atoms in singles], dtype=np.intp)
+        self._single_met = np.array(
+            [np.prod([_codes_met(atom, n_codes) for atom in atoms], axis=0) for atoms in singles]
+        ).reshape(-1, n_codes)
+        self._by_column = by_column
+        # Places of a pair's conditions that exist: columns have different numbers of them.
+        size = np.array([len(atoms) for atoms in by_column], dtype=np.intp)
+        place = np.arange(most)
+        exists = (place[None, :, None] < size[self._pairs[:, 0], None, None]) & (
+            place[None, None, :] < size[self._pairs[:, 1], None, None]
+        )
+        self._existing = np.flatnonzero(exists.ravel())
+        self.kept: IntArray = np.arange(len(singles) + len(self._existing))
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def keep(self, wanted: BoolArray) -> None:
+        """Look only at these of the subgroups kept so far."""
+        self.kept = self.kept[wanted]
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums (G, k) of values (n, k) over the subgroups kept."""
+        return self.sums_of_parts(values.shape[1], lambda rows: values[rows])
+
+    def sums_of_parts(self, k: int, values_of: Callable[[slice], FloatArray]) -> FloatArray:
+        """Sums (G, k) of values that are made for some rows (m, k) at a time."""
+        n, d = self.codes.shape
+        n_codes = self.table.n_codes
+        one = np.zeros((d, n_codes, k))
+        two = np.zeros((len(self._pairs), n_codes, n_codes, k))
+        for start in range(0, n, _ROWS):
+            rows = slice(start, min(start + _ROWS, n))
+            add_to_cells(self.codes[rows], np.ascontiguousarray(values_of(rows)), one, two)
+        single = np.matmul(self._single_met[:, None, :], one[self._single_column])[:, 0, :]
+        first, second = self._met[self._pairs[:, 0]], self._met[self._pairs[:, 1]]
+        half = np.matmul(first, two.reshape(len(two), n_codes, n_codes * k)).reshape(*first.shape[:2], n_codes, k)
+        pairs = np.matmul(second[:, None], half).reshape(-1, k)[self._existing]
+        return np.concatenate([single, pairs])[self.kept]
+
+    def atoms(self, number: int) -> tuple[Atom, ...]:
+        """Conditions of one of the subgroups kept."""
+        place = int(self.kept[number])
+        if place < len(self._singles):
+            return self._singles[place]
+        most = self._met.shape[1]
+        pair, rest = divmod(int(self._existing[place - len(self._singles)]), most * most)
+        a, b = divmod(rest, most)
+        first, second = self._pairs[pair]
+        return self._by_column[first][a], self._by_column[second][b]
+
+    def rule(self, number: int) -> Rule:
+        """One of the subgroups kept, as a rule in the units of the table."""
+        return self.table.rule(self.atoms(number))
+
+    def members(self, number: int) -> BoolArray:
+        """Patients (n,) of one of the subgroups kept."""
+        return self.table.covers(self.atoms(number))
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Number of patients in each of all subgroups."""
+        return self.sums(np.ones((len(self.codes), 1)))[:, 0]
+
+
+def _codes_met(atom: Atom, n_codes: int) -> FloatArray:
+    """Which codes (n_codes,) of its column meet a condition, 1 or 0; the last code is for missing values."""
+    codes = np.arange(n_codes)
+    present = codes < n_codes - 1
+    met: dict[str, NDArray[np.bool_]] = {
+        "<=": present & (codes <= atom.code),
+        ">": present & (codes > atom.code),
+        "is": codes == atom.code,
+        "is not": present & (codes != atom.code),
+        "is missing": ~present,
+    }
+    return met[atom.comparison].astype(np.float64)
+
+
+@numba.njit(cache=True, nogil=True)
+def add_to_cells(codes: NDArray[np.uint8], values: FloatArray, one: FloatArray, two: FloatArray) -> None:
+    """Add values (n, k) to the cells of their codes (n, d): one-way (d, C, k) and, for each pair, two-way (P, C, C, k)."""
+    n, d = codes.shape
+    k = values.shape[1]
+    for i in range(n):
+        pair = 0
+        for a in range(d):
+            code = codes[i, a]
+            cell = one[a, code]
+            for j in range(k):
+                cell[j] += values[i, j]
+            for b in range(a + 1, d):
+                both = two[pair, code, codes[i, b]]
+                for j in range(k):
+                    both[j] += values[i, j]
+                pair += 1
+
+
+def batches(n_replicates: int) -> Iterator[int]:
+    """Sizes of batches of replicates that share one pass over the patients."""
+    for start in range(0, n_replicates, TOGETHER):
+        yield min(TOGETHER, n_replicates - start)

@@ -1,0 +1,365 @@
+"""Who a model serves worst, as rules found on some patients and checked on others."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError, as_number, require
+from drosurv.estimators.parameters import check_count
+from drosurv.folds import draw_folds
+from drosurv.metrics.harm import likelihood_gains
+from drosurv.metrics.inference import generator
+from drosurv.observation import numbers
+from drosurv.repairs.curves import (
+    SMALLEST_EXPECTED,
+    expected_of_frozen,
+    follow_up_of,
+    predicted_curves,
+    reference_times,
+)
+from drosurv.repairs.evidence import (
+    EffectColumns,
+    Limits,
+    Residuals,
+    group_effects,
+    likelihood_gains_of,
+    propose,
+)
+from drosurv.repairs.findings import Estimate, Finding, WorstOff, Wrong
+from drosurv.repairs.rules import Atom, Candidate, CodedTable, RuleSearch, readable_table
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
+
+LEAST_CHECKED = 20
+MIN_EVENTS = 10
+
+
+def worst_off(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    kind: Wrong = "harm",
+    y_train: Any = None,
+    features: pd.DataFrame | None = None,
+    harm: Any = None,
+    max_rules: int = 3,
+    max_conditions: int = 3,
+    min_group: int = 50,
+    confidence: float = 0.95,
+    min_stability: float = 0.5,
+    n_folds: int = 10,
+    n_bootstraps: int = 50,
+    random_state: int | np.random.Generator | None = 0,
+) -> WorstOff:
+    """Describe, in rules one can read, the patients whom a model serves badly.
+
+    Three kinds of wrongness can be looked for. "harm": served worse than by no model. Harm is a patient's
+    full-likelihood loss under the model minus that under the null model (everyone has the training set's curve).
+    "level": more or fewer of them had the event than the model expected. "effects": the level or the effects of
+    features differ from the model's. For these two, harm is the log likelihood that a correction learnt from other
+    patients of the group would gain a patient. Real Cox models seldom harm a group, but often have its level wrong.
+
+    What the search finds on all patients is then checked: the search is repeated without each tenth of the
+    patients, and the same group's harm is measured on the tenth left out; and it is repeated on bootstrap
+    samples. A rule is reported as a group only if the harm on patients not used to find it is above 0 with
+    the given confidence (shared over the rules found), which is where its interval begins, and the group
+    comes back in at least `min_stability` of the bootstraps.
+
+    Parameters
+    ----------
+    model : fitted survival model, or a pair (times, survival), or None
+        Anything with scikit-survival's ``predict_survival_function`` or ``predict_cumulative_hazard_function``,
+        or survival probabilities (n, p) at p increasing times; None if `harm` is given.
+    X : array or DataFrame, (n, d)
+        Features as the model takes them, preferably of patients it was not trained on.
+    y : structured array, (n,)
+        Events and times of the same patients.
+    kind : {"harm", "level", "effects"}
+        What to look for.
+    y_train : structured array or FollowUp, optional
+        Target of the training set, for the null model; by default what the model keeps of it, else ``y``.
+    features : DataFrame, (n, d'), optional
+        Columns the rules may speak about, in units and names a reader knows; ``X`` by default.
+    harm : (n,), optional
+        With kind "harm", another measure of it, positive where a patient is badly served, for example the loss
+        minus that of another model.
+    max_rules, max_conditions : int
+        At most so many rules with so many conditions each.
+    min_group : int
+        Least number of patients a rule may hold.
+    confidence : float
+        Of each end of the intervals, and so of the statement that a group is harmed; above 0.5.
+    min_stability : float
+        Least share of bootstraps in which a group must come back.
+    n_folds, n_bootstraps : int
+        How often the search is repeated for the check and for the stability.
+    random_state : int, Generator or None
+        Seed or source of folds and bootstraps.
+
+    Returns
+    -------
+    WorstOff
+        With ``.groups``, ``.status``, ``.to_frame()``, ``.to_markdown()`` and ``.plot(ax=...)``.
+
+    Examples
+    --------
+    >>> from sksurv.linear_model import CoxPHSurvivalAnalysis
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> from drosurv.insight import worst_off
+    >>> train, test = make_hidden_minority(random_state=0), make_hidden_minority(random_state=1)
+    >>> model = CoxPHSurvivalAnalysis().fit(train.X, train.y)
+    >>> result = worst_off(model, test.X, test.y, y_train=train.y, n_bootstraps=5)
+    >>> str(result.groups[0].rule)
+    'x5 > 1.02'
+    """
+    target = parse_target(y)
+    names = getattr(model, "feature_names_in_", None)
+    table = readable_table(X, len(target), names, features)
+    require(kind in get_args(Wrong), "kind", f"be one of {get_args(Wrong)}", kind)
+    if kind != "harm" and harm is not None:
+        raise ArgumentError.must("harm", f'be left away with kind="{kind}"', harm)
+    require(0.5 < as_number(confidence) < 1, "confidence", "lie between 0.5 and 1", confidence)
+    limits = {"max_rules": max_rules, "max_conditions": max_conditions}
+    for name, count in {**limits, "n_folds": n_folds, "min_group": min_group}.items():
+        check_count(name, count)
+    require(0 <= as_number(min_stability) <= 1, "min_stability", "be a share in [0, 1]", min_stability)
+    check_count("n_bootstraps", n_bootstraps, least=0)
+    if n_folds < 2 or len(target) * (1 - 1 / n_folds) < 2 * min_group:
+        raise ArgumentError(
+            "min_group",
+            f"{len(target)} patients in {n_folds} folds cannot hold two groups of min_group={min_group!r}; "
+            "use n_folds >= 2 and a smaller min_group, or more patients.",
+        )
+    coded = CodedTable.from_table(table)
+    finder: GroupFinder
+    if kind == "harm":
+        if harm is None:
+            curves = predicted_curves(model, X, len(target))
+            values = -likelihood_gains(follow_up_of(model, y_train, target), target, curves)
+        else:
+            values = numbers("harm", harm, len(target))
+        finder = HarmFinder(coded, values, min_group, **limits)
+    else:
+        effects = table if X is None else readable_table(X, len(target), names)
+        residuals = residuals_of(model, X, target, effects)
+        least = Limits(min_group, MIN_EVENTS, level_only=kind == "level")
+        finder = WrongnessFinder(coded, residuals, least, **limits)
+    rng = generator(random_state)
+    found = finder.find(np.ones(len(target)))
+    covered = finder.held(found)
+    checked, values, again = finder.check(covered, draw_folds(len(target), n_folds, rng, target.event))
+    everyone = np.ones(len(target), dtype=np.bool_)
+    stability = finder.stability(covered, n_bootstraps, rng)
+    # The confidence is shared over the rules, since each had its chance to look harmful.
+    doubt = (1 - confidence) / max(len(found), 1)
+    findings = []
+    for j, atoms in enumerate(found):
+        inside, outside = values[j][checked[j] == 1], values[j][checked[j] == 0]
+        harm_there = Estimate.mean(inside, 1 - 2 * doubt)
+        findings.append(
+            Finding(
+                rule=coded.rule(atoms),
+                n_patients=int(covered[j].sum()),
+                share=float(covered[j].mean()),
+                n_events=int(target.event[covered[j]].sum()),
+                n_checked=len(inside),
+                harm=harm_there,
+                rest=Estimate.mean(outside, 1 - 2 * doubt),
+                difference=Estimate.difference(inside, outside, 1 - 2 * doubt),
+                harm_found=float(finder.harm(covered[j], everyone)[covered[j]].mean()),
+                observed_expected=finder.observed_expected(checked[j] == 1, 1 - 2 * doubt),
+                folds_found=int(again[j]),
+                stability=float(stability[j]),
+                harmed=len(inside) >= LEAST_CHECKED and harm_there.low > 0,
+                stable=bool(stability[j] >= min_stability),
+            )
+        )
+    # Corrections add up; harm over no model is the same whatever was found.
+    total = finder.harm(everyone, everyone) if kind == "harm" else values.sum(axis=0)
+    return WorstOff(
+        kind=kind,
+        findings=tuple(findings),
+        overall=Estimate.mean(total, 2 * confidence - 1),
+        n_patients=len(target),
+        n_events=target.n_events,
+        confidence=confidence,
+        min_group=min_group,
+    )
+
+
+Atoms = tuple[Atom, ...]
+# Two rules are the same group when they share at least half of the patients that either holds.
+SAME_GROUP = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class GroupFinder(ABC):
+    """A search for groups among the n patients of a table, and the harm of their patients."""
+
+    table: CodedTable
+    max_rules: int = field(kw_only=True)
+    max_conditions: int = field(kw_only=True)
+
+    @abstractmethod
+    def next_rule(self, table: CodedTable, rows: IntArray, left: BoolArray) -> Atoms | None:
+        """The best rule among those left of the patients in a table of some rows; None if none is good enough."""
+
+    @abstractmethod
+    def harm(self, group: BoolArray, used: BoolArray) -> FloatArray:
+        """Harm (n,) of every patient if the group is what it is; learnt from the patients used only."""
+
+    def observed_expected(self, group: BoolArray, confidence: float) -> Estimate | None:
+        """Events of the group over those expected; None where nothing was expected."""
+        return None
+
+    def find(self, weight: FloatArray) -> list[Atoms]:
+        """Rules in the order found, each among the patients whom no earlier rule covers; patients count by weight."""
+        rows = np.repeat(np.arange(len(weight)), weight.astype(np.intp))
+        table = replace(self.table, codes=np.ascontiguousarray(self.table.codes[:, rows]))
+        left = np.ones(len(rows), dtype=np.bool_)
+        found: list[Atoms] = []
+        while len(found) < self.max_rules and left.any():
+            atoms = self.next_rule(table, rows, left)
+            if atoms is None:
+                break
+            found.append(atoms)
+            left &= ~table.covers(atoms)
+        return found
+
+    def held(self, found: list[Atoms]) -> list[BoolArray]:
+        """The patients (n,) that each rule holds: one who meets several counts under the first."""
+        groups, taken = [], np.zeros(self.table.codes.shape[1], dtype=np.bool_)
+        for atoms in found:
+            groups.append(self.table.covers(atoms) & ~taken)
+            taken |= groups[-1]
+        return groups
+
+    def check(self, groups: list[BoolArray], folds: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
+        """Each group's members (1) and non-members (0) by rules found without them, and their harm.
+
+        -1 where the group was not found; harm is (groups, n); and in how many folds each group was found.
+        """
+        checked, values = np.full((len(groups), len(folds)), -1), np.zeros((len(groups), len(folds)))
+        again = np.zeros(len(groups), dtype=np.intp)
+        for fold in range(folds.max() + 1) if groups else ():
+            used = folds != fold
+            repeated = self.held(self.find(used.astype(np.float64)))
+            for j, group in enumerate(groups):
+                # Likeness is judged on the patients used, so that those left out decide nothing.
+                overlaps = [overlap(other[used], group[used]) for other in repeated]
+                if overlaps and max(overlaps) >= SAME_GROUP:
+                    same = repeated[int(np.argmax(overlaps))]
+                    checked[j, ~used] = same[~used]
+                    values[j, ~used] = self.harm(same, used)[~used]
+                    again[j] += 1
+        return checked, values, again
+
+    def stability(self, groups: list[BoolArray], n_bootstraps: int, rng: np.random.Generator) -> FloatArray:
+        """Share of bootstraps that find each group again."""
+        again, n = np.zeros(len(groups)), self.table.codes.shape[1]
+        for _ in range(n_bootstraps if groups else 0):
+            draws = np.bincount(rng.integers(n, size=n), minlength=n)
+            repeated = self.held(self.find(draws.astype(np.float64)))
+            again += [any(overlap(other, group) >= SAME_GROUP for other in repeated) for group in groups]
+        return again / max(n_bootstraps, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class WrongnessFinder(GroupFinder):
+    """Groups that a model is wrong about: harm is the log likelihood that correcting it would gain a patient."""
+
+    residuals: Residuals
+    limits: Limits
+
+    def next_rule(self, table: CodedTable, rows: IntArray, left: BoolArray) -> Atoms | None:
+        """The rule whose patients the model is most probably wrong about."""
+        at = self.residuals
+        residuals = Residuals(at.events[rows], at.expected[rows], at.columns[rows])
+        proposal = propose(table, residuals, left, self.limits, self.max_conditions)
+        return None if proposal is None or proposal.log_odds <= 0 else proposal.atoms
+
+    def harm(self, group: BoolArray, used: BoolArray) -> FloatArray:
+        """What a correction learnt from the group's used patients gains each of the group, 0 elsewhere."""
+        if not (group & used).any():
+            return np.zeros(len(group))
+        at = self.residuals
+        fitted = group_effects(at, group & used, self.limits)
+        r = at.columns[:, fitted.chosen] @ fitted.effects
+        return np.where(group, likelihood_gains_of(r, at.events, at.expected), 0.0)
+
+    def observed_expected(self, group: BoolArray, confidence: float) -> Estimate | None:
+        """Events of the group over those expected."""
+        at = self.residuals
+        return Estimate.ratio(float(at.events[group].sum()), float(at.expected[group].sum()), confidence)
+
+
+def residuals_of(model: Any, X: Any, target: Target, table: Any) -> Residuals:
+    """What a model expected of patients it was not fitted on; the table holds features whose effects may differ."""
+    expected = expected_of_frozen(model, X, target, reference_times(target))
+    held = expected.held(SMALLEST_EXPECTED, np.log(len(target)) + 3)
+    columns = EffectColumns.learn(table, held.log_risk).of(table, held.log_risk)
+    return Residuals(held.events, held.hazard, columns)
+
+
+def overlap(first: BoolArray, second: BoolArray) -> float:
+    """Jaccard index of two groups."""
+    return int((first & second).sum()) / max(int((first | second).sum()), 1)
+
+
+BEAM = 12
+# How many standard errors are taken off a summed harm before rules are compared: small groups must earn it.
+DISCOUNT = 1.0
+# How many times the harm borne must rise to be worth one more condition: short rules read and hold better.
+WORTH_A_CONDITION = 1.5
+
+
+class BorneHarm:
+    """Lower bounds of the harm that a rule's patients bear together: a criterion for the search.
+
+    The score counts harm from zero. What steers the search counts it from the mean of the patients left: a group that
+    is harmed only under a second condition shows there first.
+    """
+
+    def __init__(self, harm: FloatArray, left: BoolArray, min_group: int) -> None:
+        self.values = np.column_stack([np.ones(len(harm)), harm, harm**2])
+        self.min_group = min_group
+        self.mean = float(harm[left].mean())
+
+    def scores(self, sums: FloatArray) -> FloatArray:
+        """Harm borne and harm in excess of the mean, (2, A)."""
+        count, harm, squares = sums.T
+        n = np.maximum(count, 1.0)
+        error = np.sqrt(n * np.maximum(squares / n - (harm / n) ** 2, 0.0))
+        borne = harm - DISCOUNT * error
+        return np.where(count >= self.min_group, np.stack([borne, borne - self.mean * count]), -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class HarmFinder(GroupFinder):
+    """Groups that bear harm, a number (n,) known for every patient.
+
+    A rule is the better the more harm its patients bear together, counted at the lower end of an interval: it should
+    hold everyone who is harmed and no one who is not. The search keeps the best few rules of each length.
+    """
+
+    values: FloatArray
+    min_group: int
+
+    def next_rule(self, table: CodedTable, rows: IntArray, left: BoolArray) -> Atoms | None:
+        """The rule whose patients bear most."""
+        search = RuleSearch(table, BorneHarm(self.values[rows], left, self.min_group), left, BEAM)
+        best = Candidate((), -np.inf, -np.inf)
+        for candidates in search.by_length(self.max_conditions):
+            leader = search.revalued(max(candidates, key=lambda candidate: candidate.score))
+            if leader.score > max(best.score * WORTH_A_CONDITION, best.score):
+                best = leader
+        return best.atoms if best.score > 0 else None
+
+    def harm(self, group: BoolArray, used: BoolArray) -> FloatArray:
+        """The harm that was given."""
+        return self.values
