@@ -1,6 +1,3 @@
-import re
-from itertools import pairwise
-
 import pandas as pd
 import pytest
 
@@ -12,34 +9,36 @@ def held_out(fit_once, tmp_path):
     return fit_once(tmp_path, "m", "--model", "dro-cox", "--alpha", "0.5", *split), tmp_path / "test.csv"
 
 
-def test_the_guarantee_falls_with_the_size_of_the_group_and_answers_the_tolerance(
-    drosurv, held_out, tmp_path
-):
-    horizon = float(pd.read_csv(held_out[1])["days"].median())
-    found = drosurv.json("certify", *held_out, "--horizon", horizon, "--tolerance", "0.9")
-    guarantee = found["curves"]["guarantee"]
-    assert all(later <= earlier + 1e-12 for earlier, later in pairwise(guarantee))
-    within = [alpha for alpha, bound in zip(found["curves"]["alpha"], guarantee, strict=True) if bound <= 0.9]
-    assert found["smallest_alpha"] <= min(within)
+def test_json_has_the_bounds_of_every_measure(drosurv, held_out):
+    found = drosurv.json("certify", *held_out, "--replicates", "99", "--alpha", "0.2")
+    assert set(found["bounds"]) == {"observed/expected, most", "observed/expected, least", "brier", "gain"}
+    most, least = (found["bounds"][f"observed/expected, {name}"] for name in ("most", "least"))
+    assert least["bound"] <= least["estimate"] <= most["estimate"] <= most["bound"]
+    assert found["alpha"] == 0.2
 
 
-def test_curves_and_picture_are_written(drosurv, held_out, tmp_path):
-    curves, picture = tmp_path / "curves.csv", tmp_path / "curves.png"
-    horizon = float(pd.read_csv(held_out[1])["days"].median())
-    shown = drosurv.ok(
-        "certify", *held_out, "--horizon", horizon, "--tolerance", 0.9, "-o", curves, "--plot", picture
-    )
-    assert "guarantee" in shown.output
-    # Shares are written in one way.
-    assert not re.search(r"\d%|confidence 0\.", shown.output)
-    assert {"alpha", "estimate", "guarantee"} <= set(pd.read_csv(curves).columns)
+def test_tables_and_picture_are_written(drosurv, held_out, tmp_path):
+    groups, picture = tmp_path / "groups.csv", tmp_path / "bounds.png"
+    shown = drosurv.ok("certify", *held_out, "--replicates", 99, "-o", groups, "--plot", picture)
+    assert "With 95 % confidence" in shown.output
+    assert "days" in shown.output
+    assert list(pd.read_csv(groups).columns) == ["group", "patients", "observed", "expected", "ratio", "p"]
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_events_are_counted_until_the_horizon(drosurv, held_out):
+    horizon = float(pd.read_csv(held_out[1])["days"].median())
+    whole, cut = (
+        drosurv.json("certify", *held_out, "--replicates", "19", *options)["overall"]
+        for options in ([], ["--horizon", horizon])
+    )
+    assert cut["observed"] < whole["observed"]
 
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_no_input_is_overwritten(drosurv, held_out, which):
     before = held_out[which].read_bytes()
-    line = drosurv.fails("certify", *held_out, "--horizon", "100", "-o", held_out[which])
+    line = drosurv.fails("certify", *held_out, "-o", held_out[which])
     assert "is an input, which would be overwritten" in line
     assert held_out[which].read_bytes() == before
 
@@ -49,9 +48,12 @@ def test_no_input_is_overwritten(drosurv, held_out, which):
     [
         (["--horizon", "-1"], "horizon must be a time above 0"),
         (["--horizon", "1e9"], "horizon"),
-        (["--horizon", "100", "--confidence", "2"], "confidence must lie in"),
-        (["--horizon", "100", "--plot", "curves"], "must end in .png"),
-        (["--horizon", "100", "--time", "dyas"], "Did you mean 'days'?"),
+        (["--level", "2"], "level must lie in"),
+        (["--alpha", "0"], "alpha must lie in"),
+        (["--confidence", "0.9"], "--level"),
+        (["--tolerance", "0.9"], "tolerance is no longer"),
+        (["--plot", "curves"], "must end in .png"),
+        (["--time", "dyas"], "Did you mean 'days'?"),
     ],
 )
 def test_bad_input_is_one_line(drosurv, held_out, options, words):

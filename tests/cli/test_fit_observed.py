@@ -67,9 +67,8 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
     np.testing.assert_allclose([row["survival_5"] for row in found], wanted[:, 0])
     shown = drosurv.ok("evaluate", tmp_path / "model", data[0], "--bootstrap", "0").stdout
     assert "judged from their entry on" in shown
-    refused = drosurv("certify", tmp_path / "model", data[0], "--horizon", "5")
-    assert refused.exit_code == 2
-    assert "--entry is not understood by a certificate" in refused.stderr
+    bounds = drosurv.ok("certify", tmp_path / "model", data[0], "--replicates", "19", "--alpha", "0.3").stdout
+    assert "judged from their entry on" in bounds
     report = tmp_path / "report.md"
     drosurv.ok(
         "audit",
@@ -123,7 +122,10 @@ def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
         [row["coef"] for row in rows[:2]], wanted.summary(1)["coef"] / encoded[0].scale_
     )
     assert "By cause, at " in drosurv.ok("evaluate", model, file, "--bootstrap", "0").stdout
-    assert "an event of any cause" in drosurv.ok("certify", model, file, "--horizon", "5").stdout
+    assert (
+        "an event of any cause"
+        in drosurv.ok("certify", model, file, "--replicates", "19", "--alpha", "0.3").stdout
+    )
     drosurv.ok(
         "audit", model, file, "--groups", "sex", "--bootstrap", "10", "--no-rules", "-o", tmp_path / "r.md"
     )

@@ -5,9 +5,9 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.functions import StepFunction
 from sksurv.svm import FastSurvivalSVM
 
-from drosurv import CoxPH, Surv
+from drosurv import CoxPH, DiscreteTimeHazard, Surv
 from drosurv.datasets import make_hidden_minority
-from drosurv.insight import curves
+from drosurv.metrics import expected_events
 from drosurv.repairs.curves import (
     Expected,
     PredictionGrid,
@@ -78,8 +78,9 @@ def test_steps_that_are_too_many_are_read_together(monkeypatch):
     exact = expected_of_frozen(model, DATA.X, TARGET, TIMES)
     larger = expected_of_fitted(predicted_curves(model, DATA.X, 300), TARGET, TIMES).hazard
     for most, rtol in ((1000, 2e-4), (100, 1e-3), (7, 1e-2)):
-        monkeypatch.setattr(curves, "_MOST_STEPS", most)
-        monkeypatch.setattr(curves, "_VALUES", 10 * most)
+        monkeypatch.setattr(expected_events, "_MOST_JUMPS", most)
+        monkeypatch.setattr(expected_events, "_FEWEST_JUMPS", 1)
+        monkeypatch.setattr(expected_events, "_VALUES", 10 * most)
         found = expected_of_frozen(model, DATA.X, TARGET, TIMES)
         np.testing.assert_allclose(found.hazard, exact.hazard, rtol=rtol, atol=1e-12)
         assert (found.hazard >= exact.hazard - 1e-12).all()
@@ -87,38 +88,74 @@ def test_steps_that_are_too_many_are_read_together(monkeypatch):
         np.testing.assert_array_equal(found.events, exact.events)
 
 
-def test_a_grid_runs_straight_between_its_times_and_ends_with_its_last():
-    target = parse_target(Surv.from_arrays([1, 1, 0, 1], [0.5, 1.5, 2.0, 3.0]))
-    survival = np.exp(-np.array([[1.0, 3.0]] * 4))
+def test_hazard_between_points_accrues_at_the_events_observed_there():
+    """Two points; in the first interval events at 0.5 and 0.8, in the second none: its hazard accrues at its end."""
+    target = parse_target(Surv.from_arrays([1, 1, 0, 0, 0], [0.5, 0.8, 0.6, 1.5, 3.0]))
+    hazard = np.array([[1.0, 3.0]] * 4 + [[2.0, 3.0]])
+    found = expected_of_frozen(([1.0, 2.0], np.exp(-hazard)), None, target, np.array([1.0]))
+    # At risk at 0.5: hazards 4 * 1 + 2; at 0.8: 2 * 1 + 2.
+    sizes = np.array([1 / 6, 1 / 4])
+    first, second = sizes / sizes.sum()
+    expected = [
+        -np.expm1(-first),
+        -np.expm1(-first) - np.expm1(-second),
+        -np.expm1(-first),
+        -np.expm1(-first) - np.expm1(-second),
+        -np.expm1(-2 * first) - np.expm1(-2 * second) - np.expm1(-1.0),
+    ]
+    np.testing.assert_allclose(found.hazard, expected)
+    assert found.events.tolist() == [1, 1, 0, 0, 0]
+
+
+def test_whole_years_count_conditional_probabilities():
+    target = parse_target(Surv.from_arrays([1, 0, 1], [1.0, 2.0, 2.0]))
+    survival = np.array([[0.8, 0.4], [0.9, 0.45], [0.5, 0.1]])
     found = expected_of_frozen(([1.0, 2.0], survival), None, target, np.array([1.0]))
-    np.testing.assert_allclose(found.hazard, [0.5, 2.0, 3.0, 3.0])
-    assert found.events.tolist() == [1, 1, 0, 0]
-    np.testing.assert_allclose(found.log_risk, 0, atol=1e-12)
+    np.testing.assert_allclose(found.hazard, [0.2, 0.1 + 0.5, 0.5 + 0.8])
 
 
-def test_certain_death_is_followed_only_so_far():
-    target = parse_target(Surv.from_arrays([1, 1], [0.5, 1.0]))
-    found = expected_of_frozen(([1.0], [[0.0], [0.0]]), None, target, np.array([1.0]))
-    assert np.isfinite(found.hazard).all()
+def test_patients_count_as_censored_after_the_last_point():
+    target = parse_target(Surv.from_arrays([1, 1], [0.5, 3.0]))
+    found = expected_of_frozen(([1.0], [[0.7], [0.7]]), None, target, np.array([1.0]))
     assert found.events.tolist() == [1, 0]
+
+
+def test_smooth_models_with_few_times_are_not_read_as_steps():
+    """Expected events are cumulative hazards at each time, also inside of the intervals of the model."""
+    model = DiscreteTimeHazard(5, link="cloglog", max_iter=50, random_state=0).fit(DATA.X, DATA.y)
+    assert model.curve_type == "smooth"
+    assert CoxPH().fit(DATA.X, DATA.y).curve_type == "step"
+    found = expected_of_frozen(model, DATA.X, TARGET, TIMES)
+    at_times = model.predict_survival_function(DATA.X, times=TARGET.time)
+    np.testing.assert_allclose(found.hazard, -np.log(np.diag(at_times)), rtol=1e-6)
+
+
+def test_functions_without_steps_are_smooth():
+    class Vendor:
+        def predict_survival_function(self, X):
+            return [lambda t, rate=rate: np.exp(-rate * np.asarray(t)) for rate in X]
+
+    rate = np.linspace(0.5, 2, 300)
+    found = expected_of_frozen(Vendor(), rate, TARGET, TIMES)
+    np.testing.assert_allclose(found.hazard, rate * TARGET.time)
 
 
 @pytest.mark.parametrize("r", [-1.0, 0.7])
 def test_a_right_models_likelihood_ratios_have_mean_one(r):
-    """The exponential martingale, for a smooth model and for one whose events happen in steps."""
+    """The exponential martingale, for predictions at six times and for events that happen in steps."""
     rng = np.random.default_rng(0)
     n = 200_000
     risk = np.exp(0.5 * rng.normal(size=n))
     time, end = rng.exponential(size=n) / risk, rng.exponential(size=n)
     target = parse_target(Surv.from_arrays(time <= end, np.minimum(time, end)))
-    grid = np.linspace(0.05, 3, 60)
-    smooth = expected_of_frozen((grid, np.exp(-np.outer(risk, grid))), None, target, grid[:1])
+    grid = np.linspace(0.1, 3, 6)
+    coarse = expected_of_frozen((grid, np.exp(-np.outer(risk, grid))), None, target, grid[:1])
 
     def mean_ratio(expected):
         ratio = np.exp(r * expected.events - np.expm1(r) * expected.hazard)
         return ratio.mean(), ratio.std() / np.sqrt(n)
 
-    mean, error = mean_ratio(smooth)
+    mean, error = mean_ratio(coarse)
     assert abs(mean - 1) < 4 * error
     # In steps: at times 1, 2, ... each patient dies with probability 0.3. Too large a hazard would make r < 0 pay.
     steps = rng.geometric(0.3, size=n).astype(float)

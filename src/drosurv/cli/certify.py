@@ -1,4 +1,4 @@
-"""``drosurv certify``: how badly off any subgroup of held-out patients can be."""
+"""``drosurv certify``: bounds on how wrong a model is in any subgroup of patients it has not seen."""
 
 from __future__ import annotations
 
@@ -11,71 +11,77 @@ import typer
 from drosurv.cli.messages import printable
 from drosurv.cli.options import DataFile, FileOptions, Json, ModelFile, Seed, TargetOptions, about, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
-from drosurv.errors import require
-from drosurv.presentation import moment, unit_in, write_figure
+from drosurv.presentation import unit_in, write_figure
 
-# Group sizes that fit on a terminal; --json and -o give the whole curves.
-_SHOWN = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+_Removed = Annotated[str | None, typer.Option(hidden=True)]
 
 
 @command
 def certify(
     model: ModelFile,
     data: DataFile,
-    horizon: Annotated[float, about("Time at which predictions are judged.")],
     target: TargetOptions,
     file: FileOptions,
-    tolerance: Annotated[
-        float | None, about("Brier loss to stay under: prints the smallest group that does.")
+    alpha: Annotated[float, about("Smallest share of the patients that makes a subgroup.")] = 0.05,
+    horizon: Annotated[
+        float | None,
+        about(
+            "Time of the Brier score, and until which events are counted; by default the median follow-up, and events "
+            "of the whole follow-up."
+        ),
     ] = None,
-    confidence: Annotated[float, about("Of the band and of the guarantee.")] = 0.95,
+    level: Annotated[float, about("Confidence of the bounds, for all subgroups at once.")] = 0.95,
+    strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
+    replicates: Annotated[int, about("Draws of events from the model.")] = 999,
     seed: Seed = 0,
-    output: Annotated[Path | None, about("CSV file to write the curves to.", None, "--output", "-o")] = None,
-    plot: Annotated[Path | None, about("Picture to draw the curves into (PNG, SVG, PDF).")] = None,
+    output: Annotated[
+        Path | None, about("CSV file to write the significant subgroups to.", None, "--output", "-o")
+    ] = None,
+    plot: Annotated[Path | None, about("Picture of the bounds (PNG, SVG, PDF).")] = None,
     as_json: Json = False,
+    confidence: _Removed = None,
+    tolerance: _Removed = None,
 ) -> None:
-    """Bound the loss of every subgroup of patients the model has not seen, for all group sizes at once.
+    """Bound how wrong a model is in every subgroup that one or two conditions on the columns define.
 
-    Example: drosurv certify model test.csv --horizon 24 --tolerance 0.25
+    Example: drosurv certify model test.csv --horizon 24
     """
-    from drosurv.insight import certify as certified
+    from drosurv.repairs.subgroup_bounds import certify as certified
     from drosurv.workflows import OpenedModel
 
     check_outputs([output, plot], [model, data])
     check_picture(plot)
-    require(0 < horizon < float("inf"), "horizon", "be a time above 0, such as 24", horizon)
+    removed = {"confidence": confidence, "tolerance": tolerance}
     opened = OpenedModel.open(model)
     table = opened.table(file.format.read(data), **asdict(target))
-    table.refuse_entry("a certificate")
-    certificate = certified(
+    found = certified(
         opened.estimator,
         opened.features(table.frame),
         table.y,
+        alpha=alpha,
         horizon=horizon,
-        confidence=confidence,
+        level=level,
+        features=opened.readable(table.frame),
+        entry=table.entry,
+        **opened.observed(table.frame, strata),
+        clusters=table.repeated,
+        n_replicates=replicates,
         random_state=seed,
+        **{name: value for name, value in removed.items() if value is not None},
     )
-    opened.warn_of_rows_seen(table, data)
-    curves, unit = certificate.to_frame(), unit_in(table.columns.time_name)
     if output is not None:
-        file.format.recognised(data).write(curves, output)
+        file.format.write(found.significant, output)
     if plot is not None:
         from matplotlib.figure import Figure
 
         figure = Figure(layout="constrained")
-        certificate.plot(figure.subplots(), tolerance=tolerance, time_unit=unit)
+        found.plot(figure.subplots())
         write_figure(figure, plot)
     if as_json:
-        smallest = None if tolerance is None else certificate.smallest_alpha(tolerance)
-        print_json({"curves": curves.to_dict(orient="list"), "smallest_alpha": smallest})
+        print_json(found.to_dict())
         return
-    at = moment(horizon, unit)
-    nearest = [int((curves["alpha"] - alpha).abs().argmin()) for alpha in _SHOWN]
-    print_frame(curves.iloc[sorted(set(nearest))], f"Brier loss at {at} of the worst group, by its size")
+    shown = found.to_table()
+    print_frame(found.bounds.reset_index(names="measure"), shown.caption)
     if table.columns.causes:
         typer.echo("The event is an event of any cause.")
-    typer.echo(
-        f"estimate, low, high: of groups that covariates define, with a band of {100 * confidence:g} %.\n"
-        "guarantee: holds for groups of any kind; no Brier loss is above 1, so that 1 guarantees nothing.\n"
-        + printable(certificate.summary(tolerance))
-    )
+    typer.echo(printable(found.summary(unit_in(table.columns.time_name))))

@@ -184,7 +184,7 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     if method is not None and "times" in signature(method).parameters:
         # A model without a baseline has no times of its own. X is turned once, not for every part of the patients.
         jumps = np.asarray(final.unique_times_, np.float64) if hasattr(final, "unique_times_") else None
-        curve_type = getattr(final, "curve_type", "step")
+        curve_type: CurveType = getattr(final, "curve_type", "step")
         return ModelCurves(
             lambda X, at: model.predict_survival_function(X, times=at), in_pandas(X), n, jumps, curve_type
         )

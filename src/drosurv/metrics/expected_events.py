@@ -72,28 +72,32 @@ def curve_ends(curves: SurvivalCurves) -> Any:
     return np.inf if curves.jumps is None else float(curves.jumps[-1])
 
 
-def known_everywhere(curves: SurvivalCurves, target: Target) -> SurvivalCurves:
+def known_everywhere(
+    curves: SurvivalCurves, target: Target, weight: FloatArray | None = None
+) -> SurvivalCurves:
     """Curves that can be read at any time: those of type "points" are completed, others are returned as they are.
 
     Within each interval between two points all patients share the times at which hazard accrues: jumps at the
     observed event times s of the interval, of size events(s) / sum of the interval's hazards over those at risk at s,
     scaled to sum to 1 (Breslow's estimate within the interval). An interval without events has its jump at its end.
+    Patients count by their weights (n,).
     """
     if curves.curve_type != "points" or curves.jumps is None:
         return curves
     points = curves.jumps
     hazard = np.column_stack([np.zeros(len(target)), cumulative_hazard(curves.at(points))])
     order = np.argsort(target.time, kind="stable")
-    times, events = target.time[order], target.event[order]
+    mass = (np.ones(len(target)) if weight is None else weight)[order]
+    times, events = target.time[order], target.event[order] * mass
     # The first interval begins before 0, so that events at time 0 are inside of it.
     starts = np.searchsorted(times, np.append(-np.inf, points), side="right")
     jumps, interval, share = [], [], []
     for k, point in enumerate(points):
         first, last = starts[k], starts[k + 1]
         rows = order[first:]
-        at_risk = np.cumsum((hazard[rows, k + 1] - hazard[rows, k])[::-1])[::-1]
+        at_risk = np.cumsum((mass[first:] * (hazard[rows, k + 1] - hazard[rows, k]))[::-1])[::-1]
         distinct, begins = np.unique(times[first:last], return_index=True)
-        died = np.add.reduceat(events[first:last].astype(np.float64), begins) if len(distinct) else distinct
+        died = np.add.reduceat(events[first:last], begins) if len(distinct) else distinct
         seen = died > 0
         sizes = died[seen] / np.maximum(at_risk[begins[seen]], np.finfo(float).tiny)
         at = distinct[seen] if seen.any() else np.array([point])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,10 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import xlogy
 
-from drosurv.errors import ArgumentError, as_number, as_whole, require, warn_caller
+from drosurv.errors import ArgumentError, as_number, as_whole, require
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
 from drosurv.evaluation.predictions import Predictions, gains_over_null
-from drosurv.metrics import default_horizon
 from drosurv.metrics.expected_events import (
     cumulative_hazard,
     curve_ends,
@@ -148,7 +148,8 @@ def certify(
     if entry is not None and id is not None:
         first, y, notes = one_row_each(y, entry, id)
         model, X, table, entry, strata, offset, sample_weight, clusters = (
-            of_rows(given, first) for given in (model, X, table, entry, strata, offset, sample_weight, clusters)
+            of_rows(given, first)
+            for given in (model, X, table, entry, strata, offset, sample_weight, clusters)
         )
     elif id is not None:
         require(clusters is None, "clusters", "be left out where id is given without entry", clusters)
@@ -160,7 +161,9 @@ def certify(
     target = parse_target(of_any_cause(y))
     n = len(target)
     if n < LEAST_PATIENTS:
-        raise ArgumentError("y", f"y has {n} patients, too few for subgroups: give at least {LEAST_PATIENTS}.")
+        raise ArgumentError(
+            "y", f"y has {n} patients, too few for subgroups: give at least {LEAST_PATIENTS}."
+        )
     if isinstance(model, Predictions) and model.survival is None:
         raise ArgumentError(
             "model",
@@ -185,7 +188,7 @@ def certify(
     rescaled = None
     if test.overall["p"] <= 1 - level:
         rescaled = _test(subgroups, patients.rescaled(test.overall["ratio"]), level, n_replicates, rng)
-    at = float(default_horizon(target.to_structured())) if horizon is None else float(horizon)
+    at = default_horizon(target) if horizon is None else float(horizon)
     means = {
         BRIER: brier_losses(curves, target, at, weight),
         GAIN: -gains_over_null(model, curves, follow_up, target),
@@ -206,6 +209,14 @@ def certify(
         counted_until=None if horizon is None else float(horizon),
         notes=notes,
     )
+
+
+def default_horizon(target: Target) -> float:
+    """Median follow-up by reverse Kaplan-Meier, at most the last time with a tenth of the patients at risk."""
+    _, censoring = KaplanMeier.both(target)
+    last = float(np.quantile(target.time, 0.9, method="lower"))
+    reached = np.flatnonzero(censoring.survival <= 0.5)
+    return min(float(censoring.times[reached[0]]), last) if len(reached) else last
 
 
 def _refuse(removed: dict[str, Any]) -> None:
@@ -245,12 +256,13 @@ class _Patients(NamedTuple):
             require(0 < as_number(horizon) < np.inf, "horizon", "be a time above 0", horizon)
             if horizon >= target.time.max():
                 raise ArgumentError(
-                    "horizon", f"horizon={horizon:g} must lie before the longest time in y, {target.time.max():g}."
+                    "horizon",
+                    f"horizon={horizon:g} must lie before the longest time in y, {target.time.max():g}.",
                 )
             target = Target(target.event & (target.time <= horizon), np.minimum(target.time, horizon))
             censored_at = np.minimum(censored_at, horizon)
         # Completed from the patients whose events are counted.
-        curves = known_everywhere(curves, target)
+        curves = known_everywhere(curves, target, weight)
         events, expected = expected_events(curves, target)
         censored_at = np.minimum(censored_at, curve_ends(curves))
         jumps, limit_jump = np.empty((n, 0)), np.zeros(n, dtype=np.intp)
@@ -324,7 +336,28 @@ def signed_root_deviance(observed: FloatArray, expected: FloatArray, scale: Floa
     """Signed root of the Poisson deviance of observed events, over a scale: about standard normal if all is right."""
     safe = np.maximum(expected, 1e-12)
     deviance = 2 * (xlogy(observed, np.maximum(observed, 1e-300) / safe) - (observed - safe))
-    return np.sign(observed - safe) * np.sqrt(np.maximum(deviance, 0.0) / scale)
+    root: FloatArray = np.sign(observed - safe) * np.sqrt(np.maximum(deviance, 0.0) / scale)
+    return root
+
+
+@numba.njit(cache=True, nogil=True)
+def _extremes(sums: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Largest and smallest signed root of the deviance over subgroups, each (k,), from sums (G, 2 k)."""
+    k = sums.shape[1] // 2
+    high, low = np.full(k, -np.inf), np.full(k, np.inf)
+    for g in range(len(sums)):
+        for j in range(k):
+            observed, expected = sums[g, j], max(sums[g, k + j], 1e-12)
+            deviance = 2.0 * (expected - observed)
+            # Sums that were subtracted from one another are 0 only up to rounding.
+            if observed > 1e-9:
+                deviance += 2.0 * observed * np.log(observed / expected)
+            z = np.sqrt(max(deviance, 0.0) / scale[g])
+            if observed > expected:
+                high[j] = max(high[j], z)
+            else:
+                low[j] = min(low[j], -z)
+    return high, low
 
 
 class _Test(NamedTuple):
@@ -339,7 +372,9 @@ def _test(
 ) -> _Test:
     """Observed against expected events: bounds on the ratio, significant subgroups, and everybody together."""
     w, d, e = patients.weight, patients.events, patients.expected
-    sizes, observed, expected, squares = subgroups.sums(np.column_stack([np.ones(len(w)), w * d, w * e, w * w * e])).T
+    sizes, observed, expected, squares = subgroups.sums(
+        np.column_stack([np.ones(len(w)), w * d, w * e, w * w * e])
+    ).T
     scale = squares / expected
     # With clusters, divided by how much more the events of a subgroup vary than those of independent patients.
     effect, effect_all = _design_effects(subgroups, patients, rng)
@@ -355,10 +390,9 @@ def _test(
             totals += drawn.sum(axis=0)
             return drawn
 
-        sums = subgroups.sums_of_parts(2 * k, values)
-        drawn = signed_root_deviance(sums[:, :k], sums[:, k:], scale[:, None])
-        highest.append(drawn.max(axis=0))
-        lowest.append(-drawn.min(axis=0))
+        high, low = _extremes(subgroups.sums_of_parts(2 * k, values), scale)
+        highest.append(high)
+        lowest.append(-low)
         everybody.append(abs(signed_root_deviance(totals[:k], totals[k:], scale_all)))
     upper, lower = np.sort(np.concatenate(highest)), np.sort(np.concatenate(lowest))
     p = np.minimum(2 * np.minimum(_p_values(z, upper), _p_values(-z, lower)), 1.0)
@@ -371,9 +405,9 @@ def _test(
         MOST: {"estimate": ratio.max(), "bound": high[worst], "group": str(subgroups.rule(worst))},
         LEAST: {"estimate": ratio.min(), "bound": low[best], "group": str(subgroups.rule(best))},
     }
-    found = np.flatnonzero(p <= 1 - level)
     # Of subgroups with the same p-value the one that deviates most comes first.
-    found = found[np.lexsort((-abs(z[found]), p[found]))]
+    order = np.lexsort((-abs(z), p))
+    found: list[int] = order[p[order] <= 1 - level].tolist()
     significant = pd.DataFrame(
         {
             "group": [str(subgroups.rule(g)) for g in found],
@@ -392,7 +426,8 @@ def _test(
 def _p_values(statistic: FloatArray, drawn: FloatArray) -> FloatArray:
     """Monte Carlo p-values (k + 1) / (B + 1) from sorted draws (B,)."""
     larger = len(drawn) - np.searchsorted(drawn, statistic, side="left")
-    return (larger + 1.0) / (len(drawn) + 1.0)
+    p: FloatArray = (larger + np.float64(1)) / (len(drawn) + 1)
+    return p
 
 
 def _quantile(drawn: FloatArray, share: float) -> float:
@@ -403,13 +438,17 @@ def _quantile(drawn: FloatArray, share: float) -> float:
 def _ratio_at(observed: FloatArray, expected: FloatArray, scale: FloatArray, z: float) -> FloatArray:
     """Ratios by which expected events must be multiplied for the statistic to be z, by bisection."""
     far = np.full(len(observed), abs(z) * np.sqrt(scale))
-    low, high = np.full(len(observed), 1e-9), (observed + far**2 + 2 * far * np.sqrt(observed + 1) + 10) / expected
+    low, high = (
+        np.full(len(observed), 1e-9),
+        (observed + far**2 + 2 * far * np.sqrt(observed + 1) + 10) / expected,
+    )
     for _ in range(60):
         middle = (low + high) / 2
         # The statistic falls as more events are expected.
         above = signed_root_deviance(observed, middle * expected, scale) > z
         low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return (low + high) / 2
+    ratio: FloatArray = (low + high) / 2
+    return ratio
 
 
 def _design_effects(
@@ -436,9 +475,9 @@ def _design_effects(
 
 
 def brier_losses(curves: SurvivalCurves, target: Target, horizon: float, weight: FloatArray) -> FloatArray:
-    """Squared errors (n,) of the survival predicted at a horizon, weighted by the inverse probability of censoring.
+    r"""Squared errors (n,) of the survival predicted at a horizon, weighted by the inverse probability of censoring.
 
-    .. math:: w_i = \\frac{1[Y_i \\le t, d_i = 1]}{G(Y_i-)} + \\frac{1[Y_i > t]}{G(t)}
+    .. math:: w_i = \frac{1[Y_i \le t, d_i = 1]}{G(Y_i-)} + \frac{1[Y_i > t]}{G(t)}
     """
     _, censoring = KaplanMeier.both(target, weight)
     known = np.concatenate([[1.0], censoring.survival])
@@ -446,7 +485,9 @@ def brier_losses(curves: SurvivalCurves, target: Target, horizon: float, weight:
     at_horizon = float(known[np.searchsorted(censoring.times, horizon, side="right")])
     alive = target.time > horizon
     survival = curves.at(np.array([horizon]))[:, 0]
-    inverse = np.where(alive, 1 / max(at_horizon, 1e-12), np.where(target.event, 1 / np.maximum(before, 1e-12), 0.0))
+    inverse = np.where(
+        alive, 1 / max(at_horizon, 1e-12), np.where(target.event, 1 / np.maximum(before, 1e-12), 0.0)
+    )
     return inverse * (alive - survival) ** 2
 
 
@@ -563,10 +604,10 @@ class SubgroupBounds:
             f"{100 * self.alpha:g} % of the {self.n_patients:,} patients that one or two conditions define:",
             f"none has more than {_up(bound[MOST]):.2f} times, or fewer than {_down(bound[LEAST]):.2f} times, the "
             f"predicted events{self._until(time_unit)} (all patients: {everybody['ratio']:.2f} times);",
-            f"none has a Brier score above {_up(bound[BRIER], 3):.3f} at {moment(self.horizon, time_unit)} (all patients: "
-            f"{everybody[BRIER]:.3f});",
-            f"none gains less than {_down(bound[GAIN]):.2f} in log likelihood per patient over no model (all patients: "
-            f"{everybody[GAIN]:.2f}).",
+            f"none has a Brier score above {_up(bound[BRIER], 3):.3f} at {moment(self.horizon, time_unit)} (all "
+            f"patients: {everybody[BRIER]:.3f});",
+            f"none gains less than {_down(bound[GAIN]):.2f} in log likelihood per patient over no model (all "
+            f"patients: {everybody[GAIN]:.2f}).",
             "Not covered: subgroups that more than two columns, finer cuts or unmeasured columns define.",
         ]
         return "\n".join([*sentences, *self.notes])
@@ -578,7 +619,11 @@ class SubgroupBounds:
         """Everything as plain numbers, texts, lists and dicts, as JSON takes them."""
         return {
             "bounds": {
-                str(name): {"estimate": float(row["estimate"]), "bound": float(row["bound"]), "group": row["group"]}
+                str(name): {
+                    "estimate": float(row["estimate"]),
+                    "bound": float(row["bound"]),
+                    "group": row["group"],
+                }
                 for name, row in self.bounds.iterrows()
             },
             "significant": self.significant.to_dict("records"),
@@ -603,8 +648,12 @@ class SubgroupBounds:
             Column("group", "subgroup of the bound"),
         )
         everybody = {MOST: "ratio", LEAST: "ratio", BRIER: BRIER, GAIN: GAIN}
-        rows = [
-            {"measure": name, "all": self.overall[everybody[str(name)]], **row.to_dict()}
+        rows: list[dict[str, Any]] = [
+            {
+                "measure": name,
+                "all": self.overall[everybody[str(name)]],
+                **row[["estimate", "bound", "group"]],
+            }
             for name, row in self.bounds.iterrows()
         ]
         caption = (
@@ -628,7 +677,9 @@ class SubgroupBounds:
         ax.plot([bound[LEAST], bound[MOST]], [0, 0], color="0.6", label=f"{100 * self.level:g} % bounds")
         ax.plot([estimate[LEAST], estimate[MOST]], [0, 0], "|", color="0.3", label="most extreme observed")
         ax.plot(self.overall["ratio"], 1, "o", color="0.3")
-        ax.plot(found["ratio"], range(2, len(names)), "o", color="C3", label="significant" if len(found) else None)
+        ax.plot(
+            found["ratio"], range(2, len(names)), "o", color="C3", label="significant" if len(found) else None
+        )
         ax.axvline(1, color="0.3", linewidth=0.8)
         ax.set_xscale("log")
         # A dollar sign in a name is a dollar sign.
@@ -643,7 +694,7 @@ class SubgroupBounds:
 _SHOWN = 5
 
 
-def _described(row: dict[str, Any]) -> str:
+def _described(row: Mapping[Any, Any]) -> str:
     return (
         f"{row['group']} ({row['observed']:.4g} events, {row['expected']:.1f} expected, {row['ratio']:.2f} times, "
         f"p = {_p(row['p'])})"

@@ -31,14 +31,18 @@ class Subgroups:
         self.table = table
         d, n_codes = len(table.names), table.n_codes
         # -1, for missing values, becomes the last code.
-        self.codes = np.ascontiguousarray(np.where(table.codes < 0, n_codes - 1, table.codes).T.astype(np.uint8))
+        self.codes = np.ascontiguousarray(
+            np.where(table.codes < 0, n_codes - 1, table.codes).T.astype(np.uint8)
+        )
         by_column = [[atom for atom in table.listed if atom.column == j] for j in range(d)]
         most = max((len(atoms) for atoms in by_column), default=0)
         self._met = np.zeros((d, most, n_codes))
         for j, atoms in enumerate(by_column):
             for a, atom in enumerate(atoms):
                 self._met[j, a] = _codes_met(atom, n_codes)
-        self._pairs = np.array([(a, b) for a in range(d) for b in range(a + 1, d)], dtype=np.intp).reshape(-1, 2)
+        self._pairs = np.array([(a, b) for a in range(d) for b in range(a + 1, d)], dtype=np.intp).reshape(
+            -1, 2
+        )
         singles: list[tuple[Atom, ...]] = [(atom,) for atom in table.listed]
         singles += [
             (above, below)
@@ -84,7 +88,9 @@ class Subgroups:
             add_to_cells(self.codes[rows], np.ascontiguousarray(values_of(rows)), one, two)
         single = np.matmul(self._single_met[:, None, :], one[self._single_column])[:, 0, :]
         first, second = self._met[self._pairs[:, 0]], self._met[self._pairs[:, 1]]
-        half = np.matmul(first, two.reshape(len(two), n_codes, n_codes * k)).reshape(*first.shape[:2], n_codes, k)
+        half = np.matmul(first, two.reshape(len(two), n_codes, n_codes * k)).reshape(
+            *first.shape[:2], n_codes, k
+        )
         pairs = np.matmul(second[:, None], half).reshape(-1, k)[self._existing]
         return np.concatenate([single, pairs])[self.kept]
 
@@ -129,7 +135,7 @@ def _codes_met(atom: Atom, n_codes: int) -> FloatArray:
 
 @numba.njit(cache=True, nogil=True)
 def add_to_cells(codes: NDArray[np.uint8], values: FloatArray, one: FloatArray, two: FloatArray) -> None:
-    """Add values (n, k) to the cells of their codes (n, d): one-way (d, C, k) and, for each pair, two-way (P, C, C, k)."""
+    """Add values (n, k) to the cells of their codes (n, d): (d, C, k) for columns, (P, C, C, k) for pairs of them."""
     n, d = codes.shape
     k = values.shape[1]
     for i in range(n):

@@ -1,0 +1,300 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sksurv.metrics import brier_score
+
+from drosurv import CoxPH, Surv, certify
+from drosurv.datasets import make_hidden_minority
+from drosurv.evaluation import Predictions
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.metrics.survival_curves import ArrayCurves
+from drosurv.repairs import subgroup_bounds
+from drosurv.repairs.subgroup_bounds import (
+    SubgroupBounds,
+    _ratio_at,
+    brier_losses,
+    censoring_times,
+    signed_root_deviance,
+)
+from drosurv.target import Target, parse_target
+
+GRID = np.linspace(0.01, 3, 300)
+
+
+def patients(n=600, seed=0, ratio=1.0):
+    """Exponential times; patients with b > 0.5 have `ratio` times the hazard that is predicted."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "flag": rng.integers(0, 2, n)})
+    rate = np.exp(0.5 * X["a"].to_numpy())
+    time = rng.exponential(size=n) / rate / np.where(X["b"] > 0.5, ratio, 1.0)
+    end = np.minimum(rng.exponential(2.0, size=n), 3.0)
+    y = Surv.from_arrays(time <= end, np.minimum(time, end))
+    return X, y, Predictions(survival=np.exp(-np.outer(rate, GRID)), times=GRID)
+
+
+def test_a_subgroup_with_twice_the_events_is_significant_and_named():
+    X, y, predictions = patients(1000, ratio=2.0)
+    found = certify(predictions, X, y, n_replicates=99)
+    assert list(found.significant.columns) == ["group", "patients", "observed", "expected", "ratio", "p"]
+    top = found.significant.iloc[0]
+    assert str(top["group"]).startswith("b > ")
+    inside = found.rules[0].holds(X)
+    assert top["patients"] == inside.sum()
+    assert top["observed"] == y["event"][inside].sum()
+    assert top["ratio"] == pytest.approx(top["observed"] / top["expected"])
+    assert found.bounds.loc["observed/expected, most", "bound"] > 2.0
+    assert "significantly" in found.summary()
+
+
+def test_right_predictions_are_seldom_significant():
+    alarms = 0
+    for seed in range(20):
+        X, y, predictions = patients(400, seed)
+        alarms += len(certify(predictions, X, y, n_replicates=39, random_state=seed).significant) > 0
+    # 5 % of 20: more than 4 have a probability of 0.3 %.
+    assert alarms <= 4
+
+
+def test_right_predictions_for_whole_years_are_seldom_significant():
+    """Events occur at years 1, 2, ... only, and predictions are probabilities of surviving each year."""
+    alarms = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"a": rng.normal(size=400), "b": rng.normal(size=400)})
+        rate = 0.3 * np.exp(0.5 * X["a"].to_numpy())
+        time, end = np.ceil(rng.exponential(size=400) / rate), rng.integers(1, 7, 400).astype(float)
+        years = np.arange(1.0, 7.0)
+        y = Surv.from_arrays(time <= end, np.minimum(time, end))
+        pair = (years, np.exp(-np.outer(rate, years)))
+        found = certify(pair, X, y, n_replicates=39, random_state=seed)
+        assert found.overall["ratio"] == pytest.approx(1, abs=0.35)
+        alarms += len(found.significant) > 0
+    assert alarms <= 4
+
+
+def test_bounds_contain_the_estimates_and_hold_for_every_measure():
+    X, y, predictions = patients()
+    bounds = certify(predictions, X, y, n_replicates=99, alpha=0.1).bounds
+    assert list(bounds.index) == ["observed/expected, most", "observed/expected, least", "brier", "gain"]
+    assert list(bounds.columns) == ["estimate", "bound", "group"]
+    assert (bounds["bound"] > bounds["estimate"])[["observed/expected, most", "brier"]].all()
+    assert (bounds["bound"] < bounds["estimate"])[["observed/expected, least", "gain"]].all()
+
+
+def test_smaller_subgroups_have_wider_bounds():
+    X, y, predictions = patients(1500)
+    bounds = [
+        certify(predictions, X, y, n_replicates=99, alpha=alpha).bounds["bound"] for alpha in (0.05, 0.4)
+    ]
+    assert bounds[0]["observed/expected, most"] > bounds[1]["observed/expected, most"]
+    assert bounds[0]["brier"] > bounds[1]["brier"]
+
+
+def test_extremes_are_those_of_a_loop_over_rules():
+    X, y, predictions = patients()
+    found = certify(predictions, X, y, n_replicates=19, alpha=0.2)
+    row = found.bounds.loc["observed/expected, most"]
+    rate = np.exp(0.5 * X["a"].to_numpy())
+    # Exact to the width of the grid of predictions.
+    ratios = []
+    for column in X:
+        cuts = np.unique(np.quantile(X[column], np.arange(0.1, 1, 0.1)))
+        for cut in cuts:
+            for inside in (X[column] <= cut, X[column] > cut):
+                inside = inside.to_numpy()
+                if inside.mean() >= 0.2:
+                    ratios.append(y["event"][inside].sum() / (rate * y["time"])[inside].sum())
+    assert row["estimate"] >= max(ratios) - 0.02
+
+
+def test_a_model_that_is_wrong_for_everybody_is_also_judged_after_rescaling():
+    X, y, right = patients(1000)
+    halved = Predictions(survival=np.asarray(right.survival) ** 0.5, times=GRID)
+    found = certify(halved, X, y, n_replicates=99)
+    assert found.overall["ratio"] == pytest.approx(2, abs=0.3)
+    assert len(found.significant) > 0
+    assert found.rescaled is not None
+    assert len(found.rescaled) == 0
+    assert "wrong for everybody" in found.summary()
+    assert certify(right, X, y, n_replicates=99).rescaled is None
+
+
+def test_weights_equal_copies():
+    X, y, predictions = patients(200)
+    weight = np.random.default_rng(0).integers(1, 4, 200)
+    rows = np.repeat(np.arange(200), weight)
+    copies = Predictions(survival=np.asarray(predictions.survival)[rows], times=GRID)
+    options = {"alpha": 0.3, "n_replicates": 19, "horizon": 1.0}
+    weighted = certify(predictions, X, y, sample_weight=weight, **options)
+    repeated = certify(copies, X.iloc[rows], y[rows], **options)
+    for name in ("observed", "expected", "ratio", "brier"):
+        assert weighted.overall[name] == pytest.approx(repeated.overall[name])
+
+
+def test_rows_of_one_patient_do_not_make_a_subgroup_significant():
+    X, y, predictions = patients(150, seed=3)
+    rows = np.tile(np.arange(150), 8)
+    many = Predictions(survival=np.asarray(predictions.survival)[rows], times=GRID)
+    independent = certify(many, X.iloc[rows], y[rows], alpha=0.2, n_replicates=99)
+    assert len(independent.significant) > 0
+    together = certify(many, X.iloc[rows], y[rows], alpha=0.2, n_replicates=99, id=rows)
+    assert len(together.significant) == 0
+    bounds = [found.bounds["bound"]["observed/expected, most"] for found in (independent, together)]
+    assert bounds[1] > bounds[0]
+
+
+def test_late_entry_is_judged_from_entry_on():
+    train, test = (
+        make_hidden_minority(800, minority=0.0, random_state=0),
+        make_hidden_minority(800, minority=0.0, random_state=1),
+    )
+    model = CoxPH().fit(train.X, train.y)
+    time = test.y[test.y.dtype.names[1]]
+    entry = np.where(np.arange(800) % 2, 0.5 * time, 0.0)
+    found = certify(model, test.X, test.y, entry=entry, n_replicates=19, alpha=0.3)
+    hazard = model.predict_cumulative_hazard_function(test.X)
+    expected = sum(h(t) - h(v) for h, t, v in zip(hazard, time, entry, strict=True))
+    assert found.overall["expected"] == pytest.approx(expected, rel=0.02)
+    assert any("entry" in note for note in found.notes)
+
+
+def test_strata_are_given_to_the_model():
+    data = make_hidden_minority(600, minority=0.0, random_state=0)
+    strata = np.where(data.X["x1"] > 0, "high", "low")
+    model = CoxPH().fit(data.X, data.y, strata=strata)
+    found = certify(model, data.X, data.y, strata=strata, n_replicates=19, alpha=0.3)
+    assert found.overall["ratio"] == pytest.approx(1, abs=0.02)
+    with pytest.raises(ValueError, match="strata"):
+        certify(model, data.X, data.y, n_replicates=19)
+
+
+def test_censoring_times_are_observed_or_drawn_after_the_event():
+    rng = np.random.default_rng(0)
+    n = 20_000
+    death, end = rng.exponential(size=n), rng.exponential(1.5, size=n)
+    target = Target(death <= end, np.minimum(death, end))
+    drawn = censoring_times(target, np.ones(n), rng)
+    np.testing.assert_array_equal(drawn[~target.event], target.time[~target.event])
+    assert (drawn[target.event] >= target.time[target.event]).all()
+    # They have the distribution of censoring, whether or not the patient had an event.
+    assert np.quantile(drawn, [0.25, 0.5, 0.75]) == pytest.approx(1.5 * -np.log([0.75, 0.5, 0.25]), rel=0.05)
+    # And they are independent of the event time, known here for all.
+    late = death > 1
+    assert np.median(drawn[late]) == pytest.approx(np.median(drawn[~late]), rel=0.06)
+
+
+def test_draws_have_mean_zero_with_continuous_and_with_yearly_events():
+    rng = np.random.default_rng(0)
+    rate = np.full(50_000, 0.3)
+    target = Target(np.zeros(50_000, bool), rng.integers(1, 6, 50_000).astype(float))
+    for curve_type in ("step", "smooth"):
+        curves = ArrayCurves(np.arange(1.0, 6.0), np.exp(-np.outer(rate, np.arange(1.0, 6.0))), curve_type)
+        made = subgroup_bounds._Patients.of(curves, target, np.ones(50_000), None, None, rng)
+        drawn = made.draw(slice(None), 2, rng)
+        difference = drawn[:, :2] - drawn[:, 2:]
+        assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(difference.size)
+    # One certain step: the expected events are the conditional probabilities passed.
+    assert made.expected[0] == pytest.approx(0.3 * target.time[0])
+
+
+def test_deviance_is_that_of_poisson_counts():
+    from scipy.stats import poisson
+
+    observed, expected = np.array([3.0, 12.0, 0.0]), np.array([5.0, 7.0, 2.5])
+    log_ratio = poisson.logpmf(observed, np.maximum(observed, 1e-12)) - poisson.logpmf(observed, expected)
+    found = signed_root_deviance(observed, expected, np.ones(3))
+    np.testing.assert_allclose(found**2, 2 * log_ratio, rtol=1e-6)
+    assert (np.sign(found) == [-1, 1, -1]).all()
+
+
+def test_bounds_are_where_the_test_begins_to_reject():
+    observed, expected, scale = (
+        np.array([3.0, 40.0, 0.0]),
+        np.array([5.0, 25.0, 12.0]),
+        np.array([1.0, 1.3, 1.0]),
+    )
+    for z in (-3.1, 2.7):
+        ratio = _ratio_at(observed, expected, scale, z)
+        reached = signed_root_deviance(observed, ratio * expected, scale)
+        np.testing.assert_allclose(reached[:2], z, atol=1e-6)
+    # No count can be below 0: the lower bound is 0.
+    assert _ratio_at(observed, expected, scale, 2.7)[2] == pytest.approx(0, abs=1e-6)
+
+
+def test_brier_losses_have_scikit_survivals_mean():
+    _, y, predictions = patients(300)
+    target = parse_target(y)
+    curves = ArrayCurves(GRID, np.asarray(predictions.survival))
+    losses = brier_losses(curves, target, 1.0, np.ones(300))
+    survival = curves.at(np.array([1.0]))
+    _, expected = brier_score(y, y, survival, [1.0])
+    assert losses.mean() == pytest.approx(expected[0])
+    assert KaplanMeier.both(target)[1].survival.min() < 1
+
+
+def test_p_values_count_draws_that_are_as_large():
+    drawn = np.array([1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_allclose(subgroup_bounds._p_values(np.array([5.0, 3.0, 0.0]), drawn), [0.2, 0.6, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alphas": [0.1]}, "alphas is no longer an argument of certify: .*alpha=0.05"),
+        ({"confidence": 0.9}, "level=0.95"),
+        ({"y_train": None}, "y_train is no longer"),
+        ({"tolerance": 0.2}, "tolerance is no longer"),
+        ({"alpha": 0.0}, "alpha must lie in"),
+        ({"level": 1.0}, "level must lie in"),
+        ({"n_replicates": 5}, "n_replicates must be"),
+        ({"horizon": -1.0}, "horizon must be a time above 0"),
+        ({"horizon": 50.0}, "before the longest time"),
+        ({"alpha": 1.0}, "no subgroup has at least"),
+    ],
+)
+def test_arguments_are_checked(options, message):
+    X, y, predictions = patients(100)
+    with pytest.raises(ValueError, match=message):
+        certify(predictions, X, y, **options)
+
+
+def test_an_unknown_argument_is_a_type_error():
+    X, y, predictions = patients(100)
+    with pytest.raises(TypeError, match="alhpa"):
+        certify(predictions, X, y, alhpa=0.1)
+
+
+def test_risk_scores_alone_are_refused():
+    X, y, _ = patients(100)
+    with pytest.raises(ValueError, match="no survival curves"):
+        certify(Predictions(risk=np.zeros(100)), X, y)
+
+
+def test_few_patients_are_refused():
+    X, y, predictions = patients(40)
+    with pytest.raises(ValueError, match="at least 50"):
+        certify(predictions, X, y)
+
+
+def test_views_hold_the_same_numbers():
+    X, y, predictions = patients(1000, ratio=2.0)
+    found = certify(predictions, X, y, n_replicates=39)
+    as_dict = json.loads(json.dumps(found.to_dict()))
+    assert as_dict["bounds"]["brier"]["bound"] == found.bounds.loc["brier", "bound"]
+    assert as_dict["significant"][0]["group"] == found.significant["group"].iloc[0]
+    assert f"{found.n_subgroups:,} subgroups" in repr(found)
+    assert found._repr_html_().startswith("<")
+    ax = found.plot()
+    assert "expected" in ax.get_xlabel()
+    assert "Not covered" in found.summary()
+
+
+def test_names_are_exported_and_the_removed_one_says_what_replaced_it():
+    import drosurv.insight
+
+    assert drosurv.certify is drosurv.insight.certify is certify
+    assert drosurv.insight.SubgroupBounds is SubgroupBounds
+    with pytest.raises(AttributeError, match="certify now returns a SubgroupBounds"):
+        _ = drosurv.insight.Certificate
