@@ -13,7 +13,7 @@ from drosurv.cli.options import DataFile, FileOptions, Json, ModelFile, Seed, Ta
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
 from drosurv.presentation import unit_in, write_figure
 
-_Removed = Annotated[str | None, typer.Option(hidden=True)]
+_Removed = Annotated[str | None, typer.Option(help="Not an option any more.", hidden=True)]
 
 
 @command
