@@ -1,6 +1,6 @@
 import numpy as np
 
-from drosurv.evaluation.metric import Between
+from drosurv.evaluation.catalogue import Between
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.metrics.inference import Draws
 from drosurv.target import Target

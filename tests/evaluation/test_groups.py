@@ -141,7 +141,7 @@ def test_few_expected_events_are_not_judged():
 
 
 def test_events_after_the_last_predicted_time_are_not_counted():
-    model, y, group = simulated(500, np.random.default_rng(5))
+    model, y, _ = simulated(500, np.random.default_rng(5))
     end = float(np.median(y["time"]))
     kept = model.times <= end
     short = Predictions(model.risk, model.survival[:, kept], model.times[kept])

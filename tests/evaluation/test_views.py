@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from drosurv.evaluation import evaluate
+from drosurv.evaluation.engine import frame_of
 from drosurv.evaluation.shown_tables import shrinkage_table
 from drosurv.presentation import literal, written
 
@@ -64,8 +65,8 @@ def test_no_harm_seen_is_not_harm_ruled_out(full, low, unsure):
         *full.select(metric="likelihood_gain", kind="group"),
         *full.select(metric="brier_skill", kind="group"),
     ]
-    rows = [replace(row, value=0.1, low=low, high=0.2) if row in gain else row for row in full.rows]
-    found = replace(full, rows=tuple(rows)).summary()
+    rows = [row._replace(value=0.1, low=low, high=0.2) if row in gain else row for row in full.rows]
+    found = replace(full, table=frame_of(rows)).summary()
     assert ("cannot be ruled out" in found) == unsure
     assert ("Every group is better served" in found) != unsure
 

@@ -14,10 +14,10 @@ from drosurv.audit.report import AuditReport
 from drosurv.audit.stops import Stop, find_stops, has_rows
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
-from drosurv.evaluation.features import plain_cox, standardised_features
 from drosurv.evaluation.observed import Seen, given_of, of_rows, one_row_each, reference_seen, seen_from_entry
 from drosurv.evaluation.predictions import final_step, prepared, training_follow_up, unwrapped
-from drosurv.evaluation.proportionality import hazards_statement
+from drosurv.evaluation.reference import plain_cox, standardised_features
+from drosurv.evaluation.statements import hazards_statement
 from drosurv.presentation import first_upper, written
 from drosurv.solvers.arrays import on_host
 from drosurv.target import has_causes, parse_target

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.standing import Standing, standings
 from drosurv.evaluation import AgainstPlain
-from drosurv.evaluation.against_plain import is_far_from_1
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.by_cause import judged_by_cause
-from drosurv.evaluation.rows import Row
-from drosurv.evaluation.summary import judged_calibration, judged_gaps
+from drosurv.evaluation.compare import is_far_from_1
+from drosurv.evaluation.engine import Row
+from drosurv.evaluation.statements import judged_calibration, judged_gaps
 from drosurv.groups import MISSING_LABEL
 from drosurv.insight import Rule
 from drosurv.presentation import (

@@ -20,7 +20,7 @@ from drosurv._version import __version__
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section, all_sections
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.summary import judged_gaps
+from drosurv.evaluation.statements import judged_gaps
 from drosurv.files import write_file
 from drosurv.presentation import (
     Statement,

@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.audit.evidence import Evidence
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import ALL, EVERYONE, rows_by_group, whose
-from drosurv.evaluation.summary import HARM_METRICS, judged_gains, number_of
+from drosurv.evaluation.statements import HARM_METRICS, judged_gains, number_of
 from drosurv.presentation import GroupNumber, sentences
 
 Against = Literal["better", "not shown", "worse", "too few", "not tested"]

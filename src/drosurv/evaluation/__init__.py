@@ -1,13 +1,12 @@
 """Evaluation: every metric of a fitted model, overall and by group, with intervals, in one call."""
 
-from drosurv.evaluation.against_plain import AgainstPlain, against_plain, beside
 from drosurv.evaluation.attributes import SmallGroupWarning
-from drosurv.evaluation.compare import compare
-from drosurv.evaluation.control import ShrinkageControl
+from drosurv.evaluation.compare import AgainstPlain, against_plain, beside, compare
 from drosurv.evaluation.evaluate import evaluate
 from drosurv.evaluation.metric_frame import SurvivalMetricFrame
-from drosurv.evaluation.partial_effects import PartialEffects, partial_effects
+from drosurv.evaluation.plots import PartialEffects, partial_effects
 from drosurv.evaluation.predictions import Predictions
+from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result import EvaluationResult
 from drosurv.evaluation.scorers import SurvivalScorer, get_scorer, make_scorers
 

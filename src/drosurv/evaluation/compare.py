@@ -1,9 +1,15 @@
-"""Several models on the same patients: their metrics, and their differences from the first."""
+"""Models on the same patients: their numbers, and paired differences between them.
+
+:func:`compare` shows any number of models with their differences from the first. :func:`against_plain` asks whether a
+model is worth having beside plain Cox trained on the same patients. Both draw the same bootstrap replicates for all
+models (`_drawn`), so that what the patients have in common cancels in a difference.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -11,17 +17,27 @@ import pandas as pd
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Key, Panel, Sheet, replicates_of
+from drosurv.evaluation.engine import Drawn, Key, Panel, Place, replicates_of
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.predictions import gives_risk
+from drosurv.evaluation.predictions import final_step, gives_risk, prepared
+from drosurv.evaluation.reference import plain_cox
 from drosurv.groups import Missing
-from drosurv.metrics.inference import Draws, Number, compare_draws
+from drosurv.metrics.inference import Draws, Number, compare_draws, differences_together
 from drosurv.metrics.inference.resampling import seed_sequence
 from drosurv.metrics.pair_disparities import Convention
+from drosurv.presentation import Statement, Table, sentences, written
 from drosurv.presentation.progress import bar
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
+# What a model can be better in: ordering patients, and saying how probable what happened was.
+COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
+# Fewer events say nothing about a difference.
+LEAST_EVENTS = 10
+# A calibration slope outside of these is far from 1: risks must be stretched, or shrunk, by half to be right.
+SLOPES = (1 / 1.5, 1.5)
+_ROUNDING = 1e-6
+_COLUMNS = ["attribute", "group", "metric", "model", "plain", "difference", "low", "high", "verdict"]
 
 
 def compare(
@@ -93,38 +109,34 @@ def compare(
         raise ArgumentError("models", "models is empty: give at least one model by name.")
     first = next(iter(models.values()))
     reference = first if reference is None and gives_risk(first) else reference
-    # One seed draws the same patients for every model, whatever it is made from.
-    replicates, streams = replicates_of("n_bootstrap", n_bootstrap), seed_sequence(random_state)
+    replicates = replicates_of("n_bootstrap", n_bootstrap)
+    how: dict[str, Any] = {
+        "y_train": y_train,
+        "sensitive_features": sensitive_features,
+        "X_train": X_train,
+        "reference": reference,
+        "convention": convention,
+        "scale": scale,
+        "missing": missing,
+        "labels": labels,
+    }
+    panels = (prepare(model, X, y, name=f"models[{name!r}]", **how) for name, model in models.items())
     rows: list[dict[str, Any]] = []
     # Numbers of the first model. It has no differences, nor have numbers that it lacks.
     baseline: dict[Key, Number] = {}
     nothing = Draws(float("nan"), np.full(replicates, np.nan))
     undefined: list[str] = []
     with bar("comparing", len(models) * replicates, shown=progress, late=True) as advance:
-        for name, model in models.items():
-            panel = prepare(
-                model,
-                X,
-                y,
-                y_train=y_train,
-                sensitive_features=sensitive_features,
-                X_train=X_train,
-                reference=reference,
-                convention=convention,
-                scale=scale,
-                missing=missing,
-                labels=labels,
-                name=f"models[{name!r}]",
-            )
-            sheet = panel.sheet(replicates, random_state=streams, threads=threads, advance=advance)
-            numbers, worst = _numbers(panel, sheet, min_group, min_events)
-            told = [
-                f"{place.metric} of {whose(place.attribute, place.group)}"
-                for place, number in sheet.numbers.items()
+        pairs = _drawn(panels, replicates, random_state, threads, advance)
+        for name, (panel, drawn) in zip(models, pairs, strict=True):
+            numbers, worst = _numbers(panel, drawn, min_group, min_events)
+            unknown = [
+                f"{metric} of {whose(attribute, group)}"
+                for (attribute, group, metric), number in drawn.numbers.items()
                 if np.isnan(number.estimate)
             ]
-            if told:
-                undefined.append(f"{name}: {', '.join(told)}")
+            if unknown:
+                undefined.append(f"{name}: {', '.join(unknown)}")
             for key, number in numbers.items():
                 interval = number.interval(level)
                 from_first = compare_draws(number, baseline.get(key, nothing), level)
@@ -148,11 +160,25 @@ def compare(
     return pd.DataFrame(rows)
 
 
+def _drawn(
+    panels: Iterable[Panel],
+    replicates: int,
+    random_state: Any,
+    threads: int | None,
+    advance: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[Panel, Drawn]]:
+    """Numbers of each model on the same replicates of the patients."""
+    # One seed draws the same patients for every model, whatever it is made from.
+    streams = seed_sequence(random_state)
+    for panel in panels:
+        yield panel, panel.draw(replicates, random_state=streams, threads=threads, advance=advance)
+
+
 def _numbers(
-    panel: Panel, sheet: Sheet, min_group: int, min_events: int
+    panel: Panel, drawn: Drawn, min_group: int, min_events: int
 ) -> tuple[dict[Key, Number], dict[Key, str]]:
     """Numbers of one model by attribute and metric, and the group that each lowest value belongs to."""
-    numbers = panel.numbers(sheet)
+    numbers = panel.numbers(drawn)
     found = {
         key: number
         for key, number in numbers.items()
@@ -167,8 +193,273 @@ def _numbers(
         ]
         for metric in _WORST:
             if (attribute.name, metric) in numbers and large:
-                values, draws = sheet.groups(attribute.name, large, metric)
+                values, draws = drawn.groups(attribute.name, large, metric)
                 key = attribute.name, f"worst_group_{metric}"
                 found[key] = Draws(float(np.fmin.reduce(values)), np.fmin.reduce(draws, axis=1))
                 worst[key] = large[int(np.nanargmin(values))] if np.isfinite(values).any() else ALL
     return found, worst
+
+
+# What a model can be better in: ordering patients, and saying how probable what happened was.
+COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
+# Fewer events say nothing about a difference.
+LEAST_EVENTS = 10
+# A calibration slope outside of these is far from 1: risks must be stretched, or shrunk, by half to be right.
+SLOPES = (1 / 1.5, 1.5)
+_ROUNDING = 1e-6
+_COLUMNS = ["attribute", "group", "metric", "model", "plain", "difference", "low", "high", "verdict"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AgainstPlain:
+    """A model beside plain Cox trained on the same patients.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per group and metric: ``attribute``, ``group``, ``metric``, the ``model``'s value, the ``plain``
+        one's, their ``difference`` turned so that above 0 the model is better, ``low`` and ``high`` (all together
+        hold at the level), and the ``verdict``: "better", "worse" or "".
+    slope, slope_low, slope_high : float
+        Calibration slope of the model, with its interval.
+    plain_slope : float
+        That of plain Cox.
+    reference : str
+        What plain Cox, or the model in its place, is called.
+    recalibrated : bool
+        Whether the model was recalibrated in training.
+    """
+
+    table: pd.DataFrame
+    slope: float
+    slope_low: float
+    slope_high: float
+    plain_slope: float
+    reference: str = "plain Cox"
+    recalibrated: bool = False
+
+    def served(self, attribute: str, group: str) -> Literal["better", "not shown", "worse", "too few"]:
+        """How the model serves a group beside plain Cox; worse if it is worse in anything."""
+        rows = self.table[(self.table["attribute"] == attribute) & (self.table["group"] == group)]
+        if rows.empty:
+            return "too few"
+        found = set(rows["verdict"])
+        return "worse" if "worse" in found else "better" if "better" in found else "not shown"
+
+    def _groups(self, verdict: str) -> tuple[str, ...]:
+        rows = self.table[self.table["verdict"] == verdict]
+        return tuple(dict.fromkeys(map(whose, rows["attribute"], rows["group"])))
+
+    @property
+    def better(self) -> tuple[str, ...]:
+        """Whom the model serves better than plain Cox, beyond chance."""
+        return self._groups("better")
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """Whom it serves worse, beyond chance."""
+        return self._groups("worse")
+
+    @property
+    def dominated(self) -> bool:
+        """Whether plain Cox is better for some and the model better for nobody."""
+        return bool(self.worse) and not self.better
+
+    @property
+    def slope_is_far(self) -> bool:
+        """Whether the calibration slope is far from 1, and surely not 1."""
+        return is_far_from_1(self.slope, self.slope_low, self.slope_high)
+
+    @property
+    def same(self) -> bool:
+        """Whether both models predict the same, but for the last digits of their solvers."""
+        return not self.table.empty and bool(self.table["difference"].abs().max() < _ROUNDING)
+
+    @property
+    def only_alike(self) -> bool:
+        """Whether the models differ, but not for anybody beyond chance."""
+        return not (self.table.empty or self.same or self.better or self.worse)
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """What the comparison says, in plain words; a concern where the model should not be used as it is."""
+        if self.same:
+            return (Statement("against_plain", f"The model predicts what {self.reference} does."),)
+        surest = {verdict: self._surest(verdict) for verdict in ("better", "worse")}
+        told = sentences.comparison_statement(
+            self.better, self.worse, surest, self.reference, known=not self.table.empty
+        )
+        if not self.slope_is_far:
+            return (told,)
+        interval = self.slope_low, self.slope_high
+        return told, sentences.slope_statement(
+            self.slope, interval, self.plain_slope, self.reference, recalibrated=self.recalibrated
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(statement.text for statement in self.statements)
+
+    def to_table(self) -> Table:
+        """Both models' numbers for everybody and every group, below what they say."""
+        return Table.of_frame(self.table, str(self), "against_plain")
+
+    def __repr__(self) -> str:
+        return self.to_table().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_table().to_html()
+
+    def _surest(self, verdict: str) -> str:
+        """The number that shows most surely that somebody is better, or worse, served."""
+        rows = self.table[self.table["verdict"] == verdict]
+        if rows.empty:
+            return ""
+        # Metrics have scales of their own: what is surest is named.
+        row = rows.iloc[int((rows["difference"].abs() / (rows["high"] - rows["low"])).argmax())]
+        label = CATALOGUE[str(row["metric"])].label
+        return f"{label} {written(float(row['model']))}; {self.reference}: {written(float(row['plain']))}"
+
+
+def is_far_from_1(slope: float, low: float, high: float) -> bool:
+    """Whether a calibration slope with this interval is far from 1, and surely not 1."""
+    return not SLOPES[0] <= slope <= SLOPES[1] and (low > 1 or high < 1)
+
+
+def against_plain(
+    model: Any,
+    X_train: Any,
+    y_train: Any,
+    X: Any,
+    y: Any,
+    groups: Any = None,
+    *,
+    n_bootstrap: int = 200,
+    level: float = 0.95,
+    min_group: int = 50,
+    random_state: Any = 0,
+    threads: int | None = None,
+) -> AgainstPlain:
+    """Compare a fitted model with plain Cox trained on the same rows, on patients neither has seen.
+
+    A group is served better, or worse, if the c-index, the Brier score or the likelihood of one of the models is
+    better beyond chance, allowing for all groups and metrics, and by at least 0.0005. The same bootstrap replicates
+    serve both models.
+
+    Parameters
+    ----------
+    model : fitted model or Pipeline
+        What to judge, or a finished search for it. Steps before the last one prepare the features of both models.
+    X_train, y_train : (m, d) array or DataFrame, structured array
+        What the model was trained on.
+    X, y : (n, d) array or DataFrame, structured array
+        Patients to compare on.
+    groups : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
+        Their groups; without any, everybody is compared.
+    n_bootstrap : int
+        Replicates behind the standard errors.
+    level : float
+        At which all intervals hold together.
+    min_group : int
+        Groups with fewer patients, or fewer than 10 events, are not judged.
+    random_state, threads
+        As in :func:`~drosurv.evaluation.evaluate`.
+
+    Returns
+    -------
+    AgainstPlain
+
+    Examples
+    --------
+    >>> import drosurv
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> from drosurv.evaluation import against_plain
+    >>> train, test = make_hidden_minority(600, random_state=0), make_hidden_minority(600, random_state=1)
+    >>> timid = drosurv.CoxPH(l2=3.0).fit(train.X, train.y)
+    >>> found = against_plain(timid, train.X, train.y, test.X, test.y)
+    >>> found.dominated, found.slope_is_far
+    (True, True)
+    """
+    plain = plain_cox(model).fit(prepared(model, X_train), y_train)
+    return beside(
+        (model, X),
+        (plain, prepared(model, X)),
+        y,
+        groups,
+        y_train=y_train,
+        n_bootstrap=n_bootstrap,
+        level=level,
+        min_group=min_group,
+        random_state=random_state,
+        threads=threads,
+        recalibrated=is_recalibrated(model),
+    )
+
+
+def is_recalibrated(model: Any) -> bool:
+    """Whether a model's scores were given their spread by patients it was not trained on."""
+    return bool(getattr(final_step(model), "recalibrate", False))
+
+
+def beside(
+    model: tuple[Any, Any],
+    plain: tuple[Any, Any],
+    y: Any,
+    groups: Any = None,
+    *,
+    y_train: Any,
+    n_bootstrap: int = 200,
+    level: float = 0.95,
+    min_group: int = 50,
+    random_state: Any = 0,
+    threads: int | None = None,
+    name: str = "plain Cox",
+    recalibrated: bool = False,
+) -> AgainstPlain:
+    """Compare two models that are trained already; otherwise as :func:`against_plain`.
+
+    Parameters
+    ----------
+    model, plain : pair of fitted model, Predictions or (n,) array, and its features (None for predictions)
+        What to judge, and what to hold it against.
+    y_train : structured array or FollowUp
+        Training target, behind censoring weights and the null model.
+    name : str
+        What the second model is called.
+    recalibrated : bool
+        Whether the first was recalibrated in training.
+    """
+    how: dict[str, Any] = {"y_train": y_train, "sensitive_features": groups}
+    panels = [prepare(*one, y, wanted=(*COMPARED, "calibration_slope"), **how) for one in (model, plain)]
+    replicates = replicates_of("n_bootstrap", n_bootstrap)
+    first, second = (drawn.numbers for _, drawn in _drawn(panels, replicates, random_state, threads))
+    keys = _compared(panels[0], first, second, min_group)
+    pairs = [(first[key], second[key]) for key in keys]
+    rows = []
+    for key, pair, found in zip(keys, pairs, differences_together(pairs, level), strict=True):
+        # Turned so that above 0 the model is better.
+        sign = 1.0 if CATALOGUE[key[2]].better == "higher" else -1.0
+        low, high = sorted([sign * found.low, sign * found.high])
+        alike = abs(found.estimate) < sentences.LEAST_DIFFERENCE
+        verdict = "" if alike else "better" if low > 0 else "worse" if high < 0 else ""
+        rows.append((*key, pair[0].estimate, pair[1].estimate, sign * found.estimate, low, high, verdict))
+    # Curves without scores have no slope.
+    slope, unknown = (EVERYONE, ALL, "calibration_slope"), Draws(float("nan"), np.empty(0))
+    own = first.get(slope, unknown).interval(level)
+    return AgainstPlain(
+        pd.DataFrame(rows, columns=_COLUMNS),
+        own.estimate,
+        own.low,
+        own.high,
+        second.get(slope, unknown).estimate,
+        name,
+        recalibrated,
+    )
+
+
+def _compared(
+    panel: Panel, first: Mapping[Place, Draws], second: Mapping[Place, Draws], min_group: int
+) -> list[Place]:
+    """What is compared: everybody, and groups that are large enough and have a value."""
+    large = [key for key, count in panel.counts.items() if not count.is_small(min_group, LEAST_EVENTS)]
+    keys = [(*who, metric) for who in [(EVERYONE, ALL), *large] for metric in COMPARED]
+    return [key for key in keys if all(key in of and np.isfinite(of[key].estimate) for of in (first, second))]

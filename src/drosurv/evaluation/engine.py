@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import ArgumentError
-from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, Count, intersection_of, rows_by_group
-from drosurv.evaluation.catalogue import CATALOGUE, with_what_it_reads
-from drosurv.evaluation.metric import Between, Metric, Need
+from drosurv.evaluation.attributes import (
+    ALL,
+    EVERYONE,
+    Attribute,
+    Count,
+    intersection_of,
+    rows_by_group,
+    warn_of_undefined,
+    whose,
+)
+from drosurv.evaluation.catalogue import CATALOGUE, Between, Metric, Need, with_what_it_reads
 from drosurv.evaluation.patients import Patients, hazards_exist
-from drosurv.metrics.inference import Draws, Number, largest_difference, permutation_test
+from drosurv.metrics.inference import (
+    Draws,
+    Extreme,
+    Gap,
+    Number,
+    judge_gaps,
+    largest_difference,
+    permutation_test,
+)
 from drosurv.metrics.inference.resampling import in_parallel, replicate_rng, seed_sequence
+from drosurv.metrics.scores import warn_undefined
+from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 from drosurv.target import FloatArray, IntArray
 
-# Attribute and metric.
+# Attribute and metric; attribute, group and metric.
 Key = tuple[str, str]
-
-
-class Place(NamedTuple):
-    """Which number it is: the metric of a group of an attribute."""
-
-    attribute: str
-    group: str
-    metric: str
+Place = tuple[str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
-    """Numbers by place, on the patients and on every replicate, NaN where undefined.
+class Drawn:
+    """Numbers of all groups, by attribute, group and metric, with bootstrap replicates, NaN where undefined.
 
     The weights (replicates, n) say how often each patient was drawn.
     """
@@ -43,7 +57,7 @@ class Sheet:
 
     def groups(self, attribute: str, labels: Sequence[str], metric: str) -> tuple[FloatArray, FloatArray]:
         """Values (k,) of an attribute's groups and their replicates (replicates, k)."""
-        found = [self.numbers[Place(attribute, label, metric)] for label in labels]
+        found = [self.numbers[(attribute, label, metric)] for label in labels]
         return np.array([one.estimate for one in found]), np.column_stack([one.draws for one in found])
 
 
@@ -127,14 +141,14 @@ class Panel:
         """Attribute and label to the number of patients and events."""
         return {key: Count.of(patients.target) for key, patients in self.members.items()}
 
-    def sheet(
+    def draw(
         self,
         replicates: int = 0,
         *,
         random_state: Any = None,
         threads: int | None = None,
         advance: Callable[[], None] = lambda: None,
-    ) -> Sheet:
+    ) -> Drawn:
         """Values on the patients and on bootstrap replicates of them; `advance` is called after each.
 
         Panels of the same patients, with the same seed, get the same replicates.
@@ -146,18 +160,19 @@ class Panel:
             times = np.bincount(rows, minlength=n)
             return times, list(self._values(times.astype(np.float64), resampled=True).values())
 
-        # What the patients share (sorted pairs, curves) is made once, before threads ask for it. Their undefined values
-        # are told of together, by group.
-        (own,) = in_parallel(lambda _: self._values(np.ones(n), resampled=False), 1, 1)
+        # What the patients share (sorted pairs, curves) is made once, before threads ask for it. One warning names all
+        # undefined numbers later.
+        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+            own = self._values(np.ones(n), resampled=False)
         draws, weights = np.empty((replicates, len(own))), np.empty((replicates, n), dtype=np.uint16)
         for row, (times, found) in enumerate(in_parallel(draw, replicates, threads, n)):
             weights[row], draws[row] = times, found
             advance()
         numbers = {}
         for (place, value), drawn in zip(own.items(), draws.T, strict=True):
-            metric = CATALOGUE[place.metric]
+            metric = CATALOGUE[place[2]]
             numbers[place] = Draws(value, drawn, *metric.bounds, metric.interval)
-        return Sheet(numbers, weights)
+        return Drawn(numbers, weights)
 
     def _values(self, weight: FloatArray, *, resampled: bool) -> dict[Place, float]:
         """Numbers of all sets of patients, given the weights (n,): what is computed anew for every replicate."""
@@ -168,7 +183,7 @@ class Panel:
             for metric in metrics:
                 known = metric.resampled or not resampled
                 value = value_of(metric, patients, own) if known else float("nan")
-                found[Place(attribute, label, metric.name)] = value
+                found[(attribute, label, metric.name)] = value
 
         of_set(EVERYONE, ALL, self.everyone, self.of("patients"))
         read = {part for metric in self.of("everybody") for part in metric.reads}
@@ -180,40 +195,40 @@ class Panel:
                 if name != EVERYONE or metric.name in read:
                     own = weight[attribute.kept]
                     values = metric.function(self.kept[name], attribute.kept_groups, own).tolist()
-                    places = [Place(name, label, metric.name) for label in attribute.labels]
+                    places = [(name, label, metric.name) for label in attribute.labels]
                     found.update(zip(places, values, strict=True))
         return found
 
-    def numbers(self, sheet: Sheet) -> dict[Key, Number]:
+    def numbers(self, drawn: Drawn) -> dict[Key, Number]:
         """Attribute and metric to the number that compares its groups; under "overall", to that of everybody."""
         found: dict[Key, Number] = {}
         for metric in self.of("patients"):
-            found[EVERYONE, metric.name] = sheet.numbers[Place(EVERYONE, ALL, metric.name)]
+            found[EVERYONE, metric.name] = drawn.numbers[(EVERYONE, ALL, metric.name)]
         for metric in self.of("everybody"):
-            found[EVERYONE, metric.name] = self._compared(metric, EVERYONE, sheet, found)
+            found[EVERYONE, metric.name] = self._compared(metric, EVERYONE, drawn, found)
         for attribute in self.attributes:
             for metric in self.metrics:
                 key = attribute.name, metric.name
                 if metric.of == "attribute":
-                    found[key] = self._compared(metric, attribute.name, sheet, found)
+                    found[key] = self._compared(metric, attribute.name, drawn, found)
                 elif metric in self._inside and metric.resampled:
                     lowest, highest = metric.bounds
-                    values = sheet.groups(attribute.name, attribute.labels, metric.name)
+                    values = drawn.groups(attribute.name, attribute.labels, metric.name)
                     found[key] = largest_difference(*values, largest=highest - lowest)
         return found
 
-    def _compared(self, metric: Metric, name: str, sheet: Sheet, known: Mapping[Key, Number]) -> Number:
+    def _compared(self, metric: Metric, name: str, drawn: Drawn, known: Mapping[Key, Number]) -> Number:
         """A metric that compares, from what it reads: values of groups, and numbers that are known."""
         values, numbers = {}, {}
         for part in metric.reads:
             if CATALOGUE[part].of == "groups":
-                values[part] = sheet.groups(name, self.partitions[name].labels, part)
+                values[part] = drawn.groups(name, self.partitions[name].labels, part)
             else:
                 numbers[part] = known[(name, part) if (name, part) in known else (EVERYONE, part)]
         groups, patients = None, self.everyone
         if name != EVERYONE:
             groups, patients = self.partitions[name].kept_groups, self.kept[name]
-        number: Number = metric.function(Between(patients, groups, values, numbers, sheet.weights))
+        number: Number = metric.function(Between(patients, groups, values, numbers, drawn.weights))
         return number
 
     def p_values(
@@ -273,3 +288,199 @@ def replicates_of(name: str, value: Any) -> int:
     if not isinstance(value, (int, float, np.integer)) or not value >= 0 or value % 1 != 0 or value == 1:
         raise ArgumentError.must(name, "be 0 or a whole number from 2", value)
     return int(value)
+
+
+Kind = Literal["overall", "group", "gap"]
+# Metrics of how well groups are served, of which a handful of patients says nothing.
+JUDGED_GAPS = (
+    "concordance_imparity",
+    "concordance_index",
+    "brier_skill",
+    "likelihood_gain",
+    "calibration_difference",
+)
+
+
+class Row(NamedTuple):
+    """One row of the table of numbers, :meth:`~drosurv.evaluation.EvaluationResult.to_frame`.
+
+    It is of everybody, of one group, or a gap between groups. Intervals are NaN without bootstrap and where every
+    replicate gives the same number; tests are NaN but for gaps.
+    """
+
+    attribute: str
+    group: str
+    metric: str
+    kind: Kind
+    better: str
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    p_value: float
+    test: str
+    n: int
+    events: int
+    censoring: float
+    status: str
+    p_adjusted: float = float("nan")
+    low_adjusted: float = float("nan")
+    high_adjusted: float = float("nan")
+
+    @property
+    def whose(self) -> str:
+        """The group with its attribute, or "everybody"; of a gap, between whom it is."""
+        if self.kind != "gap" or self.attribute == EVERYONE:
+            return whose(self.attribute, self.group)
+        if self.group == ALL:
+            return attribute_name(self.attribute)
+        return f"{attribute_name(self.attribute, self.group)}: {label_name(self.attribute, self.group)}"
+
+    @property
+    def text(self) -> str:
+        """The number and its interval."""
+        return with_interval(self.value, self.low, self.high)
+
+
+def rows_in(table: pd.DataFrame) -> tuple[Row, ...]:
+    """The rows of a table of numbers."""
+    return tuple(map(Row._make, table.itertuples(index=False, name=None)))
+
+
+def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
+    """Rows as a table of numbers."""
+    return pd.DataFrame(list(rows), columns=list(Row._fields))
+
+
+def rows_of(
+    panel: Panel,
+    drawn: Drawn,
+    p_values: Mapping[Key, float],
+    small: Collection[tuple[str, str]],
+    level: float,
+) -> tuple[Row, ...]:
+    """All rows: of everybody, then of each attribute's groups and gaps.
+
+    The p-values are those of permutation tests; small groups are given by attribute and label.
+    """
+    numbers = panel.numbers(drawn)
+    judged = _judged(numbers, p_values, level)
+
+    def row(place: Place, kind: Kind, number: Number, count: Count, few: bool = False) -> Row:
+        gap = None if kind == "group" else judged.get((place[0], place[2]))
+        sure = gap or Gap(**vars(number.interval(level)))
+        return Row(
+            *place,
+            kind,
+            "lower" if kind == "gap" else CATALOGUE[place[2]].better,
+            number.estimate,
+            sure.low,
+            sure.high,
+            sure.standard_error,
+            sure.p_value,
+            sure.test,
+            count.n,
+            count.events,
+            count.censoring,
+            "undefined" if np.isnan(number.estimate) else "small group" if few else "ok",
+            sure.p_adjusted,
+            sure.low_adjusted,
+            sure.high_adjusted,
+        )
+
+    everyone = Count.of(panel.everyone.target)
+    rows = [
+        row((EVERYONE, ALL, metric), "overall", number, everyone, (EVERYONE, ALL) in small)
+        for (attribute, metric), number in numbers.items()
+        if attribute == EVERYONE
+    ]
+    shown = [metric for metric in panel.metrics if metric.label]
+    for attribute in panel.attributes:
+        name = attribute.name
+        for label in attribute.labels:
+            count, few = panel.counts[name, label], (name, label) in small
+            for metric in shown:
+                place = (name, label, metric.name)
+                if place in drawn.numbers:
+                    rows.append(row(place, "group", drawn.numbers[place], count, few))
+        count = Count.of(panel.kept[name].target)
+        for metric in shown:
+            if (name, metric.name) in numbers:
+                sides = _sides(drawn, attribute, metric)
+                place = (name, VERSUS.join(sides) or ALL, metric.name)
+                few = any((name, side) in small for side in sides)
+                rows.append(row(place, "gap", numbers[name, metric.name], count, few))
+    return tuple(rows)
+
+
+def gaps_between_large(
+    panel: Panel,
+    drawn: Drawn,
+    p_values: Mapping[Key, float],
+    small: Collection[tuple[str, str]],
+    level: float,
+    permutations: int,
+    **resampling: Any,
+) -> tuple[Row, ...]:
+    """Rows of the gaps between groups that are large enough to be judged; otherwise as `rows_of`.
+
+    The largest gap of all groups is often that of a handful of patients: where there are such, the others have a gap,
+    an interval and a test of their own. A group's value, and so the gap and its interval, counts its pairs with
+    everybody. The test counts the pairs of the large groups alone, whose labels alone change places: it is right for
+    what it asks, whether these groups are ordered equally well among each other.
+    """
+    large = panel.without(small, JUDGED_GAPS)
+    changed = [attribute for attribute in large.attributes if attribute not in panel.attributes]
+    own = replace(large, attributes=changed).p_values(permutations, **resampling)
+    rows = rows_of(large, drawn, {**p_values, **own}, (), level)
+    return tuple(row for row in rows if row.kind == "gap" and row.metric in JUDGED_GAPS)
+
+
+def _judged(numbers: Mapping[Key, Number], p_values: Mapping[Key, float], level: float) -> dict[Key, Gap]:
+    """Gaps with their tests; those of one metric, over all attributes, are one family."""
+    families: dict[str, dict[Key, Extreme]] = {}
+    for key, number in numbers.items():
+        if isinstance(number, Extreme):
+            families.setdefault(key[1], {})[key] = number
+    found: dict[Key, Gap] = {}
+    for family in families.values():
+        found |= judge_gaps(family, level=level, p_values=p_values)
+    return found
+
+
+def _sides(drawn: Drawn, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
+    """The two groups that differ most, the higher value first; empty where no two groups do."""
+    compared = metric.reads if metric.of == "attribute" else (metric.name,)
+    if len(compared) != 1:
+        return ()
+    values, _ = drawn.groups(attribute.name, attribute.labels, compared[0])
+    ascending = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+    return (attribute.labels[ascending[-1]], attribute.labels[ascending[0]]) if len(ascending) > 1 else ()
+
+
+def without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
+    """A note if a group's number has no interval although there are replicates."""
+    resampled = (
+        row for row in rows if row.kind == "group" and row.better and CATALOGUE[row.metric].resampled
+    )
+    if any(np.isnan(row.low) and not np.isnan(row.value) for row in resampled):
+        return ("a number without an interval is the same number in every replicate, which says nothing.",)
+    return ()
+
+
+def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
+    """One warning that names every group, and the metrics it has no value of; one if the reference gains nothing."""
+    undefined: dict[str, list[str]] = {}
+    gain = next((row for row in rows if row.metric == "gain_over_null"), None)
+    # With a gain of the model's own there are events: the share of the reference's lacks only the latter.
+    no_gain = gain is not None and gain.status != "undefined"
+    for row in rows:
+        if no_gain and row.metric == "share_of_gain" and row.status == "undefined":
+            warn_undefined(
+                "the share of the reference's gain is undefined (NaN): the reference predicts these patients no better "
+                "than no model does."
+            )
+        elif row.status == "undefined" and row.kind != "gap":
+            who = f"{row.whose} ({counted(row.n, 'patient')}, {counted(row.events, 'event')})"
+            undefined.setdefault(who, []).append(row.metric)
+    warn_of_undefined([f"{who}: {', '.join(metrics)}" for who, metrics in undefined.items()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from drosurv.errors import ArgumentError, as_number, require
@@ -17,18 +18,22 @@ from drosurv.evaluation.attributes import (
 )
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.control import shrinkage_control
-from drosurv.evaluation.engine import Panel, replicates_of
-from drosurv.evaluation.evaluated import Settings
-from drosurv.evaluation.features import fit_plain_cox, standardised_features
-from drosurv.evaluation.group_tables import group_tables
-from drosurv.evaluation.groups import group_table, parse_subgroups
+from drosurv.evaluation.engine import (
+    Panel,
+    frame_of,
+    gaps_between_large,
+    replicates_of,
+    rows_of,
+    warn_of_undefined_rows,
+    without_intervals,
+)
+from drosurv.evaluation.groups import group_table, group_tables, parse_subgroups
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, reference_seen, seen_from_entry
 from drosurv.evaluation.patients import Patients, Scoring, default_horizon
 from drosurv.evaluation.predictions import model_name, predict_curves, predict_risk, training_follow_up
-from drosurv.evaluation.proportionality import hazards_statement
-from drosurv.evaluation.result import EvaluationResult
-from drosurv.evaluation.rows import gaps_between_large, rows_of, warn_of_undefined_rows, without_intervals
+from drosurv.evaluation.reference import fit_plain_cox, shrinkage_control, standardised_features
+from drosurv.evaluation.result import EvaluationResult, Settings
+from drosurv.evaluation.statements import hazards_statement
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, sampled_individual_disparity
 from drosurv.metrics.pair_disparities import Convention
@@ -204,17 +209,17 @@ def evaluate(
         intersections=intersections,
         **groups,
     )
-    said = () if causes else hazards_statement(model, X, parse_target(told), given, level)
+    hazards = partial(hazards_statement, model, X, parse_target(told), given, level) if not causes else tuple
     small = warn_of_small_groups(panel.counts, min_group=min_group, min_events=min_events)
     if Count.of(panel.everyone.target).is_small(min_group, min_events):
         small |= {(EVERYONE, ALL)}
     resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
     tests = len(panel.tests) if permutations else 0
     with bar("evaluating", replicates + tests, shown=progress, late=True) as advance:
-        sheet = panel.sheet(replicates, advance=advance, **resampling)
+        drawn = panel.draw(replicates, advance=advance, **resampling)
         p_values = panel.p_values(permutations, advance=advance, **resampling)
-    table = rows_of(panel, sheet, p_values, small, level)
-    between_large = gaps_between_large(panel, sheet, p_values, small, level, permutations, **resampling)
+    table = rows_of(panel, drawn, p_values, small, level)
+    between_large = gaps_between_large(panel, drawn, p_values, small, level, permutations, **resampling)
     warn_of_undefined_rows(table)
     scoring, control = panel.everyone.scoring, shrinkage_control(panel)
     groups_judged = group_table(
@@ -231,12 +236,12 @@ def evaluate(
         min_events=min_events,
     )
     return EvaluationResult(
-        rows=table,
+        table=frame_of(table),
         groups=groups_judged,
-        **group_tables(panel, sheet, level),
+        **group_tables(panel, drawn, level),
         control=control,
-        between_large=between_large,
-        said=said,
+        between_large=frame_of(between_large),
+        hazards=hazards,
         by_cause=by_cause,
         notes=(
             *once,
@@ -312,8 +317,8 @@ def prepare(
         features=features.test,
         **how,
     )
-    # Asked for here, so that what is wrong with them is said before any work.
-    _ = scoring.calibration_times, scoring.has_risk and scoring.risk
+    # Predicted here, so that an error comes before any other work.
+    _ = scoring.calibration_times, scoring.has_risk and scoring.risk, scoring.has_curves and scoring.curves
     panel = Panel(Patients(scoring), attributes, wanted)
     notes = [whose_follow_up, why_no_reference, features.note, *_left_out(panel), _sampled(panel)]
     return replace(panel, notes=tuple(note for note in notes if note))

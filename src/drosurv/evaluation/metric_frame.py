@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import cached_property
 from itertools import product
 from typing import Any, Literal
@@ -23,9 +22,8 @@ from drosurv.evaluation.attributes import (
     warn_of_undefined,
 )
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Panel, replicates_of, value_of
+from drosurv.evaluation.engine import Panel, frame_of, replicates_of, rows_of, value_of
 from drosurv.evaluation.patients import Patients, Scoring
-from drosurv.evaluation.rows import rows_of
 from drosurv.groups import Missing
 from drosurv.metrics.inference import largest_gap
 from drosurv.presentation import AND
@@ -219,10 +217,10 @@ class SurvivalMetricFrame:
         panel = Panel(self._patients, [intersection_of(self._sensitive)], self._named)
         resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
         permutations = n_bootstrap if n_permutations is None else n_permutations
-        sheet = panel.sheet(replicates_of("n_bootstrap", n_bootstrap), **resampling)
+        drawn = panel.draw(replicates_of("n_bootstrap", n_bootstrap), **resampling)
         p_values = panel.p_values(replicates_of("n_permutations", permutations), **resampling)
-        rows = rows_of(panel, sheet, p_values, self._small, level)
-        return pd.DataFrame([asdict(row) for row in rows if row.kind == "gap"])
+        rows = rows_of(panel, drawn, p_values, self._small, level)
+        return frame_of([row for row in rows if row.kind == "gap"])
 
     def _is_between(self, method: Compare) -> bool:
         if method not in ("between_groups", "to_overall"):

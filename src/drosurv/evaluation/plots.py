@@ -5,25 +5,35 @@ Each draws on the axes it is given, or on new ones, and returns them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.control import disparity_column
-from drosurv.evaluation.evaluated import Evaluated
-from drosurv.presentation import axes_or_new
+from drosurv.evaluation.predictions import final_step, unwrapped
+from drosurv.evaluation.reference import disparity_column
+from drosurv.groups import in_pandas
+from drosurv.presentation import axes_or_new, written
+from drosurv.solvers.arrays import on_host
+from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from drosurv.evaluation.result import EvaluationResult
+
 _GREY = "0.45"
 
 
-def groups_plot(result: Evaluated, metric: str = "concordance_index", *, ax: Axes | None = None) -> Axes:
+def groups_plot(
+    result: EvaluationResult, metric: str = "concordance_index", *, ax: Axes | None = None
+) -> Axes:
     """Forest plot: a metric that groups have, of every group with its interval, under that of everybody."""
     rows = [row for row in result.select(metric=metric) if row.kind != "gap"][::-1]
     if not any(row.kind == "group" for row in rows):
@@ -47,7 +57,7 @@ def groups_plot(result: Evaluated, metric: str = "concordance_index", *, ax: Axe
 
 
 def calibration_plot(
-    result: Evaluated,
+    result: EvaluationResult,
     attribute: str = "overall",
     *,
     horizon: float | None = None,
@@ -83,7 +93,7 @@ def calibration_plot(
     return ax
 
 
-def survival_plot(result: Evaluated, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
+def survival_plot(result: EvaluationResult, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
     """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups."""
     rows = _of_attribute(result.survival, attribute)
     ax = axes_or_new(ax)
@@ -97,7 +107,7 @@ def survival_plot(result: Evaluated, attribute: str = "overall", *, ax: Axes | N
 
 
 def control_plot(
-    result: Evaluated,
+    result: EvaluationResult,
     metric: str = "individual_disparity",
     attribute: str = "overall",
     *,
@@ -143,3 +153,90 @@ def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
 
 def _who(attribute: str, group: str) -> str:
     return whose(attribute, group).replace("$", r"\$")
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartialEffects:
+    """Mean predicted survival (values, T) of the same patients, had they all had one of the values of a feature."""
+
+    feature: str
+    values: tuple[Any, ...]
+    times: FloatArray
+    survival: FloatArray
+
+    def to_frame(self) -> pd.DataFrame:
+        """Times in the rows, values of the feature in the columns."""
+        columns = pd.Index(self.values, name=self.feature)
+        return pd.DataFrame(self.survival.T, index=pd.Index(self.times, name="time"), columns=columns)
+
+    def __repr__(self) -> str:
+        # Thousands of times are for plots: a reader sees five of them.
+        shown = self.to_frame().iloc[np.unique(np.linspace(0, len(self.times) - 1, 5).astype(int))]
+        return f"Mean predicted survival by {self.feature}; plot() draws it\n{shown.round(3)}"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """One survival curve for each value, in a new figure if no axes are given."""
+        ax = axes_or_new(ax)
+        for value, curve in zip(self.values, self.survival, strict=True):
+            ax.step(self.times, curve, where="post", label=f"{self.feature} = {written(value)}")
+        ax.set(xlabel="time", ylabel="mean predicted survival", ylim=(0, 1))
+        ax.legend()
+        return ax
+
+
+def partial_effects(
+    model: Any,
+    X: Any,
+    feature: str | int,
+    values: Sequence[Any],
+    *,
+    times: ArrayLike | None = None,
+    **given: Any,
+) -> PartialEffects:
+    """Survival curves over the values of one feature, averaged over the patients' other features.
+
+    Parameters
+    ----------
+    model : fitted estimator or Pipeline
+        With ``predict_survival_function``.
+    X : (n, d) array or DataFrame
+        Patients to average over.
+    feature : str or int
+        Column of a DataFrame, or number of an array's column.
+    values : sequence
+        The feature's values to predict at.
+    times : (T,) array, optional
+        Times of the curves, the model's ``unique_times_`` if not given.
+    **given
+        Goes on to ``predict_survival_function``, such as ``strata``.
+
+    Examples
+    --------
+    >>> from drosurv import CoxPH, datasets
+    >>> from drosurv.evaluation import partial_effects
+    >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+    >>> model = CoxPH().fit(data.X, data.y)
+    >>> partial_effects(model, data.X, data.X.columns[0], [-1, 0, 1], times=[0.5, 1.0]).survival.shape
+    (3, 2)
+    """
+    model, X = unwrapped(model), in_pandas(on_host(X))
+    is_frame = isinstance(X, pd.DataFrame)
+    # Between whole numbers there are values too.
+    table = X if is_frame else pd.DataFrame(np.asarray(X, dtype=np.float64))
+    named = f"be a column of X, one of {list(table.columns)}"
+    numbered = f"be the number of a column of X, from 0 to {table.shape[1] - 1}"
+    require(feature in table.columns, "feature", named if is_frame else numbered, feature)
+    if times is None:
+        times = final_step(model).unique_times_
+    at = np.asarray(times, dtype=np.float64)
+    curves = []
+    for value in values:
+        changed = table.copy()
+        changed[feature] = value
+        patients = changed if is_frame else changed.to_numpy()
+        curves.append(np.asarray(model.predict_survival_function(patients, times=at, **given)).mean(axis=0))
+    return PartialEffects(str(feature), tuple(values), at, np.stack(curves))

@@ -1,31 +1,52 @@
-"""What an evaluation found, as readers want it: sentences, tables, plots and files."""
+"""What an evaluation found: one table of numbers, and sentences, tables, plots and files made from it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
+from drosurv.errors import ArgumentError
 from drosurv.evaluation import plots
-from drosurv.evaluation.attributes import whose
+from drosurv.evaluation.attributes import text_of, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.evaluated import Evaluated
+from drosurv.evaluation.engine import JUDGED_GAPS, Kind, Row, rows_in
+from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.shown_tables import document
-from drosurv.evaluation.summary import HARM_METRICS, harm_records, statements
-from drosurv.presentation import Column, Statement, Table, plain
+from drosurv.evaluation.statements import HARM_METRICS, harm_records, statements
+from drosurv.presentation import Column, Statement, Table, headings, plain
 
+_ENDS = {"value": "", "low": "_low", "high": "_high"}
 _TABLES = ("groups", "harm", "calibration", "d_calibration", "survival", "cross_group")
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How an evaluation was made; as in :func:`~drosurv.evaluation.evaluate`."""
+
+    model: str
+    reference: str
+    n_bootstrap: int
+    n_permutations: int
+    level: float
+    convention: str
+    missing: str
+    horizons: tuple[float, ...]
+    horizon: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class EvaluationResult(Evaluated):
+class EvaluationResult:
     """Every metric of one model on one set of patients.
 
     Attributes
     ----------
-    rows : tuple of Row
-        One per number; :meth:`to_frame` is their table.
+    table : DataFrame
+        Every number, one row each; see :meth:`to_frame`.
     groups : DataFrame
         The group table: one row for everybody, then one per group, the most worrying first. ``patients``; ``observed``
         and ``expected`` events and their ``ratio`` with ``ratio_low``, ``ratio_high`` and ``ratio_p``; at the
@@ -49,15 +70,165 @@ class EvaluationResult(Evaluated):
         What was left out, and why.
     settings : Settings
         How the evaluation was made.
-    between_large : tuple of Row
-        Gaps between the groups that are large enough to be judged, which the sentences speak of. Their p-values count
-        the patients of these groups alone, also where a group's value (as of the concordance imparity) counts pairs
-        with everybody.
-    said : tuple of Statement
-        Findings about the model itself: hazards that are not proportional.
+    between_large : DataFrame
+        Gaps between the groups that are large enough to be judged, which the sentences are about; columns as in `table`.
+        Their p-values count the patients of these groups alone, also where a group's value (as of the concordance
+        imparity) counts pairs with everybody.
+    hazards : callable
+        Returns a statement on features whose effect changes with time, where there are any. It fits a Cox model to the
+        scored patients, so it is called only by :meth:`statements`.
     by_cause : DataFrame, optional
         Of a model of competing causes: the table of :func:`drosurv.estimators.competing.evaluate_by_cause`.
     """
+
+    table: pd.DataFrame
+    groups: pd.DataFrame
+    calibration: pd.DataFrame
+    d_calibration: pd.DataFrame
+    survival: pd.DataFrame
+    cross_group: pd.DataFrame
+    control: ShrinkageControl | None
+    notes: tuple[str, ...]
+    settings: Settings
+    between_large: pd.DataFrame
+    hazards: Callable[[], tuple[Statement, ...]] = tuple
+    by_cause: pd.DataFrame | None = None
+    decisions: pd.DataFrame | None = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """The tidy table, one row per number.
+
+        Its columns are ``attribute`` and ``group`` ("overall" and "all" for everybody; a gap names the two groups, the
+        higher value first), ``metric``, ``kind`` ("overall", "group" or "gap"), ``better`` (which values are good),
+        ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p_value`` of "no gap" and the
+        ``test`` it comes from, patients ``n``, ``events``, ``censoring`` and ``status`` ("ok", "small group" or
+        "undefined"; of a gap, "small group" if one of the two that differ most is small). A gap's ``p_adjusted``,
+        ``low_adjusted`` and ``high_adjusted`` allow for all attributes in which the metric was compared.
+        """
+        return self.table
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of the table."""
+        return rows_in(self.table)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Attributes that groups are shown of."""
+        return tuple(dict.fromkeys(row.attribute for row in self.rows if row.kind == "group"))
+
+    @property
+    def headings(self) -> dict[str, str]:
+        """What each of these attributes is called."""
+        groups: dict[str, list[str]] = {}
+        for row in self.select(kind="group"):
+            groups.setdefault(row.attribute, []).append(row.group)
+        return headings(groups)
+
+    @property
+    def small_groups(self) -> tuple[tuple[str, str], ...]:
+        """Attribute and label of the groups that are too small to be judged."""
+        found = (row for row in self.select(kind="group") if row.status == "small group")
+        return tuple(dict.fromkeys((row.attribute, row.group) for row in found))
+
+    def select(
+        self, *, metric: str | None = None, attribute: str | None = None, kind: Kind | None = None
+    ) -> list[Row]:
+        """Rows of the given metric, attribute and kind, in the order of the table."""
+        return [
+            row
+            for row in self.rows
+            if metric in (None, row.metric)
+            and attribute in (None, row.attribute)
+            and kind in (None, row.kind)
+        ]
+
+    def gaps(self, metric: str) -> list[Row]:
+        """Gaps of a metric, by attribute; of how well groups are served, between those large enough to be judged."""
+        if metric in JUDGED_GAPS:
+            return [row for row in rows_in(self.between_large) if row.metric == metric]
+        return self.select(metric=metric, kind="gap")
+
+    def value(self, metric: str, attribute: str = "overall", group: str | None = None) -> float:
+        """One number of the table: a metric of everybody ("overall"), or of a group of an attribute.
+
+        Without a group, the gap between those of the attribute.
+        """
+        rows = self.select(metric=metric, attribute=attribute)
+        rows = [
+            row for row in rows if (row.kind != "group" if group is None else row.group == text_of(group))
+        ]
+        if len(rows) != 1:
+            raise KeyError(
+                f"{len(rows)} numbers are called metric={metric!r}, attribute={attribute!r}, group={group!r}; "
+                f"metrics: {sorted({row.metric for row in self.rows})}; "
+                f"attributes: {['overall', *self.attributes]}."
+            )
+        return rows[0].value
+
+    def group_records(self) -> list[dict[str, Any]]:
+        """Everybody and every group, a record each, its metrics side by side: the value, ends as _low and _high."""
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for row in self.rows:
+            # What is of pairs of patients or of intersections is no group's.
+            if row.kind == "gap" or CATALOGUE[row.metric].of == "everybody":
+                continue
+            counts = {"patients": row.n, "events": row.events, "censoring": plain(row.censoring)}
+            who = {"attribute": row.attribute, "group": row.group}
+            own = found.setdefault((row.attribute, row.group), {**who, **counts, "status": "ok"})
+            if row.status == "small group" or own["status"] == "ok":
+                own["status"] = row.status
+            own |= {f"{row.metric}{end}": plain(getattr(row, name)) for name, end in _ENDS.items()}
+        return list(found.values())
+
+    def _of_groups(self, attribute: str | None) -> pd.DataFrame:
+        """Metrics of every group of an attribute, one column each; the attribute may be left out if there is one."""
+        known = self.attributes
+        if attribute is None and len(known) == 1:
+            attribute = known[0]
+        if attribute not in known:
+            raise ArgumentError.must("attribute", f"be one of {list(known)}", attribute)
+        rows = self.table[(self.table["kind"] == "group") & (self.table["attribute"] == attribute)]
+        of_group = rows.groupby("group", sort=False)
+        return pd.DataFrame(
+            {group: part.set_index("metric")["value"] for group, part in of_group}
+        ).T.rename_axis(index="group", columns=None)
+
+    @property
+    def overall(self) -> pd.Series:
+        """Metrics of everybody, by name; as in fairlearn's MetricFrame."""
+        rows = self.table[self.table["kind"] == "overall"]
+        return pd.Series(rows["value"].to_numpy(), index=pd.Index(rows["metric"], name=None))
+
+    @property
+    def by_group(self) -> pd.DataFrame:
+        """Metrics of every group: attribute and group in the index, metrics in the columns."""
+        found = {name: self._of_groups(name) for name in self.attributes}
+        return pd.concat(found, names=["attribute", "group"]) if found else pd.DataFrame()
+
+    def difference(
+        self, attribute: str | None = None, method: Literal["between_groups", "to_overall"] = "between_groups"
+    ) -> pd.Series:
+        """Largest absolute difference of each metric between two groups, or, "to_overall", of a group from everybody.
+
+        The attribute may be left out if there is only one. Differences have no interval here; `table` has the gaps with
+        intervals and tests.
+        """
+        groups = self._of_groups(attribute)
+        if _is_between(method):
+            return (groups.max() - groups.min()).where(groups.notna().sum() > 1)
+        return (groups - self.overall[groups.columns.intersection(self.overall.index)]).abs().max()
+
+    def ratio(
+        self, attribute: str | None = None, method: Literal["between_groups", "to_overall"] = "between_groups"
+    ) -> pd.Series:
+        """Smallest ratio of what :meth:`difference` compares, at most 1; parameters as there."""
+        groups = self._of_groups(attribute)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if _is_between(method):
+                return (groups.min() / groups.max()).where(groups.notna().sum() > 1)
+            ratios = groups / self.overall[groups.columns.intersection(self.overall.index)]
+            return ratios.where(ratios <= 1, 1 / ratios).min()
 
     @property
     def harm(self) -> pd.DataFrame:
@@ -73,7 +244,7 @@ class EvaluationResult(Evaluated):
 
         The reference model may be called otherwise than in the settings; `time_unit` is what times count: "days".
         """
-        return (*statements(self, reference or self.settings.reference, time_unit), *self.said)
+        return (*statements(self, reference or self.settings.reference, time_unit), *self.hazards())
 
     def summary(self, *, time_unit: str = "") -> str:
         """Who is served worst, by how much, and whether that is noise, in plain sentences.
@@ -121,10 +292,11 @@ class EvaluationResult(Evaluated):
         }
         return {
             "settings": {**asdict(self.settings), "horizons": list(self.settings.horizons)},
-            "metrics": _records(self.to_frame()),
+            "metrics": _records(self.table),
             **{name: _records(getattr(self, name)) for name in _TABLES},
             "control": control,
             **({} if self.by_cause is None else {"by_cause": _records(self.by_cause)}),
+            **({} if self.decisions is None else {"decisions": _records(self.decisions)}),
             "notes": list(self.notes),
             "summary": self.summary().split("\n"),
         }
@@ -139,3 +311,9 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows as dicts of plain Python values; NaN and infinite numbers are None."""
     rows: list[dict[str, Any]] = plain(table.to_dict("records"), digits=None)
     return rows
+
+
+def _is_between(method: str) -> bool:
+    if method not in ("between_groups", "to_overall"):
+        raise ArgumentError.must("method", "be 'between_groups' or 'to_overall'", method)
+    return method == "between_groups"

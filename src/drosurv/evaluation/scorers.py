@@ -11,9 +11,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
-from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.engine import Panel
-from drosurv.evaluation.metric import Metric
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.metrics.scores import warn_undefined
 from drosurv.target import parse_target
@@ -165,17 +164,17 @@ def make_scorers(
 
 def _values(panel: Panel, score: Score) -> dict[str, float]:
     """Whose value it is, to the value."""
-    metric, sheet = score.metric.name, panel.sheet()
+    metric, drawn = score.metric.name, panel.draw()
     if panel.lacks(score.metric):
         return {"all": float("nan")}
     if score.over == "groups":
         return {
-            f"{place.attribute} {place.group}": number.estimate
-            for place, number in sheet.numbers.items()
-            if place.metric == metric and place.attribute != EVERYONE
+            f"{attribute} {group}": number.estimate
+            for (attribute, group, name), number in drawn.numbers.items()
+            if name == metric and attribute != EVERYONE
         }
     return {
         "all" if attribute == EVERYONE else attribute: number.estimate
-        for (attribute, name), number in panel.numbers(sheet).items()
+        for (attribute, name), number in panel.numbers(drawn).items()
         if name == metric
     }

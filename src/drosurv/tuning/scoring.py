@@ -132,7 +132,7 @@ class HeldOut:
         scoring = Scoring(Predictions(risk, curves), None, self.target, self.follow_up, **how)
         panel = Panel(Patients(scoring), self.attributes, metrics, inside_groups=False)
         # One thread: settings and folds are what runs in parallel.
-        return panel.numbers(panel.sheet(replicates, random_state=0, threads=1))
+        return panel.numbers(panel.draw(replicates, random_state=0, threads=1))
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
         """Curves of scores that have no model of their own, such as shrunken ones, by Breslow's baseline hazard."""

@@ -22,9 +22,9 @@ from drosurv.estimators.coefficients import CoxTable
 from drosurv.estimators.natural_units import summary
 from drosurv.estimators.persistence import save
 from drosurv.evaluation import AgainstPlain, beside
-from drosurv.evaluation.against_plain import is_recalibrated
-from drosurv.evaluation.features import plain_cox
+from drosurv.evaluation.compare import is_recalibrated
 from drosurv.evaluation.predictions import final_step, prepared
+from drosurv.evaluation.reference import plain_cox
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox, repair

@@ -9,7 +9,7 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.rows import JUDGED_GAPS, Row
+from drosurv.evaluation.engine import JUDGED_GAPS, Row
 from drosurv.evaluation.shown_tables import BETWEEN, per_pair
 from drosurv.metrics.inference import is_beyond_chance
 from drosurv.presentation import Column, Table, plain

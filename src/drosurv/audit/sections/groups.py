@@ -7,7 +7,7 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.shown_tables import named
-from drosurv.evaluation.summary import judged_gaps
+from drosurv.evaluation.statements import judged_gaps
 from drosurv.presentation import Column, Table
 
 # What a reader must know before trusting a group's numbers.

@@ -12,7 +12,7 @@ from drosurv.audit.judgement import Grounds, find_grounds, next_steps, verdict
 from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.standing import Standing, per_100
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.summary import judged_gaps
+from drosurv.evaluation.statements import judged_gaps
 from drosurv.presentation import (
     Column,
     Statement,

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
+from contextlib import suppress
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+
+from drosurv.estimators import CoxPH
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.control import ShrinkageControl
-from drosurv.evaluation.evaluated import Evaluated
-from drosurv.evaluation.rows import Row
+from drosurv.evaluation.engine import Row
+from drosurv.evaluation.predictions import final_step, prepared, unwrapped
+from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.metrics.inference import is_beyond_chance, widening
 from drosurv.presentation import GroupGap, GroupNumber, Statement, moment, plain, plain_rows, sentences
+from drosurv.solvers.arrays import on_host
+from drosurv.tables.encoder import enter
+from drosurv.target import Target
+
+if TYPE_CHECKING:
+    from drosurv.evaluation.result import EvaluationResult
 
 HARM_METRICS = ("brier_skill", "likelihood_gain")
 _VERDICTS = {"worse": "harmed", "better": "served", "not shown": "unclear"}
 _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
-def statements(result: Evaluated, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
+def statements(result: EvaluationResult, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
     """What the numbers say, in the order of a reader's questions."""
     own = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(own.values()))
@@ -42,7 +53,7 @@ def statements(result: Evaluated, reference: str, time_unit: str = "") -> tuple[
     )
 
 
-def judged_gaps(result: Evaluated, metric: str) -> list[GroupGap]:
+def judged_gaps(result: EvaluationResult, metric: str) -> list[GroupGap]:
     """Gaps between the groups of each attribute that are large enough to be judged, the largest first.
 
     Groups are compared within their attribute, since ranking only the young is harder than ranking everybody, whatever
@@ -82,7 +93,7 @@ def number_of(row: Row, zero: float = 0.0, wider: float = 1.0) -> GroupNumber:
 
 
 def judged_gains(
-    result: Evaluated, metrics: Sequence[str] = HARM_METRICS, zero: float = 0.0
+    result: EvaluationResult, metrics: Sequence[str] = HARM_METRICS, zero: float = 0.0
 ) -> list[GroupNumber]:
     """Gains over no model of every group that can be judged, with intervals that hold together.
 
@@ -92,7 +103,7 @@ def judged_gains(
     return _judged(rows, result.settings.level, zero)
 
 
-def harm_records(result: Evaluated) -> list[dict[str, Any]]:
+def harm_records(result: EvaluationResult) -> list[dict[str, Any]]:
     """Rows of gains over no model, of everybody and of groups, with the verdict that the sentences give."""
     judged = {(number.attribute, number.group, number.metric): number for number in judged_gains(result)}
     found = []
@@ -106,11 +117,11 @@ def harm_records(result: Evaluated) -> list[dict[str, Any]]:
         )
         ends = {} if number is None else {"low_adjusted": number.low, "high_adjusted": number.high}
         verdict = "unclear" if number is None else _VERDICTS[sentences.against_nothing([number])]
-        found.append({**asdict(row), **ends, "verdict": verdict})
+        found.append({**row._asdict(), **ends, "verdict": verdict})
     return found
 
 
-def judged_calibration(result: Evaluated) -> tuple[list[GroupNumber], GroupNumber | None]:
+def judged_calibration(result: EvaluationResult) -> tuple[list[GroupNumber], GroupNumber | None]:
     """Predicted less observed survival at the horizon of every group that can be judged, and of everybody.
 
     They are judged together, so that a right model is seldom called off, however many numbers are looked at.
@@ -141,3 +152,37 @@ def _shrinkage(own: dict[str, Row], control: ShrinkageControl | None, reference:
     compared = tuple((row["model"], row["shrunken"]) for row in plain_rows(control.at_equal_gain))
     kept, slope = own["share_of_gain"].value, own["calibration_slope"].value
     return sentences.shrinkage_statements(kept, slope, control.factor, compared, reference)
+
+
+# The test costs n d^2 and d^4; beyond this it is left to check_proportional_hazards.
+_MOST_FEATURES = 60
+_MOST_WORK = 1e9
+
+
+def hazards_statement(
+    model: Any, X: Any, target: Target, given: dict[str, Any], level: float
+) -> tuple[Statement, ...]:
+    """A sentence on features whose effect changes with time; nothing where none does, or the model is not linear Cox.
+
+    Plain Cox is fitted to the scored patients and tested there, so that a model's training data are not needed and an
+    overfitted model is not held against hazards. The patients' entry times, strata and offset may be given.
+    """
+    final = final_step(model)
+    is_cox = hasattr(final, "check_proportional_hazards") and not final._own_curves
+    if X is None or not is_cox or np.ndim(getattr(final, "coef_", 0)) != 1:
+        return ()
+    d = len(final.coef_)
+    if d > _MOST_FEATURES or len(target) * d**2 > _MOST_WORK or target.n_events < 10 * d:
+        return ()
+    with warnings.catch_warnings(action="ignore"):
+        # A fit of tensors keeps no residuals to test.
+        features = on_host(enter(final, prepared(model, X)))
+        if isinstance(features, np.ndarray) and hasattr(unwrapped(model), "steps"):
+            # Most steps lose the names of columns, but know them.
+            with suppress(AttributeError, ValueError):
+                features = pd.DataFrame(features, columns=unwrapped(model)[:-1].get_feature_names_out())
+        cox = CoxPH().fit(features, target.to_structured(), **given)
+        if not cox.converged_:
+            return ()
+        test = cox.check_proportional_hazards()
+    return (Statement("hazards", test.sentence(1 - level), concern=True),) if test.changing(1 - level) else ()

@@ -9,10 +9,10 @@ from drosurv.audit.sections.accuracy import fairness_table
 from drosurv.audit.sections.groups import group_table
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.by_cause import judged_by_cause
-from drosurv.evaluation.control import ShrinkageControl
-from drosurv.evaluation.evaluated import Settings
-from drosurv.evaluation.rows import Row
-from drosurv.evaluation.summary import judged_gaps
+from drosurv.evaluation.engine import Row, frame_of
+from drosurv.evaluation.reference import ShrinkageControl
+from drosurv.evaluation.result import Settings
+from drosurv.evaluation.statements import judged_gaps
 from drosurv.metrics.inference import holm, widening
 from drosurv.presentation import literal
 
@@ -51,8 +51,7 @@ def adjusted(rows):
     return [
         row
         if row.kind != "gap"
-        else replace(
-            row,
+        else row._replace(
             p_adjusted=raised[id(row)],
             low_adjusted=0.0 if raised[id(row)] >= 0.05 else row.value - wider * (row.value - row.low),
             high_adjusted=row.value + wider * (row.high - row.value),
@@ -66,8 +65,10 @@ def result_of(*rows, control=None):
     settings = Settings("m", "plain Cox", 100, 100, 0.95, "paper", "group", (100.0, 200.0, 300.0), 200.0)
     everyone = row("overall", "all", "concordance_index", "overall", 0.8)
     told = (everyone, *adjusted(rows))
-    gaps = tuple(row for row in told if row.kind == "gap")
-    return EvaluationResult(told, empty, empty, empty, empty, control, (), settings, gaps)
+    gaps = frame_of([row for row in told if row.kind == "gap"])
+    return EvaluationResult(
+        frame_of(told), empty, empty, empty, empty, empty, control, (), settings, between_large=gaps
+    )
 
 
 def told(result, code):

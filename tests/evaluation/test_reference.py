@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from drosurv import metrics
-from drosurv.evaluation.control import disparities, shrinkage_control
 from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.reference import disparities, shrinkage_control
 from drosurv.metrics import gain_over_null
 
 
@@ -103,7 +103,7 @@ def test_many_patients_are_sampled_alike_for_all_scores_and_a_note_says_so(
     true = disparities(exact, reference)[key]
     of_all = disparities(exact, 0.4 * reference)[key]
     assert not shrinkage_control(exact).notes
-    monkeypatch.setattr("drosurv.evaluation.control.SAMPLED_PAIRS", 10_000)
+    monkeypatch.setattr("drosurv.evaluation.reference.SAMPLED_PAIRS", 10_000)
     sampled = prepared(train, held_out, 0.4 * reference, reference, convention=convention)
     near = disparities(sampled, reference)[key]
     assert near != true
@@ -111,5 +111,5 @@ def test_many_patients_are_sampled_alike_for_all_scores_and_a_note_says_so(
     control = shrinkage_control(sampled)
     assert any("F_I from 10,000 random pairs" in note for note in control.notes)
     np.testing.assert_allclose(control.at_equal_gain["model"], control.at_equal_gain["shrunken"], rtol=1e-4)
-    drawn = sampled.numbers(sampled.sheet(0))
+    drawn = sampled.numbers(sampled.draw(0))
     assert drawn[key].estimate == pytest.approx(of_all)
