@@ -46,8 +46,8 @@ class Scoring:
     groups are taken out, so that all groups are scored over the same times.
 
     Parameters are those of :func:`~drosurv.evaluation.evaluate`; without `y_train`, what the model kept of its
-    training. Of the reference there are its risk scores (n,) and, where it has any, its survival curves. Distances between patients are taken in the standardised
-    `features` (n, d). Error messages call the model by `name`.
+    training. Of the reference there are its risk scores (n,) and, where it has any, its survival curves. Distances
+    between patients are taken in the standardised `features` (n, d). Error messages call the model by `name`.
     """
 
     model: Any

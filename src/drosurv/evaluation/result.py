@@ -50,8 +50,8 @@ class EvaluationResult:
     groups : DataFrame
         The group table: one row for everybody, then one per group, the most worrying first. ``patients``; ``observed``
         and ``expected`` events and their ``ratio`` with ``ratio_low``, ``ratio_high`` and ``ratio_p``; at the
-        ``horizon``, ``survival_observed`` (Kaplan-Meier) and ``survival_predicted``; ``c_index``, which decides nothing;
-        ``gain`` in log likelihood per patient over no model and ``gain_over_cox`` over plain Cox, with ``_low``,
+        ``horizon``, ``survival_observed`` (Kaplan-Meier) and ``survival_predicted``; ``c_index``, which decides
+        nothing; ``gain`` in log likelihood per patient over no model and ``gain_over_cox`` over plain Cox, with ``_low``,
         ``_high`` and ``_p``; whether the group was ``judged``, or ``why`` not; and the ``concern``: "calibration",
         "worse than no model" or "". Intervals and p-values of the ratio and the gains are adjusted together for all of
         them in the table.
@@ -71,7 +71,7 @@ class EvaluationResult:
     settings : Settings
         How the evaluation was made.
     between_large : DataFrame
-        Gaps between the groups that are large enough to be judged, which the sentences are about; columns as in `table`.
+        Gaps between the groups that are large enough to be judged, which sentences are about; columns as in `table`.
         Their p-values count the patients of these groups alone, also where a group's value (as of the concordance
         imparity) counts pairs with everybody.
     hazards : callable
