@@ -26,14 +26,10 @@ from drosurv.target import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from drosurv.evaluation.result import EvaluationResult
-
 _GREY = "0.45"
 
 
-def groups_plot(
-    result: EvaluationResult, metric: str = "concordance_index", *, ax: Axes | None = None
-) -> Axes:
+def groups_plot(result: Any, metric: str = "concordance_index", *, ax: Axes | None = None) -> Axes:
     """Forest plot: a metric that groups have, of every group with its interval, under that of everybody."""
     rows = [row for row in result.select(metric=metric) if row.kind != "gap"][::-1]
     if not any(row.kind == "group" for row in rows):
@@ -57,7 +53,7 @@ def groups_plot(
 
 
 def calibration_plot(
-    result: EvaluationResult,
+    result: Any,
     attribute: str = "overall",
     *,
     horizon: float | None = None,
@@ -93,7 +89,7 @@ def calibration_plot(
     return ax
 
 
-def survival_plot(result: EvaluationResult, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
+def survival_plot(result: Any, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
     """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups."""
     rows = _of_attribute(result.survival, attribute)
     ax = axes_or_new(ax)
@@ -107,7 +103,7 @@ def survival_plot(result: EvaluationResult, attribute: str = "overall", *, ax: A
 
 
 def control_plot(
-    result: EvaluationResult,
+    result: Any,
     metric: str = "individual_disparity",
     attribute: str = "overall",
     *,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
@@ -18,9 +18,6 @@ from drosurv.presentation import (
     sentences,
     written,
 )
-
-if TYPE_CHECKING:
-    from drosurv.evaluation.result import EvaluationResult
 
 _ENDS = ("low", "high")
 # Kaplan-Meier survival with its interval.
@@ -58,7 +55,7 @@ def survival_columns(time: Column, *more: Column) -> tuple[Column, ...]:
     )
 
 
-def calibration_table(result: EvaluationResult, time_unit: str, at: str) -> Table:
+def calibration_table(result: Any, time_unit: str, at: str) -> Table:
     """Predicted against observed survival at the horizons, which `at` describes."""
     called, small = result.headings, result.small_groups
 
@@ -75,7 +72,7 @@ def calibration_table(result: EvaluationResult, time_unit: str, at: str) -> Tabl
     )
 
 
-def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
+def shrinkage_table(result: Any, reference: str) -> Table:
     """The model's disparities beside the reference's, as it is and shrunk to the same information."""
     factor = "" if result.control is None else f" x {result.control.factor:.2f}"
     columns = (
@@ -105,7 +102,7 @@ def shrinkage_table(result: EvaluationResult, reference: str) -> Table:
     return Table("shrinkage", caption, columns, tuple(rows))
 
 
-def per_pair(metric: str, result: EvaluationResult) -> float:
+def per_pair(metric: str, result: Any) -> float:
     """What F_I is multiplied by: only those who know how many pairs there are can read the paper's sum over them."""
     n = result.rows[0].n
     if metric != "individual_disparity" or n < 2:
@@ -114,7 +111,7 @@ def per_pair(metric: str, result: EvaluationResult) -> float:
     return 2.0 if result.settings.convention == "table" else 2 / (n * (n - 1))
 
 
-def document(result: EvaluationResult, said: Sequence[str]) -> str:
+def document(result: Any, said: Sequence[str]) -> str:
     """What is said as Markdown, then tables: overall, by attribute, calibration, shrinkage."""
     settings = result.settings
     parts = [
@@ -146,12 +143,12 @@ def document(result: EvaluationResult, said: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _overall(result: EvaluationResult) -> str:
+def _overall(result: Any) -> str:
     rows = [row._asdict() | {"metric": CATALOGUE[row.metric].label} for row in result.select(kind="overall")]
     return _table([Column("metric", "metric"), Column("value", "value", "value", _ENDS)], rows)
 
 
-def _groups(result: EvaluationResult, attribute: str) -> str:
+def _groups(result: Any, attribute: str) -> str:
     rows = [
         own | {"group": label_name(attribute, own["group"])}
         for own in result.group_records()
@@ -167,7 +164,7 @@ def _groups(result: EvaluationResult, attribute: str) -> str:
     return _table(columns, rows)
 
 
-def _gaps(result: EvaluationResult, attribute: str) -> str:
+def _gaps(result: Any, attribute: str) -> str:
     rows = [
         row._asdict() | {"metric": CATALOGUE[row.metric].label, "group": label_name(attribute, row.group)}
         for row in result.select(attribute=attribute, kind="gap")

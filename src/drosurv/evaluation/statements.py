@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,15 +23,12 @@ from drosurv.solvers.arrays import on_host
 from drosurv.tables.encoder import enter
 from drosurv.target import Target
 
-if TYPE_CHECKING:
-    from drosurv.evaluation.result import EvaluationResult
-
 HARM_METRICS = ("brier_skill", "likelihood_gain")
 _VERDICTS = {"worse": "harmed", "better": "served", "not shown": "unclear"}
 _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
-def statements(result: EvaluationResult, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
+def statements(result: Any, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
     """What the numbers say, in the order of a reader's questions."""
     own = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(own.values()))
@@ -53,7 +50,7 @@ def statements(result: EvaluationResult, reference: str, time_unit: str = "") ->
     )
 
 
-def judged_gaps(result: EvaluationResult, metric: str) -> list[GroupGap]:
+def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
     """Gaps between the groups of each attribute that are large enough to be judged, the largest first.
 
     Groups are compared within their attribute, since ranking only the young is harder than ranking everybody, whatever
@@ -92,9 +89,7 @@ def number_of(row: Row, zero: float = 0.0, wider: float = 1.0) -> GroupNumber:
     return GroupNumber(row.attribute, row.group, value, value - below, value + above, row.metric)
 
 
-def judged_gains(
-    result: EvaluationResult, metrics: Sequence[str] = HARM_METRICS, zero: float = 0.0
-) -> list[GroupNumber]:
+def judged_gains(result: Any, metrics: Sequence[str] = HARM_METRICS, zero: float = 0.0) -> list[GroupNumber]:
     """Gains over no model of every group that can be judged, with intervals that hold together.
 
     They are what the metrics are above their zero.
@@ -103,7 +98,7 @@ def judged_gains(
     return _judged(rows, result.settings.level, zero)
 
 
-def harm_records(result: EvaluationResult) -> list[dict[str, Any]]:
+def harm_records(result: Any) -> list[dict[str, Any]]:
     """Rows of gains over no model, of everybody and of groups, with the verdict that the sentences give."""
     judged = {(number.attribute, number.group, number.metric): number for number in judged_gains(result)}
     found = []
@@ -121,7 +116,7 @@ def harm_records(result: EvaluationResult) -> list[dict[str, Any]]:
     return found
 
 
-def judged_calibration(result: EvaluationResult) -> tuple[list[GroupNumber], GroupNumber | None]:
+def judged_calibration(result: Any) -> tuple[list[GroupNumber], GroupNumber | None]:
     """Predicted less observed survival at the horizon of every group that can be judged, and of everybody.
 
     They are judged together, so that a right model is seldom called off, however many numbers are looked at.
