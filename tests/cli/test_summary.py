@@ -34,7 +34,7 @@ def test_people_see_a_table_and_a_file_holds_it(drosurv, model, tmp_path):
     assert len(pd.read_csv(tmp_path / "t.csv")) == 3
     # What a reader must know to compare it with the table of another program.
     told = " ".join(shown.split())
-    assert "Tied event times after Breslow" in told
+    assert "Tied event times by Breslow" in told
     assert "compared with the most frequent: horTh with 'no'" in told
 
 

@@ -1,4 +1,4 @@
-"""Censoring-aware disparities: the censored against those with a later event (Rahman & Purushotham, 2022)."""
+"""Censoring-aware disparities: censored patients against patients with a later event (Rahman, Purushotham, 2022)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.disparities.hinge_scan import MAX_DISTANCE, compiled, hinge_sum
-from drosurv.disparities.pair_penalty import PairPenalty
+from drosurv.disparities.pairs import MAX_DISTANCE, PairPenalty, compiled, hinge_sum
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -23,13 +22,12 @@ class CensoredEventPairs:
 
     sum over i censored, j with event, Y_i <= Y_j of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
-    The total of the pairs' distances is taken once, in O(n^2) time and O(n) memory; from then on an
-    evaluation counts all pairs in one sweep over the sorted hazards, O(n log n), and visits only the pairs that
-    may be inside the hinge.
+    The total of the pairs' distances is computed once, in O(n^2) time and O(n) memory. An evaluation then counts all
+    pairs in one pass over the sorted hazards, O(n log n), and visits only the pairs that may be inside the hinge.
 
-    `patient` (m,) are those with a partner, from the earliest to the latest, censored before event at equal times: a
-    censored and an event patient are a pair where the censored one stands first. Their `features` (m, d) are unit (or
-    zero) rows; `partners` (m,) counts how many each has.
+    `patient` (m,) are the patients in a pair, by time, censored before event at equal times: a censored patient and one
+    with an event are a pair if the censored one comes first. Their `features` (m, d) are unit (or zero) rows;
+    `partners` (m,) is the number of pairs of each.
     """
 
     patient: IntArray
@@ -44,7 +42,7 @@ class CensoredEventPairs:
         patient = np.lexsort((event, time))
         event = event[patient]
         partners = np.where(event, np.cumsum(~event), event.sum() - np.cumsum(event))
-        # Events before the first censoring and whoever is censored after the last event never count.
+        # Events before the first censoring, and patients censored after the last event, are in no pair.
         paired = partners > 0
         patient, event, partners = patient[paired], event[paired], partners[paired]
         features = U[patient]
@@ -54,7 +52,7 @@ class CensoredEventPairs:
         return cls(patient, event, features, partners, total)
 
     def evaluate(self, h: FloatArray, scale: float) -> tuple[float, NDArray[np.int64]]:
-        """The sum at the patients' hazards h (m,) and its gradient in h, which is a vector of integers (m,)."""
+        """Return the sum at the patients' hazards h (m,) and its gradient in h, a vector of integers (m,)."""
         if len(h) == 0:
             return 0.0, np.zeros(0, dtype=np.int64)
         order = np.argsort(h)
@@ -70,7 +68,7 @@ class CensoredEventPairs:
 
 @compiled
 def _rank_balance(order: IntArray, event: BoolArray, partners: IntArray) -> NDArray[np.int64]:
-    """For each patient, its partners that sort below it less those above.
+    """Return for each patient the number of partners with lower hazard less those with higher.
 
     In ascending order of hazard every event meets the earlier of the censored already passed, every censored
     patient the later of the events. Two Fenwick trees over time count them.
@@ -81,18 +79,18 @@ def _rank_balance(order: IntArray, event: BoolArray, partners: IntArray) -> NDAr
     tree = np.zeros((n + 1, 2), dtype=np.int32)
     events = 0
     for patient in order:
-        own = 1 if event[patient] else 0
+        kind = 1 if event[patient] else 0
         below, node = 0, patient
         while node > 0:
-            below += tree[node, 1 - own]
+            below += tree[node, 1 - kind]
             node -= node & -node
-        if own == 0:
+        if kind == 0:
             below = events - below
-        events += own
+        events += kind
         net[patient] = 2 * below - partners[patient]
         node = patient + 1
         while node <= n:
-            tree[node, own] += 1
+            tree[node, kind] += 1
             node += node & -node
     return net
 
@@ -107,11 +105,11 @@ def _scan(
     sum_active: bool,
     net: NDArray[np.int64],
 ) -> tuple[int, float]:
-    """Take the inside pairs out of net sign counts, in place, and add up distances: how many, and their sum.
+    """Remove the inside pairs from net sign counts, in place, and add up distances; return their number and the sum.
 
-    Most of those within reach are no pair, because the event came first; the others' distances are computed one by
-    one. All is by time, as in :class:`CensoredEventPairs`, but `order` (m,): patients by ascending h. `sum_active`
-    adds up the distances of the active pairs within reach instead of the inside ones.
+    Most patients within reach are no pair, because the event came first; the distances of the others are computed one
+    by one. Arrays are by time, as in :class:`CensoredEventPairs`; `order` (m,) are the patients by ascending h.
+    `sum_active` adds up the distances of the pairs within reach that are not inside instead.
     """
     columns = order[event[order]]
     h_columns = h[columns]
@@ -152,7 +150,7 @@ def _scan(
 def censored_event_hinge_sum(
     h: FloatArray, U: FloatArray, event: BoolArray, time: FloatArray, codes: IntArray, scale: float
 ) -> float:
-    """How far hazards of comparable censored and event patients of one group differ beyond what features explain.
+    """Return how far hazards of comparable patients of one group differ beyond what features explain.
 
     sum over i censored, j with event, Y_i <= Y_j, codes_i = codes_j of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
@@ -178,7 +176,7 @@ def _pairs_within(
     return sets
 
 
-class RPGroup(PairPenalty):
+class RPGroup(PairPenalty, name="rp_group"):
     """Group penalty of Rahman and Purushotham: comparable censored and event patients of one group.
 
     (1 / (n_c n_e)) sum over groups, i censored and j with event in the group, Y_i <= Y_j, of
@@ -212,7 +210,7 @@ class RPGroup(PairPenalty):
         return PairTiles(self._side(event=False), self._side(event=True), self.scale)
 
     def _side(self, *, event: bool) -> Side:
-        """Censored or event patients by time."""
+        """Return the censored patients, or those with events, by time."""
         from drosurv.disparities.pair_tiles import Side
 
         rank = np.unique(self.target.time, return_inverse=True)[1]
@@ -221,7 +219,7 @@ class RPGroup(PairPenalty):
         return Side(patients, self.U[patients], rank[patients], self.codes[patients])
 
 
-class RPIndividual(RPGroup):
+class RPIndividual(RPGroup, name="rp_individual"):
     """Individual penalty of Rahman and Purushotham: :class:`RPGroup` with everyone in one group."""
 
     needs_groups = False

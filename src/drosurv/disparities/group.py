@@ -1,4 +1,4 @@
-"""Group disparity: the mean hazard of every group should be the mean hazard of all (Keya et al., 2021)."""
+"""Disparities between the mean hazards of groups and of intersections of groups (Keya et al., 2021)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Array: TypeAlias = Any
 
 
 class GroupMembership(NamedTuple):
-    """Who belongs to which of G groups, in arrays of NumPy or torch.
+    """Membership of n patients in G groups, in arrays of NumPy or torch.
 
-    `member` (n, G) is 1 where the patient belongs to the group, `size` (G,) counts its patients, and `present` (G,)
-    tells whether it has any; the others never enter a maximum.
+    `member` (n, G) is 1 where the patient belongs to the group, `size` (G,) is its number of patients, and `present`
+    (G,) is true if it has any. Groups without patients never enter a maximum.
     """
 
     member: Array
@@ -31,13 +31,13 @@ class GroupMembership(NamedTuple):
 
     @classmethod
     def of(cls, codes: IntArray, n_groups: int) -> GroupMembership:
-        """From codes (n,) from 0 to G - 1; groups without a patient are allowed."""
+        """Build it from codes (n,) from 0 to G - 1; groups without patients are allowed."""
         member = (codes[:, None] == np.arange(n_groups)).astype(np.float64)
         size = member.sum(axis=0)
         return cls(member, size, size > 0)
 
-    def beside(self, scores: Tensor) -> GroupMembership:
-        """The same as tensors where scores lie."""
+    def like(self, scores: Tensor) -> GroupMembership:
+        """Return it as tensors with the device and dtype of the scores."""
         import torch
 
         member, size = (
@@ -46,7 +46,7 @@ class GroupMembership(NamedTuple):
         return GroupMembership(member, size, torch.tensor(self.present, device=scores.device))
 
     def means(self, h: Array, *, smooth: bool) -> Array:
-        """Mean hazards (B, G) of hazards (B, n); of a group without a patient they mean nothing.
+        """Return the mean hazards (B, G) of hazards (B, n); undefined for a group without patients.
 
         m_g = (sum_{i in g} h_i + 1/2) / (n_g + 1) if smooth, otherwise sum_{i in g} h_i / n_g
         """
@@ -57,39 +57,39 @@ class GroupMembership(NamedTuple):
 
 
 class GroupPenalty(Penalty):
-    """A function of the groups' mean hazards; features and scale play no part."""
+    """A function of the groups' mean hazards; features and scale are not used."""
 
     needs_groups = True
 
     @cached_property
     def groups(self) -> GroupMembership:
-        """Who belongs to which group."""
+        """Membership of the patients in groups."""
         return GroupMembership.of(self.codes, self.n_groups)
 
     @cached_property
-    def _placed(self) -> dict[Any, GroupMembership]:
-        """Copies of the groups by device and dtype, made when they are first needed."""
+    def _copies(self) -> dict[Any, GroupMembership]:
+        """Copies of the groups by device and dtype."""
         return {}
 
     def torch(self, scores: Tensor) -> Tensor:
-        """Differentiable values (*batch,) at scores (*batch, n)."""
+        """See :meth:`Penalty.torch`."""
         self.check_scores(tuple(scores.shape))
-        place = (scores.device, scores.dtype)
-        if place not in self._placed:
-            self._placed[place] = self.groups.beside(scores)
-        values = self._torch_values(scores.exp().reshape(-1, self.n), self._placed[place])
+        key = (scores.device, scores.dtype)
+        if key not in self._copies:
+            self._copies[key] = self.groups.like(scores)
+        values = self._torch_values(scores.exp().reshape(-1, self.n), self._copies[key])
         return values.reshape(scores.shape[:-1])
 
     @abstractmethod
     def _torch_values(self, h: Tensor, groups: GroupMembership) -> Tensor:
-        """Values (B,) at hazards (B, n), differentiable."""
+        """Return differentiable values (B,) at hazards (B, n)."""
 
 
 def group_gap(h: FloatArray, codes: IntArray, n_groups: int, smooth: bool) -> float:
-    """Largest distance of a group's mean hazard from the mean of all hazards (n,): max over groups g of |m_g - mean h|.
+    """Return the largest distance of a group's mean hazard from the overall mean: max over groups g of |m_g - mean h|.
 
     m_g is the mean of h in g, or (sum_{i in g} h_i + 1/2) / (n_g + 1) if smooth. Groups (n,) are coded from 0 to
-    ``n_groups - 1``; those without a patient do not count.
+    ``n_groups - 1``; groups without patients do not count.
 
     >>> group_gap(np.array([1.0, 1.0, 4.0]), np.array([0, 0, 1]), n_groups=2, smooth=False)
     2.0
@@ -100,11 +100,11 @@ def group_gap(h: FloatArray, codes: IntArray, n_groups: int, smooth: bool) -> fl
 
 
 def _gaps(h: Array, groups: GroupMembership, *, smooth: bool) -> Array:
-    """Signed gaps (B, G) of numpy or torch hazards (B, n)."""
+    """Return signed gaps (B, G) of NumPy or torch hazards (B, n)."""
     return groups.means(h, smooth=smooth) - h.mean(-1)[:, None]
 
 
-class KeyaGroup(GroupPenalty):
+class KeyaGroup(GroupPenalty, name="keya_group"):
     """Group penalty of Keya et al.: :func:`group_gap` with smoothed means.
 
     References
@@ -114,7 +114,7 @@ class KeyaGroup(GroupPenalty):
     """
 
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (B,) and gradients in h (B, n) at hazards h (B, n)."""
+        """See :meth:`Penalty.value_and_gradient`."""
         member, size, present = self.groups
         gaps = _gaps(h, self.groups, smooth=True)
         widest = np.where(present, np.abs(gaps), -np.inf).argmax(axis=-1)[:, None]
@@ -125,3 +125,44 @@ class KeyaGroup(GroupPenalty):
     def _torch_values(self, h: Tensor, groups: GroupMembership) -> Tensor:
         gaps: Tensor = _gaps(h, groups, smooth=True)
         return gaps.abs().masked_fill(~groups.present, -float("inf")).max(dim=-1).values
+
+
+def log_ratio_gap(h: FloatArray, codes: IntArray, n_groups: int, smooth: bool) -> float:
+    """Return the largest log ratio of two groups' mean hazards: max over groups s, s' of |log m_s - log m_s'|.
+
+    Parameters as in :func:`group_gap`; hazards are positive, and groups are intersections of attributes.
+
+    >>> float(np.exp(log_ratio_gap(np.array([1.0, 1.0, 4.0]), np.array([0, 0, 1]), n_groups=2, smooth=False)))
+    4.0
+    """
+    groups = GroupMembership.of(codes, n_groups)
+    (means,) = groups.means(h[None], smooth=smooth)
+    means = means[groups.present]
+    return float(np.log(means.max()) - np.log(means.min()))
+
+
+class KeyaIntersectional(GroupPenalty, name="keya_intersectional"):
+    """Intersectional penalty of Keya et al.: :func:`log_ratio_gap` with smoothed means.
+
+    Reference as for :class:`KeyaGroup`.
+    """
+
+    def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """See :meth:`Penalty.value_and_gradient`."""
+        member, size, present = self.groups
+        means = self.groups.means(h, smooth=True)
+        high = np.where(present, means, -np.inf).argmax(axis=-1)[:, None]
+        low = np.where(present, means, np.inf).argmin(axis=-1)[:, None]
+        values, gradient = np.zeros(len(h)), np.zeros_like(h)
+        for group, sign in ((high, 1.0), (low, -1.0)):
+            mean = np.take_along_axis(means, group, axis=-1)
+            values += sign * np.log(mean[:, 0])
+            gradient += sign * member.T[group[:, 0]] / ((size[group] + 1.0) * mean)
+        return values, gradient
+
+    def _torch_values(self, h: Tensor, groups: GroupMembership) -> Tensor:
+        means: Tensor = groups.means(h, smooth=True)
+        infinity = float("inf")
+        high = means.masked_fill(~groups.present, -infinity).max(dim=-1).values
+        low = means.masked_fill(~groups.present, infinity).min(dim=-1).values
+        return high.log() - low.log()

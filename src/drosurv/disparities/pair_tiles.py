@@ -1,4 +1,4 @@
-"""The hinge sum over pairs in tiles of torch tensors, for devices that prefer dense work to sorting."""
+"""The hinge sum over pairs in tiles of torch tensors, for devices on which dense work is faster than sorting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drosurv.target import FloatArray
 # Pairs x models in flight: three such arrays exist at a time. Large enough that a kernel outlasts its launch.
 TILE_ELEMENTS = 2**24
 
-# Rows of a tile. Pairs stand in the upper triangle, and tall tiles would cut it coarsely.
+# Rows of a tile. Pairs are in the upper triangle, which tall tiles would cover coarsely.
 TILE_ROWS = 1024
 
 # The distances never change in training, so they stay on the device while those of a training set fit in this much
@@ -26,10 +26,10 @@ _EQUAL = 64
 
 
 class Side(NamedTuple):
-    """One side of the pairs: who may be first in a pair, or who may be second. Arrays (m,) of NumPy or torch.
+    """One side of the pairs: patients who may be first in a pair, or second. Arrays (m,) of NumPy or torch.
 
-    Patients stand by ascending key, with their unit (or zero) feature rows (m, d). A first and a second patient are a
-    pair where the first's key <= the second's and their codes are equal.
+    Patients are sorted by ascending key, with their unit (or zero) feature rows (m, d). A first and a second patient
+    are a pair if the first's key <= the second's and their codes are equal.
     """
 
     patient: Any
@@ -38,7 +38,7 @@ class Side(NamedTuple):
     code: Any
 
     def to(self, device: torch.device) -> Side:
-        """The same on a device."""
+        """Return a copy on a device."""
         # Float32 would lose half the digits of small distances; Apple's devices have nothing wider.
         wide = torch.float32 if device.type == "mps" else torch.float64
         features = torch.tensor(self.features, dtype=wide, device=device)
@@ -63,14 +63,14 @@ class PairTiles:
 
     @classmethod
     def of_all_pairs(cls, U: FloatArray, scale: float) -> PairTiles:
-        """Of patients with unit (or zero) feature rows U (n, d)."""
+        """Prepare all pairs of patients with unit (or zero) feature rows U (n, d)."""
         patients = np.arange(len(U))
         no_code = np.zeros_like(patients)
         # i <= j - 1: each pair once.
         return cls(Side(patients, U, patients, no_code), Side(patients, U, patients - 1, no_code), scale)
 
     def value_and_gradient(self, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Sums (B,) and their gradients in h (B, n) at hazards h (B, n)."""
+        """Return sums (B,) and their gradients in h (B, n) at hazards h (B, n)."""
         if h.device not in self._sides:
             self._sides[h.device] = self.first.to(h.device), self.second.to(h.device)
         of_i, of_j = (side.patient for side in self._sides[h.device])
@@ -86,8 +86,7 @@ class PairTiles:
                 net_i[:, begin:end],
                 net_j[:, start:],
             )
-            # A single model's tile takes less time than its launches, so these are few: a row stands in one
-            # tile only, and its sums need no adding up.
+            # A single model's tile takes less time than its launches, so there are few: each row is in one tile only.
             for first, second, row_sums, net_rows, net_columns in zip(
                 *(torch.split(part, models) for part in parts), strict=True
             ):
@@ -103,7 +102,7 @@ class PairTiles:
 
     @cached_property
     def spans(self) -> list[tuple[int, int, int]]:
-        """Tiles as (first row, end row, first column); earlier columns make no pair with these rows."""
+        """Tiles as (first row, end row, first column); earlier columns have no pair with these rows."""
         n_rows, n_cols = len(self.first.key), len(self.second.key)
         spans: list[tuple[int, int, int]] = []
         begin = 0
@@ -129,7 +128,7 @@ class PairTiles:
         return self._kept[device, dtype]
 
     def _computed_reaches(self, device: torch.device, dtype: torch.dtype) -> Iterator[torch.Tensor]:
-        """Each tile's scale * distance, (rows, columns)."""
+        """Yield each tile's scale * distance, (rows, columns)."""
         first, second = self._sides[device]
         for begin, end, start in self.spans:
             u, v = first.features[begin:end], second.features[start:]
@@ -148,13 +147,13 @@ class ValueWithGradient(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: torch.Tensor, values: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-        """Give ``values`` (*batch,) out and keep ``gradient`` (*batch, n)."""
+        """Return ``values`` (*batch,) and store ``gradient`` (*batch, n)."""
         ctx.save_for_backward(gradient)
         return values
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        """Scale the kept gradient."""
+        """Scale the stored gradient."""
         (gradient,) = ctx.saved_tensors
         return upstream[..., None] * gradient, None, None

@@ -1,4 +1,4 @@
-"""The contract of a training penalty: scores of a batch of models in, values and their gradients out."""
+"""The contract of a fairness penalty in training: scores of a batch of models in, values and gradients out."""
 
 from __future__ import annotations
 
@@ -15,18 +15,30 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+# Every penalty by the name that users pass; a subclass registers itself.
+PENALTIES: dict[str, type[Penalty]] = {}
+
+
 class Penalty(ABC):
-    """A disparity of the hazards h = exp(scores), prepared once for n patients.
+    """A disparity of the hazards h = exp(scores), prepared for n patients.
 
-    It is made of everything a training set offers: standardised features (n, d), the target, and group codes (n,) from
-    0 to ``n_groups - 1``, None only where ``needs_groups`` is False and all patients are one group. `scale` is the
-    hazard difference that penalties over pairs allow per unit of feature distance.
+    A concrete penalty names itself, ``class MyPenalty(Penalty, name="my_penalty")``, and is then known to
+    :class:`drosurv.RegularizedCox` and the command line.
 
-    The last axis of scores is patients, leading axes are models. Where the disparity has a kink, the gradient is the
-    subgradient that is 0 for |0| and for a hinge at 0, and of several groups that attain a maximum the first counts.
+    Parameters are the standardised features (n, d), the target, and group codes (n,) from 0 to ``n_groups - 1``, which
+    may be None if ``needs_groups`` is False. `scale` is the hazard difference that penalties over pairs allow per unit
+    of feature distance.
+
+    The last axis of scores is patients, leading axes are models. At a kink, the gradient is the subgradient that is 0
+    for |0| and for a hinge at 0; if several groups attain a maximum, the first counts.
     """
 
     needs_groups: ClassVar[bool]
+
+    def __init_subclass__(cls, name: str | None = None, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if name is not None:
+            PENALTIES[name] = cls
 
     def __init__(
         self,
@@ -38,7 +50,9 @@ class Penalty(ABC):
     ) -> None:
         require(X.ndim == 2, "X", "have shape (n, d)", X.shape)
         if self.needs_groups and codes is None:
-            raise ValueError("codes is None: this penalty compares groups; pass the patients' group codes.")
+            raise ValueError(
+                "codes is None, but this penalty compares groups: pass the patients' group codes."
+            )
         require(0 <= as_number(scale) < np.inf, "scale", "be a finite number >= 0", scale)
         self.X, self.target, self.n, self.n_groups, self.scale = X, target, len(X), n_groups, float(scale)
         self.codes = np.asarray(codes) if self.needs_groups else np.zeros(self.n, dtype=np.int64)
@@ -50,18 +64,18 @@ class Penalty(ABC):
 
     @abstractmethod
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (B,) and gradients in h (B, n) at hazards h (B, n)."""
+        """Return values (B,) and gradients in h (B, n) at hazards h (B, n)."""
 
     @abstractmethod
     def torch(self, scores: Tensor) -> Tensor:
-        """Differentiable values (*batch,) at scores (*batch, n), on the scores' device and in their dtype."""
+        """Return differentiable values (*batch,) at scores (*batch, n), on their device and in their dtype."""
 
     def subset(self, rows: NDArray[Any]) -> Self:
-        """The penalty of the given patients alone (indices or a mask), as for a mini-batch."""
+        """Return the penalty of some of the patients (indices or a mask), as for a mini-batch."""
         return type(self)(self.X[rows], self.target.take(rows), self.codes[rows], self.n_groups, self.scale)
 
     def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values (*batch,) and gradients (*batch, n) at scores (*batch, n).
+        """Return values (*batch,) and gradients (*batch, n) at scores (*batch, n).
 
         Scores above 709 overflow exp; the value is then not finite.
         """
@@ -73,8 +87,8 @@ class Penalty(ABC):
         return values.reshape(scores.shape[:-1]), gradient.reshape(scores.shape)
 
     def check_scores(self, shape: tuple[int, ...]) -> None:
-        """Raise ValueError unless scores of this shape fit the prepared patients."""
+        """Raise ValueError unless scores of this shape fit the patients."""
         if shape[-1:] != (self.n,):
             raise ValueError(
-                f"scores must have shape (*batch, {self.n}), one score per prepared patient; got {shape}."
+                f"scores must have shape (*batch, {self.n}), one score per patient; got {shape}."
             )

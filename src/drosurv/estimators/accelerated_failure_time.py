@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.coefficients import CoxTable, cox_table
-from drosurv.estimators.coefficients.findings import ORIGIN
-from drosurv.estimators.coefficients.fitted_cox import inverse
-from drosurv.estimators.coefficients.residuals import squares
+from drosurv.estimators.coefficients.fitted_cox import inverse, squares
+from drosurv.estimators.coefficients.summary import ORIGIN
 from drosurv.estimators.fitted import Fitted
 from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recipe import Recipe

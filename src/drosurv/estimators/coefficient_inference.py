@@ -19,9 +19,13 @@ from drosurv.estimators.coefficients import (
     ProportionalHazardsTest,
     proportional_hazards_test,
 )
-from drosurv.estimators.coefficients.bootstrap import bootstrap_coefficients
-from drosurv.estimators.coefficients.findings import BesidePlain, Findings, findings_table
-from drosurv.estimators.coefficients.residuals import RESIDUALS, sandwich
+from drosurv.estimators.coefficients.fitted_cox import RESIDUALS, sandwich
+from drosurv.estimators.coefficients.summary import (
+    BesidePlain,
+    Findings,
+    bootstrap_coefficients,
+    findings_table,
+)
 from drosurv.estimators.fitting import train
 from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.parameters import check_choice

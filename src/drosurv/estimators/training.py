@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from drosurv.errors import ArgumentError
-from drosurv.estimators.coefficients.findings import Findings
+from drosurv.estimators.coefficients.summary import Findings
 from drosurv.groups import parse_groups
 from drosurv.losses import CoxPartial
 from drosurv.metrics import FollowUp

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drosurv.disparities.group import group_gap
-from drosurv.disparities.intersectional import log_ratio_gap
+from drosurv.disparities.group import group_gap, log_ratio_gap
 from drosurv.errors import ArgumentError
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.pair_disparities import Convention, hazards_of, individual_disparity, is_table

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from drosurv.disparities.censoring_aware import censored_event_hinge_sum
-from drosurv.disparities.hinge_scan import unit_rows
-from drosurv.disparities.individual import pairwise_hinge_sum
+from drosurv.disparities.pairs import pairwise_hinge_sum, unit_rows
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.groups import parse_groups
 from drosurv.metrics.sampled_pairs import (

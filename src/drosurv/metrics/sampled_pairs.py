@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numba
 import numpy as np
 
-from drosurv.disparities.hinge_scan import unit_rows
+from drosurv.disparities.pairs import unit_rows
 from drosurv.errors import require
 from drosurv.groups import Groups
 from drosurv.target import BoolArray, FloatArray, IntArray, Target

@@ -217,7 +217,7 @@ def test_models_of_causes_are_listed_beside_those_of_one_event():
         ),
         (lambda: CauseSpecificCox().fit(X, Y).predict(X, cause=3), "cause must be one of 1 to 2, got 3"),
         (lambda: CauseSpecificCox().fit(X, Y).predict(X, cause=1.5), "cause must be one of 1 to 2, got 1.5"),
-        (lambda: CauseSpecificCox(0.8).fit(X, Y).summary(method="sandwich"), "speaks of plain Cox"),
+        (lambda: CauseSpecificCox(0.8).fit(X, Y).summary(method="sandwich"), "is defined for plain Cox only"),
         (lambda: CauseSpecificCox(2.0).fit(X, Y), "alpha"),
         (lambda: CoxPH().fit(X, Y), "CauseSpecificCox"),
     ],

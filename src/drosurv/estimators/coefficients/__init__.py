@@ -1,4 +1,4 @@
-"""What the coefficients of a linear Cox model tell: standard errors, residuals, proportional hazards."""
+"""Inference about the coefficients of a linear Cox model: standard errors, residuals, proportional hazards."""
 
 from drosurv.estimators.coefficients.fitted_cox import FittedCox
 from drosurv.estimators.coefficients.proportional_hazards import (

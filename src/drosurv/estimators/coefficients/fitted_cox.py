@@ -1,4 +1,4 @@
-"""A linear Cox model at its coefficients, with the data it was fitted to: what inference reads from it."""
+"""A fitted linear Cox model with its training data: information matrix, residuals and robust covariance."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _DEPENDENT = 1e-11
 class FittedCox:
     """Coefficients of a linear Cox model and its n training rows.
 
-    The partial likelihood is a product of terms, one per event e: the risk of the one who had it over the risk S_e
-    of those at risk. Among m tied events Efron's form takes the share k/m of their risk D out of the sum,
-    S_e = S - k/m D, k = 0..m-1; Breslow's takes out nothing.
+    The partial likelihood is a product of terms, one per event e: the risk of the patient with the event over the
+    summed risk S_e of all at risk. Of m tied events with summed risk D, Efron's form subtracts shares k/m,
+    S_e = S - k/m D, k = 0..m-1; Breslow's form subtracts nothing.
 
-    The `likelihood` is the loss that was minimised, with the target, ties, case weights and offset; `l2` the ridge
+    The `likelihood` is the loss that was minimised, with target, ties, case weights and offset; `l2` is the ridge
     weight of the mean loss.
     """
 
@@ -49,14 +49,13 @@ class FittedCox:
 
     @cached_property
     def middle(self) -> FloatArray:
-        """A point (d,) amid the features; taken from it they round less, and the likelihood is the same."""
-        # A rough middle serves as well as the mean.
+        """A point (d,) near the mean of the features; centring at it reduces rounding."""
         middle: FloatArray = self.X[:: max(1, len(self.X) // 1024)].mean(axis=0)
         return middle
 
     @cached_property
     def centred(self) -> FloatArray:
-        """Features (n, d) taken from their middle."""
+        """Features (n, d) centred at ``middle``."""
         return self.X - self.middle
 
     @property
@@ -74,9 +73,9 @@ class FittedCox:
         loss, offset = self.likelihood, self.likelihood.offset
         weight = self.case_weight[loss.rows]
         of_features = self.scores if offset is None else self.scores - offset
-        # The loss remembers its last scores, which must be the fitted ones.
+        # The loss stores its last scores, which must be the fitted ones.
         scores = np.zeros(len(self.X)), of_features
-        null, fitted = (-float(weight @ loss(own[None, :])[0]) for own in scores)
+        null, fitted = (-float(weight @ loss(f[None, :])[0]) for f in scores)
         return loss, (null, fitted)
 
     @cached_property
@@ -95,13 +94,12 @@ class FittedCox:
         """Weight (E,) of each term: the mean weight of the tied events."""
         if self.likelihood.weight is None:
             return np.ones(len(self.rows))
-        block, own = self.loss.block, self.case_weight[self.rows]
-        count = np.bincount(block)
-        return (np.bincount(block, own) / count)[block]
+        block, weight = self.loss.block, self.case_weight[self.rows]
+        return (np.bincount(block, weight) / np.bincount(block))[block]
 
     @property
     def tie_share(self) -> FloatArray:
-        """Share k/m (E,) of the tied events' risk that is out of each term."""
+        """Share k/m (E,) of the tied events' risk that is subtracted in each term."""
         return np.zeros(len(self.rows)) if self.loss.efron is None else self.loss.efron.step
 
     @cached_property
@@ -112,57 +110,57 @@ class FittedCox:
 
     @cached_property
     def hazard(self) -> FloatArray:
-        """Rise (E,) of the baseline hazard with each term, for a patient of (shifted) log risk zero."""
+        """Jump (E,) of the baseline hazard with each term, for a patient of (shifted) log risk zero."""
         log_sums = self.loss.risk_sets.log_sums(self.scores[None, :])[0]
         left = 1.0 if self.loss.efron is None else self.loss.efron.left
         hazard: FloatArray = self.term_weight * np.exp(-log_sums[self.loss.block]) / left
         return hazard
 
     @cached_property
-    def windows(self) -> LateEntryRiskSets:
-        """The event times at which each patient is at risk."""
+    def risk_sets(self) -> LateEntryRiskSets:
+        """The risk sets at all event times."""
         return LateEntryRiskSets(EventTimes.of(self.target))
 
     def by_block(self, values: FloatArray) -> FloatArray:
-        """Sums (K, p) of values (E, p) over the tied events of each time."""
+        """Return sums (K, p) of values (E, p) over the tied events of each time."""
         return np.add.reduceat(values, np.flatnonzero(np.diff(self.loss.block, prepend=-1)), axis=0)
 
     @cached_property
     def observed_information(self) -> FloatArray:
-        """Observed information (d, d): the terms' covariances of the features, weighted."""
+        """Observed information (d, d): the weighted sum of the terms' covariances of the features."""
         return self.information(np.ones(len(self.rows)))
 
     def information(self, factor: FloatArray) -> FloatArray:
-        """The same with every term's covariance times a factor (E,)."""
+        """Return the information with every term's covariance times a factor (E,)."""
         information = self.loss.hessian((self.term_weight * factor)[None, :], self.X, self.middle)
-        # What is left of features that say nothing is rounding.
-        silent = constant_features(self.X, self.loss.compared)
-        information[silent, :] = information[:, silent] = 0.0
+        # For constant features only rounding is left.
+        constant = constant_features(self.X, self.loss.compared)
+        information[constant, :] = information[:, constant] = 0.0
         return information
 
     @cached_property
     def covariance(self) -> FloatArray:
         """Inverse (d, d) of the observed information, the model's covariance of its coefficients.
 
-        With a ridge, the information includes it. Features that depend on each other linearly, and constant ones, have
-        no coefficient of their own: their rows and columns are NaN.
+        The information includes the ridge. The rows and columns of constant and of linearly dependent features are NaN:
+        their coefficients are not determined.
         """
         ridge = self.l2 * self.case_weight.sum() * np.eye(self.X.shape[1])
         return inverse(self.observed_information + ridge)
 
     @property
     def degrees(self) -> int:
-        """Number of features that data tell apart: the rank of their information."""
+        """Rank of the information: the number of linearly independent features."""
         return int((_directions(self.observed_information)[2] > _DEPENDENT).sum())
 
 
 def inverse(information: FloatArray) -> FloatArray:
-    """Inverse of a symmetric matrix, NaN in the rows and columns of its null space."""
+    """Return the inverse of a symmetric matrix, with NaN in the rows and columns of its null space."""
     known, size, values, vectors = _directions(information)
     flat = values <= _DEPENDENT
     turned = vectors[:, ~flat]
     part = (turned / values[~flat]) @ turned.T / np.outer(size, size)
-    # Features of a direction without information cannot be told apart: their errors are not known.
+    # Features in a direction without information have no standard error.
     lost = (vectors[:, flat] ** 2).sum(axis=1) > 1e-12
     part[lost, :] = part[:, lost] = np.nan
     out = np.full_like(information, np.nan)
@@ -171,9 +169,110 @@ def inverse(information: FloatArray) -> FloatArray:
 
 
 def _directions(information: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
-    """Features (d,) that have any information, its roots (m,), and what their scaled information is turned by."""
+    """Return which features (d,) have information, its roots (m,), and eigenvalues and vectors of the scaled rest."""
     size = np.sqrt(np.diag(information).clip(min=0.0))
     known = size > 0
     scaled = information[np.ix_(known, known)] / np.outer(size[known], size[known])
     values, vectors = np.linalg.eigh(scaled)
     return known, size[known], values, vectors
+
+
+def martingale(fit: FittedCox) -> FloatArray:
+    """Return martingale residuals (n,): observed less expected events.
+
+    .. math:: M_i = d_i - e^{f_i} sum_{e : V_i < t_e <= Y_i} h_e
+
+    with the jumps h_e of the baseline hazard. A patient among m tied events counts in Efron's k-th term by 1 - k/m.
+    """
+    expected = fit.risk_sets.over_windows(fit.by_block(fit.hazard[:, None]))[:, 0]
+    expected[fit.rows] -= fit.by_block((fit.tie_share * fit.hazard)[:, None])[fit.loss.block, 0]
+    residuals: FloatArray = fit.target.event - np.exp(fit.scores) * expected
+    return residuals
+
+
+def deviance(fit: FittedCox) -> FloatArray:
+    """Return deviance residuals (n,): martingale residuals made symmetric about zero.
+
+    .. math:: D_i = sign(M_i) sqrt( -2 ( M_i + d_i log(d_i - M_i) ) )
+    """
+    left = martingale(fit)
+    event = fit.target.event
+    logs = np.log(np.where(event, np.maximum(1.0 - left, np.finfo(float).tiny), 1.0))
+    # Rounding may leave a negative number under the root.
+    residuals: FloatArray = np.sign(left) * np.sqrt(np.maximum(-2.0 * (left + event * logs), 0.0))
+    return residuals
+
+
+def score(fit: FittedCox) -> FloatArray:
+    """Return score residuals (n, d): each patient's part of the gradient of the log partial likelihood, unweighted.
+
+    .. math:: U_i = d_i (x_i - xbar(Y_i)) - e^{f_i} sum_{e : V_i < t_e <= Y_i} (x_i - xbar_e) h_e
+
+    The weighted residuals sum to zero at the optimum.
+    """
+    block, X = fit.loss.block, fit.centred
+    jumps = np.column_stack([fit.hazard, fit.hazard[:, None] * fit.means])
+    sums = fit.risk_sets.over_windows(fit.by_block(jumps))
+    # Tied events were counted in full; Efron's terms contain only a part of them.
+    sums[fit.rows] -= fit.by_block(fit.tie_share[:, None] * jumps)[block]
+    residuals: FloatArray = -np.exp(fit.scores)[:, None] * (X * sums[:, :1] - sums[:, 1:])
+    residuals[fit.rows] += schoenfeld(fit)
+    return residuals
+
+
+def dfbeta(fit: FittedCox) -> FloatArray:
+    """Return dfbeta residuals (n, d): the change of the coefficients due to each patient, to first order."""
+    return _times_covariance(fit.case_weight[:, None] * score(fit), fit)
+
+
+def sandwich(fit: FittedCox, clusters: IntArray | None = None) -> FloatArray:
+    """Return the robust covariance (d, d): the sum of squares of the dfbeta of each patient, or of each cluster.
+
+    It is valid for misspecified models and for sampling weights and, with clusters (n,), for dependent patients within
+    clusters.
+    """
+    return squares(dfbeta(fit), clusters)
+
+
+def squares(rows: FloatArray, clusters: IntArray | None = None) -> FloatArray:
+    """Return the sum of squares (d, d) of the rows of (n, d), after adding up those of each cluster (n,)."""
+    if clusters is not None:
+        order = np.argsort(clusters, kind="stable")
+        rows = np.add.reduceat(rows[order], np.flatnonzero(np.diff(clusters[order], prepend=-1)), axis=0)
+    return rows.T @ rows
+
+
+def schoenfeld(fit: FittedCox) -> FloatArray:
+    """Return Schoenfeld residuals (E, d): features of each event less their risk-weighted mean, by stratum and time."""
+    block = fit.loss.block
+    tied_means = fit.by_block(fit.means) / np.bincount(block)[:, None]
+    residuals: FloatArray = fit.centred[fit.rows] - tied_means[block]
+    return residuals
+
+
+def scaled_schoenfeld(fit: FittedCox) -> FloatArray:
+    """Return scaled Schoenfeld residuals (E, d): estimates of the coefficients at each event's time.
+
+    .. math:: r*_e = beta + E V r_e
+
+    with the number E of events and the coefficients' covariance V: under proportional hazards they scatter about
+    beta at all times.
+    """
+    return _times_covariance(schoenfeld(fit), fit) * len(fit.rows) + fit.coef
+
+
+def _times_covariance(values: FloatArray, fit: FittedCox) -> FloatArray:
+    """Return values (m, d) times the covariance of the coefficients; NaN only for features without one."""
+    product: FloatArray = values @ np.nan_to_num(fit.covariance)
+    product[:, np.isnan(np.diag(fit.covariance))] = np.nan
+    return product
+
+
+RESIDUALS = {
+    "martingale": martingale,
+    "deviance": deviance,
+    "score": score,
+    "dfbeta": dfbeta,
+    "schoenfeld": schoenfeld,
+    "scaled_schoenfeld": scaled_schoenfeld,
+}

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, rankdata
 
-from drosurv.estimators.coefficients.fitted_cox import FittedCox
-from drosurv.estimators.coefficients.residuals import scaled_schoenfeld, schoenfeld
+from drosurv.estimators.coefficients.fitted_cox import FittedCox, scaled_schoenfeld, schoenfeld
 from drosurv.metrics.inference import holm
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import axes_or_new, counted, p_text
@@ -31,17 +30,17 @@ class ProportionalHazardsTest:
     Attributes
     ----------
     names : tuple of str
-        Of the d features.
+        Names of the d features.
     chi_square, p : (d + 1,) float64
-        Of each feature and, last, of all together; NaN of a feature that data say nothing about.
+        For each feature and, last, for all together; NaN for a constant feature.
     df : (d + 1,) int
-        Their degrees of freedom: one each, and as many as there are features that data tell apart.
+        Degrees of freedom: one each, and the number of linearly independent features.
     time, transformed : (E,) float64
         Times of the events and g there.
     residuals : (E, d) float64
-        Scaled Schoenfeld residuals: the coefficients as seen at each event.
+        Scaled Schoenfeld residuals: estimates of the coefficients at each event.
     coef : (d,) float64
-        The coefficients that the model holds constant.
+        The coefficients of the model, constant in time.
     """
 
     names: tuple[str, ...]
@@ -54,64 +53,64 @@ class ProportionalHazardsTest:
     coef: FloatArray
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per feature and one for all together: ``chi_square``, ``df``, ``p``."""
+        """Return one row per feature and one for all together: ``chi_square``, ``df``, ``p``."""
         return pd.DataFrame(
             {"chi_square": self.chi_square, "df": self.df, "p": self.p},
             index=pd.Index([*self.names, ALL], name="covariate"),
         )
 
     def changing(self, level: float = 0.05) -> dict[str, float]:
-        """Features whose effect changes with time, with their p-values after Holm's correction for all features."""
+        """Return the features whose effect changes with time, with p-values after Holm's correction."""
         known = np.flatnonzero(np.isfinite(self.p[:-1]))
         adjusted = zip(known.tolist(), holm(self.p[known].tolist()), strict=True)
         return {self.names[j]: p for j, p in adjusted if p < level}
 
     def sentence(self, level: float = 0.05) -> str:
-        """What was found, in words."""
+        """Return the result as a sentence."""
         changing = self.changing(level)
         if changing:
-            told = ", ".join(f"{name} ({p_text(p)})" for name, p in changing.items())
+            named = ", ".join(f"{name} ({p_text(p)})" for name, p in changing.items())
             tested = counted(int(np.isfinite(self.p[:-1]).sum()), "feature")
             return (
-                f"Hazards are not proportional: effects that change with time are those of {told} (test of scaled "
+                f"Hazards are not proportional: effects that change with time are those of {named} (test of scaled "
                 f"Schoenfeld residuals, corrected for {tested}). Stratify by "
                 "such a feature, or read its hazard ratio as an average over time."
             )
         if np.isnan(self.p[-1]):
             return (
-                "Proportional hazards cannot be tested: all events happen at one time, or patients at risk together "
-                "differ in no feature."
+                "Proportional hazards cannot be tested: all events happen at one time, or no feature varies among "
+                "patients at risk together."
             )
         if self.p[-1] < level:
             return (
-                f"All features together say that hazards are not proportional ({p_text(self.p[-1])}); no single one "
-                "says so after correction for their number."
+                f"The test of all features together rejects proportional hazards ({p_text(self.p[-1])}); no test of a "
+                "single feature does after correction for their number."
             )
-        return f"No sign that hazards are not proportional ({p_text(self.p[-1])} for all features together)."
+        return f"No evidence against proportional hazards ({p_text(self.p[-1])} for all features together)."
 
     def __str__(self) -> str:
         return f"{self.to_frame()}\n{self.sentence()}"
 
     def plot(self, feature: str, ax: Axes | None = None) -> Axes:
-        """The feature's coefficient as seen at each event time, a running mean of it, and the model's constant.
+        """Plot the residuals of a feature over time, their running mean, and the coefficient of the model.
 
         Parameters
         ----------
         feature : str
             One of ``names``.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
+            Axes to draw on; a new figure if not given.
         """
         if feature not in self.names:
             raise ValueError(f"feature must be one of {list(self.names)}, got {feature!r}.")
         ax = axes_or_new(ax)
         j = self.names.index(feature)
         order = np.argsort(self.time, kind="stable")
-        seen, time = self.residuals[order, j], self.time[order]
-        ax.plot(time, seen, ".", color="0.6", markersize=4)
-        width = max(5, len(seen) // 5)
-        if len(seen) >= width:
-            mean = np.convolve(seen, np.ones(width) / width, mode="valid")
+        residuals, time = self.residuals[order, j], self.time[order]
+        ax.plot(time, residuals, ".", color="0.6", markersize=4)
+        width = max(5, len(residuals) // 5)
+        if len(residuals) >= width:
+            mean = np.convolve(residuals, np.ones(width) / width, mode="valid")
             ax.plot(np.convolve(time, np.ones(width) / width, mode="valid"), mean, color="C0")
         ax.axhline(self.coef[j], color="C1", linestyle="--")
         ax.set_xlabel("time")
@@ -147,7 +146,7 @@ def proportional_hazards_test(
     """
     d, rows = fit.X.shape[1], fit.rows
     transformed = _transformed(fit.target, transform)
-    # Centring g changes no statistic and keeps the matrix well conditioned.
+    # Centring g does not change the statistics and improves the condition of the matrix.
     g = transformed[rows] - transformed[rows].mean()
     plain, mixed, square = fit.observed_information, fit.information(g), fit.information(g * g)
     information = np.block([[plain, mixed], [mixed, square]])
@@ -169,7 +168,7 @@ def proportional_hazards_test(
 
 def _score_statistic(information: FloatArray, slope: FloatArray, features: IntArray) -> float:
     d, size = len(slope), np.diag(information)
-    # Of features without information no change can be tested.
+    # Features without information cannot be tested.
     tested = d + features[size[d + features] > 0]
     if not len(tested):
         return float("nan")
@@ -177,7 +176,7 @@ def _score_statistic(information: FloatArray, slope: FloatArray, features: IntAr
     scale = np.sqrt(size[kept])
     score = np.concatenate([np.zeros(d), slope])[kept] / scale
     scaled = information[np.ix_(kept, kept)] / np.outer(scale, scale)
-    # Dependent features leave directions without information, in which no change can be seen either.
+    # Nor can directions without information of dependent features.
     return float(score @ np.linalg.pinv(scaled, rcond=1e-12, hermitian=True) @ score)
 
 
@@ -200,7 +199,7 @@ def _transformed(target: Target, transform: str | Transform) -> FloatArray:
 
 
 def _event_share_before(target: Target) -> FloatArray:
-    """One less the Kaplan-Meier survival just before each patient's time, (n,), strata pooled."""
+    """Return one less the Kaplan-Meier survival just before each patient's time, (n,), strata pooled."""
     curve = KaplanMeier.of(target, entry=target.entry)
     before = np.concatenate([[1.0], curve.survival])
     return 1.0 - before[np.searchsorted(curve.times, target.time, side="left")]

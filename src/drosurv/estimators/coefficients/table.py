@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class CoxTable(pd.DataFrame):
-    """One row per feature, on the units of the features, as a DataFrame that prints as a table for readers.
+    """A Cox regression table: a DataFrame with one row per feature, on the units of the features.
 
     Columns are called as in lifelines: ``coef``, ``exp(coef)``, ``se(coef)``, ``coef lower 95%``, ``coef upper 95%``,
     ``exp(coef) lower 95%``, ``exp(coef) upper 95%``, ``z``, ``p``. For a robust model ``plain coef``,
-    ``plain exp(coef)`` and ``change`` follow: the coefficients of plain Cox on the same patients, and how far the
-    robust ones are from them. Slices and computations of it are plain DataFrames.
+    ``plain exp(coef)`` and ``change`` follow: the coefficients of plain Cox on the same patients, and the difference of
+    the robust ones from them. Slices of it, and results of computations, are plain DataFrames.
 
     Attributes
     ----------
     caption : str
-        What the table is about.
+        Title of the table.
     notes : tuple of str
-        How to read it, and what was found.
+        Notes below the table.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     ratio : str
-        What ``exp(coef)`` is.
+        Name of ``exp(coef)``.
     """
 
     _metadata = ["caption", "notes", "level", "ratio"]  # noqa: RUF012  (pandas reads it from the class)
@@ -49,7 +49,7 @@ class CoxTable(pd.DataFrame):
         return pd.DataFrame
 
     def to_table(self) -> Table:
-        """What a reader sees, as the table of every report of this package."""
+        """Return it as a table for reports."""
         low, high = _bounds("exp(coef)", self.level)
         percent = f"{100 * self.level:g} %"
         columns = [
@@ -66,15 +66,15 @@ class CoxTable(pd.DataFrame):
         return Table.of("cox_table", self.caption, columns, frame, self.notes)
 
     def to_markdown(self) -> str:  # type: ignore[override]
-        """As GitHub-flavoured Markdown, with its notes."""
+        """Return it as GitHub-flavoured Markdown, with its notes."""
         return self.to_table().to_markdown()
 
     def to_latex(self) -> str:  # type: ignore[override]
-        """As a LaTeX table; the document needs the package booktabs."""
+        """Return it as a LaTeX table; the document needs the package booktabs."""
         return self.to_table().to_latex()
 
     def to_html(self) -> str:  # type: ignore[override]
-        """As an HTML table, which word processors open and paste."""
+        """Return it as an HTML table."""
         return self.to_table().to_html()
 
     def __repr__(self) -> str:
@@ -84,24 +84,24 @@ class CoxTable(pd.DataFrame):
         return self.to_table().to_html()
 
     def forest_plot(self, ax: Axes | None = None) -> Axes:
-        """Every hazard ratio with its interval, first feature on top, on a log scale; plain Cox beside a robust model.
+        """Plot every hazard ratio with its interval on a log scale; for a robust model with plain Cox's.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
+            Axes to draw on; a new figure if not given.
         """
         ax = axes_or_new(ax, 6.0, 0.8 + 0.35 * len(self))
-        place = np.arange(len(self))[::-1]
+        height = np.arange(len(self))[::-1]
         low, high = _bounds("exp(coef)", self.level)
-        ax.hlines(place, self[low], self[high], color="C0")
-        ax.plot(self["exp(coef)"], place, "s", color="C0", label="this model")
+        ax.hlines(height, self[low], self[high], color="C0")
+        ax.plot(self["exp(coef)"], height, "s", color="C0", label="this model")
         if "plain exp(coef)" in self.columns:
-            ax.plot(self["plain exp(coef)"], place, "o", color="0.4", fillstyle="none", label="plain Cox")
+            ax.plot(self["plain exp(coef)"], height, "o", color="0.4", fillstyle="none", label="plain Cox")
             ax.legend()
         ax.axvline(1.0, color="0.6", linestyle="--", linewidth=1)
         ax.set_xscale("log")
-        ax.set_yticks(place, [str(name) for name in self.index])
+        ax.set_yticks(height, [str(name) for name in self.index])
         ax.set_xlabel(self.ratio)
         return ax
 
@@ -122,9 +122,9 @@ def cox_table(
     plain_coef: FloatArray | None = None,
     ratio: str = "hazard ratio",
 ) -> CoxTable:
-    """The table of coefficients (d,) with standard errors (d,), NaN where none is known.
+    """Return the table of coefficients (d,) with standard errors (d,), NaN where unknown.
 
-    Intervals are those of the normal distribution, coef +- z se, so that they and the p-values agree.
+    Intervals are coef +- z se with normal quantiles z, so that they agree with the p-values.
 
     Examples
     --------

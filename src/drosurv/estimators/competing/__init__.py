@@ -1,6 +1,5 @@
-"""Competing risks: models of several causes, and how right they are by cause and group."""
+"""Competing risks: models of several causes of an event."""
 
-from drosurv.estimators.competing.cause_specific_cox import CauseSpecificCox
-from drosurv.estimators.competing.cumulative_incidence import cumulative_incidence
+from drosurv.estimators.competing.cause_specific_cox import CauseSpecificCox, cumulative_incidence
 
 __all__ = ["CauseSpecificCox", "cumulative_incidence"]

@@ -1,4 +1,4 @@
-"""What a model of causes tells of its coefficients: the Cox table of each cause."""
+"""Inference about the coefficients of cause-specific models: the Cox table of each cause."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ from sklearn.base import clone
 from drosurv.estimators import CoxPH
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.coefficients import CoxTable
-from drosurv.estimators.coefficients.bootstrap import bootstrap_coefficients
-from drosurv.estimators.coefficients.findings import BesidePlain, Findings, findings_table
+from drosurv.estimators.coefficients.summary import (
+    BesidePlain,
+    Findings,
+    bootstrap_coefficients,
+    findings_table,
+)
 from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.training import Training
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
 class CauseInference(SurvivalModel):
-    """Inference for the coefficients of a model of causes.
+    """Inference about the coefficients of cause-specific models.
 
-    The training data of a robust fit are kept beside the model for it, and never saved.
+    It needs the training data, which a robust model keeps in memory and never saves.
     """
 
     alpha: float
@@ -49,10 +53,10 @@ class CauseInference(SurvivalModel):
         scale: FloatArray | None = None,
         names: Sequence[str] | None = None,
     ) -> CoxTable:
-        """The Cox table of one cause; other parameters as in :meth:`drosurv.CoxPH.summary`.
+        """Return the Cox table of one cause; other parameters as in :meth:`drosurv.CoxPH.summary`.
 
-        Below alpha 1 plain Cox of the same cause stands beside it, and standard errors come from a bootstrap of all
-        causes together, which then serves every cause.
+        Below alpha 1 it includes plain Cox of the same cause, and standard errors come from a bootstrap of all causes
+        together, which is then used for every cause.
         """
         row = self._row(cause)
         how: dict[str, Any] = {"n_boot": n_boot, "random_state": random_state, "verbose": verbose}
@@ -62,7 +66,7 @@ class CauseInference(SurvivalModel):
         else:
             if method not in ("auto", "bootstrap"):
                 raise ValueError(
-                    f"method={method!r} speaks of plain Cox: use method='bootstrap', or alpha=1."
+                    f"method={method!r} is defined for plain Cox only: use method='bootstrap', or alpha=1."
                 )
             known = self._known()
             if method == "bootstrap":
@@ -79,7 +83,7 @@ class CauseInference(SurvivalModel):
         return table
 
     def _known(self) -> list[Findings]:
-        """What is known of each cause's coefficients; plain Cox's are fitted at the first call."""
+        """Return what is known about each cause's coefficients; the first call fits plain Cox."""
         if self._findings is None:
             training, target = self._training()
             y = Surv.competing(target.cause, target.time)
@@ -87,7 +91,7 @@ class CauseInference(SurvivalModel):
             rows = {"entry": seen.entry, "strata": seen.stratum, "offset": seen.offset, "id": seen.patient}
             plain = clone(self).set_params(alpha=1.0)
             with warnings.catch_warnings(action="ignore"):
-                # The robust fit has told what there is to tell of the rows.
+                # The robust fit has already given the warnings about the rows.
                 plain.fit(training.X, y, training.weight, **rows)
             weights, self._findings = self.worst_case_weights_[training.kept], []
             for k, coef in enumerate(plain.coef_, start=1):
@@ -97,7 +101,7 @@ class CauseInference(SurvivalModel):
         return self._findings
 
     def _bootstrap(self, **how: Any) -> FloatArray:
-        """Coefficients (R, causes * d) of refits to patients drawn anew."""
+        """Return coefficients (R, causes * d) of bootstrap refits."""
         training, target = self._training()
 
         def refit(counts: FloatArray) -> FloatArray:
@@ -115,7 +119,7 @@ class CauseInference(SurvivalModel):
         return self._kept_training
 
     def __getstate__(self) -> dict[str, Any]:
-        """Parameters and fitted attributes, with what summary() needs and without the training data."""
+        """Return parameters and fitted attributes, with what summary() needs and without the training data."""
         if self._kept_training is not None:
             self._known()
         state = dict(super().__getstate__())

@@ -1,4 +1,4 @@
-"""Cox models of competing causes, plain or robust, and the cumulative incidence they give together."""
+"""Cause-specific Cox models of competing risks, plain or robust, and their cumulative incidence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Curves, checked_times, piecewise
 from drosurv.estimators.competing.cause_inference import CauseInference
-from drosurv.estimators.competing.cumulative_incidence import cumulative_incidence
 from drosurv.estimators.fitted import Fitted, warn_if_null
 from drosurv.estimators.fitting import train
 from drosurv.estimators.parameters import check_count, check_number
@@ -22,30 +21,31 @@ from drosurv.estimators.recipe import Recipe, Schedule
 from drosurv.estimators.training import Training
 from drosurv.losses import CompetingRisks, ConvexLoss, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
-from drosurv.objectives.balls import ball_objective, check_ball
+from drosurv.objectives.balls import ball_objective, check_ball, lists_balls
 from drosurv.objectives.objective import check_alpha
 from drosurv.observation import ends_of_patients, with_offset
 from drosurv.tables.encoder import enter
 from drosurv.target import CompetingTarget, FloatArray, IntArray, parse_competing_target
 
-# Curves of this many numbers are held at a time.
-_HELD = 2_000_000
+# Numbers per chunk of predicted curves.
+_CHUNK = 2_000_000
 
 
+@lists_balls
 @dataclass(eq=False, repr=False)
 class CauseSpecificCox(CauseInference):
-    """Linear Cox models of competing causes.
+    """Linear Cox models of competing risks, one per cause.
 
     With ``alpha=1`` each cause has Cox's partial likelihood with the others counted as censoring, as ``coxph`` fits it
     cause by cause. Below 1 the causes are trained together: a patient's loss is the sum over the causes of the
-    full-likelihood loss less the null model's, and its worst case over groups of mass alpha is minimised.
+    full-likelihood loss less the null model's, and the worst case over subpopulations of mass alpha is minimised.
 
     Parameters
     ----------
     alpha : float
         Smallest share of patients to protect, in (0, 1]; 1 is the plain model.
-    ball : {"chi2", "paper", "cvar"}
-        Shape of the worst case.
+    ball : {balls}
+        Shape of the worst case, below alpha 1.
     n_intervals : int
         Intervals of each cause's baseline hazard, below alpha 1.
     l2 : float
@@ -53,14 +53,14 @@ class CauseSpecificCox(CauseInference):
     ties : {"breslow", "efron"}
         How equal event times share a risk set, at alpha 1.
     max_iter, tol
-        Of the convex solver.
+        Limits of the convex solver.
 
     Attributes
     ----------
     coef_ : (causes, d) float64
     n_causes_ : int
     models_ : list of CoxPH
-        The model of each cause, at alpha 1.
+        The model of each cause, with alpha 1.
     worst_case_weights_ : (n,) float64
         Weights of the patients in the worst case, below alpha 1.
     unique_times_ : (K,) float64
@@ -275,10 +275,38 @@ class CauseSpecificCox(CauseInference):
         features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
         times = self.unique_times_
         scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
-        size = max(1, _HELD // (len(times) * self.n_causes_))
+        size = max(1, _CHUNK // (len(times) * self.n_causes_))
         for start in range(0, len(features), size):
             part = slice(start, start + size)
             labels = None if strata is None else np.asarray(strata)[part]
             curves = [base.of_patients(labels, len(features[part])) for base in self._cause_curves]
             pairs = zip(curves, scores, strict=True)
             yield np.stack([curve.cumulative_hazard(own[part], times) for curve, own in pairs])
+
+
+def cumulative_incidence(hazards: FloatArray) -> FloatArray:
+    """Return the probabilities (causes, n, T) of an event of each cause by each time, from cumulative hazards.
+
+    .. math:: F_k(t_j) = F_k(t_{j-1}) + S(t_{j-1}) (1 - e^{-dH_j}) dH_kj / dH_j,  S(t) = e^{-sum_k H_k(t)}
+
+    with the jumps dH_kj of the causes' cumulative hazards and dH_j of their sum: events of an interval are divided
+    among the causes in proportion to their hazards. Incidences and survival sum to one at all times. The hazards
+    (causes, n, T) must be given at all their jumps, so that no interval contains jumps at different times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv.competing import cumulative_incidence
+    >>> hazards = np.array([[[0.1, 0.3]], [[0.2, 0.2]]])
+    >>> incidence = cumulative_incidence(hazards)
+    >>> incidence.sum(axis=0) + np.exp(-hazards.sum(axis=0))
+    array([[1., 1.]])
+    """
+    jumps = np.diff(hazards, axis=-1, prepend=0.0)
+    total = hazards.sum(axis=0)
+    survival = np.exp(-total)
+    before = np.concatenate([np.ones_like(survival[:, :1]), survival[:, :-1]], axis=1)
+    leaving, jump = before - survival, jumps.sum(axis=0)
+    # Without a jump no patient has an event.
+    share = np.divide(leaving, jump, out=np.zeros_like(leaving), where=jump > 0)
+    return np.cumsum(jumps * share, axis=-1)

@@ -1,4 +1,4 @@
-"""Saved models: what goes in comes out, and nothing else ever comes out of a broken file."""
+"""Saved models: a loaded model equals the saved one, and broken or foreign files are refused."""
 
 import inspect
 import json
@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import joblib
 import numpy as np
@@ -20,10 +21,9 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from drosurv import all_estimators
 from drosurv.datasets import load_flc, make_hidden_minority
-from drosurv.estimators import CoxPH, DROCox, DROCoxSplit
+from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, persistence
 from drosurv.estimators.base import SurvivalEstimator
 from drosurv.estimators.persistence import load, read_saved_model, save
-from drosurv.estimators.persistence import saved_model as saved_model_module
 from drosurv.metrics import FollowUp
 from drosurv.target import Surv
 
@@ -179,14 +179,9 @@ def test_a_pipeline_is_saved_with_its_scaler(path):
     loaded = read_saved_model(path)
     np.testing.assert_array_equal(loaded.model.predict(X), model.predict(X))
     assert loaded.notes == {"time": "days", "levels": ["a", "b"]}
-    assert set(loaded.versions) == {
-        "drosurv",
-        "python",
-        "numpy",
-        "scikit-learn",
-        "scikit-survival",
-        "torch",
-    }
+    assert {"drosurv", "python", "numpy", "scikit-learn"} <= set(loaded.versions)
+    # Optional libraries are named where they are installed.
+    assert ("torch" in loaded.versions) == (find_spec("torch") is not None)
 
 
 def test_special_numbers_and_kinds_of_parameters_come_back(path):
@@ -294,13 +289,13 @@ def write(path, described, arrays=None, key="drosurv"):
 
 def resealed(path, content, arrays, **overrides):
     """A file whose checksum is right although its content was made by hand."""
-    checksum = saved_model_module._checksum(content, arrays)
+    checksum = persistence._checksum(content, arrays)
     write(path, {"format": 1, "checksum": checksum, "content": content, **overrides}, arrays)
 
 
 def opened(data, path):
     path.write_bytes(data)
-    return saved_model_module._parse(path)
+    return persistence._parse(path)
 
 
 class TestLoadRefuses:
@@ -372,7 +367,7 @@ class TestLoadRefuses:
             "sklearn.svm:SVC",
             "drosurv.estimators:Unheard",
             "drosurv.nowhere:Thing",
-            "drosurv.estimators.persistence.packing:import_module",
+            "drosurv.estimators.persistence:import_module",
             "drosurv.estimators:load",
             "drosurv.target:Surv",
             "drosurv:CoxPH",
