@@ -211,10 +211,10 @@ def test_a_robust_model_stands_beside_plain_cox_without_a_bootstrap():
     np.testing.assert_allclose(table["plain coef"], CoxPH().fit(data.X, data.y).coef_, rtol=1e-6, atol=1e-8)
     assert table["se(coef)"].isna().all()
     shown = str(table)
-    assert 'ask for summary(method="bootstrap")' in shown
+    assert 'need a bootstrap: summary(method="bootstrap")' in shown
     assert "minimise the loss of the patients for whom DROCox (alpha = 0.2) is worst" in shown
     assert "Changed most against plain Cox" in shown
-    assert "The worst-case weights are largest for patients" in shown
+    assert "largest worst-case weights have about average features" in shown
     assert repr(model) == "DROCox()"
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from drosurv.errors import ArgumentError, as_number, as_whole, require, warn_caller
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.coefficients import CoxTable, FittedCox
-from drosurv.estimators.coefficients.residuals import sandwich
+from drosurv.estimators.coefficients.fitted_cox import sandwich
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.natural_units import encoder_notes
 from drosurv.estimators.parameters import check_choice, check_count

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.estimators.coefficients import FittedCox, proportional_hazards_test, residuals
+from drosurv.estimators.coefficients import FittedCox, fitted_cox, proportional_hazards_test
 from drosurv.losses import CoxPartial
 from drosurv.target import Target
 
@@ -127,22 +127,22 @@ def agree(found, wanted, tolerance=1e-7):
 def test_covariances_are_those_of_coxph(case):
     fit, clusters, r = case
     agree(fit.covariance, r("naive"))
-    agree(residuals.sandwich(fit, clusters), r("robust"))
+    agree(fitted_cox.sandwich(fit, clusters), r("robust"))
 
 
 def test_residuals_are_those_of_coxph(case):
     fit, _, r = case
-    agree(residuals.martingale(fit), r("martingale")[:, 0])
+    agree(fitted_cox.martingale(fit), r("martingale")[:, 0])
     deviance = r("deviance")[:, 0]
     # On ARM, R rounds a martingale residual just above the event flag and gives NA; the residual is then about 0.
     known = np.isfinite(deviance)
-    agree(residuals.deviance(fit)[known], deviance[known], 1e-6)
-    np.testing.assert_allclose(residuals.deviance(fit)[~known], 0.0, atol=1e-3)
-    agree(residuals.score(fit), r("score"))
-    agree(residuals.dfbeta(fit), r("dfbeta"))
+    agree(fitted_cox.deviance(fit)[known], deviance[known], 1e-6)
+    np.testing.assert_allclose(fitted_cox.deviance(fit)[~known], 0.0, atol=1e-3)
+    agree(fitted_cox.score(fit), r("score"))
+    agree(fitted_cox.dfbeta(fit), r("dfbeta"))
     # Events with the same time stand in the same order in both: by stratum, time and row.
-    agree(residuals.schoenfeld(fit), r("schoenfeld"))
-    agree(residuals.scaled_schoenfeld(fit), r("scaled_schoenfeld"))
+    agree(fitted_cox.schoenfeld(fit), r("schoenfeld"))
+    agree(fitted_cox.scaled_schoenfeld(fit), r("scaled_schoenfeld"))
 
 
 @pytest.mark.parametrize("transform", ["km", "rank", "identity", "log"])

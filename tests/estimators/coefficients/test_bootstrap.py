@@ -3,7 +3,7 @@ import threading
 import numpy as np
 import pytest
 
-from drosurv.estimators.coefficients.bootstrap import bootstrap_coefficients
+from drosurv.estimators.coefficients.summary import bootstrap_coefficients
 
 
 def mean_of(values):

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.estimators.coefficients import FittedCox, proportional_hazards_test, residuals
+from drosurv.estimators.coefficients import FittedCox, fitted_cox, proportional_hazards_test
 from drosurv.losses import CoxPartial
 from drosurv.target import Target
 
@@ -77,9 +77,9 @@ def test_inference_is_that_of_r(ties):
     fit = fitted(ties, r["coef"])
     naive = fit.covariance
     np.testing.assert_allclose(np.sqrt(np.diag(naive)), r["naive"], rtol=1e-8)
-    robust = residuals.sandwich(fit, DATA["cluster"].to_numpy() - 1)
+    robust = fitted_cox.sandwich(fit, DATA["cluster"].to_numpy() - 1)
     np.testing.assert_allclose(np.sqrt(np.diag(robust)), r["robust"], rtol=1e-8)
-    np.testing.assert_allclose(residuals.martingale(fit), r["martingale"], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(fitted_cox.martingale(fit), r["martingale"], rtol=1e-7, atol=1e-9)
     test = proportional_hazards_test(fit)
     np.testing.assert_allclose(test.chi_square, r["zph"], rtol=1e-7)
     np.testing.assert_allclose(test.p, r["zph p"], rtol=1e-7)
@@ -88,7 +88,7 @@ def test_inference_is_that_of_r(ties):
 @pytest.mark.parametrize("ties", RECORDED)
 def test_weighted_score_residuals_sum_to_zero_at_the_optimum(ties):
     fit = fitted(ties, RECORDED[ties]["coef"])
-    np.testing.assert_allclose(DATA["weight"] @ residuals.score(fit), [0.0, 0.0], atol=1e-8)
+    np.testing.assert_allclose(DATA["weight"] @ fitted_cox.score(fit), [0.0, 0.0], atol=1e-8)
 
 
 def test_features_that_depend_on_each_other_have_no_variance_of_their_own():
@@ -109,12 +109,12 @@ def test_the_test_names_features_that_change_with_time():
     found = proportional_hazards_test(fitted("efron", RECORDED["efron"]["coef"]), names=["a", "b"])
     assert found.to_frame().index.tolist() == ["a", "b", "all together"]
     assert found.to_frame()["df"].tolist() == [1, 1, 2]
-    assert found.sentence().startswith("No sign that hazards are not proportional (p = 0.759")
+    assert found.sentence().startswith("No evidence against proportional hazards (p = 0.759")
     # R's cox.zph of the recidivism data: no single feature, but all together (p = 0.013).
     p = np.array([0.803, 0.0145, 0.150, 0.0398, 0.315, 0.892, 0.471, 0.0134])
     together = replace(found, names=tuple("abcdefg"), p=p, chi_square=p)
     assert together.sentence().startswith(
-        "All features together say that hazards are not proportional (p = 0.013"
+        "The test of all features together rejects proportional hazards (p = 0.013"
     )
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
@@ -143,7 +143,7 @@ def test_the_plot_shows_the_residuals_of_one_feature():
     found = proportional_hazards_test(fit, names=["a", "b"])
     ax = found.plot("b")
     np.testing.assert_allclose(
-        np.sort(ax.lines[0].get_ydata()), np.sort(residuals.scaled_schoenfeld(fit)[:, 1])
+        np.sort(ax.lines[0].get_ydata()), np.sort(fitted_cox.scaled_schoenfeld(fit)[:, 1])
     )
     plt.close(ax.figure)
     with pytest.raises(ValueError, match=r"feature must be one of \['a', 'b'\], got 'c'"):
