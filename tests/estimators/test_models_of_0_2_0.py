@@ -1,6 +1,7 @@
 """Files of drosurv 0.2.0 load, with the parameters and predictions they had; tests/fixtures/models_0_2_0/make.py."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv.estimators import persistence
 from drosurv.estimators.persistence import load, read_saved_model
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "models_0_2_0"
@@ -74,3 +76,8 @@ def test_summary_of_a_loaded_model_has_its_standard_errors(name, path):
     np.testing.assert_allclose(summary["coef"], expected["coef"], rtol=1e-9)
     errors = [np.nan if error is None else error for error in expected["error"]]
     np.testing.assert_allclose(summary["se(coef)"], errors, rtol=1e-9)
+
+
+@pytest.mark.parametrize("stored", sorted(persistence._HOMES))
+def test_stored_classes_are_where_the_table_says(stored):
+    assert isinstance(getattr(import_module(persistence._HOMES[stored]), stored), type)

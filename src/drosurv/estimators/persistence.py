@@ -46,8 +46,8 @@ _NARROWER = (np.uint8, np.uint16, np.int32, np.float32)
 _HOMES = {
     "Baseline": "drosurv.estimators.baseline",
     "BesidePlain": "drosurv.estimators.coefficients.summary",
-    "EffectColumn": "drosurv.repairs.insight.effect_columns",
-    "EffectColumns": "drosurv.repairs.insight.effect_columns",
+    "EffectColumn": "drosurv.repairs.evidence",
+    "EffectColumns": "drosurv.repairs.evidence",
     "Findings": "drosurv.estimators.coefficients.summary",
     "IntervalCurves": "drosurv.estimators.discrete_time_hazard",
     "LogTimeCurves": "drosurv.estimators.accelerated_failure_time",
