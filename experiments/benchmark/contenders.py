@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.preprocessing import StandardScaler
 
 from drosurv.errors import ArgumentError, did_you_mean
-from drosurv.estimators import CoxPH, DROCox, GroupDROCox, NullModel, RegularizedCox, SubgroupRobustCox
+from drosurv.estimators import CoxPH, CoxPHCV, DROCox, GroupDROCox, NullModel, RegularizedCox, SubgroupRobustCox
 from drosurv.metrics import log_partial_likelihood
 from drosurv.repairs import RepairedCox
 from drosurv.target import FloatArray, Surv
@@ -125,6 +125,25 @@ CONTENDERS = {
         Contender("null", "no model", "the training patients' hazard for everybody", NullModel()),
         Contender(REFERENCE, "Cox", f"{_RIDGE}, no tuning", CoxPH(l2=RIDGE)),
         Contender(
+            "cox-ridge",
+            "Cox, ridge by cross-validation",
+            "CoxPHCV(splines=False): 13 ridges from 1e-4 to 1 by the cross-validated partial likelihood in five folds",
+            CoxPHCV(splines=False),
+        ),
+        Contender(
+            "cox-cv",
+            "CoxPHCV",
+            "the library's defaults: linear effects or restricted cubic splines, their penalty 3 or 10 times the linear "
+            "one's, and 13 ridges from 1e-4 to 1 by the cross-validated partial likelihood in five folds",
+            CoxPHCV(),
+        ),
+        Contender(
+            "cox-recalibrated",
+            "Cox, recalibrated",
+            f"{_RIDGE}, scores then stretched by one number found on five folds, no tuning",
+            CoxPH(l2=RIDGE, recalibrate=True),
+        ),
+        Contender(
             "cox-interactions",
             "Cox with interactions",
             f"products of two among at most {InteractionsCox.most} features, those of largest effect; ridge of "
@@ -148,6 +167,12 @@ CONTENDERS = {
             "DRO-COX (tight, recalibrated)",
             f"as above, scores then stretched by one number found on five folds; {_RIDGE}, no tuning",
             DROCox(l2=RIDGE, recalibrate=True),
+        ),
+        Contender(
+            "dro-half",
+            "DRO-COX (tight, alpha 0.5, recalibrated)",
+            f"as above with alpha 0.5; {_RIDGE}, no tuning",
+            DROCox(alpha=0.5, l2=RIDGE, recalibrate=True),
         ),
         Contender(
             "dro-cvar",

@@ -6,6 +6,7 @@ import pytest
 from drosurv.estimators.spline_design import (
     HARRELL,
     SplineDesign,
+    _standard_basis,
     find_knots,
     knots_for_events,
     restricted_cubic,
@@ -90,15 +91,34 @@ def test_spline_columns_are_the_written_formula():
         np.testing.assert_allclose(restricted_cubic(x, t)[:, j], wanted, rtol=1e-12, atol=1e-12)
 
 
-def test_design_columns_are_standardised_with_the_weights_of_training():
+def test_design_columns_are_standardised_and_uncorrelated_with_the_weights_of_training():
     X = np.column_stack([RNG.normal(60, 10, 400), RNG.integers(0, 2, 400), np.full(400, 7.0)])
     weight = RNG.integers(1, 4, 400).astype(float)
-    design = SplineDesign.learn(X, weight, 4, nonlinear_penalty=9.0)
+    design = SplineDesign.learn(X, weight, 4)
     assert design.names(["age", "sex", "site"]) == ["age", "age'", "age''", "sex", "site"]
     assert design.feature.tolist() == [0, 0, 0, 1, 2]
     copies = design.standardised(np.repeat(X, weight.astype(int), axis=0))
-    np.testing.assert_allclose(copies.mean(axis=0), 0.0, atol=1e-10)
-    np.testing.assert_allclose(copies.std(axis=0), [1, 1 / 3, 1 / 3, 1, 0], atol=1e-10)
-    np.testing.assert_allclose(
-        design.columns(X), copies[np.cumsum(weight).astype(int) - 1] * design.scale + design.centre, atol=1e-9
+    np.testing.assert_allclose(copies.mean(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(copies.std(axis=0), [1, 1, 1, 1, 0], atol=1e-9)
+    np.testing.assert_allclose(np.cov(copies[:, :3].T, bias=True), np.eye(3), atol=1e-7)
+    # The first is the column itself.
+    np.testing.assert_allclose(np.corrcoef(copies[:, 0], np.repeat(X[:, 0], weight.astype(int)))[0, 1], 1.0)
+
+
+def test_coefficients_in_units_give_the_same_scores():
+    X = np.column_stack([RNG.normal(60, 10, 200), RNG.exponential(size=200)])
+    design = SplineDesign.learn(X, None, 5).with_nonlinear_penalty(4.0)
+    coef = RNG.normal(size=8)
+    scores = design.columns(X) @ design.in_units(coef)
+    wanted = design.standardised(X) @ coef
+    np.testing.assert_allclose(scores - scores.mean(), wanted - wanted.mean(), atol=1e-8)
+    np.testing.assert_allclose(design.standardised(X).std(axis=0), [1, 0.5, 0.5, 0.5] * 2, atol=1e-8)
+
+
+def test_a_column_that_repeats_another_becomes_zero():
+    x = np.linspace(0, 1, 50)
+    basis = _standard_basis(
+        np.column_stack([x, 2 * x + 1, x**2]), np.array([0.5, 2.0, 0.3]), np.full(50, 0.02)
     )
+    assert (basis[:, 1] == 0).all()
+    assert basis[2, 2] > 0

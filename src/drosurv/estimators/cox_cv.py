@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 # Penalties that are tried unless others are given.
 L2S = tuple(float(f"{l2:.2g}") for l2 in np.geomspace(1e-4, 1.0, 13))
-# The nonlinear columns are penalised this many times as much as the linear ones.
-NONLINEAR_PENALTY = 4.0
+# How many times as much as linear columns nonlinear ones are penalised, to choose from.
+NONLINEAR_PENALTIES = (3.0, 10.0)
 # Saving a model computes the tests of nonlinearity, unless they cost more operations than this.
 _SAVED_WORK = 2e9
 _POINTS = 200
@@ -57,7 +57,8 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
     """Cox regression with a ridge penalty, and splines of numeric columns, chosen by cross-validation.
 
     Every numeric column with more than 8 distinct values may enter as a restricted cubic spline: the column itself and
-    nonlinear columns beside it, linear beyond the outer knots. A ridge penalty on the standardised columns keeps the
+    nonlinear columns beside it, linear beyond the outer knots. Values outside of the range seen in training count as
+    its ends. A ridge penalty on the standardised columns keeps the
     effects small where there are few events. The penalty, and whether splines are used, maximise the cross-validated
     partial likelihood of Verweij and van Houwelingen (1993).
 
@@ -68,8 +69,8 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
         number from 3 to 7 is the number of knots; False means linear effects.
     l2s : sequence of float, optional
         Penalties to choose from; 13 values from 1e-4 to 1 if not given. l2/2 times the sum of squared coefficients
-        of the standardised columns is added to the mean loss per patient; nonlinear columns are penalised four times
-        as much.
+        of the standardised columns is added to the mean loss per patient. Nonlinear columns, made uncorrelated with
+        the linear one, are penalised 3 or 10 times as much, whichever is better.
     cv : int
         Number of folds. Rows of one id or cluster are in one fold, and events are spread evenly, within strata.
     ties : {"breslow", "efron"}
@@ -81,12 +82,14 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
     ----------
     l2_ : float
         Chosen penalty.
+    nonlinear_penalty_ : float
+        How many times as much the nonlinear columns are penalised; 1 if there are none.
     knots_ : dict
         Knots of each column, empty where its effect is linear.
     cv_results_ : dict of arrays
-        One entry per choice: ``l2``, ``knots`` (0 for linear effects), ``split0_test_score`` and so on (the fold's
-        part of the cross-validated log partial likelihood), ``mean_test_score``, ``std_test_score``,
-        ``rank_test_score``.
+        One entry per choice: ``l2``, ``knots`` (0 for linear effects), ``nonlinear_penalty``, ``split0_test_score``
+        and so on (the fold's part of the cross-validated log partial likelihood), ``mean_test_score``,
+        ``std_test_score``, ``rank_test_score``.
     estimator_ : CoxPH
         Fitted on the standardised design columns.
     coef_ : (p,) float64
@@ -156,13 +159,15 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
             # CoxPH, which is fitted below, gives the warnings.
             with warnings.catch_warnings(action="ignore"):
                 training = training.observed(target, given, name=type(self).__name__, robust=False)
-        n_knots = self._choose(training)
-        self._design = SplineDesign.learn(training.X, training.weight, n_knots, NONLINEAR_PENALTY)
+        chosen = self._choose(training)
+        self.l2_, self.nonlinear_penalty_ = chosen.l2, chosen.nonlinear_penalty
+        design = SplineDesign.learn(training.X, training.weight, chosen.knots)
+        self._design = design.with_nonlinear_penalty(chosen.nonlinear_penalty)
         self.knots_ = dict(zip(self._names(), self._design.knots, strict=True))
         self.estimator_ = CoxPH(l2=self.l2_, ties=self.ties).fit(
             self._frame(features), target.to_structured(), sample_weight, **given
         )
-        self.coef_: FloatArray = self.estimator_.coef_ / self._design.scale
+        self.coef_: FloatArray = self._design.in_units(self.estimator_.coef_)
         self.n_patients_, self.n_events_ = self.estimator_.n_patients_, self.estimator_.n_events_
         self.follow_up_ = self.estimator_.follow_up_
         self._describe(training)
@@ -184,31 +189,30 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
             fits = listed and len(self.l2s) > 0 and all(0 <= as_number(l2) < np.inf for l2 in self.l2s)
             require(fits, "l2s", "list finite numbers that are not negative, or be None", self.l2s)
 
-    def _choose(self, training: Training) -> int:
-        """Set the penalty and the results of cross-validation; return the number of knots, 0 for linear effects."""
+    def _choose(self, training: Training) -> Choice:
+        """Set the results of cross-validation and return the best choice."""
         l2s = L2S if self.l2s is None else tuple(float(l2) for l2 in self.l2s)
-        wanted = knots_for_events(training.n_events) if self.splines == "auto" else int(self.splines)
-        designs = [0, wanted] if self.splines == "auto" else [wanted]
-        if any(designs) and not SplineDesign.learn(training.X, training.weight, wanted, 1.0).nonlinear.any():
-            designs = [0]
-        scores = cross_validated_likelihood(training, self._folds(training), l2s, designs, self.ties)
-        flat = scores.reshape(-1, scores.shape[-1])
+        knots = knots_for_events(training.n_events) if self.splines == "auto" else int(self.splines)
+        linear = [Choice(l2, 0, 1.0) for l2 in l2s]
+        splined: list[Choice] = []
+        if knots and SplineDesign.learn(training.X, training.weight, knots).nonlinear.any():
+            splined = [
+                Choice(l2, knots, p) for l2 in l2s for p in (NONLINEAR_PENALTIES if l2 > 0 else (1.0,))
+            ]
+        choices = [*linear, *splined] if self.splines == "auto" else splined or linear
+        scores = cross_validated_likelihood(training, self._folds(training), choices, self.ties)
         # Of equal choices the simplest: linear, then the largest penalty.
-        knots, penalties = np.repeat(designs, len(l2s)), np.tile(l2s, len(designs))
-        order = np.lexsort((-penalties, knots, -flat.sum(axis=1)))
-        best = order[0]
-        rank = np.empty(len(flat), dtype=np.int64)
-        rank[order] = np.arange(1, len(flat) + 1)
-        self.l2_ = float(penalties[best])
+        columns = {f"split{k}_test_score": part for k, part in enumerate(scores.T)}
+        table = {name: np.array([getattr(c, name) for c in choices]) for name in Choice._fields}
+        order = np.lexsort((-table["nonlinear_penalty"], -table["l2"], table["knots"], -scores.sum(axis=1)))
         self.cv_results_ = {
-            "l2": penalties,
-            "knots": knots,
-            **{f"split{k}_test_score": flat[:, k] for k in range(flat.shape[1])},
-            "mean_test_score": flat.mean(axis=1),
-            "std_test_score": flat.std(axis=1),
-            "rank_test_score": rank,
+            **table,
+            **columns,
+            "mean_test_score": scores.mean(axis=1),
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": np.argsort(order) + 1,
         }
-        return int(knots[best])
+        return choices[int(order[0])]
 
     def _folds(self, training: Training) -> IntArray:
         """Fold of each row, numbered from 0."""
@@ -239,8 +243,8 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
         fit = FittedCox(
             self._design.standardised(X), training.likelihood(self.ties), self.estimator_.coef_, self.l2_
         )
-        scale = self._design.scale
-        self._covariance = np.nan_to_num(fit.covariance) / np.outer(scale, scale)
+        # Columns without information have no effect, and no error.
+        self._covariance = self._design.in_units(self._design.in_units(np.nan_to_num(fit.covariance)).T)
         self._kept_training = training
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
@@ -301,23 +305,29 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
         check_is_fitted(self)
         check_choice("method", method, ("auto",))
         require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
-        splined = np.array([len(knots) > 0 for knots in self._design.knots])
-        unit = np.ones(len(splined)) if scale is None else np.asarray(scale)
-        low, high = self._quartiles[:, [0, 2]].T
-        low, high = np.where(splined, low, 0.0), np.where(splined, high, 1.0 / unit)
-        contrast = np.where(
-            splined, [f"{a:.4g} to {b:.4g}" for a, b in zip(low, high, strict=True)], "per unit"
-        )
-        coef, error = np.array(
-            [[float(number[0]) for number in self._effect(j, high[[j]], low[j])] for j in range(len(splined))]
-        ).T
+        unit = np.ones(self.n_features_in_) if scale is None else np.asarray(scale)
+        contrasts, effects = [], []
+        for j, knots in enumerate(self._design.knots):
+            if len(knots):
+                low, high = self._quartiles[j, [0, 2]]
+                # Where most patients share a value, its quartiles may be equal.
+                low, high = (low, high) if low < high else (knots[0], knots[-1])
+                contrasts.append(f"{low:.4g} to {high:.4g}")
+                coef, error = self._effect(j, np.array([high]), low)
+            else:
+                own = self._design.feature == j
+                contrasts.append("per unit")
+                coef, error = self.coef_[own] / unit[j], np.sqrt(self._covariance[own, own]) / unit[j]
+            effects.append((coef[0], error[0]))
+        coef, error = np.array(effects).T
+        contrast, splined = np.array(contrasts), any(map(len, self._design.knots))
         table = EffectTable(
             _columns(coef, error, level, contrast=contrast),
             index=pd.Index(list(names or self._names()), name="covariate"),
         )
         table["p nonlinear"] = self._tested()
         table.caption, table.level, table.ratio = "CoxPHCV", level, "hazard ratio"
-        table.notes = (*self._notes(bool(splined.any())), *encoder_notes(getattr(self, "encoder_", None)))
+        table.notes = (*self._notes(splined), *encoder_notes(getattr(self, "encoder_", None)))
         return table
 
     def partial_effect(
@@ -379,7 +389,7 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
     def _effect(self, j: int, values: FloatArray, reference: float) -> tuple[FloatArray, FloatArray]:
         """Log hazard ratios (m,) of values (m,) of column j to a reference, and their standard errors (m,)."""
         own, knots = self._design.feature == j, self._design.knots[j]
-        points = np.append(values, reference)
+        points = np.append(values, reference).clip(self._design.low[j], self._design.high[j])
         columns = np.column_stack([points, restricted_cubic(points, knots)])
         contrast = columns[:-1] - columns[-1]
         covariance = self._covariance[np.ix_(own, own)]
@@ -413,11 +423,11 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
         out = np.full(self.n_features_in_, np.nan)
         given = self.splines is not False and self.splines != "auto"
         n_knots = int(self.splines) if given else knots_for_events(training.n_events)
-        design = SplineDesign.learn(training.X, training.weight, n_knots, 1.0)
+        design = SplineDesign.learn(training.X, training.weight, n_knots)
         if not design.nonlinear.any():
             return out
         X, loss = design.standardised(training.X), training.likelihood(self.ties)
-        coef, status = ridge_path(X, loss, training.mass, [0.0])
+        coef, status = ridge_path(X, loss, training.mass, np.zeros((1, X.shape[1])))
         if status[0] != "converged":
             return out
         fit = FittedCox(X, loss, coef[0])
@@ -467,26 +477,42 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
         return state
 
 
+class Choice(NamedTuple):
+    """One of the models that cross-validation chooses from.
+
+    `knots` is the number of knots, 0 for linear effects; `nonlinear_penalty` says how many times as much as the linear
+    columns the nonlinear ones are penalised.
+    """
+
+    l2: float
+    knots: int
+    nonlinear_penalty: float
+
+
 def cross_validated_likelihood(
-    training: Training, folds: IntArray, l2s: Sequence[float], designs: Sequence[int], ties: str
+    training: Training, folds: IntArray, choices: Sequence[Choice], ties: str
 ) -> FloatArray:
-    """Each fold's part of the cross-validated log partial likelihood, (designs, l2s, folds).
+    """Each fold's part of the cross-validated log partial likelihood, (choices, folds).
 
     With the coefficients b of a model fitted without a fold, the fold's part is the log partial likelihood of
     everybody at b less that of those it was fitted on. Knots, means and standard deviations are learned without
-    the fold, too. `designs` are numbers of knots, 0 for linear effects.
+    the fold, too.
     """
     everybody = training.likelihood(ties)
-    out = np.empty((len(designs), len(l2s), int(folds.max()) + 1))
-    for k in range(out.shape[2]):
+    out = np.empty((len(choices), int(folds.max()) + 1))
+    l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
+    for k in range(out.shape[1]):
         rows = np.flatnonzero(folds != k)
         part = training.part(rows)
         loss = part.likelihood(ties)
-        for m, n_knots in enumerate(designs):
-            design = SplineDesign.learn(part.X, part.weight, n_knots, NONLINEAR_PENALTY)
+        for n_knots in np.unique(knots):
+            own = np.flatnonzero(knots == n_knots)
+            own = own[np.lexsort((factor[own], -l2[own]))]
+            design = SplineDesign.learn(part.X, part.weight, int(n_knots))
             X = design.standardised(training.X)
-            scores = ridge_path(X[rows], loss, part.mass, l2s)[0] @ X.T
-            out[m, :, k] = _log_likelihood(everybody, scores) - _log_likelihood(loss, scores[:, rows])
+            ridges = l2[own, None] * np.where(design.nonlinear, factor[own, None], 1.0)
+            scores = ridge_path(X[rows], loss, part.mass, ridges)[0] @ X.T
+            out[own, k] = _log_likelihood(everybody, scores) - _log_likelihood(loss, scores[:, rows])
     return out
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,8 @@ HARRELL = {
 }
 # A column whose standard deviation is this share of its size is constant up to rounding.
 _ROUNDING = 1e-12
+# A nonlinear column with this share of variance left is a combination of those before it.
+_DEPENDENT = 1e-10
 
 
 def knots_for_events(n_events: float) -> int:
@@ -86,30 +88,30 @@ def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
 class SplineDesign:
     """Design of a Cox model: each column, and beside it the nonlinear columns of its spline, if it has one.
 
-    `knots` are those of each column, empty where it is linear. `centre` and `scale` (p,) standardise the p design
-    columns: the linear ones have standard deviation one in training, the nonlinear ones less where they are to be
-    penalised more.
+    `knots` are those of each column, empty where it is linear. `low` and `high` (d,) are the range of the columns in
+    training: values outside count as its ends, because one patient far outside would get a hazard that no patient in
+    training supports. `centre` are the means (m,) of each column's m design
+    columns in training, and `basis` (m, m) takes them to standardised ones: mean zero, standard deviation one, and
+    the nonlinear ones uncorrelated with the linear one and with each other. So a penalty on the nonlinear ones leads
+    to the straight line that fits best.
     """
 
     knots: tuple[FloatArray, ...]
-    centre: FloatArray = field(default_factory=lambda: np.empty(0))
-    scale: FloatArray = field(default_factory=lambda: np.empty(0))
+    low: FloatArray
+    high: FloatArray
+    centre: tuple[FloatArray, ...] = ()
+    basis: tuple[FloatArray, ...] = ()
 
     @classmethod
-    def learn(
-        cls, X: FloatArray, weight: FloatArray | None, n_knots: int, nonlinear_penalty: float
-    ) -> SplineDesign:
-        """The design of training rows (n, d); without knots every column is linear."""
+    def learn(cls, X: FloatArray, weight: FloatArray | None, n_knots: int) -> SplineDesign:
+        """The design of training rows (n, d); with 0 knots every column is linear."""
         none = np.empty(0)
         knots = tuple(find_knots(x, weight, n_knots) if n_knots else none for x in X.T)
-        plain = cls(knots)
-        columns = plain.columns(X)
         share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
-        centre = share @ columns
-        spread = np.sqrt(share @ (columns - centre) ** 2)
-        spread[spread <= _ROUNDING * np.abs(columns).max(axis=0)] = 1.0
-        spread[plain.nonlinear] *= np.sqrt(nonlinear_penalty)
-        return cls(knots, centre, spread)
+        parts = [_own_columns(x, t) for x, t in zip(X.T, knots, strict=True)]
+        centre = tuple(share @ part for part in parts)
+        basis = tuple(_standard_basis(part, mean, share) for part, mean in zip(parts, centre, strict=True))
+        return cls(knots, X.min(axis=0), X.max(axis=0), centre, basis)
 
     @property
     def feature(self) -> IntArray:
@@ -123,12 +125,31 @@ class SplineDesign:
 
     def columns(self, X: FloatArray) -> FloatArray:
         """Design columns (n, p) of rows (n, d), in the units of the columns."""
-        parts = [np.column_stack([x, restricted_cubic(x, t)]) for x, t in zip(X.T, self.knots, strict=True)]
-        return np.hstack(parts)
+        inside = np.clip(X, self.low, self.high)
+        return np.hstack([_own_columns(x, t) for x, t in zip(inside.T, self.knots, strict=True)])
 
     def standardised(self, X: FloatArray) -> FloatArray:
         """Standardised design columns (n, p) of rows (n, d)."""
-        return (self.columns(X) - self.centre) / self.scale
+        out, start, inside = np.empty((len(X), len(self.feature))), 0, np.clip(X, self.low, self.high)
+        for x, knots, centre, basis in zip(inside.T, self.knots, self.centre, self.basis, strict=True):
+            out[:, start : start + len(centre)] = (_own_columns(x, knots) - centre) @ basis
+            start += len(centre)
+        return out
+
+    def in_units(self, coef: FloatArray) -> FloatArray:
+        """Coefficients (p,) of the standardised columns, or such columns (p, k), as those of the design columns."""
+        starts = np.cumsum([0, *map(len, self.centre)])
+        parts = [
+            basis @ coef[low : low + len(basis)] for basis, low in zip(self.basis, starts[:-1], strict=True)
+        ]
+        return np.concatenate(parts)
+
+    def with_nonlinear_penalty(self, factor: float) -> SplineDesign:
+        """The design whose nonlinear columns a ridge penalises so many times as much: they are made smaller."""
+        basis = tuple(
+            matrix / np.sqrt(np.where(np.arange(len(matrix)) > 0, factor, 1.0)) for matrix in self.basis
+        )
+        return replace(self, basis=basis)
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Names of the design columns: age, age', age''."""
@@ -136,3 +157,28 @@ class SplineDesign:
         for name, knots in zip(features, self.knots, strict=True):
             out += [name + "'" * j for j in range(1 + max(len(knots) - 2, 0))]
         return out
+
+
+def _own_columns(x: FloatArray, knots: FloatArray) -> FloatArray:
+    """The design columns (n, m) of one column (n,)."""
+    return np.column_stack([x, restricted_cubic(x, knots)])
+
+
+def _standard_basis(columns: FloatArray, centre: FloatArray, share: FloatArray) -> FloatArray:
+    """The upper triangular matrix (m, m) that makes centred columns (n, m) uncorrelated and of unit variance.
+
+    A column that is constant, or a combination of those before it, becomes zero.
+    """
+    centred = columns - centre
+    spread = np.sqrt(share @ centred**2)
+    constant = spread <= _ROUNDING * np.abs(columns).max(axis=0)
+    scaled = centred / np.where(constant, 1.0, spread)
+    correlation = scaled.T @ (share[:, None] * scaled)
+    basis = np.zeros_like(correlation)
+    for j in np.flatnonzero(~constant):
+        # Column j less its projection on those before it, over what is left of its standard deviation.
+        rest = np.eye(len(basis))[j] - basis @ (basis.T @ correlation[j])
+        variance = float(rest @ correlation @ rest)
+        if variance > _DEPENDENT:
+            basis[:, j] = rest / np.sqrt(variance)
+    return basis / np.where(constant, 1.0, spread)[:, None]
