@@ -11,7 +11,15 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.preprocessing import StandardScaler
 
 from drosurv.errors import ArgumentError, did_you_mean
-from drosurv.estimators import CoxPH, CoxPHCV, DROCox, GroupDROCox, NullModel, RegularizedCox, SubgroupRobustCox
+from drosurv.estimators import (
+    CoxPH,
+    CoxPHCV,
+    DROCox,
+    GroupDROCox,
+    NullModel,
+    RegularizedCox,
+    SubgroupRobustCox,
+)
 from drosurv.metrics import log_partial_likelihood
 from drosurv.repairs import RepairedCox
 from drosurv.target import FloatArray, Surv
