@@ -189,21 +189,23 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
             fits = listed and len(self.l2s) > 0 and all(0 <= as_number(l2) < np.inf for l2 in self.l2s)
             require(fits, "l2s", "list finite numbers that are not negative, or be None", self.l2s)
 
-    def _choose(self, training: Training) -> Choice:
+    def _choose(self, training: Training) -> CandidateModel:
         """Set the results of cross-validation and return the best choice."""
         l2s = L2S if self.l2s is None else tuple(float(l2) for l2 in self.l2s)
         knots = knots_for_events(training.n_events) if self.splines == "auto" else int(self.splines)
-        linear = [Choice(l2, 0, 1.0) for l2 in l2s]
-        splined: list[Choice] = []
+        linear = [CandidateModel(l2, 0, 1.0) for l2 in l2s]
+        splined: list[CandidateModel] = []
         if knots and SplineDesign.learn(training.X, training.weight, knots).nonlinear.any():
             splined = [
-                Choice(l2, knots, p) for l2 in l2s for p in (NONLINEAR_PENALTIES if l2 > 0 else (1.0,))
+                CandidateModel(l2, knots, p)
+                for l2 in l2s
+                for p in (NONLINEAR_PENALTIES if l2 > 0 else (1.0,))
             ]
         choices = [*linear, *splined] if self.splines == "auto" else splined or linear
         scores = cross_validated_likelihood(training, self._folds(training), choices, self.ties)
         # Of equal choices the simplest: linear, then the largest penalty.
         columns = {f"split{k}_test_score": part for k, part in enumerate(scores.T)}
-        table = {name: np.array([getattr(c, name) for c in choices]) for name in Choice._fields}
+        table = {name: np.array([getattr(c, name) for c in choices]) for name in CandidateModel._fields}
         order = np.lexsort((-table["nonlinear_penalty"], -table["l2"], table["knots"], -scores.sum(axis=1)))
         self.cv_results_ = {
             **table,
@@ -477,7 +479,7 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
         return state
 
 
-class Choice(NamedTuple):
+class CandidateModel(NamedTuple):
     """One of the models that cross-validation chooses from.
 
     `knots` is the number of knots, 0 for linear effects; `nonlinear_penalty` says how many times as much as the linear
@@ -490,7 +492,7 @@ class Choice(NamedTuple):
 
 
 def cross_validated_likelihood(
-    training: Training, folds: IntArray, choices: Sequence[Choice], ties: str
+    training: Training, folds: IntArray, choices: Sequence[CandidateModel], ties: str
 ) -> FloatArray:
     """Each fold's part of the cross-validated log partial likelihood, (choices, folds).
 
