@@ -76,12 +76,12 @@ def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
         return np.empty((len(x), 0))
     before, last = knots[-2:]
     # In units of the knots' range: cubes of large numbers would lose digits.
-    size = last - knots[0]
-    above = np.maximum((x[:, None] - knots) / size, 0.0) ** 3
-    inner = knots[:-2]
+    size, inner = last - knots[0], knots[:-2]
+    above = np.maximum((x - knots[:, None]) / size, 0.0)
+    above *= above * above
     weights = (last - inner) / (last - before), (before - inner) / (last - before)
-    columns: FloatArray = above[:, :-2] - above[:, [-2]] * weights[0] + above[:, [-1]] * weights[1]
-    return np.asarray(columns * size)
+    columns = above[:-2] - np.outer(weights[0], above[-2]) + np.outer(weights[1], above[-1])
+    return np.asarray((columns * size).T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from drosurv.losses import CoxPartial
-from drosurv.solvers.convex import Problem, minimise
 from drosurv.target import FloatArray
 
 # The second derivatives depend on the scores alone: they are computed again once the scores have moved this far (root
 # mean square). In between Newton's steps with the old ones still converge, at a tenth of the cost.
 _MOVED = 0.25
-# Steps after convergence take the gap down to 1e-5 of this.
-_TOL = 1e-5
+# Relative to the objective, what Newton's model says can still be gained at the end.
+_TOL = 1e-10
 _MAX_ITER = 100
+_SHORTEST = 1e-8
+# On the unit diagonal of a scaled matrix: redundant columns make it singular.
+_JITTER = 1e-11
+# No data ask for a hazard ratio of e^500: scores that far apart are on their way to infinity.
+_SEPARATED = 500.0
 
 
 def ridge_path(
@@ -23,10 +26,13 @@ def ridge_path(
 ) -> tuple[FloatArray, list[str]]:
     """Minimise the mean partial likelihood loss plus sum_j ridge_j coef_j^2 / 2 for each row of ridges.
 
+    Newton's method with second derivatives that are kept from row to row while they are nearly right, which is why it
+    does not use :func:`drosurv.solvers.convex.minimise`: that takes three times as long.
+
     Parameters
     ----------
     X : (n, d) array
-        Features.
+        Features, of similar size.
     loss : CoxPartial
         Partial likelihood of the n rows, with their ties, weights and offset.
     mass : (n,) array
@@ -38,62 +44,87 @@ def ridge_path(
     -------
     coef : (K, d) array
     status : list of str
-        How each ended, as in :class:`drosurv.solvers.convex.Solution`.
+        "converged", "separated" where the scores grow without bound, "stalled" where no step was a gain, or
+        "max_iter".
     """
-    problem, coef, status = _RidgeProblem(X, loss, mass), np.zeros(ridges.shape), []
+    path, coef = _Path(X, loss, mass), np.zeros(ridges.shape)
+    status = []
     for k, ridge in enumerate(ridges):
-        problem.ridge = ridge
-        found = minimise(problem, tol=_TOL, max_iter=_MAX_ITER, start=coef[max(k - 1, 0)])
-        coef[k] = found.x
-        status.append(found.status)
+        status.append(path.solve(ridge))
+        coef[k] = path.theta
     return coef, status
 
 
-class _RidgeProblem(Problem):
-    """The convex problem of one row of penalties; what does not depend on these is kept from row to row."""
-
-    smooth, tol = True, _TOL
+class _Path:
+    """Where the path is: coefficients, scores, mean loss and its derivatives."""
 
     def __init__(self, X: FloatArray, loss: CoxPartial, mass: FloatArray) -> None:
-        self.X, self.loss, self.size = X, loss, X.shape[1]
-        self.ridge = np.zeros(self.size)
-        self._centre, self._mass = mass @ X, mass[loss.rows][None]
-        self._theta, self._scores = np.full(self.size, np.nan), np.zeros(len(X))
-        self._loss_value, self._loss_gradient = 0.0, np.empty(0)
-        self._hessian, self._hessian_scores = np.empty((0, 0)), np.full(len(X), np.inf)
+        self.X, self.loss = X, loss
+        self.centre, self.mass = mass @ X, mass[loss.rows][None]
+        self.theta, self.scores = np.zeros(X.shape[1]), np.zeros(len(X))
+        self.value = self._mean_loss(self.scores)
+        self.gradient = self._slope()
+        self.hessian = self._bend()
+        self.hessian_scores = self.scores
 
-    def smoothed(self, smoothing: float) -> Self:
-        """The problem itself, which is smooth."""
-        return self
+    def solve(self, ridge: FloatArray) -> str:
+        """Move to the minimum under the penalties (d,)."""
+        for _ in range(_MAX_ITER):
+            if np.ptp(self.scores) > _SEPARATED:
+                return "separated"
+            slope = self.gradient + ridge * self.theta
+            if np.mean((self.scores - self.hessian_scores) ** 2) > _MOVED**2:
+                self.hessian, self.hessian_scores = self._bend(), self.scores
+            step = -_solved(self.hessian + np.diag(ridge), slope)
+            left = -float(slope @ step)
+            if left <= _TOL * max(self.value, 1e-300):
+                return "converged"
+            if not self._move(step, ridge, left):
+                if self.hessian_scores is not self.scores:
+                    # Second derivatives taken elsewhere mislead here.
+                    self.hessian, self.hessian_scores = self._bend(), self.scores
+                    continue
+                return "stalled"
+        return "max_iter"
 
-    def value(self, theta: FloatArray) -> float:
-        """The objective at theta; the point stays current for the methods below."""
-        if not np.array_equal(theta, self._theta):
-            self._theta, self._scores = theta.copy(), self.X @ theta
-            self._loss_value = float((self._mass * self.loss(self._scores[None])).sum())
-            self._loss_gradient = np.empty(0)
-        return self._reached(self._loss_value + 0.5 * float(self.ridge @ theta**2))
+    def _move(self, step: FloatArray, ridge: FloatArray, left: float) -> bool:
+        """Take the step, or the longest half of a half of it that is a gain; say whether there is one."""
+        before = self.value + 0.5 * float(ridge @ self.theta**2)
+        along, length = self.X @ step, 1.0
+        while length >= _SHORTEST:
+            theta, scores = self.theta + length * step, self.scores + length * along
+            value = self._mean_loss(scores)
+            gained = before - value - 0.5 * float(ridge @ theta**2)
+            if gained >= 1e-4 * length * left - 1e-15 * before:
+                self.theta, self.scores, self.value = theta, scores, value
+                self.gradient = self._slope()
+                return True
+            length /= 2
+        # The loss remembers the last scores it was given.
+        self._mean_loss(self.scores)
+        return False
 
-    def lower_value(self) -> float:
-        """The objective itself: no adversary weights the patients."""
-        return self._last
+    def _mean_loss(self, scores: FloatArray) -> float:
+        return float((self.mass * self.loss(scores[None])).sum())
 
-    def gradient(self) -> FloatArray:
-        """Gradient at the current point."""
-        if not len(self._loss_gradient):
-            self._loss_gradient = self.loss.pullback(self._mass)[0][0] @ self.X
-        slope: FloatArray = self._loss_gradient + self.ridge * self._theta
+    def _slope(self) -> FloatArray:
+        slope: FloatArray = self.loss.pullback(self.mass)[0][0] @ self.X
         return slope
 
-    def curvature(self) -> tuple[FloatArray, FloatArray]:
-        """Second derivatives near the current point."""
-        if np.mean((self._scores - self._hessian_scores) ** 2) > _MOVED**2:
-            self._hessian = self.loss.hessian(self._mass, self.X, self._centre)
-            self._hessian_scores = self._scores
-        matrix = self._hessian + np.diag(self.ridge)
-        return matrix, matrix
+    def _bend(self) -> FloatArray:
+        return self.loss.hessian(self.mass, self.X, self.centre)
 
-    @property
-    def spread(self) -> float:
-        """Distance of the highest score from the lowest."""
-        return float(np.ptp(self._scores))
+
+def _solved(matrix: FloatArray, slope: FloatArray) -> FloatArray:
+    """The solution of a positive semidefinite system, whatever the sizes and redundancies of the columns."""
+    size = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
+    size[size == 0] = 1.0
+    scaled = matrix / np.outer(size, size)
+    scaled.flat[:: len(scaled) + 1] += _JITTER
+    try:
+        found: FloatArray = cho_solve(
+            cho_factor(scaled, check_finite=False), slope / size, check_finite=False
+        )
+    except np.linalg.LinAlgError:
+        found = np.linalg.lstsq(scaled, slope / size, rcond=1e-10)[0]
+    return found / size
