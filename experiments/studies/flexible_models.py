@@ -22,7 +22,7 @@ from drosurv import (
     datasets,
 )
 from drosurv.metrics import concordance_index
-from drosurv.metrics.harm import likelihood_gains
+from drosurv.metrics.likelihood_gain import likelihood_gains
 from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
 from experiments.studies import pages
 

@@ -148,3 +148,28 @@ def test_bad_input_is_refused_with_the_reason(changes, message):
     arguments = {"survival": np.full((50, 2), 0.5), "times": [20.0, 30.0]} | changes
     with pytest.raises(ValueError, match=message):
         integrated_brier_score(train, test, **arguments)
+
+
+def test_groups_with_other_follow_up_have_the_scores_of_complete_follow_up():
+    rng = np.random.default_rng(8)
+    group = np.repeat(["a", "b"], 15_000)
+    time = rng.exponential(size=30_000)
+    censored = rng.exponential(1 / np.where(group == "a", 0.2, 2.0))
+    y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
+    at = np.linspace(0.1, 0.7, 7)
+    survival = np.broadcast_to(np.exp(-at), (len(y), len(at)))
+    found = brier_contributions(y, y, survival, at, groups=group)
+    truth = np.trapezoid(np.exp(-at) * (1 - np.exp(-at)), at) / 0.6
+    for label in ("a", "b"):
+        assert found[group == label].mean() == pytest.approx(truth, rel=0.03)
+    # With one censoring distribution for everybody the groups seem to differ.
+    pooled = brier_contributions(y, y, survival, at)
+    assert pooled[group == "a"].mean() > 1.3 * pooled[group == "b"].mean()
+
+
+def test_without_a_label_there_is_no_score_by_group():
+    y = Surv.from_arrays([1, 1, 0, 1], [1.0, 2.0, 3.0, 4.0])
+    found = brier_contributions(
+        y, y, np.full((4, 2), 0.5), [1.0, 2.0], groups=["a", None, "a", "a"], missing="drop"
+    )
+    assert np.isnan(found).tolist() == [False, True, False, False]

@@ -1,10 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize_scalar
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.linear_model import PoissonRegressor
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
-from drosurv.metrics import calibration_slope
+from drosurv.metrics import calibration_slope, calibration_slope_interval, calibration_slope_of_curves
 from drosurv.target import Surv
 
 
@@ -76,3 +78,114 @@ def test_slope_equals_lifelines_where_no_times_are_tied():
     data = pd.DataFrame({"risk": risk, "time": y["time"], "event": y["event"]})
     expected = CoxPHFitter().fit(data, "time", "event").params_["risk"]
     assert calibration_slope(y, risk) == pytest.approx(expected, rel=1e-4)
+
+
+def by_definition(time, event, risk, entry, stratum, weight):
+    """Slope that maximises the partial likelihood, written as loops."""
+
+    def loss(b):
+        total = 0.0
+        for i in np.flatnonzero(event & (weight > 0)):
+            at_risk = (time >= time[i]) & (entry < time[i]) & (stratum == stratum[i])
+            total -= weight[i] * (b * risk[i] - np.log(weight[at_risk] @ np.exp(b * risk[at_risk])))
+        return total
+
+    return minimize_scalar(loss, bounds=(-10, 10), method="bounded", options={"xatol": 1e-9}).x
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_entry_times_and_strata_limit_the_risk_sets(seed):
+    y, risk, rng = cohort(seed)
+    entry, stratum = np.floor(y["time"] * rng.random(80)) - 0.5, rng.choice(["a", "b", "c"], 80)
+    weight = rng.integers(0, 3, 80).astype(float)
+    everybody, always = np.zeros(80), np.full(80, -1.0)
+    for given in ({"entry": entry.clip(0)}, {"strata": stratum}, {"entry": entry.clip(0), "strata": stratum}):
+        expected = by_definition(
+            y["time"],
+            y["event"],
+            risk,
+            given.get("entry", always),
+            given.get("strata", everybody),
+            weight,
+        )
+        found = calibration_slope(y, risk, sample_weight=weight, **given)
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_no_slope_is_best_is_told_under_late_entry_too():
+    y = Surv.from_arrays([True, True, True], [1.0, 2.0, 4.0])
+    with pytest.warns(UndefinedMetricWarning, match="highest"):
+        assert calibration_slope(y, [3.0, 2.0, 5.0], entry=[0.0, 0.0, 2.0]) == np.inf
+    with pytest.warns(UndefinedMetricWarning, match="do not vary"):
+        assert np.isnan(calibration_slope(y, [3.0, 2.0, 5.0], entry=[0.0, 1.0, 2.0]))
+
+
+def test_slope_of_curves_is_that_of_a_poisson_model():
+    rng = np.random.default_rng(0)
+    z, expected = rng.normal(size=300), rng.exponential(size=300)
+    events, weight = rng.poisson(expected * np.exp(0.3 - 0.4 * z)), rng.integers(0, 3, 300).astype(float)
+    model = PoissonRegressor(alpha=0.0, tol=1e-12, max_iter=1000)
+    model.fit(z[:, None], events / expected, sample_weight=weight * expected)
+    found = calibration_slope_of_curves(events, expected, z, sample_weight=weight)
+    assert found == pytest.approx(1 + model.coef_[0], abs=1e-5)
+    rows = np.repeat(np.arange(300), weight.astype(int))
+    assert calibration_slope_of_curves(events[rows], expected[rows], z[rows]) == pytest.approx(found)
+
+
+def test_slope_of_curves_has_no_unit_and_tells_where_it_has_no_value():
+    z = np.array([0.0, 1.0, 2.0, 3.0])
+    hazard = np.array([0.5, 0.5, 1.0, 2.0])
+    assert calibration_slope_of_curves([0, 1, 0, 1], hazard, z) == pytest.approx(
+        calibration_slope_of_curves([0, 1, 0, 1], hazard, z + np.log(30.4))
+    )
+    with pytest.warns(UndefinedMetricWarning, match="do not vary"):
+        assert np.isnan(calibration_slope_of_curves([0, 1, 0, 1], hazard, np.ones(4)))
+    with pytest.warns(UndefinedMetricWarning, match="do not vary"):
+        assert np.isnan(calibration_slope_of_curves([0, 0, 0, 0], hazard, z))
+    with pytest.warns(UndefinedMetricWarning, match="inf"):
+        assert calibration_slope_of_curves([0, 0, 0, 1], hazard, z) == np.inf
+    with pytest.raises(ValueError, match="expected must have one value per patient"):
+        calibration_slope_of_curves([0, 1, 0, 1], hazard[:2], z)
+
+
+KINDS = ("plain", "strata", "entry", "cause", "log time")
+
+
+def right_model(kind, rng, n=400):
+    """Events, predicted cumulative hazards while under observation, and log risk of an exactly right model."""
+    x, stratum = rng.normal(size=n), rng.integers(3, size=n)
+    shape = {"strata": np.array([0.5, 1.0, 3.0])[stratum], "log time": 2.0}.get(kind, 1.0)
+    unit = np.array([0.3, 1.0, 2.0])[stratum] if kind == "strata" else 1.0
+
+    def hazard(t):
+        return np.exp(x) * (t / unit) ** shape
+
+    entry = rng.uniform(0, 1, n) if kind == "entry" else np.zeros(n)
+    time = unit * ((hazard(entry) + rng.exponential(size=n)) / np.exp(x)) ** (1 / shape)
+    censored = entry + rng.exponential(2.0, size=n)
+    if kind == "cause":
+        censored = np.minimum(censored, rng.exponential(np.exp(x)))
+    events = time <= censored
+    return events, hazard(np.minimum(time, censored)) - hazard(entry), np.log(hazard(1.0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_right_models_of_every_kind_have_slope_1_at_the_nominal_rate(kind):
+    rng = np.random.default_rng(KINDS.index(kind))
+    found = [
+        calibration_slope_interval(events=d, expected=h, log_risk=z)
+        for d, h, z in (right_model(kind, rng) for _ in range(300))
+    ]
+    assert np.mean([one.estimate for one in found]) == pytest.approx(1.0, abs=0.03)
+    # 15 of 300 are expected.
+    assert 4 <= sum(one.p_value < 0.05 for one in found) <= 27
+
+
+def test_training_events_widen_the_interval_by_the_error_of_the_fit():
+    y, risk, _ = cohort(4)
+    given, fitted = (
+        calibration_slope_interval(y, risk),
+        calibration_slope_interval(y, risk, training_events=2 * y["event"].sum()),
+    )
+    assert fitted.estimate == given.estimate
+    assert fitted.standard_error == pytest.approx(given.standard_error * np.sqrt(1.5))

@@ -21,7 +21,7 @@ from drosurv.evaluation.predictions import (
     training_follow_up,
 )
 from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
-from drosurv.metrics.harm import gain_times
+from drosurv.metrics.likelihood_gain import gain_times
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.pair_order import PairOrder

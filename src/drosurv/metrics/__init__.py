@@ -1,10 +1,19 @@
 """Metrics: accuracy, fairness and their uncertainty, for any survival model."""
 
 from drosurv.groups import Groups, parse_groups
-from drosurv.metrics.brier import brier_contributions, integrated_brier_score
+from drosurv.metrics.brier import (
+    BrierAgainstNull,
+    brier_against_null,
+    brier_contributions,
+    brier_skill,
+    integrated_brier_score,
+)
 from drosurv.metrics.calibration import (
     DCalibration,
     calibration_at,
+    calibration_slope,
+    calibration_slope_interval,
+    calibration_slope_of_curves,
     d_calibration,
     integrated_calibration_index,
 )
@@ -24,7 +33,6 @@ from drosurv.metrics.concordance_inference import (
     concordance_imparity_intervals,
     concordance_imparity_test,
 )
-from drosurv.metrics.cox_newton import calibration_slope
 from drosurv.metrics.decisions import Decisions, decisions
 from drosurv.metrics.dynamic_auc import AUCCurve, dynamic_auc, dynamic_auc_curve
 from drosurv.metrics.fairness import average_disparity, group_disparity, intersectional_disparity
@@ -35,13 +43,6 @@ from drosurv.metrics.follow_up import (
     compare_follow_up,
     default_horizon,
     median_follow_up,
-)
-from drosurv.metrics.harm import (
-    BrierAgainstNull,
-    brier_against_null,
-    brier_skill,
-    likelihood_gain,
-    likelihood_gains,
 )
 from drosurv.metrics.imparity import (
     CutPointGaps,
@@ -62,6 +63,7 @@ from drosurv.metrics.inference import (
     permutation_test,
     ratio_intervals,
 )
+from drosurv.metrics.likelihood_gain import likelihood_gain, likelihood_gains
 from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, aalen_johansen
 from drosurv.metrics.pair_disparities import (
     censored_group_disparity,
@@ -101,6 +103,8 @@ __all__ = [
     "calibration_at",
     "calibration_by_cause",
     "calibration_slope",
+    "calibration_slope_interval",
+    "calibration_slope_of_curves",
     "censored_group_disparity",
     "censored_individual_disparity",
     "compare_follow_up",

@@ -1,16 +1,17 @@
-"""Brier score: squared distance of predicted survival from what happened."""
+"""Brier score: squared distance of predicted survival from what happened, also against no model."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.metrics.follow_up import FollowUp
+from drosurv.groups import Missing
+from drosurv.metrics.follow_up import FollowUp, GroupFollowUp
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.metrics.time_grid import Grid, brier_times
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.target import FloatArray, parse_target
 
 # Patients whose errors are computed at once.
 _ROWS = 8192
@@ -77,12 +78,30 @@ def integrated_brier_score(
 
 
 def brier_contributions(
-    y_train: Any, y_test: Any, survival: Any, times: Any = None, *, grid: Grid = "inside"
+    y_train: Any,
+    y_test: Any,
+    survival: Any,
+    times: Any = None,
+    *,
+    grid: Grid = "inside",
+    groups: Any = None,
+    missing: Missing = "group",
 ) -> FloatArray:
-    """Each patient's own integrated Brier score, (n,), whose mean over patients is the IBS.
+    """Integrated Brier score of each patient, (n,), whose mean over patients is the IBS.
 
-    Because censored patients pass their weight on to others, only means over a group can be read, not the
-    score of one patient. Parameters as in :func:`integrated_brier_score`.
+    The mean over any group is the group's score; censoring weights make only means meaningful, not the score of one
+    patient.
+
+    Parameters
+    ----------
+    y_train, y_test, survival, times, grid
+        As in :func:`integrated_brier_score`.
+    groups : (n,) labels or (n, J) for intersections, optional
+        Groups that are compared. Patients then get the censoring weights of their own group of scored patients, and
+        times end where a tenth of every group with 50 patients is still at risk: groups that were followed for
+        different times are scored alike (:func:`compare_follow_up`).
+    missing : "group" or "drop"
+        Patients without a label: a group of their own, or NaN.
 
     Examples
     --------
@@ -92,37 +111,156 @@ def brier_contributions(
     >>> brier_contributions(y, y, survival, times=[1.0, 2.0]).round(3).tolist()
     [0.025, 0.085, 0.025, 0.01]
     """
+    model, _ = _contributions(y_train, y_test, survival, times, grid, groups, missing, against_null=False)
+    return model
+
+
+def _contributions(
+    y_train: Any,
+    y_test: Any,
+    survival: Any,
+    times: Any,
+    grid: Grid,
+    groups: Any,
+    missing: Missing,
+    *,
+    against_null: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Scores of each patient from the model and, where it is asked for, from the null model."""
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
     curves = parse_survival(survival, len(target), times)
-    at = brier_times(follow_up, target, times, grid)
+    by_group = None if groups is None else GroupFollowUp.parse(target, groups, missing=missing)
+    at = brier_times(follow_up, target, times, grid, until=None if by_group is None else by_group.horizon)
     if len(at) == 0:
         warn_undefined(
             f"the Brier score is undefined (NaN): the {len(target)} patients were not observed over any span "
             f"of time within the training follow-up, which ends at {follow_up.end:g}."
         )
-        return np.full(len(target), np.nan)
-    return brier_integrals(follow_up, target, curves.at(at), at, published=grid == "table")
-
-
-def brier_integrals(
-    follow_up: FollowUp, target: Target, survival: FloatArray, at: FloatArray, *, published: bool = False
-) -> FloatArray:
-    """Time average of each patient's weighted squared error, (n,), of survival (n, k) at k valid times."""
+        unknown = np.full(len(target), np.nan)
+        return unknown, unknown
     target = follow_up.censor_at_end(target)
-    case_weight = follow_up.inverse_probability(target, published=published)
-    control_weight = 1.0 / follow_up.censoring_at(at)
+    if by_group is None:
+        case_weight = follow_up.inverse_probability(target, published=grid == "table")
+        control_weight = np.broadcast_to(1.0 / follow_up.censoring_at(at), (len(target), len(at)))
+    else:
+        case_weight, control_weight = (
+            by_group.inverse_probability(target),
+            by_group.inverse_probability_after(at),
+        )
+
+    def score(predicted: FloatArray) -> FloatArray:
+        return _time_average(target.time, predicted, at, case_weight, control_weight)
+
+    model = score(curves.at(at))
+    same_for_all = np.broadcast_to(follow_up.survival_at(at), (len(target), len(at)))
+    return model, score(same_for_all) if against_null else model
+
+
+def _time_average(
+    time: FloatArray,
+    survival: FloatArray,
+    at: FloatArray,
+    case_weight: FloatArray,
+    control_weight: FloatArray,
+) -> FloatArray:
+    """Time average of each patient's weighted squared error, (n,), of survival (n, k) at k times.
+
+    Whoever had left by a time has the weight (n,) of a case there, all others that of a control, (n, k).
+    """
     half_step = 0.5 * np.diff(at)
-    area = np.empty(len(target))
+    area = np.empty(len(time))
     # A part of the patients at a time: several arrays of all patients and times do not fit into memory.
-    for start in range(0, len(target), _ROWS):
+    for start in range(0, len(time), _ROWS):
         rows = slice(start, start + _ROWS)
-        by_then = target.time[rows, None] <= at
+        by_then = time[rows, None] <= at
         case, control = (
             case_weight[rows, None] * survival[rows] ** 2,
-            control_weight * (1 - survival[rows]) ** 2,
+            control_weight[rows] * (1 - survival[rows]) ** 2,
         )
         error = np.where(by_then, case, control)
         area[rows] = ((error[:, 1:] + error[:, :-1]) * half_step).sum(axis=1)
     average: FloatArray = area / (at[-1] - at[0])
     return average
+
+
+class BrierAgainstNull(NamedTuple):
+    """Each patient's integrated Brier score, (n,), from the model and from the null model.
+
+    Their means over any group are the group's scores. The null model gives everybody the training patients'
+    Kaplan-Meier curve.
+    """
+
+    model: FloatArray
+    null: FloatArray
+
+
+def brier_against_null(
+    y_train: Any,
+    y_test: Any,
+    survival: Any,
+    times: Any = None,
+    *,
+    grid: Grid = "inside",
+    groups: Any = None,
+    missing: Missing = "group",
+) -> BrierAgainstNull:
+    """Integrated Brier scores of each patient from a model and from the null model, for the skill of any group.
+
+    Parameters as in :func:`brier_contributions`. The skill of a group is ``1 - sum(model) / sum(null)`` over its
+    members; choose `times` once for all groups.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    >>> survival = [[0.2, 0.1], [0.9, 0.4], [0.9, 0.8], [0.9, 0.9]]
+    >>> scores = brier_against_null(y, y, survival, times=[1.0, 2.0])
+    >>> (1 - scores.model[2:].sum() / scores.null[2:].sum()).round(3)
+    np.float64(0.888)
+    """
+    return BrierAgainstNull(
+        *_contributions(y_train, y_test, survival, times, grid, groups, missing, against_null=True)
+    )
+
+
+def brier_skill(
+    y_train: Any,
+    y_test: Any,
+    survival: Any,
+    times: Any = None,
+    *,
+    grid: Grid = "inside",
+    sample_weight: Any = None,
+) -> float:
+    r"""Brier skill: the share of the null model's integrated Brier score that the model saves.
+
+    .. math:: 1 - \frac{IBS(\text{model})}{IBS(\text{null})}
+
+    where the null model predicts the training patients' Kaplan-Meier curve for everybody. Below 0 the
+    patients would have been better served without the model.
+
+    Parameters as in :func:`~drosurv.metrics.integrated_brier_score`.
+
+    Returns
+    -------
+    float
+        At most 1; NaN, with a warning, if the null model makes no error at all.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    >>> kaplan_meier = [[0.75, 0.5]] * 4
+    >>> brier_skill(y, y, kaplan_meier, times=[1.0, 2.0])
+    0.0
+    """
+    scores = brier_against_null(y_train, y_test, survival, times, grid=grid)
+    weight = parse_weights(sample_weight, len(scores.model))
+    null = float(weight @ scores.null)
+    if null == 0:
+        warn_undefined(
+            "the Brier skill is undefined (NaN): the null model's Brier score is 0, so there is nothing to save."
+        )
+        return float("nan")
+    return 1.0 - float(weight @ scores.model) / null

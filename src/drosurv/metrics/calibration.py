@@ -1,4 +1,4 @@
-"""Calibration: do predicted survival probabilities come true, at a horizon and over their whole range."""
+"""Calibration: whether predictions come true, at a horizon, over their whole range, and in their spread (slope)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
-from drosurv.errors import as_whole, require
-from drosurv.metrics.cox_newton import event_probability
+from drosurv.errors import as_number, as_whole, require
+from drosurv.metrics.inference.interval import Interval, normal_interval
 from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier
-from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
+from drosurv.metrics.partial_likelihood import CoxRows, fit_cox
+from drosurv.metrics.scores import (
+    ScoredTarget,
+    parse_risk,
+    parse_scored,
+    parse_weights,
+    warn_undefined,
+    weighted_mean,
+)
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import FloatArray, Target, parse_target
 
@@ -20,6 +28,7 @@ from drosurv.target import FloatArray, Target, parse_target
 _KNOTS = (0.10, 0.50, 0.90)
 # A trace of ridge keeps the fit finite where few events order perfectly.
 _RIDGE = 1e-4
+_MAX_STEPS = 100
 
 
 def calibration_at(
@@ -140,11 +149,33 @@ def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: A
     basis = _spline_basis(np.log(-np.log1p(-np.clip(predicted, 1e-8, 1 - 1e-8))))
     # Predictions that do not vary leave nothing to smooth over: everybody's observed probability is the same.
     observed = (
-        event_probability(target, basis, horizon, _RIDGE)
+        _event_probability(target, basis, horizon, _RIDGE)
         if basis.shape[1]
         else np.full(len(target), 1.0 - overall)
     )
     return float(np.abs(predicted - observed).mean())
+
+
+def _event_probability(target: Target, columns: FloatArray, horizon: float, ridge: float) -> FloatArray:
+    r"""Fitted probability of the event by a horizon, of a Cox model of the target on few columns.
+
+    .. math:: 1 - \exp(-H_0(t_0) e^{x_i \cdot b}), \qquad
+              b = \arg\max_b \; \ell(b) - \tfrac{\text{ridge}}{2} \|b\|^2
+
+    with Breslow's treatment of ties in the partial likelihood and in the baseline hazard. The columns (n, d) are
+    standardised; d is small, since every step solves a d x d system.
+    """
+    n, order = len(target), target.order
+    seen = CoxRows.of(ScoredTarget(target, np.zeros(n), np.ones(n)))
+    rows = np.ascontiguousarray(columns[order])
+    b, _ = fit_cox(seen, rows, ridge, 1e-5)
+    score = rows @ b
+    shift = float(score.max())
+    # Breslow's baseline hazard: each event adds one over the mass of those with its time or a later one.
+    mass = np.cumsum(np.exp(score - shift)[::-1])[::-1]
+    happened = seen.time[seen.event & (seen.time <= horizon)]
+    hazard = float((1.0 / mass[np.searchsorted(seen.time, happened)]).sum())
+    return -np.expm1(-hazard * np.exp(columns @ b - shift))
 
 
 def _spline_basis(x: FloatArray) -> FloatArray:
@@ -223,3 +254,243 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     expected = len(target) / n_bins
     statistic = float(((counts - expected) ** 2).sum() / expected)
     return DCalibration(statistic, float(chi2.sf(statistic, n_bins - 1)), counts / len(target), len(target))
+
+
+def calibration_slope(
+    y: Any, risk: Any, *, sample_weight: Any = None, entry: Any = None, strata: Any = None
+) -> float:
+    r"""Calibration slope of log hazard ratios: the coefficient of a Cox model of y on the risk score alone.
+
+    .. math:: \arg\max_b \sum_{i: \delta_i = 1} \Big( b f_i - \log \sum_{j: Y_j \ge Y_i} e^{b f_j} \Big)
+
+    1 is right; below 1 the scores are too extreme (overfitted), above 1 they are shrunk. A model whose every score is
+    multiplied by c has its slope divided by c. Scores that are no log hazards have no such slope, however right they
+    are: use :func:`calibration_slope_of_curves`.
+
+    Parameters
+    ----------
+    y : structured array, (n,)
+        Event flags and times. For one of several causes, events of the others count as censoring.
+    risk : (n,) array
+        Log hazard ratios.
+    sample_weight : (n,) array, optional
+        Patient weights; a whole number counts copies.
+    entry : (n,) array, optional
+        When each patient came under observation: nobody is in a risk set before.
+    strata : (n,) array, optional
+        Labels; risk sets are within strata, whose baseline hazards may differ.
+
+    Returns
+    -------
+    float
+        NaN, with a warning, if the scores do not vary among patients at risk together (as without events);
+        infinite, with a warning, if they order the events perfectly, so that no finite slope is best.
+
+    Examples
+    --------
+    >>> from drosurv import Surv
+    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
+    >>> slope = calibration_slope(y, [2.0, 3.0, 1.0, 0.0])
+    >>> round(calibration_slope(y, [4.0, 6.0, 2.0, 0.0]) / slope, 6)
+    0.5
+    """
+    return _cox_slope(parse_scored(y, risk, sample_weight, entry=entry, strata=strata))[0]
+
+
+def _cox_slope(scored: ScoredTarget) -> tuple[float, float]:
+    """Slope of a Cox model on the score, and its standard error from the information."""
+    rows = CoxRows.of(scored)
+    lowest, highest = _extremes(rows)
+    if lowest and highest:
+        return _undefined_slope(), np.nan
+    if lowest or highest:
+        return _infinite_slope("highest" if highest else "lowest"), np.nan
+    # By the largest score first: squares of very large or very small scores leave the range of floats.
+    largest = float(np.abs(rows.score).max())
+    scaled = rows.score / largest
+    spread = float(scaled.std())
+    column = ((scaled - scaled.mean()) / spread)[:, None]
+    b, curvature = fit_cox(rows, column, 0.0, 1e-7)
+    with np.errstate(divide="ignore"):
+        error = 1.0 / np.sqrt(curvature[0, 0])
+    return float(b[0]) / spread / largest, float(error) / spread / largest
+
+
+def _extremes(rows: CoxRows) -> tuple[bool, bool]:
+    """Whether every event has the lowest score of its risk set, and whether every event has the highest."""
+    lowest = highest = True
+    for k in np.unique(rows.stratum):
+        inside = rows.stratum == k
+        time, event, score = rows.time[inside], rows.event[inside], rows.score[inside]
+        if len(rows.entry):
+            since = rows.entry[inside]
+            for own, now in zip(score[event], time[event], strict=True):
+                # Stops at the first event that is neither, which is soon found unless scores are extreme.
+                if not (lowest or highest):
+                    break
+                others = score[(time >= now) & (since < now)]
+                lowest, highest = lowest and own <= others.min(), highest and own >= others.max()
+            continue
+        # Without late entry, risk sets are the patients from a place in the order of time on.
+        own, first = score[event], np.searchsorted(time, time[event])
+        highest = highest and bool((own == np.maximum.accumulate(score[::-1])[::-1][first]).all())
+        lowest = lowest and bool((own == np.minimum.accumulate(score[::-1])[::-1][first]).all())
+    return bool(lowest), bool(highest)
+
+
+def _undefined_slope() -> float:
+    warn_undefined(
+        "the calibration slope is undefined (NaN): the scores do not vary among patients at risk together."
+    )
+    return float("nan")
+
+
+def _infinite_slope(which: str) -> float:
+    slope = float("inf") if which == "highest" else float("-inf")
+    warn_undefined(
+        f"the calibration slope is {slope}: every event has the {which} score of its risk set, so that no finite "
+        "slope is best."
+    )
+    return slope
+
+
+def calibration_slope_of_curves(
+    events: Any, expected: Any, log_risk: Any, *, sample_weight: Any = None
+) -> float:
+    r"""Calibration slope of any survival model, from its survival curves.
+
+    .. math:: \delta_i \sim \text{Poisson}\big( H_i e^{a + (b - 1) z_i} \big), \qquad z_i = \log H_i(t_0)
+
+    with :math:`H_i` the cumulative hazard that the model predicts for patient i while under observation, and
+    :math:`H_i(t_0)`, the same at one horizon for everybody, for the predicted risk. The slope b is 1 where the model is
+    right, whatever it is: proportional hazards or not, in strata, from entry on, of one of several causes. Below 1
+    patients of high predicted risk have fewer events than predicted in relation to the others, above 1 more. Of
+    proportional hazards it is the slope of the log hazard ratios (:func:`calibration_slope`), but for the baseline
+    hazard, which is the model's here and free there.
+
+    Parameters
+    ----------
+    events : (n,) bool or float
+        Whether each patient had the event (of the cause).
+    expected : (n,) float
+        Expected events: the predicted cumulative hazard (of the cause) from entry to the time of event or censoring.
+    log_risk : (n,) float
+        Log of the predicted cumulative hazard at the horizon, ``log(-log S(t0))``.
+    sample_weight : (n,) array, optional
+        Patient weights; a whole number counts copies.
+
+    Returns
+    -------
+    float
+        NaN, with a warning, if there is no event or the predicted risk does not vary.
+
+    References
+    ----------
+    Crowson, Atkinson, Therneau (2016), Assessing calibration of prognostic risk scores, Statistical Methods in Medical
+    Research 25.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=5000)
+    >>> time = rng.exponential(np.exp(-z))
+    >>> seen = np.minimum(time, 1.0)
+    >>> round(calibration_slope_of_curves(time <= 1, seen * np.exp(z), z), 1)
+    1.0
+    """
+    return _poisson_slope(events, expected, log_risk, sample_weight)[0]
+
+
+def _poisson_slope(
+    events: Any, expected: Any, log_risk: Any, sample_weight: Any = None
+) -> tuple[float, float]:
+    """Slope of a Poisson model of the events on the log risk, and its standard error from the information.
+
+    The intercept is known for every slope: it makes the expected events as many as the observed. So one Newton step has
+    one unknown, and only weighted moments of the log risk are needed.
+    """
+    z = parse_risk(log_risk, name="log_risk")
+    d, hazard = (np.asarray(values, dtype=np.float64) for values in (events, expected))
+    for name, values in (("events", d), ("expected", hazard)):
+        require(values.shape == z.shape, name, f"have one value per patient, shape {z.shape}", values.shape)
+    weight = parse_weights(sample_weight, len(z))
+    total = float(weight @ d)
+    mass = weight * hazard
+    centre = float(mass @ z / mass.sum()) if mass.sum() > 0 else 0.0
+    spread = float(np.sqrt(mass @ (z - centre) ** 2 / mass.sum())) if mass.sum() > 0 else 0.0
+    if total == 0 or not spread > 1e-12 * max(1.0, abs(centre)):
+        return _undefined_slope(), np.nan
+    z = (z - centre) / spread
+    wanted, at_risk = float((weight * d) @ z) / total, z[mass > 0]
+    if not at_risk.min() < wanted < at_risk.max():
+        return _infinite_slope("highest" if wanted > 0 else "lowest"), np.nan
+
+    def moments(b: float) -> tuple[float, float]:
+        """Mean and variance of the log risk, weighted by the events that are expected at a slope."""
+        exponent = b * z
+        reweighted = mass * np.exp(exponent - exponent.max())
+        share = reweighted / reweighted.sum()
+        mean = float(share @ z)
+        return mean, float(share @ (z - mean) ** 2)
+
+    b, (mean, variance) = 0.0, moments(0.0)
+    for _ in range(_MAX_STEPS):
+        # Steps of at most 2 standard deviations: the curvature vanishes far out.
+        step = float(np.clip((wanted - mean) / max(variance, 1e-300), -2.0, 2.0))
+        b += step
+        mean, variance = moments(b)
+        if abs(step) < 1e-10:
+            break
+    return 1.0 + b / spread, 1.0 / np.sqrt(total * variance) / spread
+
+
+def calibration_slope_interval(
+    y: Any = None,
+    risk: Any = None,
+    *,
+    events: Any = None,
+    expected: Any = None,
+    log_risk: Any = None,
+    entry: Any = None,
+    strata: Any = None,
+    level: float = 0.95,
+    training_events: float | None = None,
+) -> Interval:
+    """Calibration slope with its interval, and the test that it is 1.
+
+    Parameters
+    ----------
+    y, risk, entry, strata
+        As in :func:`calibration_slope`, for log hazard ratios; or
+    events, expected, log_risk
+        as in :func:`calibration_slope_of_curves`, for any model.
+    level : float
+        Nominal coverage.
+    training_events : float, optional
+        Events that the model was fitted on. A right model is then off by the error of its own estimates too: the
+        variance is (1 + d / training_events) times that of a given model, with d the events seen here. Without it the
+        model is taken as given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv import Surv
+    >>> rng = np.random.default_rng(0)
+    >>> risk = rng.normal(size=1000)
+    >>> y = Surv.from_arrays(np.ones(1000), rng.exponential(np.exp(-risk)))
+    >>> found = calibration_slope_interval(y, risk)
+    >>> found.low < 1 < found.high
+    True
+    """
+    if y is not None:
+        scored = parse_scored(y, risk, entry=entry, strata=strata)
+        slope, error = _cox_slope(scored)
+        happened = float(scored.target.n_events)
+    else:
+        slope, error = _poisson_slope(events, expected, log_risk)
+        happened = float(np.sum(events))
+    if training_events is not None:
+        require(as_number(training_events) > 0, "training_events", "be positive", training_events)
+        error *= float(np.sqrt(1 + happened / training_events))
+    return normal_interval(slope, error, level=level, null=1.0)

@@ -130,8 +130,13 @@ class GroupFollowUp:
     horizon: float
 
     @classmethod
+    def parse(cls, target: Target, groups: Any, *, missing: Missing = "group") -> GroupFollowUp:
+        """From scored patients and their labels, (n,) or (n, J); of those left out nothing is known."""
+        return cls.of(target, parse_groups(groups, len(target), missing=missing, at_least=1))
+
+    @classmethod
     def of(cls, target: Target, groups: Groups, *, min_patients: int = 50) -> GroupFollowUp:
-        """Of scored patients who all belong to a group; groups of fewer patients do not shorten the horizon."""
+        """From scored patients and their groups; groups of fewer patients do not shorten the horizon."""
         parts = [target.take(groups.codes == k) for k in range(len(groups))]
         enough = [part for part in parts if len(part) >= min_patients] or [target]
         horizon = min(_last_with_enough_at_risk(part) for part in enough)
@@ -139,7 +144,7 @@ class GroupFollowUp:
 
     def inverse_probability(self, target: Target) -> FloatArray:
         """1 / G(Y-) of each patient's group at the events up to the horizon, (n,); 0 for all others."""
-        weight = np.zeros(len(target))
+        weight = np.where(self.codes < 0, np.nan, 0.0)
         for k, curve in enumerate(self.censoring):
             rows = np.flatnonzero((self.codes == k) & target.event & (target.time <= self.horizon))
             observed = left_limit(curve.times, curve.survival, target.time[rows])
@@ -148,11 +153,28 @@ class GroupFollowUp:
 
     def inverse_probability_after(self, times: FloatArray) -> FloatArray:
         """1 / G(t) of each patient's group at k times up to the horizon, (n, k); 0 where nobody is observed."""
-        weight = np.zeros((len(self.codes), len(times)))
+        weight = np.full((len(self.codes), len(times)), np.nan)
         for k, curve in enumerate(self.censoring):
             observed = step_function(curve.times, curve.survival, times, before=1.0)
             weight[self.codes == k] = np.divide(1.0, observed, out=np.zeros(len(times)), where=observed > 0)
         return weight
+
+    def weighted_time(self, time: FloatArray, edges: FloatArray) -> FloatArray:
+        r"""Time at risk of each patient in each interval, (n, m), every moment weighted by 1 / G of the own group.
+
+        .. math:: \int_{t_{m-1}}^{\min(t_m, Y_i)} \frac{dt}{\hat G_g(t)}
+
+        Intervals lie between m + 1 edges up to the horizon; patients leave at their time (n,).
+        """
+        spent = np.full((len(time), len(edges) - 1), np.nan)
+        for k, curve in enumerate(self.censoring):
+            rows = self.codes == k
+            steps = np.concatenate(([0.0], curve.times[curve.times > 0]))
+            observed = step_function(curve.times, curve.survival, steps, before=1.0)
+            weight = np.divide(1.0, observed, out=np.zeros(len(steps)), where=observed > 0)
+            total = np.concatenate(([0.0], np.cumsum(weight[:-1] * np.diff(steps))))
+            spent[rows] = np.diff(np.interp(np.minimum(time[rows, None], edges), steps, total), axis=1)
+        return spent
 
 
 def _last_with_enough_at_risk(target: Target) -> float:

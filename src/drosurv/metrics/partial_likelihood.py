@@ -1,20 +1,22 @@
-"""Cox's log partial likelihood as a score of held-out patients, and how much of it a model gains over no model.
+"""Cox's log partial likelihood of held-out patients, what a model gains over no model, and a Cox model of few columns.
 
 F_I, F_G and F_cap fall when every score is multiplied by c < 1. So a fairness number is read beside the likelihood
-that the model still gains over saying nothing: has it become fair-looking only by saying less?
+that the model still gains over equal scores for everybody.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numba
 import numpy as np
 
 from drosurv.errors import require
-from drosurv.metrics.cox_newton import log_likelihood
-from drosurv.metrics.scores import parse_scored, warn_undefined
+from drosurv.metrics.scores import ScoredTarget, parse_scored, warn_undefined
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 Per = Literal["event", "patient"]
+_MAX_STEPS = 100
 
 
 def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weight: Any = None) -> float:
@@ -54,10 +56,9 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
     if events == 0:
         warn_undefined("the log partial likelihood is undefined (NaN): no patient had the event.")
         return float("nan")
-    seen = scored.by_time()
+    rows = CoxRows.of(scored)
     # The likelihood of scores as they are is that of a Cox model without columns.
-    nothing = np.empty((len(seen), 0))
-    total = log_likelihood(seen.target.time, seen.target.event, nothing, seen.weight, seen.risk)[0]
+    total = log_likelihood(rows, np.empty((len(rows.time), 0)), rows.score)[0]
     return float(total) / (events if per == "event" else float(scored.weight.sum()))
 
 
@@ -123,3 +124,153 @@ def share_of_gain(y: Any, risk: Any, reference_risk: Any, *, sample_weight: Any 
 def kept_share(gain: Any, reference: Any) -> Any:
     """Gains over the null model as a share of the reference's; NaN where the reference gains nothing itself."""
     return gain / np.where(np.asarray(reference) > 0, reference, np.nan)
+
+
+class CoxRows(NamedTuple):
+    """Patients with weight, sorted by stratum and then by time, each (n,): what risk sets are made of.
+
+    `by_entry` are the rows in order of stratum and entry time; it is empty where nobody entered late.
+    """
+
+    time: FloatArray
+    event: BoolArray
+    score: FloatArray
+    weight: FloatArray
+    stratum: IntArray
+    entry: FloatArray
+    by_entry: IntArray
+
+    @staticmethod
+    def of(scored: ScoredTarget) -> CoxRows:
+        """The rows of scored patients, whose target may have entry times and strata."""
+        seen = scored.by_time()
+        target, none = seen.target, np.empty(0)
+        stratum = np.zeros(len(seen), dtype=np.intp) if target.stratum is None else target.stratum
+        if target.stratum is not None:
+            order = np.argsort(stratum, kind="stable")
+            seen, stratum = seen.take(order), stratum[order]
+            target = seen.target
+        if target.entry is None:
+            entry, by_entry = none, np.empty(0, dtype=np.intp)
+        else:
+            entry, by_entry = target.entry, np.lexsort((target.entry, stratum))
+        return CoxRows(target.time, target.event, seen.risk, seen.weight, stratum, entry, by_entry)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def fit_cox(
+    rows: CoxRows, columns: FloatArray, ridge: float, tolerance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Coefficients (d,) of the largest penalised log partial likelihood by Newton's method, and the curvature (d, d).
+
+    The columns (n, d) are in the order of the rows, standardised, and such that a largest value exists. A step as small
+    as the tolerance is the last: the error after it is about its square.
+    """
+    b = np.zeros(columns.shape[1])
+    value, gradient, curvature = _penalised(rows, columns, b, ridge)
+    for _ in range(_MAX_STEPS):
+        step = np.linalg.solve(curvature, gradient)
+        following = _penalised(rows, columns, b + step, ridge)
+        # The function is concave: halving a step that overshoots the maximum ends. Far out, where the curvature of
+        # heavy-tailed columns vanishes, a full step may not even have a value.
+        while not following[0] >= value - 1e-12 * abs(value):
+            step = step / 2
+            following = _penalised(rows, columns, b + step, ridge)
+        b = b + step
+        value, gradient, curvature = following
+        if np.abs(step).max() <= tolerance:
+            break
+    return b, curvature
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _penalised(
+    rows: CoxRows, columns: FloatArray, b: FloatArray, ridge: float
+) -> tuple[float, FloatArray, FloatArray]:
+    score = np.zeros(len(columns))
+    for i in range(len(columns)):
+        for a in range(len(b)):
+            score[i] += columns[i, a] * b[a]
+    value, gradient, curvature = log_likelihood(rows, columns, score)
+    for a in range(len(b)):
+        value -= ridge / 2 * float(b[a] ** 2)
+        gradient[a] -= ridge * b[a]
+        curvature[a, a] += ridge
+    return value, gradient, curvature
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def log_likelihood(
+    rows: CoxRows, columns: FloatArray, score: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """Log partial likelihood of scores (n,) with Breslow's ties, its gradient (d,) and minus its curvature (d, d).
+
+    The sweep goes from the last time of each stratum to the first: a risk set gains the patients of each time, and
+    loses those who entered at that time or later.
+    """
+    n, d = columns.shape
+    time, stratum, by_entry = rows.time, rows.stratum, rows.by_entry
+    # The largest score so far: a patient who is far above all others and leaves early must not make the later risk
+    # sets vanish.
+    shift, mass, value, stop, entered = -np.inf, 0.0, 0.0, n, len(by_entry)
+    first, gradient = np.zeros(d), np.zeros(d)
+    second, curvature = np.zeros((d, d)), np.zeros((d, d))
+    while stop > 0:
+        start, events = stop, 0.0
+        now, here = time[stop - 1], stratum[stop - 1]
+        while start > 0 and time[start - 1] == now and stratum[start - 1] == here:
+            start -= 1
+            own, copies = float(score[start]), float(rows.weight[start])
+            if own > shift:
+                shrink = float(np.exp(shift - own))
+                mass *= shrink
+                for a in range(d):
+                    first[a] *= shrink
+                    for b in range(a + 1):
+                        second[a, b] *= shrink
+                shift = own
+            share = copies * float(np.exp(own - shift))
+            mass += share
+            for a in range(d):
+                part = share * columns[start, a]
+                first[a] += part
+                for b in range(a + 1):
+                    second[a, b] += part * columns[start, b]
+            if rows.event[start]:
+                events += copies
+                value += copies * own
+                for a in range(d):
+                    gradient[a] += copies * columns[start, a]
+        while (
+            entered > 0
+            and stratum[by_entry[entered - 1]] == here
+            and rows.entry[by_entry[entered - 1]] >= now
+        ):
+            entered -= 1
+            late = by_entry[entered]
+            share = float(rows.weight[late]) * float(np.exp(score[late] - shift))
+            mass -= share
+            for a in range(d):
+                part = share * columns[late, a]
+                first[a] -= part
+                for b in range(a + 1):
+                    second[a, b] -= part * columns[late, b]
+        if events > 0:
+            value -= events * (float(np.log(mass)) + shift)
+            per = events / mass
+            for a in range(d):
+                gradient[a] -= per * first[a]
+                mean = first[a] / mass
+                for b in range(a + 1):
+                    curvature[a, b] += per * (second[a, b] - mean * first[b])
+        stop = start
+        if stop > 0 and stratum[stop - 1] != here:
+            shift, mass = -np.inf, 0.0
+            first[:] = 0.0
+            second[:] = 0.0
+            while entered > 0 and stratum[by_entry[entered - 1]] == here:
+                entered -= 1
+    for a in range(d):
+        for b in range(a):
+            curvature[b, a] = curvature[a, b]
+    return value, gradient, curvature

@@ -12,7 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.groups import Groups, Missing, parse_groups
-from drosurv.observation import numbers
+from drosurv.observation import entry_times, label_codes, numbers
 from drosurv.target import FloatArray, Target, parse_target
 
 
@@ -41,13 +41,19 @@ class ScoredTarget:
         return self.take(order[self.weight[order] > 0])
 
 
-def parse_scored(y: Any, risk: Any, sample_weight: Any = None) -> ScoredTarget:
-    """Check a target, its risk scores and optional patient weights against each other.
+def parse_scored(
+    y: Any, risk: Any, sample_weight: Any = None, *, entry: Any = None, strata: Any = None
+) -> ScoredTarget:
+    """Check a target, its risk scores and what else is given of the patients against each other.
 
     A target without events is let through: metrics answer it with NaN and a warning, so that a small group
     does not stop the evaluation of all the others.
     """
     target = parse_target(y, require_event=False)
+    if entry is not None or strata is not None:
+        since = None if entry is None else entry_times(entry, target)
+        stratum = None if strata is None else label_codes("strata", strata, len(target))[0]
+        target = Target(target.event, target.time, since, stratum)
     scores = parse_risk(risk, len(target))
     return ScoredTarget(target, scores, parse_weights(sample_weight, len(target)))
 

@@ -43,14 +43,21 @@ def auc_times_of(target: Target, at: FloatArray) -> FloatArray:
     return valid
 
 
-def brier_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid = "inside") -> FloatArray:
+def brier_times(
+    follow_up: FollowUp,
+    target: Target,
+    times: Any = None,
+    grid: Grid = "inside",
+    *,
+    until: float | None = None,
+) -> FloatArray:
     """Times for the integrated Brier score, ascending and distinct, at least two; none if none is valid.
 
     Without times of the caller's own: 50 evenly spaced ones from the first at which both training and scored patients
     were observed, end excluded. They end at the last scored time ("table", the convention behind the published tables)
-    or, if that is earlier, at the end of the training follow-up ("inside").
+    or, if that is earlier, at the end of the training follow-up ("inside"); with `until`, no later than that.
     """
-    start, last = float(target.time.min()), float(target.time.max())
+    start, last = float(target.time.min()), float(target.time.max() if until is None else until)
     stop = min(last, follow_up.end)
     if times is None:
         common = max(follow_up.start, start)

@@ -222,3 +222,56 @@ def test_curves_with_steps_of_their_own_spread_each_over_the_time_before_it():
         wanted.append(by_null - hazard[edges <= time][-1] + np.log(rate))
     found = likelihood_gains(replace(null, other_times=True), y, np.exp(-hazards), edges)
     np.testing.assert_allclose(found, wanted)
+
+
+class TrueCurves:
+    """Survival of patients with hazards exp(x)."""
+
+    jumps, curve_type = None, "smooth"
+
+    def __init__(self, x):
+        self.x = x
+
+    def __len__(self):
+        return len(self.x)
+
+    def at(self, times):
+        return np.exp(-times * np.exp(self.x)[:, None])
+
+    def at_own(self, times):
+        return np.exp(-times * np.exp(self.x))
+
+    def take(self, rows):
+        return TrueCurves(self.x[rows])
+
+
+def test_groups_with_other_follow_up_gain_what_complete_follow_up_gains():
+    rng = np.random.default_rng(9)
+    n = 40_000
+    group, x = np.repeat(["a", "b"], n // 2), np.tile(rng.normal(size=n // 2), 2)
+    time = rng.exponential(np.exp(-x))
+    censored = rng.exponential(1 / np.where(group == "a", 0.2, 2.0))
+    train = Surv.from_arrays(np.ones(n), time)
+    y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
+    found = likelihood_gains(train, y, TrueCurves(x), groups=group)
+    # All followed to the time that ten percent of group b are at risk at, nobody censored before.
+    end = np.sort(y["time"][group == "b"])[-(n // 20)]
+    complete = Surv.from_arrays(time <= end, np.minimum(time, end))
+    truth = likelihood_gains(train, complete, TrueCurves(x)).mean()
+    for label in ("a", "b"):
+        assert found[group == label].mean() == pytest.approx(truth, abs=0.025)
+    alone = likelihood_gains(train, y, TrueCurves(x))
+    assert alone[group == "a"].mean() - alone[group == "b"].mean() > 0.1
+
+
+def test_without_censoring_groups_change_nothing_up_to_the_horizon():
+    rng = np.random.default_rng(10)
+    x = rng.normal(size=400)
+    time = rng.exponential(np.exp(-x))
+    end = np.sort(time)[-40]
+    y = Surv.from_arrays(time <= end, np.minimum(time, end))
+    by_group = likelihood_gains(y, y, TrueCurves(x), groups=np.zeros(400))
+    # Within intervals the null model is read as straight lines by group, else as steps.
+    alone = likelihood_gains(y, y, TrueCurves(x))
+    np.testing.assert_allclose(by_group, alone, atol=0.1)
+    assert by_group.mean() == pytest.approx(alone.mean(), abs=0.005)

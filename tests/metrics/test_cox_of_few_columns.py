@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
-from drosurv.metrics.cox_newton import event_probability
+from drosurv.metrics.calibration import _event_probability as event_probability
 from drosurv.target import Target
 
 

@@ -1,102 +1,20 @@
-"""Harm: is a group worse served by the model than by no model at all."""
+"""Likelihood gain: how much better than no model the patients are predicted, also by group."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from drosurv.errors import ArgumentError, as_whole, require
-from drosurv.metrics.brier import brier_contributions, brier_integrals
-from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
+from drosurv.groups import Missing
+from drosurv.metrics.follow_up import FollowUp, GroupFollowUp
+from drosurv.metrics.scores import parse_weights, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
-from drosurv.metrics.time_grid import Grid, brier_times
-from drosurv.target import FloatArray, IntArray, Target, parse_target
+from drosurv.target import FloatArray, Target, parse_target
 
 # Steps per interval from which the lag of a step function is negligible.
 _MANY_STEPS = 10
-
-
-class BrierAgainstNull(NamedTuple):
-    """Each patient's integrated Brier score, (n,), from the model and from the null model.
-
-    Their means over any group are the group's scores. The null model gives everybody the training patients'
-    Kaplan-Meier curve.
-    """
-
-    model: FloatArray
-    null: FloatArray
-
-
-def brier_against_null(
-    y_train: Any, y_test: Any, survival: Any, times: Any = None, *, grid: Grid = "inside"
-) -> BrierAgainstNull:
-    """Per-patient integrated Brier scores of a model and of the null model, for the skill of any group.
-
-    Parameters as in :func:`~drosurv.metrics.integrated_brier_score`. The skill of a group is
-    ``1 - sum(model) / sum(null)`` over its members; choose `times` once for all groups.
-
-    Examples
-    --------
-    >>> from drosurv import Surv
-    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
-    >>> survival = [[0.2, 0.1], [0.9, 0.4], [0.9, 0.8], [0.9, 0.9]]
-    >>> scores = brier_against_null(y, y, survival, times=[1.0, 2.0])
-    >>> (1 - scores.model[2:].sum() / scores.null[2:].sum()).round(3)
-    np.float64(0.888)
-    """
-    follow_up = FollowUp.parse(y_train)
-    target = parse_target(y_test, name="y_test", require_event=False)
-    model = brier_contributions(follow_up, target, survival, times, grid=grid)
-    at = brier_times(follow_up, target, times, grid)
-    if len(at) == 0:
-        return BrierAgainstNull(model, model)
-    same_for_all = np.broadcast_to(follow_up.survival_at(at), (len(target), len(at)))
-    null = brier_integrals(follow_up, target, same_for_all, at, published=grid == "table")
-    return BrierAgainstNull(model, null)
-
-
-def brier_skill(
-    y_train: Any,
-    y_test: Any,
-    survival: Any,
-    times: Any = None,
-    *,
-    grid: Grid = "inside",
-    sample_weight: Any = None,
-) -> float:
-    r"""Brier skill: the share of the null model's integrated Brier score that the model saves.
-
-    .. math:: 1 - \frac{IBS(\text{model})}{IBS(\text{null})}
-
-    where the null model predicts the training patients' Kaplan-Meier curve for everybody. Below 0 the
-    patients would have been better served without the model.
-
-    Parameters as in :func:`~drosurv.metrics.integrated_brier_score`.
-
-    Returns
-    -------
-    float
-        At most 1; NaN, with a warning, if the null model makes no error at all.
-
-    Examples
-    --------
-    >>> from drosurv import Surv
-    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
-    >>> kaplan_meier = [[0.75, 0.5]] * 4
-    >>> brier_skill(y, y, kaplan_meier, times=[1.0, 2.0])
-    0.0
-    """
-    scores = brier_against_null(y_train, y_test, survival, times, grid=grid)
-    weight = parse_weights(sample_weight, len(scores.model))
-    null = float(weight @ scores.null)
-    if null == 0:
-        warn_undefined(
-            "the Brier skill is undefined (NaN): the null model's Brier score is 0, so there is nothing to save."
-        )
-        return float("nan")
-    return 1.0 - float(weight @ scores.model) / null
 
 
 def likelihood_gains(
@@ -108,6 +26,8 @@ def likelihood_gains(
     n_intervals: int = 20,
     hazard_floor: float = 1e-6,
     survival_floor: float = 1e-10,
+    groups: Any = None,
+    missing: Missing = "group",
 ) -> FloatArray:
     r"""Each patient's full log likelihood under the model, less that under the null model, (n,).
 
@@ -139,6 +59,16 @@ def likelihood_gains(
     survival_floor : float
         Smallest survival probability; without it a patient alive where the model gave 0 would cost
         infinitely.
+    groups : (n,) labels or (n, J) for intersections, optional
+        Groups that are compared. A patient who is followed for longer can gain more, so that groups with different
+        follow-up would differ although they are served alike. With groups, gains are those of complete follow-up to
+        the time at which a tenth of every group with 50 patients is still at risk: with G the probability of not
+        being censored in the own group,
+
+        .. math:: g_i = \int_0^\tau \frac{1}{\hat G(t-)} \left( \log \frac{\lambda_i}{\lambda_0}
+                  dN_i - 1[Y_i \ge t] (\lambda_i - \lambda_0) dt \right)
+    missing : "group" or "drop"
+        Patients without a label: a group of their own, or NaN.
 
     Examples
     --------
@@ -151,45 +81,70 @@ def likelihood_gains(
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
     curves = parse_survival(survival, len(target), times)
+    by_group = None if groups is None else GroupFollowUp.parse(target, groups, missing=missing)
     edges = _edges(follow_up, n_intervals)
     knots = _few_times(follow_up, curves.jumps, edges)
-    if knots is not None:
-        # Nothing was said of later times, so nothing is judged there.
-        edges = np.unique(np.minimum(edges, knots[-1]))
-        target = Target(target.event & (target.time <= knots[-1]), np.minimum(target.time, knots[-1]))
+    # Nothing was predicted of later times, so nothing is judged there.
+    until = min(np.inf if knots is None else knots[-1], np.inf if by_group is None else by_group.horizon)
+    if until < np.inf:
+        edges = np.unique(np.minimum(edges, until))
+        target = Target(target.event & (target.time <= until), np.minimum(target.time, until))
 
     def hazard_of(survival: FloatArray) -> FloatArray:
         return -np.log(np.maximum(survival, survival_floor))
 
-    # Each patient's interval: its two ends, and the own time.
-    right = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1)
-    first, last = right - 1, right
     if knots is None:
         at_edges = hazard_of(curves.at(edges))
         at_edges[:, 0] = 0.0
-        if follow_up.other_times:
-            first, last = _between_steps(at_edges, right)
-        start, end = (np.take_along_axis(at_edges, k[:, None], axis=1)[:, 0] for k in (first, last))
         own = hazard_of(curves.at_own(target.time))
     else:
         at_knots = np.column_stack((np.zeros(len(target)), hazard_of(curves.at(knots[1:]))))
-        start, end, own = (
-            _interpolated(knots, at_knots, at) for at in (edges[first], edges[last], target.time)
+        at_edges = np.column_stack(
+            [_interpolated(knots, at_knots, np.full(len(target), edge)) for edge in edges]
         )
-    null_start, null_end = (follow_up.cumulative_hazard_at(edges[k]) for k in (right - 1, right))
-    null_start[right == 1] = 0.0
-    null_own = follow_up.cumulative_hazard_at(target.time)
+        own = _interpolated(knots, at_knots, target.time)
+    null_at_edges = follow_up.cumulative_hazard_at(edges)
+    null_at_edges[0] = 0.0
     latest = follow_up.times[-1:]
     smallest = hazard_floor * float(follow_up.cumulative_hazard_at(latest)[0] / latest[0])
-    log_ratio = np.log(np.maximum((end - start) / (edges[last] - edges[first]), smallest)) - np.log(
-        np.maximum((null_end - null_start) / (edges[right] - edges[right - 1]), smallest)
-    )
+    null_rate = np.maximum(np.diff(null_at_edges) / np.diff(edges), smallest)
+    rate = np.maximum(_rates(at_edges, edges, joined=knots is None and follow_up.other_times), smallest)
+    # The interval of each patient's time.
+    interval = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1) - 1
+    log_ratio = np.log(rate[np.arange(len(target)), interval]) - np.log(null_rate[interval])
     if follow_up.stands_in:
-        # Having seen what it is scored on, the null model gains half a unit of log likelihood per interval: of d events
-        # with mean m, E[d log(d / m)] is about 1/2. That would make the very truth look harmful; the events share it.
-        log_ratio += 0.5 / np.maximum(np.bincount(right, target.event, len(edges))[right], 1.0)
-    gains: FloatArray = null_own - own + target.event * log_ratio
+        # A null model that was fitted to the scored patients gains half a unit of log likelihood per interval: of d
+        # events with mean m, E[d log(d / m)] is about 1/2. Without this the truth would look harmful.
+        log_ratio += 0.5 / np.maximum(np.bincount(interval, target.event, len(null_rate))[interval], 1.0)
+    if by_group is None:
+        null_own = follow_up.cumulative_hazard_at(target.time)
+        gains: FloatArray = null_own - own + target.event * log_ratio
+        return gains
+    spent = by_group.weighted_time(target.time, edges)
+    gains = ((null_rate - rate) * spent).sum(axis=1) + by_group.inverse_probability(target) * log_ratio
     return gains
+
+
+def _rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> FloatArray:
+    """Mean hazard of each patient in each interval, (n, m), from cumulative hazards (n, m + 1) at the edges.
+
+    Where curves have few steps of their own, those of a stratum or that count from entry, an interval without a step
+    has no hazard. If `joined`, it is joined to the next one with a step, whose hazard is spread over both, and after
+    the last step to that one.
+    """
+    if not joined:
+        rates: FloatArray = np.diff(hazard, axis=1) / np.diff(edges)
+        return rates
+    rows, last = np.arange(len(hazard)), hazard.shape[1] - 1
+    kept = np.diff(hazard, axis=1, prepend=-1.0) > 0
+    kept[rows, last - kept[:, ::-1].argmax(axis=1)] = False
+    kept[:, last] = True
+    places = np.arange(last + 1)
+    before = np.maximum.accumulate(np.where(kept, places, 0), axis=1)[:, :-1]
+    after = np.minimum.accumulate(np.where(kept, places, last)[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    rise = np.take_along_axis(hazard, after, axis=1) - np.take_along_axis(hazard, before, axis=1)
+    spread: FloatArray = rise / (edges[after] - edges[before])
+    return spread
 
 
 def gain_times(follow_up: FollowUp, jumps: FloatArray | None, n_intervals: int = 20) -> FloatArray:
@@ -210,22 +165,6 @@ def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
             "y_train", "every training event happened at time 0: there is no interval to take a hazard on."
         )
     return edges
-
-
-def _between_steps(hazard: FloatArray, right: IntArray) -> tuple[IntArray, IntArray]:
-    """First and last edge of an interval around each patient's own, which ends at edge `right` (n,), that has a step.
-
-    Edges at events of many patients know nothing of the steps of a stratum's curve, of which there may be few, or of
-    one that counts from entry; hazards are (n, m) at the edges. An interval without a step has no hazard at all: it is
-    joined to the next one with a step, whose hazard is spread over both, and after the last step to that one.
-    """
-    rows, last = np.arange(len(hazard)), hazard.shape[1] - 1
-    kept = np.diff(hazard, axis=1, prepend=-1.0) > 0
-    kept[rows, last - kept[:, ::-1].argmax(axis=1)] = False
-    kept[:, last] = True
-    before = np.maximum.accumulate(np.where(kept, np.arange(last + 1), 0), axis=1)
-    after = np.minimum.accumulate(np.where(kept, np.arange(last + 1), last)[:, ::-1], axis=1)[:, ::-1]
-    return before[rows, right - 1], after[rows, right]
 
 
 def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray) -> FloatArray | None:
