@@ -12,8 +12,8 @@ import pandas as pd
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.estimators.parameters import check_count
 from drosurv.folds import draw_folds
-from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.metrics.inference import generator
+from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.observation import numbers
 from drosurv.repairs.curves import (
     SMALLEST_EXPECTED,
