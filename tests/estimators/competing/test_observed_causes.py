@@ -1,5 +1,7 @@
 """Models of causes of patients who enter late, in strata and clusters, with offsets and several rows."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -264,3 +266,31 @@ def test_no_curve_for_a_stratum_in_which_a_cause_did_not_happen():
 def test_a_robust_reference_is_given_the_strata_it_was_fitted_with(model):
     found = drosurv.evaluation.evaluate(model, X, Y, reference=model, n_bootstrap=0, **ALL)
     assert found.value("share_of_gain") == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.6])
+def test_a_stratum_without_events_of_a_cause_has_incidence_zero_of_it(alpha):
+    rng = np.random.default_rng(0)
+    n = 240
+    X, time, strata = rng.normal(size=(n, 2)), rng.exponential(size=n), np.repeat(["a", "b", "none"], n // 3)
+    cause = rng.integers(0, 3, n)
+    cause[strata == "b"] = rng.integers(0, 2, n // 3)
+    cause[strata == "none"] = 0
+    with warnings.catch_warnings(action="ignore"):
+        model = CauseSpecificCox(alpha, n_intervals=4).fit(X, Surv.competing(cause, time), strata=strata)
+    new, times = rng.normal(size=(8, 2)), [0.3, 1.0, 2.0]
+    in_b = ["b"] * 8
+    first, second = (model.predict_cumulative_incidence(new, times, cause=k, strata=in_b) for k in (1, 2))
+    assert (second == 0).all()
+    # With no other cause, the incidence is one less the survival of the cause's hazard alone.
+    baseline = (model.models_[0]._baseline if alpha == 1.0 else model._baselines[0]).of_patients(in_b, 8)
+    hazard = baseline.cumulative_hazard(model.predict(new, cause=1), times)
+    np.testing.assert_allclose(first, -np.expm1(-hazard), rtol=1e-10)
+    np.testing.assert_allclose(
+        first, 1 - model.predict_survival_function(new, times, strata=in_b), rtol=1e-10
+    )
+    # Strata with both causes are not affected, and one without any event has no curve.
+    both = [model.predict_cumulative_incidence(new, times, cause=k, strata=["a"] * 8) for k in (1, 2)]
+    assert (both[1][:, -1] > 0).all()
+    with pytest.raises(ValueError, match="no curve can be predicted for stratum 'none'"):
+        model.predict_cumulative_incidence(new, times, strata=["none"] * 8)

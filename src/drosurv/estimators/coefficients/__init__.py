@@ -1,5 +1,6 @@
 """Inference about the coefficients of a linear Cox model: standard errors, residuals, proportional hazards."""
 
+from drosurv.estimators.coefficients.design import DesignCheck, check_design
 from drosurv.estimators.coefficients.fitted_cox import FittedCox
 from drosurv.estimators.coefficients.proportional_hazards import (
     ProportionalHazardsTest,
@@ -7,4 +8,12 @@ from drosurv.estimators.coefficients.proportional_hazards import (
 )
 from drosurv.estimators.coefficients.table import CoxTable, cox_table
 
-__all__ = ["CoxTable", "FittedCox", "ProportionalHazardsTest", "cox_table", "proportional_hazards_test"]
+__all__ = [
+    "CoxTable",
+    "DesignCheck",
+    "FittedCox",
+    "ProportionalHazardsTest",
+    "check_design",
+    "cox_table",
+    "proportional_hazards_test",
+]

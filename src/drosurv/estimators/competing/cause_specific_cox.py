@@ -261,14 +261,27 @@ class CauseSpecificCox(CauseInference):
 
     @property
     def _cause_curves(self) -> Sequence[Curves]:
-        """The baseline of each cause."""
-        return [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
+        """The baseline of each cause: zero in a stratum that has events of other causes only."""
+        causes = [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
+        if not causes[0].strata:
+            return causes
+        # The NaN of a stratum without events of any cause stays: no curve can be predicted there.
+        unknown = np.logical_and.reduce([np.isnan(cause.log_cumulative).any(axis=1) for cause in causes])
+        return [
+            replace(
+                cause,
+                log_cumulative=np.where(
+                    np.isnan(cause.log_cumulative) & ~unknown[:, None], -np.inf, cause.log_cumulative
+                ),
+            )
+            for cause in causes
+        ]
 
     @property
     def _fitted_with(self) -> tuple[str, ...]:
         """What predictions need besides features."""
-        told = {"strata": self._cause_curves[0].strata, "offset": self._has_offset}
-        return tuple(name for name, given in told.items() if given)
+        needed = {"strata": self._cause_curves[0].strata, "offset": self._has_offset}
+        return tuple(name for name, given in needed.items() if given)
 
     def _hazards(self, X: Any, strata: Any, offset: ArrayLike | None) -> Iterator[FloatArray]:
         """Cumulative hazards (causes, rows, K) of some patients after the other."""
@@ -276,10 +289,11 @@ class CauseSpecificCox(CauseInference):
         times = self.unique_times_
         scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
         size = max(1, _CHUNK // (len(times) * self.n_causes_))
+        baselines = self._cause_curves
         for start in range(0, len(features), size):
             part = slice(start, start + size)
             labels = None if strata is None else np.asarray(strata)[part]
-            curves = [base.of_patients(labels, len(features[part])) for base in self._cause_curves]
+            curves = [base.of_patients(labels, len(features[part])) for base in baselines]
             pairs = zip(curves, scores, strict=True)
             yield np.stack([curve.cumulative_hazard(own[part], times) for curve, own in pairs])
 
