@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from experiments.speed import (
     clinical,
     core,
+    cox_cv,
     devices,
     growth,
     metrics,
@@ -35,6 +36,7 @@ def growth_rows():
 PARTS = {
     "clinical": clinical.rows,
     "core": core.rows,
+    "cox_cv": cox_cv.rows,
     "devices": devices.rows,
     "growth": growth_rows,
     "metrics": metrics.rows,

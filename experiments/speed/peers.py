@@ -24,12 +24,14 @@ REPEATS = {
     "scikit-survival": 1,
     "skglm": 3,
     "R": 3,
+    "cv.glmnet": 2,
     "xgboost": 2,
     "scikit-survival's trees, some rounds": 1,
     "scikit-survival's trees": 1,
     "scikit-survival's trees, by sorted sums": 1,
     "scikit-survival's trees as ours, by sorted sums": 1,
 }
+R_PROGRAMS = {"R": "coxph_fit.R", "cv.glmnet": "cv_glmnet.R"}
 # skglm's default tolerance leaves coefficients several digits short of the optimum.
 SKGLM_TOLERANCE = 1e-6
 # Of boosted trees: rounds, their shrinkage, and how many rounds of a booster are timed that is quadratic.
@@ -50,8 +52,8 @@ def fit(name, X, y, new=None, **observed):
     with tempfile.TemporaryDirectory() as folder:
         more = {} if new is None else {"new": new}
         np.savez(Path(folder, "data.npz"), X=X, event=y["event"], time=y["time"], **more)
-        if name == "R":
-            _run_r(folder, X, y, **observed)
+        if name in R_PROGRAMS:
+            _run_r(name, folder, X, y, **observed)
         else:
             _run_python(name, folder)
         found = json.loads(Path(folder, "fit.json").read_text())
@@ -69,17 +71,17 @@ def _run_python(name, folder):
     _run([sys.executable, "-W", "ignore", "-m", "experiments.speed.peers", name, folder], environment)
 
 
-def _run_r(folder, X, y, **observed):
+def _run_r(name, folder, X, y, **observed):
     script = shutil.which("Rscript")
     if script is None:
         raise Missing("R is not installed (Debian: r-cran-survival)")
     np.asfortranarray(X).T.tofile(Path(folder, "X.bin"))
     y["time"].astype(np.float64).tofile(Path(folder, "time.bin"))
     y["event"].astype(np.float64).tofile(Path(folder, "event.bin"))
-    for name, values in observed.items():
-        np.asarray(values, dtype=np.float64).tofile(Path(folder, f"{name}.bin"))
-    program = Path(__file__).with_name("coxph_fit.R")
-    _run([script, str(program), folder, *map(str, X.shape), str(REPEATS["R"])], dict(os.environ))
+    for argument, values in observed.items():
+        np.asarray(values, dtype=np.float64).tofile(Path(folder, f"{argument}.bin"))
+    program = Path(__file__).with_name(R_PROGRAMS[name])
+    _run([script, str(program), folder, *map(str, X.shape), str(REPEATS[name])], dict(os.environ))
 
 
 def _run(command, environment):
