@@ -8,9 +8,10 @@ from importlib.resources import files
 import pandas as pd
 
 from experiments.paper.known_reasons import (
-    CHOSEN_ON_VALIDATION,
+    AGREES_WITH_TIES,
     ONE_SETTING,
     ONE_SETTING_AS_PUBLISHED,
+    TIES_EFFECT,
     known_reasons,
 )
 
@@ -37,7 +38,8 @@ def compare(
     One row per published cell: the cell, ``published_mean``, ``published_sd``, our ``mean``, ``sd``, ``low``, ``high``,
     ``repeats``, ``difference_in_sds`` (z), ``agrees`` (missing where we have no number), ``counted`` (False for IBS),
     ``misaligned`` (our IBS computed as the published one, NaN for other metrics); where a cell does not agree or is
-    not counted, ``codes`` and ``reason`` tell what is known about it, and ``explained`` whether that is a cause.
+    not counted, ``codes`` and ``reason`` say what is known about it, and ``demonstrated`` is the code of the cause that
+    a computation shows with the right sign and size, empty where there is none.
     """
     published = load_published() if published is None else published
     tuned = summary.loc[summary["tuned_by"] != "fa"]
@@ -52,54 +54,59 @@ def compare(
     misaligned = misaligned.assign(metric="integrated_brier_score").rename(columns={"mean": "misaligned"})
     table = table.merge(misaligned, on=_CELL, how="left", validate="one_to_one")
     wanted = ~table["agrees"].fillna(True).astype(bool) | ~table["counted"]
-    whole = {} if nearest is None else _given_by_one_setting(table, nearest, circumstances)
-    reasons = [
-        known_reasons(*cell, [*circumstances, *whole.get((cell[0], cell[2]), ())]) if show else ()
-        for show, cell in zip(wanted, _cells(table), strict=True)
-    ]
+    with_ties = _agree_with_ties(table)
+    whole = {} if nearest is None else _given_by_one_setting(table, nearest, with_ties)
+    reasons = []
+    for show, tied, cell in zip(wanted, with_ties, _cells(table), strict=True):
+        own = [*circumstances, *whole.get((cell[0], cell[2]), ()), *([AGREES_WITH_TIES] if tied else [])]
+        reasons.append(known_reasons(*cell, own) if show else ())
     table["codes"] = ["; ".join(reason.code for reason in known) for known in reasons]
     table["reason"] = [" ".join(reason.text for reason in known) for known in reasons]
-    table["explained"] = [any(reason.is_cause for reason in known) for known in reasons]
+    table["demonstrated"] = [
+        next((reason.code for reason in known if reason.kind == "demonstrated"), "") for known in reasons
+    ]
     return table
+
+
+def _agree_with_ties(table: pd.DataFrame) -> pd.Series[bool]:
+    """Cells of the log partial likelihood that agree once the effect of the published running sum is added."""
+    effect = table["dataset"].map(TIES_EFFECT).where(table["metric"] == "log_partial_likelihood")
+    corrected = table["difference_in_sds"] + effect / table["published_sd"]
+    return corrected.abs() <= AGREEMENT
 
 
 def agreement(comparison: pd.DataFrame, by: str = "dataset") -> pd.DataFrame:
     """How many published cells (IBS aside) lie within two published standard deviations, by a column of the cells.
 
-    ``cells`` that we have a number for, ``agree``, ``fraction`` = agree / cells, ``explained`` (cells that differ by
-    a known cause), ``unexplained``, and ``missing`` (published cells without our number).
+    ``cells`` that we have a number for, ``agree``, ``fraction`` = agree / cells, ``demonstrated`` (cells that differ by
+    a demonstrated cause), ``not_reproduced``, and ``missing`` (published cells without our number).
     """
     counted = comparison.loc[comparison["counted"]]
     known, agree = counted["agrees"].notna(), counted["agrees"].fillna(False).astype(bool)
     flags = {
         "cells": known,
         "agree": agree,
-        "explained": known & ~agree & counted["explained"],
+        "demonstrated": known & ~agree & (counted["demonstrated"] != ""),
         "missing": ~known,
     }
     counts = pd.DataFrame(flags).astype(int).groupby(counted[by], sort=False).sum().reset_index()
     counts["fraction"] = counts["agree"] / counts["cells"]
-    counts["unexplained"] = counts["cells"] - counts["agree"] - counts["explained"]
-    return counts[[by, "cells", "agree", "fraction", "explained", "unexplained", "missing"]]
+    counts["not_reproduced"] = counts["cells"] - counts["agree"] - counts["demonstrated"]
+    return counts[[by, "cells", "agree", "fraction", "demonstrated", "not_reproduced", "missing"]]
 
 
 def _given_by_one_setting(
-    table: pd.DataFrame, nearest: pd.DataFrame, circumstances: Collection[str]
+    table: pd.DataFrame, nearest: pd.DataFrame, with_ties: pd.Series[bool]
 ) -> dict[tuple[str, str], list[str]]:
-    """For rows (experiment, method) that one setting gives, apart from cells with a cause of another kind: which."""
+    """For rows (experiment, method) that one setting gives, apart from cells that ties account for: which training."""
     key = ["experiment", "method", "metric"]
-    causes = [name for name in circumstances if name != CHOSEN_ON_VALIDATION]
-    unexplained = [
-        cell
-        for cell in _cells(table.loc[table["counted"]])
-        if not any(reason.is_cause for reason in known_reasons(*cell, causes))
-    ]
+    needed = list(_cells(table.loc[table["counted"] & ~with_ties]))
     found: dict[tuple[str, str], list[str]] = {}
     right = nearest["trained"] == nearest["method"]
     near = nearest["nearest_difference_in_sds"].abs() <= AGREEMENT
     for circumstance, trained in ((ONE_SETTING, right), (ONE_SETTING_AS_PUBLISHED, ~right)):
         given = set(nearest.loc[trained & near, key].itertuples(index=False, name=None))
-        missed = {(cell[0], cell[2]) for cell in unexplained if (cell[0], cell[2], cell[3]) not in given}
+        missed = {(cell[0], cell[2]) for cell in needed if (cell[0], cell[2], cell[3]) not in given}
         for row in set(nearest.loc[trained, key[:2]].itertuples(index=False, name=None)) - missed:
             found.setdefault(row, []).append(circumstance)
     return found

@@ -1,4 +1,4 @@
-"""The reproduction as one Markdown document: what agrees, what does not and why, every table, and what it cost."""
+"""The reproduction as a short Markdown page that leads with what was learned, and a page of all tables beside it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from drosurv._version import __version__
 from drosurv.files import write_file
 from drosurv.presentation import Table
 from experiments.paper.claims import Claim, check_claims
-from experiments.paper.comparison import AGREEMENT
-from experiments.paper.methods import METHODS
 from experiments.paper.plan import ALPHA_FIGURE, EXPERIMENTS
 from experiments.paper.tables import comparison_notes
 from experiments.paper.tabulation import Tabulation
@@ -52,15 +50,18 @@ _DIAGNOSTIC = """\
 Not a result: the same grids with settings chosen on the test set itself, to see whether the published numbers could
 have come about that way. Letters mean what they mean above."""
 
-# What accounts for a difference, in the order in which the short version tells it.
-_CAUSES = {
-    "log-outside-gradient": "by the published gradient of the split methods, which takes a log term for a constant",
-    "other-setting": "by another choice of setting",
-    "ci-choice": "because the published CI is that of settings chosen on the test set",
-    "ties-lpl": "because the published likelihood counts tied times wrongly",
-    "ties-training": "because the published training counts tied times wrongly",
-    "seer-row-order": "because SEER's rows stand in another order here",
-    "imputed-from-training": "because values are imputed from training rows only here",
+# What is said of cells that differ, by the code of the first reason that holds.
+_DEMONSTRATED = {
+    "log-outside-gradient": "in rows that one setting gives once the split loss is trained with the published gradient, "
+    "which takes a log term for a constant (`python -m experiments.paper`, method names ending in as-published)",
+    "ties": "agree once the measured effect of the published running sum on tied times is added "
+    "(`python -m experiments.paper.ties`)",
+}
+_POSSIBLE = {
+    "other-setting": "are in rows to which some setting of the grid comes near in every cell",
+    "ci-choice": "are published CIs that are consistent with a choice of settings on the test set",
+    "seer-row-order": "are on SEER, whose rows stand in another order here",
+    "imputed-from-training": "are on data that are imputed from training rows only here",
 }
 
 
@@ -86,24 +87,22 @@ def write_document(
     protocol = protocol or Protocol()
     compared = tabulation.comparison, diagnostic.comparison
     claims = check_claims(tabulation.summary, *compared)
+    beside = path.with_name(f"{path.stem}-tables.md")
+    files = [path, beside]
     parts = [
         "# Reproduction of the paper's experiments",
+        conclusion(tabulation, claims),
         _INTRODUCTION.format(command=command),
-        "## In short",
-        _in_short(tabulation, claims),
-        "## How to read it",
-        _READING,
-        "## What it took",
-        _cost(runs, results, protocol),
-        *_section("How much agrees", _named(tabulation, "agreement")),
-        _unexplained(tabulation.comparison),
+        f"Every table is in [{beside.name}]({beside.name}).",
+        "## What agrees and what does not",
+        _counts(tabulation),
+        *_tables("", _named(tabulation, "agreement")),
     ]
     if claims:
-        parts.append("## What survives of the claims")
+        parts.append("## The paper's claims")
     for claim in claims:
         parts += [f"**{claim.claim}** {claim.verdict} {claim.finding}", claim.table.to_markdown(heading=True)]
-    parts += ["## Data", characteristics.to_markdown(heading=True)]
-    files = [path]
+    parts += _tables("The setting of the authors' README", _named(tabulation, "authors-setting"))
     if figure is not None:
         files.append(path.with_name(f"{path.stem}-alpha.svg"))
         # Drawn again it would differ in the last digits of a place.
@@ -111,30 +110,76 @@ def write_document(
         parts += [
             f"## {ALPHA_FIGURE.title}",
             f"![c-index, disparities and the share of Cox's gain over alpha]({files[-1].name})",
-            "The lowest row is the control: where it nears 0, disparities are low because the model says nothing.",
+            "The lowest row is the control: where it nears 0, disparities are low because all predictions are alike.",
         ]
+    parts += ["## How it was made", _READING, _cost(runs, results, protocol)]
+    _write(path, parts)
     notes = comparison_notes(*compared)
-    parts += _section("Ours beside the published values", _named(tabulation, "-comparison"), notes)
-    parts += _section("All tables, tuned by concordance imparity", _named(tabulation, "-ci"))
-    parts += _section("All tables, tuned by the average disparity F_A", _named(tabulation, "-fa"))
-    parts += _section("Ablations", _named(tabulation, "-fixed"))
-    parts += _section("Diagnostic: the published gradient", _named(tabulation, "published-gradient"))
-    parts += _section("Diagnostic: is it the training or the choice?", _named(tabulation, "nearest"))
+    tables = ["# Tables of the reproduction", characteristics.to_markdown(heading=True)]
+    tables += _tables("Ours beside the published values", _named(tabulation, "-comparison"), notes)
+    tables += _tables("All tables, tuned by concordance imparity", _named(tabulation, "-ci"))
+    tables += _tables("All tables, tuned by the average disparity F_A", _named(tabulation, "-fa"))
+    tables += _tables("Ablations", _named(tabulation, "-fixed"))
+    tables += _tables("Diagnostic: the published gradient", _named(tabulation, "published-gradient"))
+    tables += _tables("Diagnostic: the nearest setting of each grid", _named(tabulation, "nearest"))
     if diagnostic.tables:
-        parts += ["## Diagnostic: settings chosen on the test set", _DIAGNOSTIC, _changes(*compared)]
+        tables += ["## Diagnostic: settings chosen on the test set", _DIAGNOSTIC, _changes(*compared)]
         for ending in ("agreement-diagnostic", "-comparison-diagnostic"):
-            parts += [
+            tables += [
                 _without(table, notes).to_markdown(heading=True) for table in _named(diagnostic, ending)
             ]
-    write_file(path, "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n")
+    _write(beside, tables)
     return tuple(files)
+
+
+def _write(path: Path, parts: Sequence[str]) -> None:
+    write_file(path, "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n")
+
+
+def conclusion(tabulation: Tabulation, claims: Sequence[Claim] | None = None) -> str:
+    """Say in three sentences whether the paper's numbers and claims reproduce."""
+    if tabulation.comparison.empty:
+        return "No table with published numbers was run, so nothing is compared."
+    if claims is None:
+        claims = check_claims(tabulation.summary, tabulation.comparison, pd.DataFrame())
+    protocol, ablations = (_agreeing(cells) for cells in _by_protocol(tabulation.comparison))
+    numbers = (
+        f"{protocol[0]} of {protocol[1]} published numbers (IBS aside) agree by the paper's stated protocol"
+    )
+    if ablations[1]:
+        numbers += (
+            f"; of the ablation tables, whose settings the paper does not give, {ablations[0]} of {ablations[1]} agree at "
+            "a setting chosen as nearest to the published numbers"
+        )
+    said = {claim.table.caption.partition(" ")[0]: claim.verdict for claim in claims}
+    fairness = said.get("Concordance", "Not run.")
+    accuracy = said.get("Integrated", "Not run.")
+    return (
+        f"{numbers}. The claim that DRO-COX lowers concordance imparity: {_inside(fairness)}. The claim that it lowers the "
+        f"integrated Brier score: {_inside(accuracy)}."
+    )
+
+
+def _inside(verdict: str) -> str:
+    return f"{verdict[:1].lower()}{verdict[1:].rstrip('.')}"
+
+
+def _by_protocol(comparison: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Counted cells of tables tuned by the stated protocol, and those of the ablation tables."""
+    known = comparison.loc[comparison["counted"] & comparison["agrees"].notna()]
+    tuned = known["experiment"].map(lambda name: EXPERIMENTS[name].setting is None).astype(bool)
+    return known.loc[tuned], known.loc[~tuned]
+
+
+def _agreeing(cells: pd.DataFrame) -> tuple[int, int]:
+    return int(cells["agrees"].astype(bool).sum()), len(cells)
 
 
 def _named(tabulation: Tabulation, ending: str) -> list[Table]:
     return [table for name, (table, _) in tabulation.tables.items() if name.endswith(ending)]
 
 
-def _section(heading: str, tables: Sequence[Table], notes: Sequence[str] = ()) -> list[str]:
+def _tables(heading: str, tables: Sequence[Table], notes: Sequence[str] = ()) -> list[str]:
     """A heading and tables; `notes`, or else those that several tables have, stand once above them."""
     if not tables:
         return []
@@ -142,59 +187,56 @@ def _section(heading: str, tables: Sequence[Table], notes: Sequence[str] = ()) -
         counts = Counter(note for table in tables for note in table.notes)
         notes = [note for note, count in counts.items() if count > 1]
     head = "\n".join(f"- {note}" for note in notes)
-    return [f"## {heading}", head, *(_without(table, notes).to_markdown(heading=True) for table in tables)]
+    return [
+        f"## {heading}" if heading else "",
+        head,
+        *(_without(table, notes).to_markdown(heading=True) for table in tables),
+    ]
 
 
 def _without(table: Table, notes: Sequence[str]) -> Table:
     return replace(table, notes=tuple(note for note in table.notes if note not in notes))
 
 
-def _in_short(tabulation: Tabulation, claims: Sequence[Claim]) -> str:
-    lines, comparison = [], tabulation.comparison
-    if not comparison.empty:
-        known = comparison.loc[comparison["counted"] & comparison["agrees"].notna()]
-        agree = known["agrees"].astype(bool)
-        differ = known.loc[~agree]
-        # The first cause of each; nothing where there is none.
-        causes = Counter(
-            next((code for code in codes.split("; ") if code in _CAUSES), "") for codes in differ["codes"]
-        )
-        why = "; ".join(f"{causes[code]} {said}" for code, said in _CAUSES.items() if causes[code])
-        by_table = ", ".join(
-            f"{EXPERIMENTS[name].title} {int(rows.sum())} of {len(rows)}"
-            for name, rows in agree.groupby(known["experiment"], sort=False)
-        )
-        lines.append(
-            f"- **What agrees.** Of {len(known)} published cells (IBS aside) {int(agree.sum())} agree: {by_table}."
-        )
-        lines.append(
-            f"- **What does not, and why.** {len(differ)} differ: {why or 'no cause to tell'}. For no known cause: "
-            f"{causes[''] or 'none'}."
-        )
-        nearest = tabulation.nearest
-        far = nearest["nearest_difference_in_sds"].abs() > AGREEMENT
-        row = ["experiment", "method"]
-        misses = far.groupby([nearest[name] for name in (*row, "trained")]).sum().reset_index(name="misses")
-        right = misses.loc[misses["trained"] == misses["method"], "misses"]
-        either = misses.groupby(row)["misses"].min()
-        lines.append(
-            f"- One setting of the grid, kept in all repeats, gives every cell of {int((right == 0).sum())} of "
-            f"{len(right)} published rows; with the published gradient of the split methods beside the right one, of "
-            f"{int((either == 0).sum())}, and all but one cell of {int((either == 1).sum())} more. There "
-            "training and metrics are the published ones; why that setting was taken, the paper does not say."
-        )
-        brier = nearest.loc[nearest.groupby(row)["trained"].transform("last") == nearest["trained"]]
-        brier = brier.drop_duplicates(row)
-        off = (brier["misaligned_brier_score"] - brier["published_brier_score"]).abs()
-        lines.append(
-            "- **IBS** is not counted: its published values hold each patient's curve against another's outcome. The "
-            f"same mistake at these settings comes within .005 of the published value in {int((off <= 0.005).sum())} "
-            f"of {len(off)} rows, and within .001 in {int((off <= 0.001).sum())}."
-        )
-    if claims:
-        lines.append("- **What survives of the claims:**")
-    lines += [f"  - {claim.claim} **{claim.verdict}**" for claim in claims]
+def _counts(tabulation: Tabulation) -> str:
+    """What agrees, what differs by a demonstrated cause, and what is not reproduced."""
+    if tabulation.comparison.empty:
+        return ""
+    lines = []
+    for cells, where in zip(
+        _by_protocol(tabulation.comparison),
+        ("By the stated protocol", "Ablation tables, at the setting nearest to the published numbers"),
+        strict=True,
+    ):
+        if cells.empty:
+            continue
+        differ = cells.loc[~cells["agrees"].astype(bool)]
+        shown = differ["demonstrated"].value_counts()
+        left = differ.loc[differ["demonstrated"] == ""]
+        lines.append(f"- **{where}**: {len(cells) - len(differ)} of {len(cells)} cells agree.")
+        lines += [f"  - {shown[code]} {said}." for code, said in _DEMONSTRATED.items() if code in shown]
+        if len(left):
+            lines.append(f"  - {len(left)} are not reproduced{_possible(left)}.")
+    nearest = tabulation.nearest
+    row = ["experiment", "method"]
+    brier = nearest.loc[nearest.groupby(row)["trained"].transform("last") == nearest["trained"]]
+    brier = brier.drop_duplicates(row)
+    off = (brier["misaligned_brier_score"] - brier["published_brier_score"]).abs()
+    lines.append(
+        "- **IBS** is not counted: its published values hold each patient's curve against another's outcome. The same "
+        f"mistake at the nearest settings comes within .005 of the published value in {int((off <= 0.005).sum())} of "
+        f"{len(off)} rows."
+    )
     return "\n".join(lines)
+
+
+def _possible(cells: pd.DataFrame) -> str:
+    """What is known, but not demonstrated, about cells that are not reproduced."""
+    first = Counter(
+        next((code for code in codes.split("; ") if code in _POSSIBLE), "") for codes in cells["codes"]
+    )
+    known = [f"{first[code]} {said}" for code, said in _POSSIBLE.items() if first[code]]
+    return f"; of these {'; '.join(known)}" if known else ""
 
 
 def _changes(comparison: pd.DataFrame, diagnostic: pd.DataFrame) -> str:
@@ -236,21 +278,6 @@ def _run(run: RunRecord) -> str:
         f"- {run.started}{asked}: {run.computed} units{reused} in {_minutes(run.wall_seconds)}, {run.jobs} processes, "
         f"trained on {run.device}, peak memory {memory or 'not known'}."
     )
-
-
-def _unexplained(cells: pd.DataFrame) -> str:
-    """The cells that differ for no known cause, in words."""
-    if cells.empty:
-        return ""
-    differs = cells["counted"] & ~cells["agrees"].fillna(True).astype(bool) & ~cells["explained"]
-    if not differs.any():
-        return "Every cell that differs does so for a known cause, told beside its table."
-    lines = ["Cells that differ for no known cause, by table and method:", ""]
-    for experiment, rows in cells.loc[differs].groupby("experiment", sort=False):
-        counts = Counter(METHODS[method].label for method in rows["method"])
-        listed = ", ".join(f"{label} {count}" for label, count in counts.items())
-        lines.append(f"- {EXPERIMENTS[str(experiment)].title}: {listed}.")
-    return "\n".join(lines)
 
 
 def _minutes(seconds: float) -> str:

@@ -22,7 +22,7 @@ from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 from drosurv.tuning.scoring import HeldOut, interval_columns
 from experiments.paper.published_split import PublishedSplit
-from experiments.paper.unit import CONTROLS, PARTS, STORED_METRICS, Unit
+from experiments.paper.unit import CONTROLS, DRAWS, PARTS, STORED_METRICS, Unit
 from experiments.runs import one_thread
 
 # Risk scores (points, n) of a grid by part: "train", "validation" and "test", and "unscaled" (the training patients
@@ -159,13 +159,16 @@ def _misaligned(cohort: Cohort, scores: Mapping[str, FloatArray]) -> dict[str, f
     return {"misaligned_brier_score": score}
 
 
-def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[str, float]]:
+def _intervals(unit: Unit, cohort: Cohort, risk: FloatArray) -> dict[str, dict[str, Any]]:
     if not np.isfinite(risk).all() or unit.protocol.bootstrap == 0:
         return {}
     metric = "concordance_imparity"
     # All methods and repeats share one test set, of which the same patients are drawn for each.
     drawn = cohort.held_out["test"].measure(risk, metrics=[metric], replicates=unit.protocol.bootstrap)
-    return {attribute: interval_columns(metric, number) for (attribute, _), number in drawn.items()}
+    return {
+        attribute: interval_columns(metric, number) | {DRAWS: np.round(number.draws, 6).tolist()}
+        for (attribute, _), number in drawn.items()
+    }
 
 
 def load_dataset(name: str, *, as_published: bool = True, seer_file: str | None = None) -> Dataset:

@@ -13,14 +13,14 @@ from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.tuning import AccuracyBudget, BestScore, Choice, FixedSetting, SelectionRule
 from experiments.paper.methods import METHODS, METRIC_NAMES, TABLE_METRICS
 from experiments.paper.plan import TUNINGS, Experiment
-from experiments.paper.unit import CONTROLS, PARAMETERS
+from experiments.paper.unit import CONTROLS, DRAWS, PARAMETERS
 
 SelectOn = Literal["validation", "test"]
-_SHOWN = (*PARAMETERS, *METRIC_NAMES, *CONTROLS, "gain_share")
+_SHOWN = (*PARAMETERS, *METRIC_NAMES, *CONTROLS, DRAWS, "gain_share")
 # Shown beside every table, because disparities fall when all scores are multiplied by c < 1.
 SHRINKAGE = ("gain_share", "calibration_slope")
 _REPEAT = ["dataset", "attribute", "repeat"]
-OVER_REPEATS = ("mean", "sd", "repeats", "se", "low", "high")
+OVER_REPEATS = ("mean", "sd", "repeats", "se", "low", "high", "draws")
 _SCALE = {metric.name: metric.printed_scale for metric in TABLE_METRICS}
 CELL = ("experiment", "tuned_by", "dataset", "attribute", "method")
 
@@ -125,17 +125,18 @@ def gain_share(grid: pd.DataFrame, *, select_on: str = "validation") -> pd.Serie
     return share
 
 
-def over_repeats(rows: pd.DataFrame, metric: str) -> dict[str, float]:
+def over_repeats(rows: pd.DataFrame, metric: str) -> dict[str, Any]:
     """Mean and sd, in the printed unit, of one metric over rows that are repeats of the same thing.
 
     A repeat without a finite value is left out and not counted in ``repeats``; ``sd`` is NaN for one repeat. ``se``,
     ``low`` and ``high`` are the bootstrap standard error and interval, averaged over repeats where rows hold one: all
-    repeats share one test set, so repeating does not make that interval narrower.
+    repeats share one test set, so repeating does not make that interval narrower. ``draws`` are the bootstrap
+    replicates, averaged likewise: each replicate draws the same patients in every repeat and for every method.
     """
     scale = _SCALE.get(metric, 1.0)
     values = scale * rows[metric].to_numpy(dtype=float)
     values = values[np.isfinite(values)]
-    record: dict[str, float] = {
+    record: dict[str, Any] = {
         "mean": values.mean() if len(values) else np.nan,
         "sd": values.std(ddof=1) if len(values) > 1 else np.nan,
         "repeats": len(values),
@@ -143,6 +144,8 @@ def over_repeats(rows: pd.DataFrame, metric: str) -> dict[str, float]:
     for bound in ("se", "low", "high"):
         column = f"{metric}_{bound}"
         record[bound] = scale * rows[column].mean() if column in rows else np.nan
+    draws = [row for row in rows.get(f"{metric}_draws", ()) if isinstance(row, list)]
+    record["draws"] = scale * np.mean(draws, axis=0) if draws else None
     return record
 
 

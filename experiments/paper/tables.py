@@ -106,8 +106,8 @@ def agreement_table(agreement: pd.DataFrame) -> Table:
         for row in agreement.itertuples(index=False, name=None)
     ]
     note = (
-        "Explained: differs for a known cause, another choice of setting among them. Missing: published, but not run "
-        "here."
+        "Demonstrated: differs, and a computation shows the cause with the right sign and size. Not reproduced: the "
+        "other cells that differ. Missing: published, but not run here."
     )
     title = "Published cells (IBS aside) within two published standard deviations"
     return Table.of_markdown(title, header, rows, (note,))

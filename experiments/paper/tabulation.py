@@ -14,7 +14,13 @@ from drosurv.presentation import Table, write_figure
 from experiments.paper.comparison import agreement, compare, load_published
 from experiments.paper.known_reasons import CHOSEN_ON_VALIDATION
 from experiments.paper.methods import TABLE_METRICS
-from experiments.paper.nearest import nearest_settings, nearest_table, published_gradient_table
+from experiments.paper.nearest import (
+    authors_setting_table,
+    false_matches,
+    nearest_settings,
+    nearest_table,
+    published_gradient_table,
+)
 from experiments.paper.plan import ALPHA_FIGURE, DATASET_LABELS, FIGURE_LEARNING_RATE, TUNINGS, Experiment
 from experiments.paper.selection import SelectOn, average, choose_settings, gain_share, summarise
 from experiments.paper.tables import agreement_table, comparison_table, result_table
@@ -82,7 +88,8 @@ def tabulate(
         tables["agreement"] = agreement_table(counts), counts
         trained_so = nearest.loc[nearest["trained"] != nearest["method"]]
         if not diagnostic:
-            tables["nearest"] = nearest_table(nearest), nearest
+            tables["nearest"] = nearest_table(nearest, *false_matches(grid, theirs)), nearest
+            tables["authors-setting"] = authors_setting_table(grid, theirs), theirs
         if not diagnostic and len(trained_so):
             tables["published-gradient"] = published_gradient_table(nearest), trained_so
     if diagnostic:

@@ -13,7 +13,7 @@ from experiments.paper.methods import METRIC_NAMES, Method
 from experiments.runs import Task
 
 # Raise whenever evaluate_unit starts to mean something else with the same settings.
-RESULT_SCHEMA = 2
+RESULT_SCHEMA = 3
 PARTS = ("validation", "test")
 # Every grid parameter of any method; a method without one has NaN there.
 PARAMETERS = ("lr", "alpha", "weight", "factor")
@@ -29,6 +29,11 @@ CONTROLS = (
     "calibration_slope",
     "misaligned_brier_score",
 )
+
+
+# Bootstrap replicates of CI on the test set, the same patients for every method, so that two methods are compared
+# paired. A list in results, an object in tables.
+DRAWS = "concordance_imparity_draws"
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ def gather(results: Iterable[tuple[Unit, Mapping[str, Any]]]) -> pd.DataFrame:
     """One table of all checked results: a row per dataset, method, repeat, attribute, part and grid point.
 
     ``candidate`` is the number of the grid point. Then come the grid's parameters, the metrics with
-    ``average_disparity`` = (F_I + F_G + F_cap)/3, and the controls.
+    ``average_disparity`` = (F_I + F_G + F_cap)/3, the controls, and the replicates of CI.
     """
     numbers = [*PARAMETERS, *STORED_METRICS, *CONTROLS]
     records = []
@@ -100,7 +105,7 @@ def gather(results: Iterable[tuple[Unit, Mapping[str, Any]]]) -> pd.DataFrame:
         number = {_setting(setting): k for k, setting in enumerate(unit.method.settings())}
         key = {"dataset": unit.dataset, "method": unit.method.name, "repeat": unit.repeat}
         records += [{**key, **row, "candidate": number[_setting(row)]} for row in result["rows"]]
-    columns = ["dataset", "method", "repeat", "attribute", "part", "candidate", *numbers]
+    columns = ["dataset", "method", "repeat", "attribute", "part", "candidate", *numbers, DRAWS]
     table = pd.DataFrame(records, columns=columns)
     table[numbers] = table[numbers].astype(float)
     thirds = ["individual_disparity", "group_disparity", "intersectional_disparity"]
