@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from drosurv.cli.messages import PlainMessages, say
-from drosurv.cli.options import Names, command
+from drosurv.cli.options import Names, about, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 
 if TYPE_CHECKING:
@@ -33,30 +33,31 @@ _INTERRUPTED = 130
 @app.command()
 @command
 def benchmark(
-    datasets: Names = (),
-    methods: Names = (),
-    splits: int | None = None,
-    seed: int = 0,
-    quick: bool = False,
-    jobs: int | None = None,
-    minutes: float | None = None,
-    data: Path | None = None,
-    output: Path = Path("benchmark"),
-    document: Path | None = None,
-    as_json: bool = False,
+    datasets: Annotated[Names, about("Names of datasets, separated by commas; all by default.")] = (),
+    methods: Annotated[Names, about("Methods, such as cox-interactions,repair,forest; all by default.")] = (),
+    splits: Annotated[int | None, about("Splits of each dataset, 10 by default, 3 with --quick.")] = None,
+    seed: Annotated[int, about("Draws the splits.")] = 0,
+    quick: Annotated[
+        bool, about("Six small datasets and three splits: under ten minutes.", None, "--quick")
+    ] = False,
+    jobs: Annotated[int | None, about("Processes; by default one per processor core.")] = None,
+    minutes: Annotated[
+        float | None, about("Start nothing later than this; running again does the rest.")
+    ] = None,
+    data: Annotated[
+        Path | None, about("Folder with the datasets' files; by default that of DROSURV_DATA, or your cache.")
+    ] = None,
+    output: Annotated[Path, about("Folder for finished units and results.", None, "--output", "-o")] = Path(
+        "benchmark"
+    ),
+    document: Annotated[
+        Path | None, about("Also write everything as a Markdown document to this file.")
+    ] = None,
+    as_json: Annotated[bool, about("Print JSON for programs.", None, "--json")] = False,
 ) -> None:
     """Compare the methods on real datasets. Stop it at any time: running again continues.
 
     Example: python -m experiments.benchmark --quick --document benchmark.md
-
-    --datasets: Names of datasets, separated by commas; all by default.
-    --methods: Methods, such as cox-interactions,repair,forest; all by default.
-    --splits: Splits of each dataset, 10 by default, 3 with --quick.
-    --seed: Draws the splits.
-    --quick: Six small datasets and three splits: under ten minutes.
-    --minutes: Start nothing later than this; running again does the rest.
-    --data: Folder with the datasets' files, as DROSURV_DATA names one; your cache by default.
-    --output: Folder for finished units and results.
     """
     check_outputs([document], [])
     if data is not None:
@@ -98,31 +99,40 @@ def _show_benchmark(found: Benchmark) -> None:
 @app.command()
 @command
 def paper(
-    only: Names = (),
-    methods: Names = (),
-    repeats: int | None = None,
-    quick: bool = False,
-    select_on: str = "validation",
-    device: str = "auto",
-    jobs: int | None = None,
-    seer_file: Path | None = None,
-    output: Path = Path("reproduction"),
-    document: Path | None = None,
-    as_json: bool = False,
+    only: Annotated[
+        Names,
+        about(
+            "Tables (flc-age, support-gender, seer-race, ..., split-size, sides), the figure (alpha), or datasets (flc, "
+            "support, seer), separated by commas; all by default."
+        ),
+    ] = (),
+    methods: Annotated[Names, about("Methods, such as cox,dro-cox,deep-dro-cox-split; all by default.")] = (),
+    repeats: Annotated[
+        int | None, about("Repeats, each with another validation part, 10 by default, 3 with --quick.")
+    ] = None,
+    quick: Annotated[
+        bool, about("Three tables, linear methods, three repeats: under two minutes.", None, "--quick")
+    ] = False,
+    select_on: Annotated[
+        str, about("Where settings are chosen: validation, or test (a diagnostic, not a result).")
+    ] = "validation",
+    device: Annotated[str, about("Where to train: cpu, cuda or auto.")] = "auto",
+    jobs: Annotated[int | None, about("Processes; by default one per processor core.")] = None,
+    seer_file: Annotated[
+        Path | None,
+        about("Copy of SEER in the authors' row order; by default the public file, ordered otherwise."),
+    ] = None,
+    output: Annotated[
+        Path, about("Folder for finished units, tables and the figure.", None, "--output", "-o")
+    ] = Path("reproduction"),
+    document: Annotated[
+        Path | None, about("Also write everything as a Markdown document to this file.")
+    ] = None,
+    as_json: Annotated[bool, about("Print JSON for programs.", None, "--json")] = False,
 ) -> None:
     """Rebuild the paper's tables and figure. Stop it at any time: running again continues.
 
     Example: python -m experiments.paper --only flc-age --methods dro-cox,cox --repeats 3
-
-    --only: Tables (flc-age, support-gender, seer-race, ..., split-size, sides), the figure (alpha), or datasets (flc,
-        support, seer), separated by commas; all by default.
-    --methods: Methods, such as cox,dro-cox,deep-dro-cox-split; all by default.
-    --repeats: Repeats, each with another validation part, 10 by default, 3 with --quick.
-    --quick: Three tables, linear methods, three repeats: under two minutes.
-    --select-on: Where settings are chosen: validation, or test (a diagnostic, not a result).
-    --device: Where to train: cpu, cuda or auto.
-    --seer-file: Copy of SEER in the authors' row order; by default the public file, ordered otherwise.
-    --output: Folder for finished units, tables and the figure.
     """
     check_outputs([document], [seer_file])
     if seer_file is not None and not seer_file.is_file():
@@ -154,10 +164,12 @@ def paper(
 
 
 def _show_reproduction(found: Reproduction, output: Path) -> None:
+    from experiments.paper.document import conclusion
+
+    typer.echo(conclusion(found.tabulation))
     if found.agreement is not None:
         title = "Published cells (IBS aside) within two published standard deviations"
         print_frame(found.agreement, title)
-        typer.echo("Explained cells differ for a known cause, told under the tables named -comparison.md.")
     typer.echo(f"{_computed(found)}; {len(found.files)} files written to {output}.")
     _tell_of_trouble(found)
     if found.outcome.failures:

@@ -52,8 +52,9 @@ have come about that way. Letters mean what they mean above."""
 
 # What is said of cells that differ, by the code of the first reason that holds.
 _DEMONSTRATED = {
-    "log-outside-gradient": "in rows that one setting gives once the split loss is trained with the published gradient, "
-    "which takes a log term for a constant (`python -m experiments.paper`, method names ending in as-published)",
+    "log-outside-gradient": "in rows that one setting gives once the split loss is trained with the "
+    "published gradient, which takes a log term for a constant (`python -m "
+    "experiments.paper`, method names ending in as-published)",
     "ties": "agree once the measured effect of the published running sum on tied times is added "
     "(`python -m experiments.paper.ties`)",
 }
@@ -148,15 +149,15 @@ def conclusion(tabulation: Tabulation, claims: Sequence[Claim] | None = None) ->
     )
     if ablations[1]:
         numbers += (
-            f"; of the ablation tables, whose settings the paper does not give, {ablations[0]} of {ablations[1]} agree at "
-            "a setting chosen as nearest to the published numbers"
+            f"; of the ablation tables, whose settings the paper does not give, {ablations[0]} of {ablations[1]} "
+            "agree at a setting chosen as nearest to the published numbers"
         )
     said = {claim.table.caption.partition(" ")[0]: claim.verdict for claim in claims}
     fairness = said.get("Concordance", "Not run.")
     accuracy = said.get("Integrated", "Not run.")
     return (
-        f"{numbers}. The claim that DRO-COX lowers concordance imparity: {_inside(fairness)}. The claim that it lowers the "
-        f"integrated Brier score: {_inside(accuracy)}."
+        f"{numbers}. The claim that DRO-COX lowers concordance imparity: {_inside(fairness)}. The claim that "
+        f"it lowers the integrated Brier score: {_inside(accuracy)}."
     )
 
 

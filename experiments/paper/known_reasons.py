@@ -87,9 +87,10 @@ KNOWN_REASONS = (
     ),
     Reason(
         "ties",
-        "The published log partial likelihood takes a running sum over a time sort, which counts only some of those tied "
-        f"in time into a risk set. That adds {TIES_EFFECT['support']:.4f} on SUPPORT and {TIES_EFFECT['seer']:.4f} on "
-        "SEER to plain Cox's (`python -m experiments.paper.ties`). With it added, the cell agrees.",
+        "The published log partial likelihood takes a running sum over a time sort, which counts only some of those "
+        f"tied in time into a risk set. That adds {TIES_EFFECT['support']:.4f} on SUPPORT and "
+        f"{TIES_EFFECT['seer']:.4f} on SEER to plain Cox's (`python -m experiments.paper.ties`). With it added, "
+        "the cell agrees.",
         kind="demonstrated",
         dataset="support|seer",
         metric="log_partial_likelihood",
@@ -133,8 +134,8 @@ KNOWN_REASONS = (
     ),
     Reason(
         "ci-choice",
-        "The published CI is not reached by choosing settings on the validation set, as the text says; it is consistent "
-        "with a choice on the test set.",
+        "The published CI is not reached by choosing settings on the validation set, as the text says; it is "
+        "consistent with a choice on the test set.",
         experiment="flc-*|seer-*",
         method="dro-cox|dro-cox-split|deep-dro-cox",
         metric="concordance_imparity",
@@ -143,8 +144,8 @@ KNOWN_REASONS = (
     Reason(
         "other-setting",
         "Not reproduced; some setting of the same grid, kept in all repeats, comes within two published standard "
-        "deviations in every cell of this row (IBS and cells with a demonstrated cause aside). That proves little: grids "
-        "of other methods do so too, at the rate given below the table of nearest settings.",
+        "deviations in every cell of this row (IBS and cells with a demonstrated cause aside). That proves little: "
+        "grids of other methods do so too, at the rate given below the table of nearest settings.",
         circumstance=ONE_SETTING,
         metric="concordance_*|dynamic_auc|log_partial_likelihood|*_disparity",
     ),

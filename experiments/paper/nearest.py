@@ -62,7 +62,7 @@ def nearest_settings(grid: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
 
 
 def false_matches(grid: pd.DataFrame, published: pd.DataFrame) -> tuple[int, int]:
-    """In how many pairs of a published row and another method's grid some setting agrees in every cell, and of how many.
+    """Count pairs of a published row and another method's grid, and those where some setting agrees in every cell.
 
     The other methods have the same network and are trained on the same data; a match there shows how little a match
     proves.
