@@ -102,8 +102,8 @@ def paper(
     only: Annotated[
         Names,
         about(
-            "Tables (flc-age, support-gender, seer-race, ..., split-size, sides), the figure (alpha), or datasets (flc, "
-            "support, seer), separated by commas; all by default."
+            "Tables (flc-age, support-gender, seer-race, ..., split-size, sides), the figure (alpha), or "
+            "datasets (flc, support, seer), separated by commas; all by default."
         ),
     ] = (),
     methods: Annotated[Names, about("Methods, such as cox,dro-cox,deep-dro-cox-split; all by default.")] = (),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.paper import load_published
-from experiments.paper.nearest import nearest_settings, nearest_table, published_gradient_table
+from experiments.paper.nearest import false_matches, nearest_settings, nearest_table, published_gradient_table
 from experiments.paper.unit import gather
 
 PRINTED_IN_PERCENT = {"concordance_imparity": 0.01}
@@ -64,10 +64,14 @@ def test_a_setting_that_diverged_in_one_repeat_is_not_judged_by_the_others(grid,
 
 
 def test_the_table_counts_the_cells_that_agree(grid, published):
-    shown = nearest_table(nearest_settings(grid(), published)).cells()
+    table = nearest_table(nearest_settings(grid(), published), *false_matches(grid(), published))
+    shown = table.cells()
     assert shown[0][:4] == ["FLC (age)", "Cox", "lr 0.001", "8 of 8"]
     assert shown[1][1] == "DRO-COX"
     assert shown[1][3] == "0 of 8"
+    # Cox's grid against DRO-COX's row, and the other way round: neither gives the other.
+    assert false_matches(grid(), published) == (0, 2)
+    assert "in 0 of 2 pairs" in table.to_markdown()
 
 
 def test_a_method_that_was_not_run_has_none(grid):

@@ -29,9 +29,11 @@ def test_imparity_is_in_percent_with_its_interval():
             "concordance_imparity_se": [0.004, 0.006],
             "concordance_imparity_low": [0.0, 0.002],
             "concordance_imparity_high": [0.03, 0.05],
+            "concordance_imparity_draws": [[0.01, 0.02], [0.03, 0.06]],
         }
     )
     cell = over_repeats(rows, "concordance_imparity")
+    np.testing.assert_allclose(cell.pop("draws"), [2.0, 4.0])
     expected = {"mean": 1.5, "sd": np.sqrt(0.5), "repeats": 2, "se": 0.5, "low": 0.1, "high": 4.0}
     assert cell == pytest.approx(expected)
 
