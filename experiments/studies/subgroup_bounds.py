@@ -28,10 +28,7 @@ from drosurv.repairs.subgroup_bounds import (
     BRIER,
     GAIN,
     LEAST,
-    LEAST_EXPECTED,
     MOST,
-    MOST_LEVELS,
-    N_CUTS,
 )
 from drosurv.repairs.subgroups import Subgroups
 from drosurv.target import parse_target
@@ -147,13 +144,8 @@ def coverage(n: int, events: float, replicates: int, seed: int) -> dict[str, Any
         n_replicates=replicates,
         random_state=seed,
     )
-    subgroups = Subgroups(CodedTable.from_table(data.X, N_CUTS, MOST_LEVELS))
-    until = np.minimum(data.y["time"], horizon)
-    counts = subgroups.sums(np.column_stack([np.ones(n), data.rate * until**SHAPE]))
-    kept = (counts[:, 0] >= ALPHA * n - 1e-9) & (counts[:, 1] >= LEAST_EXPECTED)
-    assert kept.sum() == found.n_subgroups
-    population = Subgroups(same_codes(subgroups.table, all_patients.X))
-    population.keep(kept)
+    population = Subgroups(same_codes(found.subgroups.table, all_patients.X))
+    population.kept = found.subgroups.kept
     y = all_patients.y
     observed = y["event"] & (y["time"] <= horizon)
     expected = all_patients.rate * np.minimum(y["time"], horizon) ** SHAPE

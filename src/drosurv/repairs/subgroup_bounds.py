@@ -76,7 +76,7 @@ def certify(
 
     Subgroups are made of conditions on the columns: numbers above or not above a decile, a category or any other, a
     missing value; one condition, or two joined by "and". Those with at least the share `alpha` of the patients and at
-    least 10 expected events are tested all at once, on patients that the model was not trained on.
+    least 10 predicted events are tested all at once, on patients that the model was not trained on.
 
     Parameters
     ----------
@@ -176,12 +176,13 @@ def certify(
     rng = generator(random_state)
     patients = _Patients.of(curves, target, weight, horizon, clusters, rng)
     subgroups = Subgroups(CodedTable.from_table(table, N_CUTS, MOST_LEVELS))
-    counts = subgroups.sums(np.column_stack([weight, weight * patients.expected]))
+    # Events predicted until the censoring times, which do not depend on what happened.
+    counts = subgroups.sums(np.column_stack([weight, -weight * np.expm1(-patients.limit)]))
     subgroups.keep((counts[:, 0] >= alpha * weight.sum() - 1e-9) & (counts[:, 1] >= LEAST_EXPECTED))
     if len(subgroups) == 0:
         raise ArgumentError(
             "alpha",
-            f"no subgroup has at least alpha={alpha:g} of the {n} patients and {LEAST_EXPECTED:g} expected events: "
+            f"no subgroup has at least alpha={alpha:g} of the {n} patients and {LEAST_EXPECTED:g} predicted events: "
             "test more patients.",
         )
     test = _test(subgroups, patients, level, n_replicates, rng)
@@ -208,6 +209,7 @@ def certify(
         horizon=at,
         counted_until=None if horizon is None else float(horizon),
         notes=notes,
+        subgroups=subgroups,
     )
 
 
@@ -563,6 +565,8 @@ class SubgroupBounds:
         Time until which events were counted; None for the whole follow-up.
     notes : tuple of str
         How patients with entry times or several rows were judged.
+    subgroups : Subgroups
+        The subgroups that were tested.
     """
 
     bounds: pd.DataFrame
@@ -577,6 +581,7 @@ class SubgroupBounds:
     horizon: float
     counted_until: float | None = None
     notes: tuple[str, ...] = ()
+    subgroups: Subgroups | None = None
 
     def summary(self, time_unit: str = "") -> str:
         """What was found, and what can be excluded, in sentences."""
