@@ -1,4 +1,4 @@
-"""The baseline again: factors by counting, and curves by summing hazards over short steps."""
+"""The correction of the baseline: factors by counting, and curves by summing hazards over short steps."""
 
 import numpy as np
 
@@ -14,13 +14,27 @@ EDGES = np.array([0.0, 0.4, 1.0])
 def test_factors_are_events_over_expected_ones_in_each_interval():
     time, event, r = RNG.exponential(size=N), RNG.random(N) < 0.7, RNG.normal(0, 0.3, N)
     target = parse_target(Surv.from_arrays(event, time))
-    found = BaselineFactor.learn(EDGES, np.outer(RATES, EDGES), RATES * time, r, target)
+    accrued, weight = np.column_stack([np.zeros(N), RATES * time]), np.ones(N)
+    found = BaselineFactor.learn(EDGES, np.outer(RATES, EDGES), accrued, r, target, weight)
     for k, (low, high) in enumerate([(0.0, 0.4), (0.4, 1.0), (1.0, np.inf)]):
         events = sum(d for d, t in zip(event, time, strict=True) if low < t <= high)
         expected = sum(
             np.exp(more) * rate * max(min(t, high) - low, 0.0)
             for more, rate, t in zip(r, RATES, time, strict=True)
         )
+        np.testing.assert_allclose(found.factors[k], (events + SHRINKAGE) / (expected + SHRINKAGE))
+
+
+def test_factors_count_hazards_from_entry_on_and_patients_by_weight():
+    time, event, r = RNG.exponential(size=N), RNG.random(N) < 0.7, np.zeros(N)
+    entry, weight = time * RNG.random(N), RNG.integers(1, 4, N).astype(float)
+    target = parse_target(Surv.from_arrays(event, time))
+    accrued = RATES[:, None] * np.column_stack([entry, time])
+    found = BaselineFactor.learn(EDGES, np.outer(RATES, EDGES), accrued, r, target, weight)
+    for k, (low, high) in enumerate([(0.0, 0.4), (0.4, 1.0), (1.0, np.inf)]):
+        events = (weight * event)[(low < time) & (time <= high)].sum()
+        at_risk = np.clip(np.minimum(time, high) - np.maximum(entry, low), 0, None)
+        expected = (weight * RATES * at_risk).sum()
         np.testing.assert_allclose(found.factors[k], (events + SHRINKAGE) / (expected + SHRINKAGE))
 
 

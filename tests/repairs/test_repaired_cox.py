@@ -9,7 +9,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.svm import FastSurvivalSVM
 
 import drosurv
-from drosurv import AcceleratedFailureTime, CoxPH, RepairedCox, repair
+from drosurv import AcceleratedFailureTime, CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import likelihood_gain
 
@@ -208,7 +208,7 @@ def test_rules_speak_of_the_features_given():
         at = np.append(0.0, curves[i].x)
         left = np.minimum(curves[i](at[:-1]) / curves[i](0.4), 1.0)
         assert mean[i] == pytest.approx(left @ np.diff(at))
-    with pytest.raises(ValueError, match=r"features must hold the columns \['age'\]"):
+    with pytest.raises(ValueError, match=r"features must have the columns \['age'\]"):
         model.predict(data.X)
     with pytest.raises(ValueError, match="age"):
         model.predict(data.X, features=table[["sex"]])
@@ -291,3 +291,90 @@ def test_a_pair_needs_to_be_called_frozen():
         repair(CoxPH(), data.X, data.y, frozen=True)
     with pytest.raises(ValueError, match="frozen=True"):
         repair(([1.0], np.ones((100, 1))), data.X, data.y)
+
+
+def test_extra_columns_are_ignored_and_their_order_does_not_matter():
+    data = sample()
+    model = RepairedCox(random_state=0).fit(data.X, data.y)
+    shuffled = data.X[data.X.columns[::-1]].assign(extra="text")
+    np.testing.assert_allclose(model.predict(shuffled), model.predict(data.X))
+    np.testing.assert_allclose(
+        model.predict_survival_function(shuffled, times=[0.5]),
+        model.predict_survival_function(data.X, times=[0.5]),
+    )
+
+
+def test_summary_has_standard_errors_where_nothing_was_repaired():
+    data = make_hidden_minority(n_samples=600, minority=0.0, random_state=0)
+    model = RepairedCox(random_state=0).fit(data.X, data.y)
+    assert model.repairs_ == []
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(model.summary()), pd.DataFrame(CoxPH().fit(data.X, data.y).summary())
+    )
+    repaired = RepairedCox(random_state=0).fit(sample().X, sample().y)
+    assert {"who", "effect", "hazard_ratio"} <= set(repaired.summary().columns)
+
+
+def test_weights_equal_copies():
+    data = sample(1000)
+    weight = np.random.default_rng(0).integers(1, 3, 1000)
+    rows = np.repeat(np.arange(1000), weight)
+    options = {"random_state": 0, "min_group": 20}
+    clusters = np.arange(1000)
+    weighted = RepairedCox(**options).fit(data.X, data.y, clusters=clusters, sample_weight=weight)
+    copies = RepairedCox(**options).fit(data.X.iloc[rows], data.y[rows], clusters=clusters[rows])
+    (first,), (second,) = weighted.repairs_[:1], copies.repairs_[:1]
+    assert first.rule.conditions[0].column == second.rule.conditions[0].column
+    assert np.corrcoef(weighted.predict(data.X), copies.predict(data.X))[0, 1] > 0.98
+
+
+def test_late_entry_counts_hazards_from_entry_on():
+    """Patients seen from half their time on: the subgroup is found, and expected events are those after entry."""
+    rng = np.random.default_rng(0)
+    data = sample(4000)
+    time = data.y[data.y.dtype.names[1]]
+    entry = np.minimum(rng.exponential(0.3, 4000), 0.999 * time.max())
+    seen = entry < time
+    X, y, entry = data.X[seen], data.y[seen], entry[seen]
+    model = RepairedCox(random_state=0).fit(X, y, entry=entry)
+    assert model.repairs_[-1].rule.conditions[0].column == "x5"
+    repaired = model.repairs_[0]
+    hazards = model.base_.predict_cumulative_hazard_function(X)
+    inside = repaired.holds(X)
+    expected = sum(h(t) - h(v) for h, t, v, w in zip(hazards, time[seen], entry, inside, strict=True) if w)
+    assert repaired.predicted == pytest.approx(expected)
+    # A model that ignored entry would expect far more events.
+    assert abs(repaired.after.value - 1) < 0.3
+
+
+@pytest.mark.parametrize("name", ["strata", "offset"])
+def test_what_is_not_defined_is_refused_by_name(name):
+    data = sample(200)
+    with pytest.raises(ValueError, match=f"{name} is not defined"):
+        RepairedCox().fit(data.X, data.y, **{name: np.zeros(200)})
+    with pytest.raises(ValueError, match=f"{name} is not defined"):
+        drosurv.repair(CoxPH().fit(data.X, data.y), data.X, data.y, frozen=True, **{name: np.zeros(200)})
+
+
+def test_a_base_that_takes_no_entry_says_so():
+    data = sample(200)
+    forest = RandomSurvivalForest(n_estimators=2)
+    with pytest.raises(ValueError, match="entry is not an argument of RandomSurvivalForest.fit"):
+        RepairedCox(forest).fit(data.X, data.y, entry=np.zeros(200))
+
+
+def test_of_several_bases_the_better_one_out_of_fold_is_taken():
+    """A quadratic effect and no subgroup: splines explain it, and no rule is needed."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(1500, 3)), columns=["a", "b", "c"])
+    time, end = (
+        rng.exponential(size=1500) / np.exp(0.7 * X["a"] ** 2 - 0.5 * X["b"]),
+        rng.exponential(size=1500),
+    )
+    y = Surv.from_arrays(time <= end, np.minimum(time, end))
+    model = RepairedCox("auto", random_state=0).fit(X, y)
+    assert isinstance(model.base_, CoxPHCV)
+    assert model.repairs_ == []
+    assert model.base == "auto"
+    assert model.base_log_likelihoods_[0] > model.base_log_likelihoods_[1]
+    assert RepairedCox(random_state=0).fit(X, y).repairs_

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -7,18 +8,16 @@ import pytest
 from scipy import stats
 from sklearn.pipeline import make_pipeline
 
-from drosurv import CoxPH, RepairedCox
-from drosurv.datasets import make_hidden_minority
+from drosurv import CoxPH, CoxPHCV, RepairedCox, Surv, repair
+from drosurv.datasets import load_nwtco, make_hidden_minority
 from drosurv.insight import Estimate
 from drosurv.repairs.corrections import Correction
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import calibration_slope
 from drosurv.repairs.views import (
     NEEDED_GAIN,
-    changes,
     detectable,
     hazard_ratio_table,
-    in_words,
     linear_effects,
     status,
 )
@@ -53,30 +52,90 @@ def test_slope_is_one_for_a_right_model_and_what_was_planted_for_another():
     assert np.isnan(calibration_slope(events, follow, np.zeros(20_000)))
 
 
-def test_words_say_who_what_was_wrong_and_what_the_repair_did(planted):
-    model, _ = planted
+def level_shift(n=3000, seed=0, ratio=3.0, everyone=1.0):
+    """A model of the patients without the shift, and patients of whom a group has another hazard."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"]).assign(flag=rng.random(n) < 0.25)
+    X["flag"] = X["flag"].astype(float)
+    hazard = everyone * np.exp(0.5 * X["a"]) * np.where(X["flag"] == 1, ratio, 1.0)
+    time, end = rng.exponential(size=n) / hazard, rng.exponential(size=n)
+    return X, Surv.from_arrays(time <= end, np.minimum(time, end))
+
+
+def wilms():
+    data = load_nwtco()
+    return RepairedCox(random_state=0).fit(data.X, data.y), data.X, data.y
+
+
+def hidden():
+    data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
+    return RepairedCox(random_state=0).fit(data.X, data.y), data.X, data.y
+
+
+def frozen_level():
+    X, y = level_shift(ratio=1.0, seed=1)
+    model = CoxPH().fit(X, y)
+    X, y = level_shift(ratio=3.0)
+    return repair(model, X, y, frozen=True, random_state=0), X, y
+
+
+def frozen_everyone():
+    X, y = level_shift(ratio=1.0, seed=1)
+    model = CoxPH().fit(X, y)
+    X, y = level_shift(ratio=1.0, everyone=2.0)
+    return repair(model, X, y, frozen=True, random_state=0), X, y
+
+
+@pytest.mark.parametrize("case", [wilms, hidden, frozen_level, frozen_everyone])
+def test_every_number_of_a_sentence_is_that_of_the_models_predictions(case):
+    """Counts, predicted events and hazard ratios are read from the sentence and computed anew from predictions."""
+    model, X, y = case()
+    assert model.repairs_
+    event, time = y[y.dtype.names[0]], y[y.dtype.names[1]]
+    hazards = [
+        np.array([h(t) for h, t in zip(one.predict_cumulative_hazard_function(X), time, strict=True)])
+        for one in (model.base_, model)
+    ]
+    for found, words in zip(model.repairs_, model.in_words(), strict=True):
+        inside = found.holds(X)
+        whom = (
+            f"all {len(X):,} patients"
+            if found.rule is None
+            else f"the {inside.sum():,} patients with {found.rule}"
+        )
+        assert words.startswith(
+            f"For {whom}, {event[inside].sum():,} events were observed; the model predicted "
+            f"{hazards[0][inside].sum():.1f}, the repaired model predicts {hazards[1][inside].sum():.1f}."
+        )
+        for name, there, elsewhere, unit in re.findall(
+            r"of '([^']+)' is ([0-9.]+) there and ([0-9.]+) elsewhere(?: \(per ([0-9.]+)\))?", words
+        ):
+            step = X[name].max() - X[name].min() if not unit else float(unit)
+            low = X[name].min() if not unit else X[name].clip(*X[name].quantile([0.01, 0.99])).mean()
+            ratio = np.exp(
+                model.predict(X.assign(**{name: low + step})) - model.predict(X.assign(**{name: low}))
+            )
+            assert float(there) == pytest.approx(np.exp(np.log(ratio[inside]).mean()), rel=0.02)
+            assert float(elsewhere) == pytest.approx(np.exp(np.log(ratio[~inside]).mean()), rel=0.02)
+        assert f"Checked on the {model.checked_[model.repairs_.index(found)].sum():,} patients" in words
+
+
+def test_the_sentence_about_wilms_tumours_names_the_ratio_of_the_table():
+    """'histol' multiplies the hazard of infants by more than ten, that of others by less than four."""
+    model, *_ = wilms()
+    (change,) = [change for change in model.repairs_[0].changes if change.label == "histol"]
+    assert change.inside > 10
+    assert change.outside < 4
+    rows = {(row["who"], row["effect"]): row["hazard_ratio"] for row in model.hazard_ratios().rows}
+    assert change.inside == pytest.approx(rows[str(model.repairs_[0].rule), "histol"], rel=0.15)
+
+
+def test_a_rule_on_one_number_of_a_linear_base_is_said_to_be_maybe_nonlinear(planted):
+    model, data = planted
     (words,) = model.in_words()
-    found = model.repairs_[0]
-    assert words.startswith(
-        f"For the {found.patients} patients with {found.rule}, {found.before.value:.1f} times as"
-    )
-    assert f"after the repair {found.after.value:.1f} times ({found.after.low:.1f} to" in words
-    assert "hazard ratio of 'x1' is 0." in words
-    assert f"Measured on {found.checked} patients not used for it" in words
-    assert model.to_markdown().startswith(f"The model was corrected for {found.rule}.")
-
-
-def test_a_group_whose_level_was_right_is_not_told_a_ratio_of_one(planted):
-    model, *_ = planted
-    right = replace(model.repairs_[0], before=Estimate(1.02, 0.9, 1.1), after=Estimate(0.98, 0.9, 1.1))
-    words = in_words(right, model._columns)
-    assert (
-        "about as many had the event as predicted (after the repair 1.0 times, 0.9 to 1.1), but features"
-        in words
-    )
-    assert "Where the model predicted one unit more of log risk" in words
-    # Of a level there is nothing else to tell.
-    assert "1.0 times as many had" in in_words(replace(right, version="level"), model._columns)
+    assert "A nonlinear effect of 'x5', which the base model takes for linear, would look the same" in words
+    curved = RepairedCox(CoxPHCV(splines=4, l2s=[0.01], random_state=0), random_state=0).fit(data.X, data.y)
+    assert all("nonlinear" not in words for words in curved.in_words())
 
 
 def test_what_would_have_been_found_is_what_gains_enough():
@@ -177,20 +236,6 @@ def test_effects_of_truths_and_of_codes_are_those_of_the_encoders_columns(plante
     assert (change if share < 0.5 else 1 / change) == pytest.approx(np.exp(0.4))
     assert {"stage", level} < set(there)
     assert "flag" not in there
-
-
-def test_a_column_of_two_values_is_spoken_of_by_their_difference(planted):
-    model, _ = planted
-    table = pd.DataFrame({"rare": np.arange(200) < 10, "age": np.linspace(40, 80, 200)}).astype(float)
-    columns = EffectColumns.learn(table, np.linspace(-1, 1, 200))
-    own = np.array([0.0, 0.0, 0.4, -0.3])
-    correction = Correction(np.zeros(4), own)
-    (no, yes) = correction.of(columns.of(table.iloc[[150, 150]].assign(rare=[0, 1]), np.zeros(2)), True)
-    told = changes(replace(model.repairs_[0], correction=correction, strength=1.0), columns)
-    assert told == [
-        f"'rare' is {np.exp(yes - no):.2f} times the others'",
-        f"'age' is {np.exp(-0.3):.2f} times the others' per sd",
-    ]
 
 
 def test_a_model_that_is_not_linear_says_so(planted):

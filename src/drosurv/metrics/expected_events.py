@@ -36,8 +36,12 @@ class ExpectedEvents(NamedTuple):
     expected: FloatArray
 
 
-def expected_events(curves: SurvivalCurves, target: Target) -> ExpectedEvents:
+def expected_events(
+    curves: SurvivalCurves, target: Target, entry: FloatArray | None = None
+) -> ExpectedEvents:
     """Observed and expected events of n patients until the end of their follow-up, or of their curve if it is earlier.
+
+    Patients with entry times (n,) count from there on.
 
     Examples
     --------
@@ -49,7 +53,12 @@ def expected_events(curves: SurvivalCurves, target: Target) -> ExpectedEvents:
     >>> expected_events(curves, y).expected.round(6).tolist()
     [0.7, 0.1]
     """
-    curves = known_everywhere(curves, target)
+    curves = known_everywhere(curves, target, entry=entry)
+    if entry is not None:
+        events, until_end = expected_events(curves, target)
+        nobody = np.zeros(len(target), dtype=np.bool_)
+        until_entry = expected_events(curves, Target(nobody, np.asarray(entry, dtype=np.float64))).expected
+        return ExpectedEvents(events, np.maximum(until_end - until_entry, 0.0))
     ends = curve_ends(curves)
     seen, until = target.event & (target.time <= ends), np.minimum(target.time, ends)
     if curves.curve_type == "step" and curves.jumps is not None:
@@ -73,14 +82,17 @@ def curve_ends(curves: SurvivalCurves) -> Any:
 
 
 def known_everywhere(
-    curves: SurvivalCurves, target: Target, weight: FloatArray | None = None
+    curves: SurvivalCurves,
+    target: Target,
+    weight: FloatArray | None = None,
+    entry: FloatArray | None = None,
 ) -> SurvivalCurves:
     """Curves that can be read at any time: those of type "points" are completed, others are returned as they are.
 
     Within each interval between two points all patients share the times at which hazard accrues: jumps at the
     observed event times s of the interval, of size events(s) / sum of the interval's hazards over those at risk at s,
     scaled to sum to 1 (Breslow's estimate within the interval). An interval without events has its jump at its end.
-    Patients count by their weights (n,).
+    Patients count by their weights (n,), and are at risk after their entry times (n,).
     """
     if curves.curve_type != "points" or curves.jumps is None:
         return curves
@@ -95,11 +107,16 @@ def known_everywhere(
     for k, point in enumerate(points):
         first, last = starts[k], starts[k + 1]
         rows = order[first:]
-        at_risk = np.cumsum((mass[first:] * (hazard[rows, k + 1] - hazard[rows, k]))[::-1])[::-1]
+        accrued = mass[first:] * (hazard[rows, k + 1] - hazard[rows, k])
         distinct, begins = np.unique(times[first:last], return_index=True)
+        at_risk = np.cumsum(accrued[::-1])[::-1][begins]
+        if entry is not None:
+            late = np.argsort(entry[rows])
+            later = np.append(np.cumsum(accrued[late][::-1])[::-1], 0.0)
+            at_risk = at_risk - later[np.searchsorted(entry[rows][late], distinct, side="left")]
         died = np.add.reduceat(events[first:last], begins) if len(distinct) else distinct
         seen = died > 0
-        sizes = died[seen] / np.maximum(at_risk[begins[seen]], np.finfo(float).tiny)
+        sizes = died[seen] / np.maximum(at_risk[seen], np.finfo(float).tiny)
         at = distinct[seen] if seen.any() else np.array([point])
         jumps.append(at)
         interval.append(np.full(len(at), k))

@@ -161,8 +161,12 @@ class Expected:
         return Expected(*(np.concatenate(field)[places] for field in fields))
 
     def held(self, low: float, high: float) -> Expected:
-        """The same with cumulative hazards held to [low, high]."""
+        """The same with cumulative hazards clipped to [low, high]."""
         return Expected(self.events, np.clip(self.hazard, low, high), self.log_risk)
+
+    def weighted(self, weight: FloatArray) -> Expected:
+        """The same with patients counted by their weights (n,)."""
+        return Expected(weight * self.events, weight * self.hazard, self.log_risk)
 
 
 def reference_times(target: Target) -> FloatArray:
@@ -181,15 +185,17 @@ def expected_of_fitted(curves: SurvivalCurves, target: Target, times: FloatArray
     return Expected(target.event.astype(np.float64), hazard, log_risk(curves, times))
 
 
-def expected_of_frozen(model: Any, X: Any, target: Target, times: FloatArray) -> Expected:
+def expected_of_frozen(
+    model: Any, X: Any, target: Target, times: FloatArray, entry: FloatArray | None = None
+) -> Expected:
     """Events that a frozen model expects, counted so that the likelihood ratios of a right model have mean 1 at most.
 
     How they are counted depends on the type of the curves: see :mod:`drosurv.metrics.expected_events`. After the end of
-    its curve a patient counts as censored. The log risk is read at the times (k,).
+    its curve a patient counts as censored, before entry (n,) as not at risk. The log risk is read at the times (k,).
     """
     curves = predicted_curves(model, X, len(target))
     if isinstance(model, tuple):
         risk = log_mean_hazard(PredictionGrid.parse(model, len(target)).at(times))
     else:
         risk = log_risk(curves, times)
-    return Expected(*expected_events(curves, target), risk)
+    return Expected(*expected_events(curves, target, entry), risk)

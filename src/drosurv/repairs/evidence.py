@@ -355,6 +355,23 @@ class EffectColumn:
         """The column as a reader knows it."""
         return self.name if self.level is None else f"{self.name} is {self.level}"
 
+    @property
+    def is_flag(self) -> bool:
+        """Whether the column has two values."""
+        return self.scale == (self.high - self.low) / 2
+
+    @property
+    def contrast(self) -> str:
+        """The difference that hazard ratios of the column are given for."""
+        return "" if self.is_flag else f"per {self.scale:.3g}"
+
+    def two_values(self, column: pd.Series) -> tuple[Any, Any]:
+        """The values of the column that are compared: two values, the level and the most frequent other, or one sd."""
+        if self.level is not None:
+            others = column[column.notna() & (column != self.level)]
+            return others.mode().iloc[0] if len(others) else self.level, self.level
+        return (self.low, self.high) if self.is_flag else (self.centre, self.centre + self.scale)
+
     def scaled(self, values: FloatArray) -> FloatArray:
         """Scaled values; a missing one counts as average."""
         scaled = (np.clip(values, self.low, self.high) - self.centre) / self.scale

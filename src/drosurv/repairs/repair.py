@@ -27,12 +27,25 @@ def calibration_slope(events: FloatArray, expected: FloatArray, log_hazard: Floa
     return 1.0 + float(poisson_ridge(Z, events, expected, np.zeros(2))[1]) / spread
 
 
+@dataclass(frozen=True)
+class EffectChange:
+    """Hazard ratio of a column inside of a repaired subgroup and outside, from the repaired model's predictions.
+
+    `contrast` says for which difference of the column; empty for two values.
+    """
+
+    label: str
+    contrast: str
+    inside: float
+    outside: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Repair:
     """A correction of a model for the patients of a rule.
 
-    Numbers named *checked* come from patients not used to find or fit the repair: each patient is held against the
-    repair found without him.
+    *Checked* patients are those in the subgroups that were found without them: each fold is scored with a repair
+    that was found and fitted on the other folds.
 
     Parameters
     ----------
@@ -46,10 +59,10 @@ class Repair:
         1, or 1/2 where half the correction served the checked patients better.
     correction : Correction
         Log hazard ratios per scaled column, at full strength.
-    patients, events : int
-        Who meet the rule, and their events.
+    patients, events : int, float
+        Patients who meet the rule, and their events, counted by weight.
     checked : int
-        Patients held by the rule as found without them.
+        Patients in the subgroups that were found without them.
     before, after : Estimate
         Observed over expected events of the checked patients.
     slope_before, slope_after : float
@@ -60,6 +73,12 @@ class Repair:
         The e-value.
     overlap : float
         Mean overlap (Jaccard) of the groups found without a fold with this one.
+    predicted, predicted_after : float
+        Events that the base model, and the repaired model, predict for the patients of the rule.
+    changes : tuple of EffectChange
+        Hazard ratios that differ in the subgroup, from the repaired model's predictions.
+    linear_in : str
+        Column whose effect the base model takes for linear, if it is the only one of the rule; else empty.
     """
 
     rule: Rule | None
@@ -68,7 +87,7 @@ class Repair:
     strength: float
     correction: Correction
     patients: int
-    events: int
+    events: float
     checked: int
     before: Estimate
     after: Estimate
@@ -78,6 +97,10 @@ class Repair:
     gain_outside: Estimate
     e: float
     overlap: float
+    predicted: float = float("nan")
+    predicted_after: float = float("nan")
+    changes: tuple[EffectChange, ...] = ()
+    linear_in: str = ""
 
     @staticmethod
     def of(trial: Trial, expected: Expected) -> Repair:
@@ -94,7 +117,7 @@ class Repair:
             strength=trial.strength,
             correction=trial.found.corrections[trial.version],
             patients=int(trial.found.inside.sum()),
-            events=int(expected.events[trial.found.inside].sum()),
+            events=float(expected.events[trial.found.inside].sum()),
             checked=int(inside.sum()),
             before=Estimate.ratio(seen, float((hazard * np.exp(before)).sum()), CONFIDENCE),
             after=Estimate.ratio(seen, float((hazard * np.exp(after)).sum()), CONFIDENCE),

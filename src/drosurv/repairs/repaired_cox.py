@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,12 +13,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import ArgumentError, require
 from drosurv.estimators.cox import CoxPH
+from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.estimators.parameters import check_count, check_number
-from drosurv.evaluation.predictions import take
+from drosurv.evaluation.predictions import final_step, take
 from drosurv.folds import draw_folds
+from drosurv.groups import in_pandas
 from drosurv.metrics import FollowUp
+from drosurv.metrics.expected_events import known_everywhere
 from drosurv.metrics.inference import generator
-from drosurv.observation import label_codes
+from drosurv.metrics.scores import parse_weights
+from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.observation import entry_times, label_codes
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import Told, bar
 from drosurv.repairs.acceptance import Attempt, Shadows, fewest_folds, find_repairs
@@ -28,57 +34,68 @@ from drosurv.repairs.curves import (
     PredictionGrid,
     expected_of_fitted,
     expected_of_frozen,
+    log_risk,
     predicted_curves,
     reference_times,
 )
-from drosurv.repairs.evidence import EffectColumns, Limits, Residuals
-from drosurv.repairs.repair import Repair
+from drosurv.repairs.evidence import RISK, EffectColumn, EffectColumns, Limits, Residuals
+from drosurv.repairs.repair import EffectChange, Repair
 from drosurv.repairs.repaired_predictions import (
     BaselineFactor,
     RepairedPredictions,
     cumulative_hazard,
     curve_times,
+    interval_log_likelihood,
+    own_hazard,
 )
 from drosurv.repairs.rules import CodedTable, readable_table
 from drosurv.repairs.views import (
     hazard_ratio_table,
     in_words,
+    linear_columns,
+    linear_effects,
     plot_repairs,
     repair_frame,
     repair_table,
     status,
 )
-from drosurv.target import BoolArray, IntArray, Target, parse_target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EVENTS_PER_FEATURE = 10
+# Effects that differ by less (log hazard ratio per standard deviation) are not mentioned.
+LEAST_MENTIONED = 0.1
+# Patients whose predictions are compared for a hazard ratio.
+MOST_COMPARED = 500
 
 
 @dataclass(eq=False, repr=False)
 class RepairedCox(RepairedPredictions):
-    """A survival model that finds the groups it is wrong about, and corrects itself there.
+    """A survival model that is corrected for the subgroups it is wrong about.
 
-    A base model is fitted. Readable rules are searched for patients of whom more or fewer had the event than it
-    expected, or for whom features have other effects. The model's hazards are then multiplied there. Each such
-    repair is kept only if patients who were used neither to find nor to fit it gain.
+    A base model is fitted. Rules are searched for subgroups with more or fewer events than it predicts, or with other
+    effects of features. The model's hazards are then multiplied there. Such a repair is kept only if patients who were
+    used neither to find nor to fit it gain.
 
     Parameters
     ----------
-    base : estimator, optional
-        Unfitted, with ``fit`` and survival curves or cumulative hazards: ours, scikit-survival's or a Pipeline;
-        plain Cox (:class:`drosurv.CoxPH`) if not given.
+    base : estimator, sequence of estimators, "auto" or None
+        Unfitted, with ``fit`` and survival curves or cumulative hazards: ours, scikit-survival's or a Pipeline. Of
+        several the one whose repaired model has the largest out-of-fold likelihood is taken; "auto" is
+        :class:`drosurv.CoxPHCV` and :class:`drosurv.CoxPH`, so that a nonlinear effect need not be called a subgroup.
+        None is plain Cox (:class:`drosurv.CoxPH`).
     max_repairs : int
-        At most so many repairs.
+        Largest number of repairs.
     max_conditions : int
-        At most so many conditions in a rule.
+        Largest number of conditions in a rule.
     min_group : int or "auto"
-        Least number of patients in a group; "auto" is n / 80, but at least 20 and at most 50.
+        Least number of patients in a subgroup; "auto" is n / 80, but at least 20 and at most 50.
     min_events : int
-        Least number of events in a group, both observed and expected.
+        Least number of events in a subgroup, both observed and expected.
     folds : int
-        Into how many parts the patients are split; at least 3.
+        Number of folds; at least 3.
     evidence : float
         Least e-value. If a frozen model is right, a repair of one kind passes with probability at most 1 over it.
     tau : float
@@ -93,17 +110,19 @@ class RepairedCox(RepairedPredictions):
     base_ : estimator
         Fitted on all patients; None where only predictions were given to :func:`drosurv.repair`.
     repairs_ : list of Repair
-        What was corrected, in this order.
+        Corrections, in the order in which they were found.
     attempts_ : list of Attempt
-        Every repair that was put to the test, whether it passed or not.
+        Every repair that was tested, accepted or not.
+    base_log_likelihoods_ : list of float
+        Out-of-fold log likelihood per patient of each repaired base, up to a constant, where there were several.
     checked_ : (k, n) bool
-        Whom each repair is for, each training patient by the rule found without him; a saved model leaves it out.
+        Members of each repair's subgroup, each training patient by the rule found without them; not saved.
     held_out_ : (n,) float64
-        Each training patient's log hazard ratio by repairs found without him; a saved model leaves it out.
+        Log hazard ratio of each training patient by repairs found without them; not saved.
     status_ : str
-        What was found, in one sentence.
+        What was found, in one or two sentences.
     min_group_ : int
-        Least number of patients in a group that was used.
+        Least number of patients in a subgroup that was used.
     n_patients_, n_events_ : int
 
     Examples
@@ -127,10 +146,21 @@ class RepairedCox(RepairedPredictions):
     random_state: Any = None
     verbose: bool = False
 
-    # Fitted attributes that speak of single training patients.
+    # Fitted attributes with values of single training patients.
     _per_patient = ("checked_", "held_out_")
 
-    def fit(self, X: Any, y: Any, features: Any = None, clusters: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        features: Any = None,
+        clusters: Any = None,
+        sample_weight: Any = None,
+        *,
+        entry: Any = None,
+        strata: Any = None,
+        offset: Any = None,
+    ) -> Self:
         """Fit the base model, then find and fit repairs.
 
         Parameters
@@ -140,56 +170,126 @@ class RepairedCox(RepairedPredictions):
         y : structured array (n,)
             Event flag and time; see :class:`drosurv.Surv`.
         features : (n, d') DataFrame, optional
-            Columns that rules may speak about, in units a reader knows; ``X`` by default. Then needed in
-            prediction too.
+            Columns that rules may use, in units a reader knows; ``X`` by default. Then needed in prediction too.
         clusters : (n,) labels, optional
-            Rows with the same label, such as those of one patient, are never on both sides of a check.
+            Rows with the same label, such as those of one patient, stay in the same fold.
+        sample_weight : (n,) array, optional
+            Weights of the patients, in the base model and in the search; 2 counts a patient twice.
+        entry : (n,) array, optional
+            Times from which patients are under observation, for a base model that takes them.
+        strata, offset
+            Not defined: a rule is for patients of all strata, and predictions of a repaired model take no offset. Give
+            strata as a column, or repair a model for each.
 
         Returns
         -------
         self
         """
+        for name, value in {"strata": strata, "offset": offset}.items():
+            if value is not None:
+                raise ArgumentError(
+                    name,
+                    f"{name} is not defined for RepairedCox, whose rules are for all patients: leave it out, give it "
+                    "as a column of X, or fit one model for each stratum.",
+                )
+        bases = self._bases()
+        if len(bases) == 1:
+            return self._fit(bases[0], X, y, features, clusters, sample_weight, entry)
+        # The same folds for every base.
+        seed = int(generator(self.random_state).integers(2**31))
+        fitted = [
+            clone(self)
+            .set_params(base=None, random_state=seed)
+            ._fit(base, X, y, features, clusters, sample_weight, entry)
+            for base in bases
+        ]
+        found = [model._log_likelihood for model in fitted]
+        parameters = self.get_params(deep=False)
+        self.__dict__.update(fitted[int(np.argmax(found))].__dict__)
+        self.__dict__.update(parameters)
+        self.base_log_likelihoods_ = found
+        return self
+
+    def _bases(self) -> list[Any]:
+        if self.base is None:
+            return [CoxPH()]
+        if isinstance(self.base, str) and self.base == "auto":
+            return [
+                CoxPHCV(random_state=self.random_state if isinstance(self.random_state, int) else 0),
+                CoxPH(),
+            ]
+        bases = list(self.base) if isinstance(self.base, list | tuple) else [self.base]
+        fit = all(hasattr(base, "fit") and hasattr(base, "get_params") for base in bases)
+        wanted = 'be an estimator such as CoxPH(), several of them, "auto" or None'
+        require(bases and fit, "base", wanted, self.base)
+        return bases
+
+    def _fit(
+        self, base: Any, X: Any, y: Any, features: Any, clusters: Any, sample_weight: Any, entry: Any
+    ) -> Self:
+        """Fit one base model, then find and fit repairs."""
         target, tables, clusters = self._begin(X, y, features, clusters)
-        base = CoxPH() if self.base is None else self.base
-        self.base_ = clone(base).fit(X, y)
+        n = len(target)
+        weight = parse_weights(sample_weight, n)
+        since = np.zeros(n) if entry is None else entry_times(entry, target)
+        given = {"sample_weight": None if sample_weight is None else weight}
+        given["entry"] = None if entry is None else since
+        self.base_ = _fit_base(base, X, y, given)
         self._curve_times = curve_times(self.base_, X, target)
         # With fewer events for each feature, most of a fitted model's errors are those of fitting it.
         if self._too_few(target, EVENTS_PER_FEATURE * tables[1].shape[1]):
+            self._log_likelihood = -np.inf
             return self
         folds = self._drawn(clusters, target.event)
         edges = BaselineFactor.intervals(target)
-        at_edges = np.empty((len(target), len(edges)))
+        ends = np.append(edges, target.time.max())
+        at_edges, begun = np.empty((n, len(ends))), np.zeros(n)
         parts: list[Expected] = []
         with bar("fitting the model in folds", self.folds, shown=self.verbose) as progress:
             for fold in range(self.folds):
                 progress(fold)
                 out = folds == fold
-                model = clone(base).fit(take(X, ~out), target.take(~out).to_structured())
+                rest = {name: None if value is None else value[~out] for name, value in given.items()}
+                model = _fit_base(base, take(X, ~out), target.take(~out).to_structured(), rest)
                 curves = predicted_curves(model, take(X, out), int(out.sum()))
                 parts.append(expected_of_fitted(curves, target.take(out), self._times))
-                at_edges[out] = cumulative_hazard(curves, edges)
-            expected = Expected.joined(parts, folds).held(SMALLEST_EXPECTED, np.log(len(target)) + 3)
-            self._find(expected, tables, folds, clusters, progress)
+                at_edges[out] = cumulative_hazard(curves, ends)
+                if entry is not None:
+                    begun[out] = own_hazard(curves, since[out])
+            expected = Expected.joined(parts, folds)
+            expected = replace(expected, hazard=expected.hazard - begun)
+            expected = expected.held(SMALLEST_EXPECTED, np.log(n) + 3)
+            self._find(expected.weighted(weight), tables, folds, clusters, progress)
+        r = self.held_out_
         if self.repairs_:
-            self._factor = BaselineFactor.learn(edges, at_edges, expected.hazard, self.held_out_, target)
+            accrued = np.column_stack([begun, begun + expected.hazard])
+            self._factor = BaselineFactor.learn(edges, at_edges[:, :-1], accrued, r, target, weight)
+        self._log_likelihood = float(
+            weight @ interval_log_likelihood(ends, at_edges, expected.hazard, r, target) / weight.sum()
+        )
+        self._describe(X, tables, predicted_curves(self.base_, X, n), target, since, weight)
         return self
 
-    def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any, clusters: Any) -> Self:
-        """Repair a model that stays as it is, from what it says of patients it was not trained on."""
+    def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any, clusters: Any, entry: Any) -> Self:
+        """Repair a model that stays as it is, from its predictions for patients it was not trained on."""
         target, tables, clusters = self._begin(X, y, features, clusters)
+        since = None if entry is None else entry_times(entry, target)
         if isinstance(model, tuple):
             self.base_, times = None, PredictionGrid.parse(model, len(target)).times
         else:
             self.base_, times = model, curve_times(model, X, target)
-        # Not where events happened: the columns of a patient may not know his outcome.
+        # Not at quantiles of event times: the columns of a patient may not depend on outcomes.
         self._curve_times, self._times = times, np.quantile(times, QUARTILES)
-        expected = expected_of_frozen(model, X, target, self._times)
+        expected = expected_of_frozen(model, X, target, self._times, since)
         if self._too_few(target):
             return self
         # Folds drawn by events would make likelihood ratios larger than 1 on average.
         folds = self._drawn(clusters)
         with bar("", shown=self.verbose) as progress:
             self._find(expected, tables, folds, clusters, progress, frozen=True)
+        curves = known_everywhere(predicted_curves(model, X, len(target)), target, entry=since)
+        begun = np.zeros(len(target)) if since is None else since
+        self._describe(X, tables, curves, target, begun, np.ones(len(target)))
         return self
 
     def _begin(
@@ -215,10 +315,10 @@ class RepairedCox(RepairedPredictions):
         self._own_features = features is not None
         table = readable_table(X, len(target))
         rules = readable_table(X, len(target), features=features) if self._own_features else table
-        own = (
+        codes = (
             np.arange(len(target)) if clusters is None else label_codes("clusters", clusters, len(target))[0]
         )
-        return target, (rules, table), own
+        return target, (rules, table), codes
 
     def _drawn(self, clusters: IntArray, event: BoolArray | None = None) -> IntArray:
         """The fold of each row."""
@@ -230,8 +330,6 @@ class RepairedCox(RepairedPredictions):
         return draw_folds(len(clusters), self.folds, rng, event, clusters)
 
     def _check_parameters(self) -> None:
-        fits = self.base is None or (hasattr(self.base, "fit") and hasattr(self.base, "get_params"))
-        require(fits, "base", "be an estimator such as CoxPH(), or None", self.base)
         check_count("max_repairs", self.max_repairs, least=0)
         check_count("max_conditions", self.max_conditions)
         check_count("min_events", self.min_events)
@@ -245,11 +343,11 @@ class RepairedCox(RepairedPredictions):
             check_count("min_group", self.min_group, least=2)
 
     def _too_few(self, target: Target, least_events: int = 0) -> bool:
-        """Whether the search cannot find anything, and if so, say what it needs."""
+        """Whether there are too few patients or events for a search, and if so, say how many it needs."""
         self.repairs_: list[Repair] = []
         self.attempts_: list[Attempt] = []
         self.checked_, self.held_out_ = np.zeros((0, len(target)), dtype=np.bool_), np.zeros(len(target))
-        # The group and the rest each need their events where the shortest chain looks.
+        # The subgroup and the other patients each need their events in the smallest part that is searched.
         share = fewest_folds(self.folds) / self.folds
         events, patients = (int(np.ceil(2 * least / share)) for least in (self.min_events, self.min_group_))
         short = [
@@ -273,7 +371,7 @@ class RepairedCox(RepairedPredictions):
         *,
         frozen: bool = False,
     ) -> None:
-        """Find repairs, and keep all that is known of them."""
+        """Find repairs, and keep what is known of them."""
         rules, effects = tables
         self._columns = EffectColumns.learn(effects, expected.log_risk)
         residuals = Residuals(expected.events, expected.hazard, self._columns.of(effects, expected.log_risk))
@@ -299,10 +397,78 @@ class RepairedCox(RepairedPredictions):
         if n_clusters < self.n_patients_:
             self.status_ += f" Counted are rows, {self.n_patients_:,} in {n_clusters:,} clusters."
 
+    def _describe(
+        self,
+        X: Any,
+        tables: tuple[pd.DataFrame, pd.DataFrame],
+        curves: SurvivalCurves,
+        target: Target,
+        entry: FloatArray,
+        weight: FloatArray,
+    ) -> None:
+        """Add to each repair what the base and the repaired model predict for the patients of its rule."""
+        if not self.repairs_:
+            return
+        rules, effects = tables
+        predicted = [own_hazard(curves, time) for time in (entry, target.time)]
+        before = predicted[1] - predicted[0]
+        ratios = np.exp(self._sum_of_repairs(rules, effects, log_risk(curves, self._times)))
+        if self._factor is not None:
+            at_edges = cumulative_hazard(curves, self._factor.edges)
+            scaled = self._factor.at(at_edges, np.column_stack(predicted))
+            after = ratios * (scaled[:, 1] - scaled[:, 0])
+        else:
+            after = ratios * before
+        linear = linear_columns(self.base_)
+        for k, repair in enumerate(self.repairs_):
+            inside = repair.holds(rules)
+            changed = [] if self.base_ is None else self._effect_changes(repair, X, rules, inside)
+            self.repairs_[k] = replace(
+                repair,
+                patients=int(inside.sum()),
+                events=float((weight * target.event)[inside].sum()),
+                predicted=float((weight * before)[inside].sum()),
+                predicted_after=float((weight * after)[inside].sum()),
+                changes=tuple(changed),
+                linear_in=_only_number(repair, linear),
+            )
+
+    def _effect_changes(
+        self, repair: Repair, X: Any, rules: pd.DataFrame, inside: BoolArray
+    ) -> list[EffectChange]:
+        """Hazard ratios of the columns whose effect a repair changes, inside of the subgroup and outside.
+
+        From the model's predictions: a column is set to two values for some patients of the subgroup, and for some
+        others, and the mean difference of the log risk is taken. Columns of the rule are left out: to change them is
+        to leave the subgroup.
+        """
+        if repair.rule is None or repair.version == "level":
+            return []
+        named = {condition.column for condition in repair.rule.conditions}
+        own = repair.strength * repair.correction.own
+        parts = [np.flatnonzero(group)[:MOST_COMPARED] for group in (inside, ~inside)]
+        found = []
+        for j in np.argsort(-abs(own)):
+            column = self._columns.columns[j - 1] if j > 0 else None
+            if column is None or abs(own[j]) < LEAST_MENTIONED or column.name == RISK or column.name in named:
+                continue
+            ratios = []
+            for rows in parts:
+                some = take(X, rows)
+                low, high = (
+                    self.predict(
+                        changed_column(some, column, which), rules.iloc[rows] if self._own_features else None
+                    )
+                    for which in (0, 1)
+                )
+                ratios.append(float(np.exp((high - low).mean())) if len(rows) else float("nan"))
+            found.append(EffectChange(column.label, column.contrast, *ratios))
+        return found
+
     def in_words(self) -> list[str]:
         """What was wrong, for whom, what was changed and what it did: some sentences for each repair."""
         check_is_fitted(self)
-        return [in_words(repair, self._columns) for repair in self.repairs_]
+        return [in_words(repair) for repair in self.repairs_]
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each repair, intervals as ``_low`` and ``_high``."""
@@ -317,6 +483,34 @@ class RepairedCox(RepairedPredictions):
             parts.append(repair_table(self.repairs_).to_markdown().rstrip())
         return "\n\n".join(parts) + "\n"
 
+    def summary(self, level: float = 0.95, **options: Any) -> pd.DataFrame:
+        """Coefficients of the base model with standard errors where nothing was repaired, else hazard ratios by group.
+
+        Parameters
+        ----------
+        level : float
+            Confidence of the intervals.
+        **options
+            Further arguments of the base model's ``summary``.
+
+        Returns
+        -------
+        DataFrame
+            Of a linear model with repairs: for whom, the effect of what, its hazard ratio and everyone's, without
+            standard errors, which have no definition after a search. Of other models with repairs: :meth:`to_frame`.
+        """
+        check_is_fitted(self)
+        if self.repairs_:
+            linear = linear_effects(self.base_) is not None
+            return pd.DataFrame(list(self.hazard_ratios().rows)) if linear else self.to_frame()
+        final = final_step(self.base_)
+        if not hasattr(final, "summary"):
+            raise ValueError(
+                f"{type(final).__name__} has no summary: to_frame() lists the repairs of every model."
+            )
+        table: pd.DataFrame = final.summary(level, **options)
+        return table
+
     def hazard_ratios(self) -> Table:
         """A linear model as a table: everyone's hazard ratios, then the exceptions."""
         check_is_fitted(self)
@@ -328,6 +522,43 @@ class RepairedCox(RepairedPredictions):
         return plot_repairs(self.repairs_, ax)
 
 
+def _fit_base(base: Any, X: Any, y: Any, given: dict[str, Any]) -> Any:
+    """Fit a clone of the base model; what is given besides X and y goes to the last step of a Pipeline."""
+    final, wanted = final_step(base), {name: value for name, value in given.items() if value is not None}
+    takes = signature(final.fit).parameters
+    for name in wanted:
+        if name not in takes:
+            raise ArgumentError(
+                name, f"{name} is not an argument of {type(final).__name__}.fit: leave it out."
+            )
+    prefix = f"{base.steps[-1][0]}__" if hasattr(base, "steps") else ""
+    return clone(base).fit(X, y, **{prefix + name: value for name, value in wanted.items()})
+
+
+def changed_column(X: Any, column: EffectColumn, which: int) -> Any:
+    """Patients with one column set to the lower (0) or higher (1) of the two values that are compared."""
+    table = readable_table(X, len(X))
+    value = column.two_values(table[column.name])[which]
+    place = list(table.columns).index(column.name)
+    X = in_pandas(X)
+    if isinstance(X, pd.DataFrame):
+        changed = X.copy()
+        is_bool = pd.api.types.is_bool_dtype(X.dtypes.iloc[place])
+        changed.isetitem(place, [bool(value) if is_bool else value] * len(X))
+        return changed
+    numbers = np.array(X, dtype=np.float64)
+    numbers[:, place] = value
+    return numbers
+
+
+def _only_number(repair: Repair, linear: frozenset[str]) -> str:
+    """The column of a rule with one condition on a number whose effect is linear in the base model; else empty."""
+    conditions = () if repair.rule is None else repair.rule.conditions
+    numbers = {condition.column for condition in conditions if condition.comparison in ("<=", ">")}
+    columns = {condition.column for condition in conditions}
+    return next(iter(columns)) if len(columns) == 1 and columns == numbers and columns <= linear else ""
+
+
 def repair(
     model: Any,
     X: Any,
@@ -336,27 +567,37 @@ def repair(
     features: Any = None,
     frozen: bool = False,
     clusters: Any = None,
+    sample_weight: Any = None,
+    entry: Any = None,
+    strata: Any = None,
+    offset: Any = None,
     **options: Any,
 ) -> RepairedCox:
-    """Find the groups a survival model is wrong about, and correct it there.
+    """Find the subgroups a survival model is wrong about, and correct it there.
 
     Parameters
     ----------
-    model : estimator, or a pair (times, survival)
-        With ``frozen=False`` an unfitted estimator, which is fitted on all patients and, to see its errors, on parts
-        of them. With ``frozen=True`` a fitted model, or survival probabilities (n, m) at m increasing times, of
+    model : estimator, sequence of estimators, "auto", or a pair (times, survival)
+        With ``frozen=False`` an unfitted estimator, which is fitted on all patients and, for its errors, in folds; of
+        several the one whose repaired model is best out of fold, see ``base`` of :class:`drosurv.RepairedCox`.
+        With ``frozen=True`` a fitted model, or survival probabilities (n, m) at m increasing times, of
         patients that the model was not trained on; it is left as it is.
     X : (n, d) array or DataFrame
         Features, as the model takes them.
     y : structured array (n,)
         Event flag and time; see :class:`drosurv.Surv`.
     features : (n, d') DataFrame, optional
-        Columns that rules may speak about, in units a reader knows; ``X`` by default.
+        Columns that rules may use, in units a reader knows; ``X`` by default.
     frozen : bool
         Whether the model stays as it is. Then the chance of a false repair is bounded whatever the data: see the
         guide on repairs.
     clusters : (n,) labels, optional
-        Rows with the same label, such as those of one patient, are never on both sides of a check.
+        Rows with the same label, such as those of one patient, stay in the same fold.
+    sample_weight, entry : (n,) arrays, optional
+        Weights, not with ``frozen=True``, whose e-values have no definition for them; and times from which patients
+        are under observation.
+    strata, offset
+        Not defined, see :meth:`drosurv.RepairedCox.fit`.
     **options
         Parameters of :class:`drosurv.RepairedCox`, such as ``max_repairs`` or ``random_state``.
 
@@ -379,9 +620,17 @@ def repair(
     'x5 > 0.54'
     """
     if frozen:
-        return RepairedCox(**options)._fit_frozen(model, X, y, features, clusters)
+        refused = {"sample_weight": sample_weight, "strata": strata, "offset": offset}
+        for name, value in refused.items():
+            if value is not None:
+                raise ArgumentError(
+                    name,
+                    f"{name} is not defined for a repair of a frozen model: leave it out, or repair a part.",
+                )
+        return RepairedCox(**options)._fit_frozen(model, X, y, features, clusters, entry)
     if isinstance(model, tuple):
         raise ValueError(
             "predictions (times, survival) belong to a model that stays as it is: pass frozen=True."
         )
-    return RepairedCox(base=model, **options).fit(X, y, features, clusters)
+    given = {"entry": entry, "strata": strata, "offset": offset}
+    return RepairedCox(base=model, **options).fit(X, y, features, clusters, sample_weight, **given)

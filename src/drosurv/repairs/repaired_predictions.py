@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -16,8 +17,15 @@ from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.predicted_curves import PredictedTimes
 from drosurv.evaluation.predictions import final_step, take
+from drosurv.groups import in_pandas
 from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
-from drosurv.repairs.curves import PredictionGrid, log_mean_hazard, log_risk, predicted_curves
+from drosurv.repairs.curves import (
+    SMALLEST_EXPECTED,
+    PredictionGrid,
+    log_mean_hazard,
+    log_risk,
+    predicted_curves,
+)
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.rules import readable_table
@@ -32,9 +40,10 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
     base_: Any
     repairs_: list[Repair]
     _columns: EffectColumns
-    # The baseline again, None where the base's own is kept.
+    base: Any
+    # Correction of the baseline hazard, None where that of the base model is kept.
     _factor: BaselineFactor | None
-    # Where the log risk is read, and where curves step.
+    # Times at which the log risk is read, and times of the curves.
     _times: FloatArray
     _curve_times: FloatArray
     _own_features: bool
@@ -55,16 +64,23 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         check_is_fitted(self)
         return getattr(final_step(self.base_), "curve_type", "step")
 
+    @property
+    def score_type(self) -> str:  # type: ignore[override]
+        """What :meth:`predict` returns: "log hazard" where the base model's scores are log hazards, else "other"."""
+        base = getattr(self, "base_", self.base)
+        return "log hazard" if base is None or is_proportional(base) else "other"
+
     def log_hazard_ratios(self, X: Any, features: Any = None) -> FloatArray:
-        """What the repairs add to each patient's log hazard, (n,).
+        """What the repairs add to the log hazard of each patient, (n,).
 
         Parameters
         ----------
         X : (n, d) array or DataFrame
-            Features, as in ``fit``.
+            Features, as in ``fit``; a DataFrame may have further columns.
         features : (n, d') DataFrame, optional
-            Columns that rules speak about, if ``fit`` was given some.
+            Columns that rules use, if ``fit`` was given some; not needed where X has them.
         """
+        X, features = self._known(X, features)
         return self._ratios(X, features, log_risk(self._base_curves(X), self._times))
 
     def predict(self, X: Any, features: Any = None) -> FloatArray:
@@ -72,9 +88,10 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
 
         For a base without proportional hazards: log of the mean cumulative hazard at three times.
         """
+        X, features = self._known(X, features)
         risk = log_risk(self._base_curves(X), self._times)
-        own: FloatArray = np.asarray(self.base_.predict(X)) if is_proportional(self.base_) else risk
-        return own + self._ratios(X, features, risk)
+        score: FloatArray = np.asarray(self.base_.predict(X)) if is_proportional(self.base_) else risk
+        return score + self._ratios(X, features, risk)
 
     def predict_survival_function(
         self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
@@ -111,6 +128,7 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
             As in :meth:`log_hazard_ratios`.
         """
         check_is_fitted(self)
+        X, features = self._known(X, features)
         validate_data(self, X, skip_check_array=True, reset=False)
         grid = PredictionGrid.parse(predictions, len(X))
         ratios = np.exp(self._ratios(X, features, log_mean_hazard(grid.at(self._times))))[:, None]
@@ -124,6 +142,17 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         from drosurv.metrics import concordance_index
 
         return float(concordance_index(y, self.predict(X, features)))
+
+    def _known(self, X: Any, features: Any) -> tuple[Any, Any]:
+        """The columns of a table that the model was fitted on, in their order, and those that rules use."""
+        check_is_fitted(self)
+        X = in_pandas(X)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None or not isinstance(X, pd.DataFrame) or not set(names) <= set(X.columns):
+            return X, features
+        if features is None and self._own_features:
+            features = X
+        return X[list(names)], features
 
     def _base_curves(self, X: Any) -> SurvivalCurves:
         check_is_fitted(self)
@@ -145,8 +174,11 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         wanted = sorted({c.column for r in self.repairs_ if r.rule for c in r.rule.conditions})
         if missing := [column for column in wanted if table is None or column not in rules]:
             raise ArgumentError(
-                "features", f"features must hold the columns {missing}, which the repairs' rules speak about."
+                "features", f"features must have the columns {missing}, which the rules of repairs use."
             )
+        return self._sum_of_repairs(rules, effects, risk)
+
+    def _sum_of_repairs(self, rules: pd.DataFrame, effects: pd.DataFrame, risk: FloatArray) -> FloatArray:
         columns = self._columns.of(effects, risk)
         ratios: FloatArray = np.sum([r.log_hazard_ratios(rules, columns) for r in self.repairs_], axis=0)
         return ratios
@@ -159,6 +191,7 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         times: ArrayLike | None,
         shown: Callable[[FloatArray], FloatArray],
     ) -> NDArray[Any]:
+        X, features = self._known(X, features)
         curves = self._base_curves(X)
         at = self._curve_times if times is None else checked_times(times)
         ratios = self._ratios(X, features, log_risk(curves, self._times))
@@ -171,13 +204,19 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
 def is_proportional(model: Any) -> bool:
     """Whether a model's ``predict`` is a log hazard ratio, the same at all times."""
     final = final_step(model)
-    # Ours all have a baseline, but those of time ratios and odds say that it is one of another kind.
-    return hasattr(final, "cum_baseline_hazard_") and not getattr(final, "_own_curves", "")
+    return (
+        hasattr(final, "cum_baseline_hazard_") and getattr(final, "score_type", "log hazard") == "log hazard"
+    )
 
 
 def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     """Cumulative hazards (n, T) at the times (T,)."""
     return -np.log(np.maximum(curves.at(times), SMALLEST_SURVIVAL))
+
+
+def own_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
+    """Cumulative hazard (n,) of each patient at one time each (n,)."""
+    return -np.log(np.maximum(curves.at_own(times), SMALLEST_SURVIVAL))
 
 
 def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
@@ -212,27 +251,49 @@ class BaselineFactor:
 
     @staticmethod
     def learn(
-        edges: FloatArray, at_edges: FloatArray, own: FloatArray, r: FloatArray, target: Target
+        edges: FloatArray,
+        at_edges: FloatArray,
+        own: FloatArray,
+        r: FloatArray,
+        target: Target,
+        weight: FloatArray,
     ) -> BaselineFactor:
-        """Events over expected ones in each interval, each patient's expectation made without him.
+        """Events over expected events in each interval, expectations from models fitted without the patient.
 
-        Cumulative hazards are given where intervals begin, (n, k), and at the patients' own times (n,); r (n,) are
-        the log hazard ratios of the repairs.
+        Cumulative hazards are given where intervals begin, (n, k), and at each patient's entry and last time (n, 2); r
+        (n,) are the log hazard ratios of the repairs.
         """
         # Cumulative hazards do not fall, so the smaller one is that of the earlier time.
-        reached = np.column_stack([np.minimum(at_edges, own[:, None]), own])
-        expected = np.exp(r) @ np.diff(reached, axis=1)
+        reached = np.column_stack([np.clip(at_edges, own[:, :1], own[:, 1:]), own[:, 1]])
+        expected = (weight * np.exp(r)) @ np.diff(reached, axis=1)
         interval = np.searchsorted(edges, target.time, side="left") - 1
-        events = np.bincount(np.maximum(interval, 0), target.event, minlength=len(edges))
+        events = np.bincount(np.maximum(interval, 0), weight * target.event, minlength=len(edges))
         return BaselineFactor(edges, (events + SHRINKAGE) / (expected + SHRINKAGE))
 
     def applied(self, hazard: Callable[[FloatArray], FloatArray], times: FloatArray) -> FloatArray:
         """Cumulative hazards (n, T) at the times, from those before, a function of times."""
         found = hazard(np.concatenate([self.edges, times]))
-        at_edges, at_times = found[:, : len(self.edges)], found[:, len(self.edges) :]
+        return self.at(found[:, : len(self.edges)], found[:, len(self.edges) :])
+
+    def at(self, at_edges: FloatArray, at_times: FloatArray) -> FloatArray:
+        """Cumulative hazards (n, T) at some times, from those before at the edges (n, k) and at the times (n, T)."""
         out = np.zeros_like(at_times)
         for m, factor in enumerate(self.factors):
             low = at_edges[:, [m]]
             high = at_edges[:, [m + 1]] if m + 1 < len(self.edges) else np.inf
             out += factor * np.clip(at_times - low, 0.0, high - low)
         return out
+
+
+def interval_log_likelihood(
+    ends: FloatArray, at_ends: FloatArray, hazard: FloatArray, r: FloatArray, target: Target
+) -> FloatArray:
+    """Log likelihood (n,) of hazards that are constant on intervals, up to a constant of the events.
+
+    Cumulative hazards are given where intervals begin and at the end of the last, (n, k + 1), and what has accrued
+    until each patient's time, (n,); hazards are multiplied by exp(r), (n,).
+    """
+    interval = np.clip(np.searchsorted(ends, target.time, side="left") - 1, 0, len(ends) - 2)
+    rows = np.arange(len(target))
+    accrued = at_ends[rows, interval + 1] - at_ends[rows, interval]
+    return target.event * (np.log(np.maximum(accrued, SMALLEST_EXPECTED)) + r) - np.exp(r) * hazard

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.pipeline import Pipeline
 
+from drosurv.evaluation.predictions import final_step
 from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.repairs.corrections import LARGEST_REPAIR
 from drosurv.repairs.evidence import EffectColumns
@@ -103,8 +104,6 @@ NEEDED_GAIN = 27.0
 TENTH = 0.1
 # A smaller ratio is written as 0.0, which says nothing.
 LEAST_SAID = 0.05
-# Effects smaller than this (log hazard ratio per standard deviation) are not worth a word.
-LEAST_SPOKEN = 0.1
 
 
 def status(repairs: Sequence[Repair], events: int, min_group: int) -> str:
@@ -140,45 +139,50 @@ def detectable(expected: float) -> tuple[float, float]:
     return float(low), float(brentq(missing, 1.0, 1.0 + 10 * NEEDED_GAIN / min(expected, 1.0)))
 
 
-def in_words(repair: Repair, columns: EffectColumns) -> str:
-    """What was wrong, for whom, what was changed, and what it did on patients not used for it."""
-    whom = "everyone" if repair.rule is None else f"the {repair.patients:,} patients with {repair.rule}"
-    before, after = repair.before, repair.after
-    now = f"after the repair {_times(after.value)}"
-    sure = f"{_one(after.low)} to {_one(after.high)}"
-    if _one(before.value) == "1.0" and repair.rule is not None and repair.version != "level":
-        told = f"about as many had the event as predicted ({now}, {sure}), but features act otherwise there."
+def in_words(repair: Repair) -> str:
+    """What the model predicted, what the repair changed, and what it did on patients not used for it."""
+    whom = (
+        f"all {repair.patients:,} patients"
+        if repair.rule is None
+        else f"the {repair.patients:,} patients with {repair.rule}"
+    )
+    sentences = []
+    if np.isfinite(repair.predicted):
+        sentences.append(
+            f"For {whom}, {_count(repair.events)} events were observed; the model predicted {repair.predicted:.1f}, "
+            f"the repaired model predicts {repair.predicted_after:.1f}."
+        )
     else:
-        told = f"{_times(before.value)} as many had the event as predicted; {now} ({sure})."
-    sentences = [f"For {whom}, {told}"]
+        sentences.append(f"Repaired: {whom}.")
+    if repair.changes:
+        changed = (
+            f"{change.label!r} is {change.inside:.2f} there and {change.outside:.2f} elsewhere"
+            f"{change.contrast and f' ({change.contrast})'}"
+            for change in repair.changes
+        )
+        sentences.append(f"The hazard ratio of {', of '.join(changed)}.")
+    if repair.linear_in:
+        sentences.append(
+            f"A nonlinear effect of {repair.linear_in!r}, which the base model takes for linear, would look the same: "
+            "compare with base=CoxPHCV()."
+        )
+    before, after, gain = repair.before, repair.after, repair.gain_inside
+    group = "" if repair.rule is None else " in the groups that were found without them"
+    sentences.append(
+        f"Checked on the {repair.checked:,} patients{group}: {_times(before.value)} as many had the event as "
+        f"predicted, after the repair {_times(after.value)} ({_one(after.low)} to {_one(after.high)}); each gains "
+        f"{gain.value:.2f} in log likelihood ({gain.low:.2f} to {gain.high:.2f})."
+    )
     if repair.version != "level":
         sentences.append(
-            f"Where the model predicted one unit more of log risk, there was {_one(repair.slope_before)} more in "
-            f"truth; after the repair {_one(repair.slope_after)}."
+            f"Among them, a predicted log risk higher by 1 meant {_one(repair.slope_before)} in truth, after the "
+            f"repair {_one(repair.slope_after)}."
         )
-        changed = [] if repair.rule is None else changes(repair, columns)
-        if changed:
-            sentences.append(f"There the hazard ratio of {', of '.join(changed)}.")
-    gain = repair.gain_inside
-    sentences.append(
-        f"Measured on {repair.checked:,} patients not used for it, who gain {gain.value:.2f} in log likelihood each "
-        f"({gain.low:.2f} to {gain.high:.2f})."
-    )
     return " ".join(sentences)
 
 
-def changes(repair: Repair, columns: EffectColumns) -> list[str]:
-    """The effects that differ in the group, largest first, beside those of the others."""
-    own = repair.strength * repair.correction.own
-    order = [j for j in np.argsort(-abs(own)) if j > 0 and abs(own[j]) >= LEAST_SPOKEN]
-    found = []
-    for j in order:
-        column = columns.columns[j - 1]
-        # Of two values one is compared with the other; a number is spoken of by its spread.
-        two = column.scale == (column.high - column.low) / 2
-        effect, unit = (2 * own[j], "") if two else (own[j], " per sd")
-        found.append(f"{column.label!r} is {np.exp(effect):.2f} times the others'{unit}")
-    return found
+def _count(events: float) -> str:
+    return f"{events:,.0f}" if events == round(events) else f"{events:,.1f}"
 
 
 def _one(value: float) -> str:
@@ -244,6 +248,8 @@ def linear_effects(base: Any) -> dict[str, float] | None:
     steps += [final.encoder_] if hasattr(final, "encoder_") else []
     coefficients = np.ravel(getattr(final, "coef_", ()))
     known = len(steps) == 0 or (len(steps) == 1 and isinstance(steps[0], TableEncoder))
+    # With splines, coefficients are not those of the columns.
+    known = known and not any(len(knots) for knots in getattr(final, "knots_", {}).values())
     if len(coefficients) == 0 or not known or not is_proportional(final):
         return None
     if not steps:
@@ -279,3 +285,14 @@ def _coefficient(label: str, known: dict[str, float]) -> tuple[str, int]:
     """Which coefficient a column's effect changes, and its sign: a table encoder tells one of truth and falsehood."""
     possible = {label: 1, f"{label} is True": 1, f"{label} is False": -1}
     return next(((name, sign) for name, sign in possible.items() if name in known), (label, 1))
+
+
+def linear_columns(base: Any) -> frozenset[str]:
+    """Columns of a model whose effect on the log hazard is linear; none for models that are not linear."""
+    if base is None:
+        return frozenset()
+    final = final_step(base)
+    if hasattr(final, "knots_"):
+        names = [str(name) for name in getattr(final, "feature_names_in_", ())]
+        return frozenset(name for name in names if len(final.knots_.get(name, ())) == 0)
+    return frozenset(linear_effects(base) or ())
