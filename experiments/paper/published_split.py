@@ -12,10 +12,9 @@ from typing import Self
 import numpy as np
 
 from drosurv.estimators import DROCoxSplit
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import Training
 from drosurv.losses import CoxSplit, Loss
 from drosurv.losses.loss import NOTHING, no_extra
+from drosurv.solvers import Problem, TrainingData
 from drosurv.target import FloatArray, IntArray
 
 
@@ -48,7 +47,7 @@ class PublishedSplit(DROCoxSplit):
 
     _convex = False
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        recipe = super()._recipe(training, batch)
-        assert isinstance(recipe.loss, CoxSplit)
-        return replace(recipe, loss=ConstantLogTerm(recipe.loss))
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        problem = super()._problem(data, batch)
+        assert isinstance(problem.loss, CoxSplit)
+        return replace(problem, loss=ConstantLogTerm(problem.loss))

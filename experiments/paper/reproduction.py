@@ -11,7 +11,7 @@ import joblib
 import pandas as pd
 
 from drosurv.datasets import data_fingerprint
-from drosurv.estimators.device import check_device, resolve_device
+from drosurv.solvers.device import check_device, resolve_device
 from experiments.datasets.catalog import load_each
 from experiments.paper.comparison import agreement
 from experiments.paper.document import write_document

@@ -14,7 +14,7 @@ import pandas as pd
 
 from drosurv import estimators
 from drosurv.datasets import Dataset, data_fingerprint, load_flc, load_seer, load_support, split
-from drosurv.estimators.grid import Sample, fit_grids
+from drosurv.estimators.grid import fit_grids
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.metrics import integrated_brier_score
 from drosurv.metrics.time_grid import brier_times
@@ -62,7 +62,11 @@ def train_units(
         grids = [_estimators(units[0], device) for _ in units]
         seen = attributes if key == EVERYONE else [key]
         samples = [
-            Sample(cohort.X["train"], cohort.y_train, sensitive_features=cohort.sensitive_features[seen])
+            {
+                "X": cohort.X["train"],
+                "y": cohort.y_train,
+                "sensitive_features": cohort.sensitive_features[seen],
+            }
             for cohort in cohorts
         ]
         errors = fit_grids(grids, samples)

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from drosurv.errors import ArgumentError
-from drosurv.estimators.parameters import check_number
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import Training
+from drosurv.errors import ArgumentError, check_number
+from drosurv.solvers import Problem, TrainingData
 from drosurv.standardise import standardise
 from experiments.rivals.adversary import Adversary
 from experiments.rivals.any_loss import AnyLoss
@@ -57,6 +55,6 @@ class AdversarialReweighting(AnyLoss):
                     "train on everybody.",
                 )
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        (X,) = standardise(training.X, weight=training.weight)
-        return self._plain(training, training.weight, objective=Adversary(X, self.adversary_lr))
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        (X,) = standardise(data.X, weight=data.weight)
+        return self._plain(data, data.weight, objective=Adversary(X, self.adversary_lr))

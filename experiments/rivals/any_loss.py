@@ -10,9 +10,8 @@ from typing import Any
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import cox_baseline, piecewise
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import Training
 from drosurv.losses import CoxPartial, Loss, PiecewiseExponential
+from drosurv.solvers import Problem, TrainingData
 from drosurv.target import FloatArray, Target
 
 LOSSES = ("partial", "full")
@@ -25,7 +24,7 @@ class AnyLoss(NetworkEstimator):
     loss: str | Callable[[Target, FloatArray | None], Loss] = "partial"
 
     _convex = False
-    _weighs_losses = True
+    _weights_losses = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -33,13 +32,13 @@ class AnyLoss(NetworkEstimator):
             wanted = f"be one of {LOSSES} or a function (target, weight) -> Loss"
             raise ArgumentError.must("loss", wanted, self.loss)
 
-    def _plain(self, training: Training, weight: FloatArray | None, **parts: Any) -> Recipe:
-        """The recipe of the plain model, patients weighed in risk sets as told."""
+    def _plain(self, data: TrainingData, weight: FloatArray | None, **parts: Any) -> Problem:
+        """Return the problem of the plain model, with the given weights in risk sets."""
         if self.loss == "full":
-            full = PiecewiseExponential(training.target, sample_weight=weight)
-            return Recipe(full, baseline=partial(piecewise, full), **parts)
+            full = PiecewiseExponential(data.target, sample_weight=weight)
+            return Problem(data, full, curves=partial(piecewise, full), **parts)
         # Curves are those of the patients as they are, whomever the training weighed up.
-        curves = partial(cox_baseline, training.likelihood(self.ties))
+        curves = partial(cox_baseline, data.cox_loss(self.ties))
         if callable(self.loss):
-            return Recipe(self.loss(training.target, weight), baseline=curves, **parts)
-        return Recipe(CoxPartial(training.target, self.ties, weight), baseline=curves, **parts)
+            return Problem(data, self.loss(data.target, weight), curves=curves, **parts)
+        return Problem(data, CoxPartial(data.target, self.ties, weight), curves=curves, **parts)

@@ -8,12 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from drosurv.errors import as_number, require
-from drosurv.estimators.parameters import check_share
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import Training
+from drosurv.errors import as_number, check_share, require
 from drosurv.objectives import ball_objective
 from drosurv.objectives.balls import check_ball
+from drosurv.solvers import Problem, TrainingData
 from experiments.rivals.any_loss import AnyLoss
 from experiments.rivals.dropped_outliers import DroppedOutliers
 
@@ -58,6 +56,6 @@ class DroppedOutlierDRO(AnyLoss):
         check_ball(self.ball)
         require(0 <= as_number(self.epsilon) < 1, "epsilon", "lie in [0, 1)", self.epsilon)
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         inner = ball_objective(self.ball, np.array([self.alpha], dtype=np.float64))
-        return self._plain(training, training.weight, objective=DroppedOutliers(inner, self.epsilon))
+        return self._plain(data, data.weight, objective=DroppedOutliers(inner, self.epsilon))

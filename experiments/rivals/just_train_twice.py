@@ -8,10 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from drosurv.estimators.fitting import train
-from drosurv.estimators.parameters import check_number, check_share
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import Training
+from drosurv.errors import check_number, check_share
+from drosurv.solvers import Problem, TrainingData, solve
 from drosurv.target import FloatArray
 from experiments.rivals.any_loss import AnyLoss
 
@@ -25,7 +23,7 @@ class JustTrainTwice(AnyLoss):
     share : float
         Share of the patients who count as badly served: those whose loss rose most over the null model's.
     upweight : float
-        How many times each of them counts in the second training.
+        How many times each of them counts in the second data.
     loss : {"partial", "full"} or callable
         Cox's partial or full likelihood, or a function (target, weight) -> :class:`drosurv.losses.Loss`.
 
@@ -60,15 +58,15 @@ class JustTrainTwice(AnyLoss):
         check_share("share", self.share)
         check_number("upweight", self.upweight, positive=True)
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        schedule = replace(self._schedule([self]), verbose=False)
-        plain = self._plain(training, training.weight)
-        ((first,),) = train([plain], [training], schedule)
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        options = replace(self._options([self]), verbose=False)
+        plain = self._plain(data, data.weight)
+        first = solve(plain, options)
         losses = plain.loss.everyone(plain.loss(first.scores[None], first.extra[None]))[0]
-        worst = self._worst(losses - plain.loss.null_losses(), training.mass)
-        given = np.ones(len(worst)) if training.weight is None else training.weight
+        worst = self._worst(losses - plain.loss.null_losses(), data.mass)
+        given = np.ones(len(worst)) if data.weight is None else data.weight
         weight = (1.0 + (self.upweight - 1.0) * worst) * given
-        return self._plain(training, weight, mass=weight / weight.sum())
+        return self._plain(data, weight, mass=weight / weight.sum())
 
     def _worst(self, regrets: FloatArray, mass: FloatArray) -> FloatArray:
         """One for the patients with the largest regrets who make up the share, a part for the one at its border."""

@@ -20,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from drosurv.errors import as_whole, require
-from drosurv.solvers.threads import torch_on_one_thread
+from drosurv.solvers.device import torch_on_one_thread
 from drosurv.target import FloatArray
 from experiments.runs.store import Store, Task
 

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
-from drosurv.estimators.device import worth_moving, worth_solving_there
 from drosurv.estimators.grid import fit_grid
-from drosurv.estimators.steps import network_of
-from drosurv.solvers import TorchCriterion, adam
-from drosurv.solvers.replay import beside_the_default_stream
+from drosurv.solvers import TorchCriterion
+from drosurv.solvers.adam import adam
+from drosurv.solvers.device import separate_stream, worth_moving, worth_solving_on_accelerator
+from drosurv.solvers.solve import make_networks
 from experiments.speed.clock import best
 from experiments.speed.data import correlated
 from experiments.speed.rows import Row, missing, seconds, within
@@ -124,24 +124,24 @@ def training_rows():
         took = grid_seconds(network, models, "cuda", 500, data)
         yield within("devices", f"500 steps of {models} x {network}, FLC's size", took, limit)
     X, y = large()
-    training = CoxPH(solver="adam")._training(X, y, None)
+    data = CoxPH(solver="adam")._training_data(X, y, None)
     for name, make in MODELS.items():
         model = make(solver="adam", device="cuda")
-        took = large_step(model, training)
+        took = large_step(model, data)
         yield within("devices", f"a step of {name}, n = {LARGE[0]:,}, d = {LARGE[1]}", took, 0.005)
 
 
-def large_step(model, training):
+def large_step(model, data):
     """Seconds of a step: a long run of the solver less a short one."""
-    recipe, schedule = model._recipe(training, [model]), model._schedule([model])
-    network = network_of([training], schedule, "cuda")
-    criterion = TorchCriterion([recipe.criterion(training)], 1, "cuda")
+    problem, options = model._problem(data, [model]), model._options([model])
+    network = make_networks([data], options, "cuda")
+    criterion = TorchCriterion([problem.criterion], 1, "cuda")
     times = []
-    with beside_the_default_stream("cuda"):
+    with separate_stream("cuda"):
         for steps in (5, 5, 105):
             torch.cuda.synchronize()
             began = time.perf_counter()
-            adam(network, criterion, schedule.lr, steps)
+            adam(network, criterion, options.lr, steps)
             times.append(time.perf_counter() - began)
     return (times[2] - times[1]) / 100
 
@@ -211,7 +211,9 @@ def auto_rows():
                 call = partial(_fitted, MODELS[name], device, X, y)
                 took[f"{device}, {name}"] = best(call, 2).wall
             took[device] = sum(took[f"{device}, {name}"] for name in ("CoxPH", "DROCox"))
-        yield _compared(f"optima of CoxPH and DROCox, n = {n:,}, d = {d}", worth_solving_there(n, d), took)
+        yield _compared(
+            f"optima of CoxPH and DROCox, n = {n:,}, d = {d}", worth_solving_on_accelerator(n, d), took
+        )
 
 
 def _fitted(make, device, X, y):

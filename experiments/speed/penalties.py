@@ -4,7 +4,7 @@ import torch
 
 from drosurv import RegularizedCox
 from drosurv.disparities import PENALTIES
-from drosurv.estimators.grid import Sample, fit_grid, fit_grids
+from drosurv.estimators.grid import fit_grid, fit_grids
 from experiments.speed.clock import best
 from experiments.speed.data import flc
 from experiments.speed.memory import linear_memory
@@ -70,7 +70,7 @@ def gpu_rows(name, network):
     shared = {"network": network, "random_state": 1, "device": "cuda"}
     one = best(lambda: RegularizedCox(name, WEIGHT, **shared).fit(X, y), 3)
     yield within(PART, single, one.wall, GPU_LIMIT, torch.cuda.get_device_name())
-    samples = [Sample(*flc(seed)[0][:2]) for seed in range(REPEATS)]
+    samples = [dict(zip("Xy", flc(seed)[0][:2], strict=True)) for seed in range(REPEATS)]
     grids = [
         [RegularizedCox(name, weight, lr=lr, **shared) for weight in WEIGHTS for lr in RATES] for _ in samples
     ]

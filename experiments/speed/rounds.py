@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv import CoxPH, DROCox
 from drosurv.distributed.sorting import Layout, Rows, cut, cut_times, join, outline
-from drosurv.estimators.over_slabs import SlabCohort, train_over_slabs
+from drosurv.estimators.slabs import SlabCohort, fit_slabs
 from experiments.speed.scale import cohort
 
 MODELS = {
@@ -51,7 +51,7 @@ def count(model, n=40_000, d=50, n_slabs=8):
     layout = Layout(cut_times([told], n_slabs), told.feature_sums / n, [None], patients.scheme)
     slabs = [join([piece], layout.scheme) for piece in cut(rows, layout, 0)[::-1]]
     workers = Counted()
-    train_over_slabs(model, patients, slabs, np.asarray(layout.centre), workers)
+    fit_slabs(model, patients, slabs, np.asarray(layout.centre), workers)
     return model.n_iter_, workers.rounds, workers.gathered, workers.bytes / len(slabs)
 
 

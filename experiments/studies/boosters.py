@@ -10,17 +10,15 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 
 from drosurv import CoxPH
 from drosurv.metrics import concordance_index
-from drosurv.solvers import Stopping
 from experiments.studies.gains import patient_gains
 from experiments.studies.pages import mean_se, table, write_part
 from experiments.studies.rows import load, measure
 from experiments.studies.subgroup_robust import SETTINGS, setting_name, synthetic
 
-# As CoxPH does by default.
-STOPPING = Stopping(CoxPH.validation_fraction, CoxPH.n_iter_no_change)
 ROUNDS = 500
 NAMED = {setting_name(setting): setting for setting in SETTINGS}
 
@@ -36,17 +34,21 @@ def xgboost(train, seed):
     import xgboost as library
 
     time = np.where(train.y["event"], train.y["time"], -train.y["time"])
-    grown, held = (
-        library.DMatrix(train.X.to_numpy()[rows], time[rows], nthread=1)
-        for rows in STOPPING.divided(train.y["event"], seed)
+    # As CoxPH does by default.
+    parts = train_test_split(
+        np.arange(len(time)),
+        test_size=CoxPH.validation_fraction,
+        stratify=train.y["event"],
+        random_state=seed,
     )
+    grown, held = (library.DMatrix(train.X.to_numpy()[rows], time[rows], nthread=1) for rows in parts)
     settings = {"objective": "survival:cox", "max_depth": 3, "eta": 0.05, "nthread": 1, "seed": seed}
     booster = library.train(
         settings,
         grown,
         ROUNDS,
         evals=[(held, "held")],
-        early_stopping_rounds=STOPPING.patience,
+        early_stopping_rounds=CoxPH.n_iter_no_change,
         verbose_eval=False,
     )
     best = (0, booster.best_iteration + 1)

@@ -13,8 +13,8 @@ from drosurv._version import __version__ as __version__
 if TYPE_CHECKING:
     from drosurv.competing import CauseSpecificCox as CauseSpecificCox
     from drosurv.estimators import *  # noqa: F403 - its table of contents is the list of models
+    from drosurv.estimators.coefficient_inference import summary as summary
     from drosurv.estimators.discovery import all_estimators as all_estimators
-    from drosurv.estimators.natural_units import summary as summary
     from drosurv.estimators.persistence import load as load
     from drosurv.estimators.persistence import save as save
     from drosurv.evaluation import evaluate as evaluate
@@ -49,7 +49,7 @@ _HOME = {
     "load": "drosurv.estimators.persistence",
     "repair": "drosurv.repairs",
     "save": "drosurv.estimators.persistence",
-    "summary": "drosurv.estimators.natural_units",
+    "summary": "drosurv.estimators.coefficient_inference",
 }
 
 # Public names of earlier versions, and what to use now. A name in a subpackage raises through `missing_name`.

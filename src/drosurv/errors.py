@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, Self
@@ -66,6 +66,35 @@ def as_number(value: object) -> float:
 def as_whole(value: object) -> float:
     """The whole number, or NaN where it is none, as :func:`as_number`."""
     return as_number(value) if isinstance(value, Integral) else math.nan
+
+
+def check_choice(name: str, value: Any, choices: Sequence[object]) -> None:
+    """Raise unless the value is one of the choices."""
+    require(value in choices, name, f"be one of {choices}", value)
+
+
+def check_count(name: str, value: Any, *, least: int = 1) -> None:
+    """Raise unless the value is a whole number of at least `least`."""
+    require(as_whole(value) >= least, name, f"be a whole number, at least {least}", value)
+
+
+def check_number(name: str, value: Any, *, positive: bool = False) -> None:
+    """Raise unless the value is a finite number of at least 0, or above 0 where it must be positive."""
+    wanted = "positive" if positive else "not negative"
+    fits = 0 <= as_number(value) < math.inf and not (positive and value == 0)
+    require(fits, name, f"be a finite number that is {wanted}", value)
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raise unless the value is a number in (0, 1]."""
+    require(0 < as_number(value) <= 1, name, "lie in (0, 1]", value)
+
+
+def check_widths(name: str, value: Any) -> None:
+    """Raise unless the value is a sequence of whole numbers, each at least 1."""
+    listed = isinstance(value, Sequence) or hasattr(value, "dtype")
+    fits = listed and all(as_whole(width) >= 1 for width in value)
+    require(fits, name, "list widths (whole numbers, at least 1) like (24,)", value)
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

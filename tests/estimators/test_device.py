@@ -1,5 +1,6 @@
 import sys
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -7,10 +8,10 @@ import torch
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox
 from drosurv.disparities import PENALTIES
-from drosurv.estimators.device import resolve_device, worth_moving, worth_solving_there
-from drosurv.estimators.fitting import _device
-from drosurv.estimators.grid import Sample, fit_grid, fit_grids, fit_together
-from drosurv.solvers.replay import Replay
+from drosurv.estimators.grid import fit_grid, fit_grids, fit_together
+from drosurv.estimators.slabs import on_accelerator
+from drosurv.solvers.device import Replay, resolve_device, worth_moving, worth_solving_on_accelerator
+from drosurv.solvers.solve import _choose_device
 from drosurv.target import Surv
 
 # The same processor, by the name that leads through the accelerator's code.
@@ -18,12 +19,18 @@ AS_DEVICE = "cpu:0"
 STEPS = 30
 
 
+class Sample(NamedTuple):
+    X: np.ndarray
+    y: np.ndarray
+    sensitive_features: np.ndarray
+
+
 def sample(seed, n=120, d=5, n_groups=3):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     groups = rng.integers(n_groups, size=n)
     time = np.ceil(15 * rng.exponential(size=n) * np.exp(-X[:, 0] + 0.5 * X[:, 1] - 0.3 * groups))
-    return Sample(X, Surv.from_arrays(rng.random(n) < 0.6, time), sensitive_features=groups)
+    return Sample(X, Surv.from_arrays(rng.random(n) < 0.6, time), groups)
 
 
 def estimators(device, network, kind, **parameters):
@@ -69,7 +76,7 @@ def test_several_training_sets_on_a_device_equal_each_on_the_processor(kind, net
     # The third set lacks a group.
     samples = [sample(0), sample(1), sample(2, n_groups=2)]
     on_device = [estimators(AS_DEVICE, network, kind) for _ in samples]
-    fit_grids(on_device, samples)
+    fit_grids(on_device, [one._asdict() for one in samples])
     for grid, one in zip(on_device, samples, strict=True):
         alone = estimators("cpu", network, kind)
         fit_grid(alone, one.X, one.y, sensitive_features=one.sensitive_features)
@@ -121,7 +128,7 @@ def assert_weights_count(make):
 def test_training_sets_of_two_sizes_are_named():
     models = [estimators(AS_DEVICE, "linear", "plain") for _ in range(2)]
     trainings = [
-        grid[0]._training(one.X, one.y, None)
+        grid[0]._training_data(one.X, one.y, None)
         for grid, one in zip(models, [sample(0), sample(1, n=100)], strict=True)
     ]
     with pytest.raises(ValueError, match=r"one shape, got \[\(100, 5\), \(120, 5\)\]"):
@@ -197,9 +204,9 @@ def test_auto_starts_no_accelerator_for_what_takes_less_than_that():
     # 500 steps took .5 s on the processor, and .15 s on an H200 that was in use already.
     assert not worth_moving(5_039, 1, PERCEPTRON, started=False, network=True)
     assert worth_moving(5_039, 180, 9, started=False)
-    assert worth_solving_there(100_000, 10)
-    assert not worth_solving_there(100_000, 10, started=False)
-    assert worth_solving_there(1_000_000, 10, started=False)
+    assert worth_solving_on_accelerator(100_000, 10)
+    assert not worth_solving_on_accelerator(100_000, 10, started=False)
+    assert worth_solving_on_accelerator(1_000_000, 10, started=False)
 
 
 class OwnNetwork(torch.nn.Sequential):
@@ -225,19 +232,19 @@ def test_the_rule_counts_rows_models_weights_and_what_is_recorded(
     monkeypatch, network, sets, started, expected
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr("drosurv.estimators.fitting.cuda_started", lambda: started)
+    monkeypatch.setattr("drosurv.solvers.solve.cuda_started", lambda: started)
     grid = [CoxPH(network, solver="adam", lr=0.01 * (k + 1)) for k in range(sets)]
     one = sample(0)
-    training = replace(grid[0]._training(one.X, one.y, None), X=np.zeros((5_039, 9)))
-    recipe = grid[0]._recipe(training, grid)
-    assert _device([recipe], [training], grid[0]._schedule(grid)) == expected
+    data = replace(grid[0]._training_data(one.X, one.y, None), X=np.zeros((5_039, 9)))
+    problem = grid[0]._problem(data, grid)
+    assert _choose_device([problem], grid[0]._options(grid)) == expected
 
 
 def test_auto_stays_where_a_loss_is_written_for_the_processor_only(monkeypatch):
     # Entry times have no form in torch; by name the device is an error, by the rule it is left.
     one = sample(0)
     entry = 0.5 * one.y["time"]
-    monkeypatch.setattr("drosurv.estimators.fitting.resolve_device", lambda device, worthwhile: AS_DEVICE)
+    monkeypatch.setattr("drosurv.solvers.solve.resolve_device", lambda device, worthwhile: AS_DEVICE)
     stayed = CoxPH("mlp", solver="adam", max_iter=2, random_state=0).fit(one.X, one.y, entry=entry)
     with pytest.raises(ValueError, match="device must be 'auto' or 'cpu'"):
         CoxPH("mlp", solver="adam", max_iter=2, random_state=0, device=AS_DEVICE).fit(
@@ -266,7 +273,7 @@ def assert_stops_alike(kind, device, tolerance):
     for where in (device, "cpu"):
         shared = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 60}
         grids[where] = [estimators(where, "mlp", kind, **shared) for _ in samples]
-        fit_grids(grids[where], samples)
+        fit_grids(grids[where], [one._asdict() for one in samples])
     for there, here, one in zip(grids[device], grids["cpu"], samples, strict=True):
         for found, expected in zip(there, here, strict=True):
             assert found.status_ == "stopped_early"
@@ -286,16 +293,16 @@ def test_auto_solves_large_models_on_an_accelerator_that_has_room(monkeypatch, r
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**12, 10**12))
-    assert CoxPH()._solves_there((rows, 50)) is moves
-    assert not CoxPH(device="cpu")._solves_there((rows, 50))
-    assert not CoxPH("mlp")._solves_there((rows, 50))
+    assert on_accelerator(CoxPH(), (rows, 50)) is moves
+    assert not on_accelerator(CoxPH(device="cpu"), (rows, 50))
+    assert not on_accelerator(CoxPH("mlp"), (rows, 50))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**6, 10**12))
-    assert not CoxPH()._solves_there((rows, 50))
+    assert not on_accelerator(CoxPH(), (rows, 50))
 
 
 def test_torch_is_not_imported_where_there_is_no_driver(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr("drosurv.estimators.device._has_driver", lambda: False)
+    monkeypatch.setattr("drosurv.solvers.device._has_driver", lambda: False)
     assert resolve_device("auto", worthwhile=True) == "cpu"
     assert "torch" not in sys.modules
 
@@ -312,7 +319,7 @@ def test_cuda_equals_the_processor(kind, network):
     samples = [sample(0), sample(1)]
     grids = {device: [estimators(device, network, kind) for _ in samples] for device in ("cuda", "cpu")}
     for models in grids.values():
-        fit_grids(models, samples)
+        fit_grids(models, [one._asdict() for one in samples])
     for r, one in enumerate(samples):
         for found, expected in zip(grids["cuda"][r], grids["cpu"][r], strict=True):
             assert_same_models(found, expected, one.X, tolerance=2e-3)
@@ -330,7 +337,7 @@ def test_cuda_recorded_steps_are_the_plain_ones(monkeypatch, kind, dropout):
     grids = []
     for plain in (False, True):
         if plain:
-            monkeypatch.setattr("drosurv.solvers.replay._WARM_UP", STEPS)
+            monkeypatch.setattr("drosurv.solvers.device._WARM_UP", STEPS)
         grids.append(estimators("cuda", "mlp", kind, dropout=dropout))
         fit_grid(grids[-1], one.X, one.y, sensitive_features=one.sensitive_features)
     assert len(recorded) == 1

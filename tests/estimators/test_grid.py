@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH, DeepHit, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox
-from drosurv.estimators.grid import Sample, batches, fit_grid, fit_grids
+from drosurv.estimators.grid import batches, fit_grid, fit_grids
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_networks_that_cannot_be_told_equal_stay_apart():
 
 def test_several_training_sets_each_keep_their_own_models(data):
     rows = [np.arange(150), np.arange(50, 200)]
-    samples = [Sample(data.X.iloc[r], data.y[r]) for r in rows]
+    samples = [{"X": data.X.iloc[r], "y": data.y[r]} for r in rows]
     grids = [settings(CoxPH(solver="adam", max_iter=5, random_state=0), lr=[0.1, 0.01]) for _ in rows]
     assert fit_grids(grids, samples) == [[None, None], [None, None]]
     for grid, sample in zip(grids, samples, strict=True):
@@ -103,7 +103,7 @@ def test_several_training_sets_each_keep_their_own_models(data):
 
 def test_one_that_diverges_is_named_and_the_others_are_fitted(data):
     grid = settings(DROCox(solver="adam", max_iter=5, random_state=0), lr=[0.1, 1e308])
-    ((fine, diverged),) = fit_grids([grid], [Sample(data.X, data.y)])
+    ((fine, diverged),) = fit_grids([grid], [{"X": data.X, "y": data.y}])
     assert fine is None
     assert "diverged" in str(diverged)
     assert np.isfinite(grid[0].predict(data.X)).all()
@@ -113,6 +113,6 @@ def test_one_that_diverges_is_named_and_the_others_are_fitted(data):
 
 def test_wrong_input_is_an_error_and_not_a_divergence(data):
     with pytest.raises(ValueError, match="same number of rows"):
-        fit_grids([[CoxPH()]], [Sample(data.X, data.y[:10])])
+        fit_grids([[CoxPH()]], [{"X": data.X, "y": data.y[:10]}])
     with pytest.raises(ValueError, match="pass sensitive_features"):
-        fit_grids([[RegularizedCox("keya_group")]], [Sample(data.X, data.y)])
+        fit_grids([[RegularizedCox("keya_group")]], [{"X": data.X, "y": data.y}])

@@ -21,7 +21,7 @@ from drosurv import (
     SubgroupRobustCox,
     Surv,
 )
-from drosurv.estimators.recalibration import folds
+from drosurv.estimators.recalibration import recalibration_folds
 from drosurv.metrics import calibration_slope
 from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
 
@@ -66,7 +66,7 @@ def best_factor(scores, y, fold, **options):
 
 
 def kept_folds(model):
-    return folds(model._kept_training)
+    return recalibration_folds(model._kept_training)
 
 
 def held_out_scores(model, fold, X=X, y=Y, **fitting):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from drosurv.estimators import slab_baseline
+from drosurv.estimators import slabs as over_slabs
 from drosurv.metrics import FollowUp
-from drosurv.solvers.slab import Scheme, Slab, device_slabs
-from drosurv.solvers.slab_problem import Here
+from drosurv.solvers.slab_problem import LocalWorkers
+from drosurv.solvers.slabs import Scheme, Slab, device_slabs
 from drosurv.target import Target
 
 N = 500
@@ -38,7 +38,7 @@ def test_follow_up_is_that_of_one_place(rows, weighted, last_dies, on):
             )
             for slab in slabs
         ]
-    found = slab_baseline.follow_up(slabs, N, Here())
+    found = over_slabs.slab_follow_up(slabs, N, LocalWorkers())
     expected = FollowUp.of(target, weight)
     np.testing.assert_array_equal(found.times, expected.times)
     np.testing.assert_allclose(found.survival, expected.survival, rtol=1e-13)
@@ -48,13 +48,13 @@ def test_follow_up_is_that_of_one_place(rows, weighted, last_dies, on):
 
 
 def test_thinned_curves_are_exact_where_they_are_kept(monkeypatch):
-    monkeypatch.setattr(slab_baseline, "MOST_STEPS", 50)
+    monkeypatch.setattr(over_slabs, "MOST_STEPS", 50)
     rng = np.random.default_rng(1)
     target = Target(rng.random(N) < 0.5, rng.exponential(size=N))
     slabs, _, _ = device_slabs(
         np.zeros((N, 1)), target.time, target.event, None, None, Scheme((1.0,)), "cpu", rows=130
     )
-    thinned, whole = slab_baseline.follow_up(slabs, N, Here()), FollowUp.of(target)
+    thinned, whole = over_slabs.slab_follow_up(slabs, N, LocalWorkers()), FollowUp.of(target)
     assert 50 <= len(thinned.times) <= 55
     np.testing.assert_allclose(thinned.survival, whole.survival_at(thinned.times), rtol=1e-13)
     np.testing.assert_allclose(thinned.censoring, whole.censoring_at(thinned.times), rtol=1e-13)
@@ -69,8 +69,8 @@ def test_what_is_thinned_keeps_nothing_of_the_others_alive():
     rng = np.random.default_rng(2)
     time = -np.sort(-rng.exponential(size=N))
     slab = Slab(np.zeros((1, N)), (), time, rng.random(N) < 0.5, np.ones(N))
-    followed = slab_baseline._followed(slab, 0.0, every=10)
-    steps = slab_baseline._steps(slab, np.zeros(N), 0.0, 0.0, "efron", every=10)
+    followed = over_slabs._followed(slab, 0.0, every=10)
+    steps = over_slabs._steps(slab, np.zeros(N), 0.0, 0.0, "efron", every=10)
     for values in (*followed, *steps):
         assert len(values) <= N / 10
         assert values.base is None

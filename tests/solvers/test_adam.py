@@ -7,7 +7,9 @@ import torch
 from drosurv import DROCox
 from drosurv.losses import CoxPartial, CoxSplit, cox_partial, cox_split
 from drosurv.objectives import ChiSquare, CVaR, Mean, chi_square, cvar, uniform_mass
-from drosurv.solvers import Criterion, TorchCriterion, adam, compiled_adam
+from drosurv.solvers import Criterion, TorchCriterion
+from drosurv.solvers.adam import adam
+from drosurv.solvers.compiled_adam import compiled_adam
 from drosurv.solvers.networks import Linear, ModuleBatch, build, linear, mlp
 from drosurv.target import Target
 
@@ -177,7 +179,7 @@ def test_only_linear_models_of_all_patients_go_through_the_compiled_loop(given, 
     def caught(*arguments):
         raise RuntimeError("compiled")
 
-    monkeypatch.setattr("drosurv.estimators.steps.compiled_adam", caught)
+    monkeypatch.setattr("drosurv.solvers.solve.compiled_adam", caught)
     X, target = sample()
     model = DROCox(alpha=0.3, solver="adam", max_iter=1, random_state=0, **given)
     if not compiled:

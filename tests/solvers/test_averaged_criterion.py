@@ -7,7 +7,8 @@ from scipy import optimize
 
 from drosurv.losses import PiecewiseExponential
 from drosurv.objectives import ChiSquare, CVaR, Mean
-from drosurv.solvers import Criterion, LinearProblem, adam, linear_problem, minimise
+from drosurv.solvers import Criterion, LinearProblem, convex, minimise
+from drosurv.solvers.adam import adam
 from drosurv.solvers.neighborhoods import MatrixAverages, Partitions, forest, known_groups
 from drosurv.solvers.networks import ModuleBatch
 from drosurv.target import Target
@@ -42,7 +43,7 @@ class Patients:
 
     def criterion(self, objective, around=None):
         around = self.around if around is None else around
-        return Criterion(self.loss, objective, self.mass, neighborhoods=around, offset=self.offset)
+        return Criterion(self.loss, objective, self.mass, neighborhoods=around, null_losses=self.offset)
 
     def problem(self, objective, l2=0.0, around=None):
         return LinearProblem(self.X, self.criterion(objective, around), l2)
@@ -211,7 +212,7 @@ def test_averages_of_groups_give_the_worst_group():
 def test_a_sampled_curvature_leads_to_the_same_optimum(name, monkeypatch):
     patients = Patients(n=600, d=4, n_intervals=5, weighted=True)
     exact = minimise(patients.problem(OBJECTIVES[name]), tol=1e-7, max_iter=300)
-    monkeypatch.setattr(linear_problem, "_AVERAGED_WORK", 300 * 9)
+    monkeypatch.setattr(convex, "_AVERAGED_WORK", 300 * 9)
     problem = patients.problem(OBJECTIVES[name])
     sampled = minimise(problem, tol=1e-7, max_iter=300)
     assert len(problem.sample.X) == 300

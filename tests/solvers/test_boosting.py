@@ -6,8 +6,8 @@ from scipy.optimize import minimize_scalar
 
 from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, TorchLoss
 from drosurv.objectives import ChiSquare, Mean
-from drosurv.solvers import Criterion, Growth, best_round, boost
-from drosurv.solvers.boosting import DEFAULTS
+from drosurv.solvers import Criterion
+from drosurv.solvers.boosting import DEFAULTS, Growth, best_round, boost
 from drosurv.target import Target
 
 

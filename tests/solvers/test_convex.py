@@ -5,7 +5,7 @@ from scipy.optimize import minimize
 from drosurv.losses import CoxPartial, CoxSplit
 from drosurv.objectives import ChiSquare, CVaR, Mean, uniform_mass
 from drosurv.solvers import Criterion, LinearProblem, minimise
-from drosurv.solvers import linear_problem as linear_problem_module
+from drosurv.solvers import convex as convex_module
 from drosurv.target import Target
 
 
@@ -180,7 +180,7 @@ def test_curvature_with_fixed_weights_is_that_of_the_weighted_losses():
     q = problem._current.weights.copy()
 
     def weighted(at):
-        return float(problem.criterion.entries((problem.X @ at)[None, :])[0] @ q[0])
+        return float(problem.criterion.losses((problem.X @ at)[None, :])[0] @ q[0])
 
     moves = step * np.eye(3)
     bend = [
@@ -282,7 +282,7 @@ def test_curvature_from_a_sample_of_patients_leads_to_the_same_optimum(name, los
     sampled = problem_of(X, target, loss, make)
     assert sampled.sample is not None
     found = minimise(sampled, tol=tol, max_iter=500)
-    monkeypatch.setattr(linear_problem_module, "_NEWTON_WORK", 1e18)
+    monkeypatch.setattr(convex_module, "_NEWTON_WORK", 1e18)
     exact = problem_of(X, target, loss, make)
     assert exact.sample is None
     wanted = minimise(exact, tol=tol, max_iter=500)
@@ -298,7 +298,7 @@ def test_a_sample_that_misses_a_tiny_half_is_not_used():
     n, d = 8000, 30
     X, time = rng.normal(size=(n, d)), rng.exponential(size=n)
     in_first = np.zeros(n, bool)
-    in_first[np.random.default_rng(linear_problem_module._SAMPLE_SEED).permutation(n)[-14:]] = True
+    in_first[np.random.default_rng(convex_module._SAMPLE_SEED).permutation(n)[-14:]] = True
     blocks = [np.flatnonzero(in_first), np.flatnonzero(~in_first)]
     target = Target(np.ones(n, bool), time)
     criterion = Criterion(CoxSplit(target, in_first), Mean(), uniform_mass(n), blocks)

@@ -39,7 +39,7 @@ def test_value_gradient_and_weights_are_those_of_all_patients_one_by_one(blocks,
     loss = losses_of(target, blocks, weight)
     criterion = Criterion(loss, OBJECTIVES[name](), mass, blocks)
     value, gradient, _ = criterion(scores)
-    at = criterion.objective(criterion.entries(scores), criterion.mass)
+    at = criterion.objective(criterion.losses(scores), criterion.mass)
 
     full = np.zeros((3, N))
     full[:, loss.rows] = loss(scores)

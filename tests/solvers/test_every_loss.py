@@ -7,7 +7,8 @@ from scipy.special import logsumexp
 
 from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, PoissonDeviance
 from drosurv.objectives import Blocks, ChiSquare, CVaR, Mean
-from drosurv.solvers import Criterion, LinearProblem, adam, minimise
+from drosurv.solvers import Criterion, LinearProblem, minimise
+from drosurv.solvers.adam import adam
 from drosurv.solvers.neighborhoods import Partitions
 from drosurv.target import Target
 
@@ -71,7 +72,7 @@ CONVEX = ["partial", "split", "full"]
 def criterion_of(name, objective, offset=None):
     make, blocks = OBJECTIVES[objective]
     around = Partitions(LABELS)
-    return Criterion(LOSSES[name][0](), make(), MASS, blocks, neighborhoods=around, offset=offset)
+    return Criterion(LOSSES[name][0](), make(), MASS, blocks, neighborhoods=around, null_losses=offset)
 
 
 def slopes(function, at, step=1e-6):

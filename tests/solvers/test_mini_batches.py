@@ -3,7 +3,8 @@ import pytest
 
 from drosurv.losses import CoxPartial
 from drosurv.objectives import Mean, uniform_mass
-from drosurv.solvers import Criterion, MiniBatches, adam
+from drosurv.solvers import Criterion
+from drosurv.solvers.adam import MiniBatches, adam
 from drosurv.solvers.networks import Linear
 from drosurv.target import Target
 

@@ -10,8 +10,9 @@ from drosurv.disparities import PENALTIES
 from drosurv.losses import CoxPartial, CoxSplit, PoissonDeviance, TorchLoss
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.objectives import ChiSquare, CVaR, Mean, uniform_mass
-from drosurv.solvers import Criterion, TorchCriterion, Watch, adam, replay
-from drosurv.solvers.adam import make_step
+from drosurv.solvers import Criterion, TorchCriterion
+from drosurv.solvers.adam import EarlyStopping, adam, make_step
+from drosurv.solvers.device import Replay
 from drosurv.solvers.networks import DeviceLinear, ModuleBatch, build, mlp
 from drosurv.target import Target
 
@@ -27,7 +28,7 @@ CRITERIA = {
     "chi2": lambda: Criterion(CoxPartial(TARGET, "breslow", WEIGHT), ChiSquare(ALPHAS), MASS),
     "efron, cvar": lambda: Criterion(CoxPartial(TARGET, "efron"), CVaR(ALPHAS), MASS),
     "split": lambda: Criterion(CoxSplit(TARGET, HALF), ChiSquare(ALPHAS), MASS, HALVES),
-    "regrets": lambda: Criterion(CoxPartial(TARGET), CVaR(ALPHAS), MASS, offset=np.linspace(0, 1, N)),
+    "regrets": lambda: Criterion(CoxPartial(TARGET), CVaR(ALPHAS), MASS, null_losses=np.linspace(0, 1, N)),
     "full": lambda: Criterion(PiecewiseExponential(TARGET, 4), Mean(), MASS),
     "deviance": lambda: Criterion(PoissonDeviance(TARGET, 4), ChiSquare(ALPHAS), MASS),
 }
@@ -110,7 +111,7 @@ def test_first_calls_count_and_the_recording_is_repeated(monkeypatch):
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "graph", record)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: None)
-    replayed = replay.Replay(work)
+    replayed = Replay(work)
     assert [float(replayed()) for _ in range(3)] == [10.0, 20.0, 30.0]
     assert not recordings
     # This recording runs its work once, where a graph's runs nothing.
@@ -119,20 +120,18 @@ def test_first_calls_count_and_the_recording_is_repeated(monkeypatch):
     assert later == [50.0, 60.0]
 
 
-def test_a_watch_on_tensors_is_the_watch_on_arrays():
+def test_early_stopping_on_tensors_equals_that_on_arrays():
     found = []
     for device in (None, "cpu"):
         network, rows, held = perceptrons(device), np.arange(0, N, 2), np.arange(1, N, 2)
         plain = [Criterion(CoxPartial(TARGET), Mean(), MASS).take(part) for part in (rows, held)]
-        training, watching = (
-            plain if device is None else [TorchCriterion([c], SETTINGS, device) for c in plain]
-        )
-        watch = Watch(network.take(held), watching, patience=5)
-        history = adam(network.take(rows), training, np.array([0.05, 0.1]), 60, on_step=watch.look)
-        watch.restore()
+        training, judge = plain if device is None else [TorchCriterion([c], SETTINGS, device) for c in plain]
+        stopping = EarlyStopping(network.take(held), judge, n_iter_no_change=5)
+        history = adam(network.take(rows), training, np.array([0.05, 0.1]), 60, on_step=stopping.stops)
+        stopping.restore()
         # The last bias moves no loss: rounding moves it.
         weights = network.parameters[0][:, :-1].numpy()
-        found.append((watch.best, watch.best_pass, weights, history))
+        found.append((stopping.best, stopping.best_epoch, weights, history))
     for there, here in zip(found[1], found[0], strict=True):
         np.testing.assert_allclose(there, here, rtol=1e-3, atol=1e-4)
     assert found[0][3].shape[1] < 60

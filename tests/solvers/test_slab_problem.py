@@ -8,8 +8,8 @@ from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
 from drosurv.objectives import ChiSquare, CVaR, Mean
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import STRETCH, running_sums_at
-from drosurv.solvers.slab import Scheme, device_slabs
 from drosurv.solvers.slab_problem import SlabProblem
+from drosurv.solvers.slabs import Scheme, device_slabs
 
 D = 4
 

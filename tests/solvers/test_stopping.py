@@ -1,34 +1,47 @@
-"""Patients who are not trained on say when to stop."""
+"""Early stopping by a validation set."""
 
 import numpy as np
 import pytest
 
 from drosurv import CoxPH, DeepHit, SubgroupRobustCox, Surv, datasets
-from drosurv.solvers import Stopping
+from drosurv.solvers import Options, TrainingData
+from drosurv.solvers.solve import validation_split
+from drosurv.target import Target
 
 
-def test_events_and_censored_are_divided_alike_and_nobody_is_lost():
+def split(event, fraction, clusters=None, seed=0):
+    """Rows of the training and the validation set, for patients with these event flags."""
+    data = TrainingData.parse(
+        np.zeros((len(event), 1)), Target(event, np.arange(1.0, len(event) + 1)), None, seed=seed
+    )
+    if clusters is not None:
+        data = data.observed(data.target, {"clusters": clusters}, name="CoxPH", robust=False)
+    return validation_split(Options("adam", "CoxPH", early_stopping=True, validation_fraction=fraction), data)
+
+
+def test_the_validation_set_is_stratified_by_event_and_no_row_is_lost():
     event = np.arange(200) % 4 == 0
-    train, watched = Stopping(0.2, 5).divided(event, np.arange(200), seed=3)
-    assert sorted([*train, *watched]) == list(range(200))
-    assert event[watched].sum() == 10
-    assert len(watched) == 40
+    train, validation = split(event, 0.2, seed=3)
+    assert sorted([*train, *validation]) == list(range(200))
+    assert event[validation].sum() == 10
+    assert len(validation) == 40
 
 
-def test_too_few_watched_events_are_named_with_the_remedy():
+def test_too_few_validation_events_raise_with_the_remedy():
     with pytest.raises(
-        ValueError, match=r"early_stopping=True watches 2 events of 20.*validation_fraction=0.1"
+        ValueError,
+        match=r"early_stopping=True needs at least 5 events.*which has 2 of 20.*validation_fraction=0.1",
     ):
-        Stopping(0.1, 5).divided(np.arange(100) < 20, np.arange(100), seed=0)
+        split(np.arange(100) < 20, 0.1)
 
 
-def test_rows_that_are_alike_are_trained_on_or_watched_together():
+def test_rows_of_a_cluster_stay_in_one_set():
     together = np.repeat(np.arange(100), 3)
     event = np.arange(300) % 6 == 2
-    train, watched = Stopping(0.2, 5).divided(event, together, seed=0)
-    assert not set(together[train]) & set(together[watched])
-    assert len(watched) == 60
-    assert event[watched].sum() == 10
+    train, validation = split(event, 0.2, together)
+    assert not set(together[train]) & set(together[validation])
+    assert len(validation) == 60
+    assert event[validation].sum() == 10
     # Rows of one patient, as fit is told of them.
     data = datasets.make_hidden_minority(n_samples=150, random_state=0)
     rows, later = np.repeat(np.arange(150), 2), np.tile([False, True], 150)
@@ -43,14 +56,14 @@ def test_rows_that_are_alike_are_trained_on_or_watched_together():
     np.testing.assert_allclose(risk - risk.mean(), expected - expected.mean(), atol=1e-5)
 
 
-def test_the_best_pass_is_kept():
+def test_the_best_epoch_is_kept():
     data = datasets.make_hidden_minority(n_samples=500, random_state=0)
     settings = {"network": "mlp", "hidden": (32,), "lr": 0.05, "batch_size": 100, "random_state": 0}
     short = CoxPH(early_stopping=True, validation_fraction=0.3, n_iter_no_change=5, **settings)
     short.fit(data.X, data.y)
     assert short.status_ == "stopped_early"
     assert short.n_iter_ < 100
-    # Stopping early is what keeps this network from learning the training patients by heart.
+    # Without early stopping this network overfits.
     test = datasets.make_hidden_minority(n_samples=1000, random_state=1)
     long = CoxPH(max_iter=short.n_iter_ + 100, early_stopping=False, **settings).fit(data.X, data.y)
     assert short.score(test.X, test.y) > long.score(test.X, test.y)
@@ -81,7 +94,7 @@ def test_networks_stop_early_unless_told_otherwise(model):
     assert model.fit(data.X, data.y).status_ == "steps_done"
 
 
-def test_where_nobody_can_be_watched_everybody_is_trained_on():
+def test_where_nobody_can_be_validation_everybody_is_trained_on():
     data = datasets.make_hidden_minority(n_samples=300, random_state=0)
     few = CoxPH("mlp", max_iter=3, random_state=0).fit(data.X[:30], data.y[:30])
     alike = SubgroupRobustCox(network="mlp", kernel="neighbors", max_iter=3, random_state=0).fit(

@@ -14,7 +14,6 @@ from drosurv.errors import ArgumentError
 from drosurv.estimators import DROCox
 from drosurv.estimators.grid import fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.estimators.robust import RobustEstimator
 from drosurv.evaluation.predictions import Predictions, final_step, prepared
 
 ALPHAS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.1)
@@ -99,7 +98,7 @@ def protected_share(estimator: Any) -> float | None:
 
     Nor has one that is trained with groups, of which the slider knows nothing.
     """
-    if not getattr(estimator, "_weighs_losses", False) or estimator._compares_groups is not None:
+    if not getattr(estimator, "_weights_losses", False) or estimator._compares_groups is not None:
         return None
     alpha = getattr(estimator, "alpha", None)
     return None if alpha is None else float(alpha)
@@ -183,5 +182,5 @@ def _name(estimator: Any, alpha: float | None) -> str:
     if alpha is None:
         return name
     # At alpha 1 the mean loss is trained on: where that is Cox's, which alone has ties, the model is plain Cox.
-    is_cox = isinstance(estimator, RobustEstimator) and estimator._is_linear and not estimator._no_ties
+    is_cox = hasattr(estimator, "ball") and estimator._is_linear and not estimator._no_ties
     return f"{name}, alpha {alpha:g}{' (plain Cox)' if alpha == 1 and is_cox and not estimator.l2 else ''}"

@@ -58,7 +58,7 @@ def check_parameters(estimator: Any, names: Iterable[str], option: str = "") -> 
 def _shrinks(estimator: Any) -> bool:
     """Whether robust training draws an estimator's risks together, so that curves need them spread out again."""
     stretchable = "recalibrate" in estimator.get_params() and not estimator._own_curves
-    return stretchable and estimator._weighs_losses and getattr(estimator, "alpha", None) != 1
+    return stretchable and estimator._weights_losses and getattr(estimator, "alpha", None) != 1
 
 
 def _plain(name: str) -> str:

@@ -14,9 +14,8 @@ import numpy as np
 
 from drosurv.distributed.shelf import DaskParts, ParquetParts
 from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
-from drosurv.errors import ArgumentError, require
-from drosurv.estimators.over_slabs import SlabCohort, SolvedOverSlabs, train_over_slabs
-from drosurv.estimators.parameters import check_count
+from drosurv.errors import ArgumentError, check_count, require
+from drosurv.estimators.slabs import SlabCohort, fit_slabs
 
 Estimator = TypeVar("Estimator")
 
@@ -71,7 +70,7 @@ def fit(
         outlines = parts.outlines(columns)
         cohort = _cohort(estimator, outlines)
         layout = _layout(cohort, outlines, rows_per_slab)
-        train_over_slabs(estimator, cohort, parts.slabs(columns, layout), layout.centre, parts.workers)
+        fit_slabs(estimator, cohort, parts.slabs(columns, layout), layout.centre, parts.workers)
     model: Any = estimator
     model.n_features_in_ = len(columns.features)
     model.feature_names_in_ = np.array(columns.features, dtype=object)
@@ -120,7 +119,7 @@ def _layout(cohort: SlabCohort, outlines: Sequence[Outline], rows_per_slab: int)
 
 def _check(estimator: Any) -> None:
     """Reject what is not defined over parts of the patients."""
-    if not isinstance(estimator, SolvedOverSlabs):
+    if not getattr(estimator, "_solves_over_slabs", False):
         raise ArgumentError.must("estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
     estimator._check_parameters()
     allowed: dict[str, tuple[Any, ...]] = {

@@ -15,7 +15,7 @@ import numpy as np
 
 from drosurv.distributed.sorting import Columns, Layout, Outline, Rows, cut, join, outline, read_rows
 from drosurv.errors import ArgumentError
-from drosurv.solvers.slab import Slab
+from drosurv.solvers.slabs import Slab
 
 # Rows of a file that a thread holds at once.
 _BATCH = 1 << 17
@@ -45,7 +45,7 @@ class ShelvedSlab:
         self.folder = folder
 
     def __getattr__(self, name: str) -> Any:
-        """A field of :class:`~drosurv.solvers.slab.Slab`."""
+        """A field of :class:`~drosurv.solvers.slabs.Slab`."""
         if name not in Slab._fields:
             raise AttributeError(name)
         array = self.folder / f"{name}.npy"

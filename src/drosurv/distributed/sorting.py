@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, require
-from drosurv.solvers.slab import Scheme, Slab, make_slab
+from drosurv.solvers.slabs import Scheme, Slab, make_slab
 from drosurv.target import BoolArray, FloatArray
 
 # Times that a partition tells of itself: slabs come out even to about one part in this many.

@@ -1,4 +1,4 @@
-"""Accelerated failure time models: covariates stretch or shrink time itself."""
+"""Accelerated failure time models: Weibull, log-normal and log-logistic regression."""
 
 from __future__ import annotations
 
@@ -10,32 +10,31 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, check_choice
 from drosurv.estimators.baseline import Curves, checked_times
+from drosurv.estimators.coefficient_inference import check_linear, feature_names, title
 from drosurv.estimators.coefficients import CoxTable, cox_table
 from drosurv.estimators.coefficients.fitted_cox import inverse, squares
 from drosurv.estimators.coefficients.summary import ORIGIN
-from drosurv.estimators.fitted import Fitted
-from drosurv.estimators.parameters import check_choice
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.robust import RobustEstimator
-from drosurv.estimators.training import Training
+from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import LogTime
 from drosurv.losses.log_time import DISTRIBUTIONS, log_survival, log_time_at
+from drosurv.solvers import Problem, Result, TrainingData
 from drosurv.target import FloatArray
 
 
 @dataclass(eq=False, repr=False)
-class AcceleratedFailureTime(RobustEstimator):
-    """Log time is a location plus noise, log Y = mu(x) + sigma e: Weibull, log-normal or log-logistic times.
+class AcceleratedFailureTime(NetworkEstimator):
+    """Accelerated failure time model, log Y = mu(x) + sigma e: Weibull, log-normal or log-logistic times.
 
-    With ``alpha=1`` it maximises the likelihood, as R's ``survreg`` does. Below, it minimises the worst case over
-    every subpopulation of at least mass alpha of the likelihood of log times, which no unit of time changes.
+    With ``alpha=1`` it maximises the likelihood, as R's ``survreg`` does. With ``alpha`` below 1 it minimises the worst
+    case of the negative log likelihood of log times over every subpopulation of at least mass alpha, which does not
+    depend on the unit of time.
 
     Parameters
     ----------
     distribution : {"weibull", "lognormal", "loglogistic"}
-        Of the times.
+        Distribution of the times.
     alpha : float
         Smallest share of patients to protect, in (0, 1]; 1 is the plain model.
     ball : {"chi2", "paper", "cvar"}
@@ -64,6 +63,10 @@ class AcceleratedFailureTime(RobustEstimator):
     ball: str = "chi2"
 
     score_type = "log time"
+    _batched = ("lr", "alpha")
+    _weights_losses = True
+    # The table of this model needs no training data.
+    _keeps_data = False
     _no_ties = "a likelihood of log times"
     _own_curves = "has scores of log times"
 
@@ -71,31 +74,28 @@ class AcceleratedFailureTime(RobustEstimator):
         super()._check_parameters()
         check_choice("distribution", self.distribution, DISTRIBUTIONS)
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        loss = LogTime(training.target, self.distribution, training.weight)
-        objective = self._objective(batch, [training.mass])
-        return Recipe(loss, objective, baseline=partial(_curves, self.distribution))
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        loss = LogTime(data.target, self.distribution, data.weight)
+        objective = self._objective(batch, [data.mass])
+        return Problem(data, loss, objective, curves=partial(_curves, self.distribution))
 
-    def _describe(self, fitted: Fitted) -> None:
-        super()._describe(fitted)
-        kappa, tau = fitted.extra
-        loss = fitted.recipe.loss
+    def _describe(self, result: Result) -> None:
+        super()._describe(result)
+        kappa, tau = result.extra
+        loss = result.problem.loss
         assert isinstance(loss, LogTime)
         self.scale_, self.intercept_ = float(1.0 / tau), float(loss.centre - kappa / tau)
         if hasattr(self, "coef_"):
-            training = fitted.training
-            self._errors = _standard_errors(fitted)
-            self._rows_depend = training.observation.depend(training.target)
+            data = result.problem.data
+            self._errors = _standard_errors(result)
+            self._rows_depend = data.observation.depend(data.target)
             self.coef_ = -self.scale_ * self.coef_
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
-        """Risk -mu (n,) of each patient; higher means sooner."""
+        """Return the risk -mu (n,) of each patient; higher means sooner."""
         scores = super().predict(X, offset=offset)
-        # coef_ speaks of log time, other networks of the score -(mu - mu_0) / sigma.
+        # coef_ are effects on log time, other networks give the score -(mu - mu_0) / sigma.
         return -scores - self.intercept_ if hasattr(self, "coef_") else self.scale_ * scores - self.intercept_
-
-    def _keep(self, training: Training) -> None:
-        """Nothing: the table of this model needs no training data."""
 
     def summary(  # type: ignore[override]
         self,
@@ -105,17 +105,17 @@ class AcceleratedFailureTime(RobustEstimator):
         scale: FloatArray | None = None,
         names: Sequence[str] | None = None,
     ) -> CoxTable:
-        """The table of a plain linear model, as R's ``survreg`` prints it: effects on log time, intercept, log(scale).
+        """Return the table of a plain linear model as R's ``survreg``: effects on log time, intercept, log(scale).
 
-        ``exp(coef)`` is a time ratio: by how much one unit of the feature stretches the time to the event.
+        ``exp(coef)`` is a time ratio: the factor of the time to the event per unit of the feature.
 
         Parameters
         ----------
         level : float
-            Of the intervals.
+            Level of the confidence intervals.
         method : {"auto", "information", "sandwich"}
-            The observed information; or the sandwich, which allows for a wrong model, sampling weights and clusters.
-            "auto" is the sandwich for clusters of several rows, as in R.
+            The observed information, or the sandwich estimator, valid for a misspecified model, sampling weights and
+            clusters. "auto" is the sandwich for clusters of several rows, as in R.
         scale, names : (d,) arrays, optional
             As in :meth:`drosurv.CoxPH.summary`.
 
@@ -127,7 +127,7 @@ class AcceleratedFailureTime(RobustEstimator):
         >>> table.index[-2:].tolist()
         ['(Intercept)', 'Log(scale)']
         """
-        self._check_linear("summary")
+        check_linear(self, "summary")
         check_choice("method", method, ("auto", *ORIGIN))
         for name, plain in (("alpha", 1.0), ("l2", 0.0)):
             if getattr(self, name) != plain:
@@ -141,11 +141,11 @@ class AcceleratedFailureTime(RobustEstimator):
         used = method if method != "auto" else "sandwich" if self._rows_depend else "information"
         zero = "" if scale is None else " The intercept is that of a patient whose scaled features are zero."
         return cox_table(
-            [*(names or self._feature_names()), "(Intercept)", "Log(scale)"],
+            [*(names or feature_names(self)), "(Intercept)", "Log(scale)"],
             values / units,
             self._errors[list(ORIGIN).index(used)] / units,
             level=level,
-            caption=f"{self._title()}, {self.distribution}: {self.n_patients_:,} patients, {self.n_events_:,} events",
+            caption=f"{title(self)}, {self.distribution}: {self.n_patients_:,} patients, {self.n_events_:,} events",
             notes=[f"Effects on log time: a positive one means later. {ORIGIN[used]}{zero}"],
             ratio="time ratio",
         )
@@ -153,14 +153,14 @@ class AcceleratedFailureTime(RobustEstimator):
 
 @dataclass(frozen=True, eq=False)
 class LogTimeCurves(Curves):
-    """Survival curves S((log t - mu) / scale), at the times (K,) of events in training unless others are asked for."""
+    """Survival curves S((log t - mu) / scale), by default at the event times (K,) of the training patients."""
 
     distribution: str
     scale: float
     times: FloatArray
 
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """Cumulative hazards (n, T) of patients with risks -mu (n,)."""
+        """Return cumulative hazards (n, T) of patients with risks -mu (n,)."""
         at = self.times if times is None else checked_times(times)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             z = (np.log(at) + np.asarray(scores)[:, None]) / self.scale
@@ -168,29 +168,29 @@ class LogTimeCurves(Curves):
         return np.where(at > 0, hazard, 0.0)
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
-        """Times (n,) at which patients have come to a cumulative hazard (n,)."""
+        """Return the times (n,) at which patients reach a cumulative hazard (n,)."""
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(self.scale * log_time_at(self.distribution, hazard) - scores))
 
 
-def _standard_errors(fitted: Fitted) -> FloatArray:
-    """Of coefficients, intercept and log(scale), by the inverse information and by the sandwich, (2, d + 2).
+def _standard_errors(result: Result) -> FloatArray:
+    """Return standard errors (2, d + 2) of coefficients, intercept and log(scale), by information and by sandwich.
 
-    The information is that of (theta, kappa, tau), with features centred, which only makes it better conditioned; the
-    table speaks of beta = -theta / tau, mu_0 = const - kappa / tau and log sigma = -log tau: the delta method. At the
-    optimum this is the observed information of the table's own parameters.
+    The information is that of (theta, kappa, tau) with centred features, which is better conditioned. The delta method
+    gives the errors of beta = -theta / tau, mu_0 = const - kappa / tau and log sigma = -log tau; at the optimum they
+    are those of the observed information in these parameters.
     """
-    training, theta, (kappa, tau) = fitted.training, fitted.network, fitted.extra
-    weight = np.ones(len(training.X)) if training.weight is None else training.weight
-    centre = weight @ training.X / weight.sum()
-    loss = fitted.recipe.loss
+    data, theta, (kappa, tau) = result.problem.data, result.network, result.extra
+    weight = np.ones(len(data.X)) if data.weight is None else data.weight
+    centre = weight @ data.X / weight.sum()
+    loss = result.problem.loss
     assert isinstance(loss, LogTime)
-    loss(fitted.scores[None], fitted.extra[None])
-    X = training.X - centre
+    loss(result.scores[None], result.extra[None])
+    X = data.X - centre
     covariance = inverse(loss.hessian(weight[None], X))
-    # What each patient moves the parameters by.
+    # The influence of each patient on the parameters.
     moves = weight[:, None] * loss.jacobian(X, np.arange(len(X))) @ covariance
-    covariances = covariance, squares(moves, training.together)
+    covariances = covariance, squares(moves, data.clusters)
     d = len(theta)
     slopes = np.zeros((d + 2, d + 2))
     slopes[:d, :d], slopes[:d, -1] = -np.eye(d) / tau, theta / tau**2
@@ -199,5 +199,5 @@ def _standard_errors(fitted: Fitted) -> FloatArray:
     return np.array([np.sqrt(np.diag(slopes @ found @ slopes.T)) for found in covariances])
 
 
-def _curves(distribution: str, training: Training, scores: FloatArray, extra: FloatArray) -> LogTimeCurves:
-    return LogTimeCurves(distribution, float(1.0 / extra[1]), training.target.curve_times)
+def _curves(distribution: str, data: TrainingData, scores: FloatArray, extra: FloatArray) -> LogTimeCurves:
+    return LogTimeCurves(distribution, float(1.0 / extra[1]), data.target.curve_times)

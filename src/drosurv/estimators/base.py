@@ -1,91 +1,99 @@
-"""What every estimator shares: checked inputs, one way to fit, and predictions from scores and curves."""
+"""Base of all survival models: fit, scores, survival curves, and times read from the curves."""
 
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.errors import ArgumentError
-from drosurv.estimators.device import checked_tensor, on_processor, tensor_scores
-from drosurv.estimators.fitted import Fitted, Solved
-from drosurv.estimators.fitting import train
-from drosurv.estimators.predicted_curves import PredictedCurves
-from drosurv.estimators.recipe import Recipe, Schedule
-from drosurv.estimators.training import Training
-from drosurv.metrics import concordance_index
+from drosurv.errors import ArgumentError, as_number, require
+from drosurv.estimators.baseline import Curves, cox_baseline, step_functions
+from drosurv.losses import CoxPartial
+from drosurv.metrics import FollowUp, concordance_index
+from drosurv.metrics.survival_curves import CurveType
 from drosurv.observation import with_offset
-from drosurv.solvers import Solution
+from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.solvers.arrays import is_tensor
+from drosurv.solvers.device import checked_tensor, cpu_array, tensor_scores
 from drosurv.solvers.networks import network_scores, network_state
 from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray, parse_target
 
+# Arguments of fit about the rows.
+ROW_ARGUMENTS = ("entry", "strata", "clusters", "offset", "id")
+# Survival curves are computed for so many numbers at a time.
+_BLOCK = 4_000_000
+# Patients with times of their own that are integrated together.
+_TOGETHER = 256
+# Nodes of Gauss-Legendre quadrature in (-1, 1), and their weights.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+
 
 class SurvivalModel(BaseEstimator):
-    """A model of a survival target.
+    """Base of the survival models.
 
-    `score_type` says what :meth:`predict` returns: "log hazard" (up to a constant), "log time" (minus the expected log
-    time) or "other". Numbers that compare log hazards are defined for the first only.
+    A subclass that is trained gives its problem (what is minimised) and its options (how); ``fit`` solves it. The
+    fitted curves are ``_baseline``. A subclass that predicts in another way overrides ``fit``, ``predict``,
+    ``unique_times_`` and ``predict_cumulative_hazard_function``.
+
+    Attributes
+    ----------
+    score_type : {"log hazard", "log time", "other"}
+        What :meth:`predict` returns: log hazards up to a constant, minus the expected log time, or something else.
+        Numbers that compare log hazards are defined for the first only.
     """
 
     score_type: ClassVar[str] = "log hazard"
-
     # Fitted attributes with a value for each training patient; a saved model leaves them out.
     _per_patient: ClassVar[tuple[str, ...]] = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
+    # Parameters in which models that are trained in one batch may differ.
+    _batched: ClassVar[tuple[str, ...]] = ()
+    # Arguments of fit about the rows that this model supports, and why it does not support the others.
+    _row_arguments: ClassVar[tuple[str, ...]] = ("clusters",)
+    _why_not_rows = "its loss does not support it"
+    # Whether the objective weights patients by their losses.
+    _weights_losses = False
+    # Whether the model was fitted with an offset, so that predictions need one too.
+    _has_offset = False
+    # Numbers of training patients and events; weighted ones need not be whole.
+    n_patients_: Any
+    n_events_: Any
+    _baseline: Curves
+
+    # Models that compare groups ask scikit-learn to route them; to the others they are not passed on.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": UNUSED}
 
     def __sklearn_tags__(self) -> Any:
-        """Survival targets are structured arrays, which scikit-learn has no tag for."""
+        """Return the tags; survival targets are structured arrays, which scikit-learn has no tag for."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
-        from drosurv.estimators.persistence import save
+    # Training.
 
-        save(self, path)
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        """Return what a batch of estimators minimises; they differ from this one only in ``_batched``."""
+        raise NotImplementedError
 
-
-class SurvivalEstimator(PredictedCurves, SurvivalModel):
-    """Base of the estimators: a subclass names its parameters and gives its recipe and schedule."""
-
-    # What models trained together in one batch may differ in.
-    _batched: ClassVar[tuple[str, ...]] = ()
-    # Arguments of fit about the rows that this estimator understands.
-    _observes: ClassVar[tuple[str, ...]] = ("clusters",)
-    # Why it does not understand the others.
-    _undefined = "its loss knows no such thing"
-    # Whether training weighs patients by their losses.
-    _weighs_losses = False
-    # Whether the model was fitted with an offset, so that predictions need one too.
-    _has_offset = False
-
-    @abstractmethod
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        """What is trained, for a batch of estimators like this one that differ only in ``_batched``."""
-
-    @abstractmethod
-    def _schedule(self, batch: Sequence[Self]) -> Schedule:
-        """How it is trained."""
+    def _options(self, batch: Sequence[Self]) -> Options:
+        """Return how the batch is trained."""
+        raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        """Raise ArgumentError for parameters that make no sense; called when fitting begins."""
+        """Raise ArgumentError for invalid parameters; called when fitting begins."""
 
-    def _describe(self, fitted: Fitted) -> None:
-        """Set what only this kind of model reports of its training."""
-        if self._weighs_losses:
-            self.worst_case_weights_ = fitted.worst_case_weights
-
-    # Models that compare groups ask scikit-learn to route them; to the others they are not passed on.
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": UNUSED}
+    def _describe(self, result: Result) -> None:
+        """Set the attributes that only this model reports of its training."""
+        if self._weights_losses:
+            self.worst_case_weights_ = result.worst_case_weights
+            if hasattr(self, "alpha"):
+                self.eta_ = result.eta
 
     @property
     def _compares_groups(self) -> str | None:
@@ -113,10 +121,9 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
         Parameters
         ----------
         X : (n, d) array, DataFrame or torch tensor
-            Features; column names are kept in ``feature_names_in_``. On a tensor, linear Cox models are solved to the
-            optimum on the device where it lies. A DataFrame may hold text, categories and
-            missing values: a :class:`drosurv.tables.TableEncoder`, kept as ``encoder_``, makes features of it, here
-            and in prediction.
+            Features; column names are kept in ``feature_names_in_``. Linear Cox models are solved on the device of a
+            tensor. A DataFrame may hold text, categories and missing values: a :class:`drosurv.tables.TableEncoder`,
+            kept as ``encoder_``, turns them into features, here and in prediction.
         y : structured array (n,)
             Event flag and time; see :class:`drosurv.Surv`.
         sample_weight : (n,) array, optional
@@ -127,62 +134,65 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
             Times from which the rows are under observation (left truncation): a row is at risk at t only if
             entry < t <= time.
         strata : (n,) labels, optional
-            Patients are compared within their stratum, and each stratum has a baseline hazard of its own.
+            Patients are compared within their stratum, and each stratum has its own baseline hazard.
         clusters : (n,) labels, optional
-            Members of a cluster are alike: standard errors of :meth:`summary` allow for it. Coefficients stay.
+            Rows of one cluster are correlated: the standard errors of :meth:`summary` account for it, the coefficients
+            do not change.
         offset : (n,) array, optional
-            Added to the scores: an effect that is known.
+            Known effects, added to the scores.
         id : (n,) labels, optional
-            Patient of each row, where features change with time: rows (entry, time] of one patient follow each other.
+            Patient of each row, where features change with time: the rows (entry, time] of one patient do not overlap.
             Patients, not rows, are counted and weighted.
 
         Returns
         -------
         self
         """
-        observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
-        given = {argument: value for argument, value in observed.items() if value is not None}
-        training, name = self._training(X, y, sample_weight, sensitive_features), type(self).__name__
-        if undefined := [argument for argument in given if argument not in self._observes]:
-            raise ArgumentError(
-                undefined[0],
-                f"{name} has no definition for {undefined[0]}: {self._undefined}. Use CoxPH, DROCox, "
-                "DROCoxSplit or RegularizedCox.",
-            )
+        data = self._training_data(X, y, sample_weight, sensitive_features)
+        given = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
+        given = {argument: value for argument, value in given.items() if value is not None}
         if given:
-            training = training.observed(parse_target(y), given, name=name, robust=self._weighs_losses)
-        self._train(training)
+            data = self._with_row_arguments(data, parse_target(y), given)
+        if not self._fit_on_accelerator(data):
+            data = data.in_double()
+            self._accept(solve(self._problem(data, [self]), self._options([self])))
         return self
 
-    def _train(self, training: Training) -> None:
-        """Become the model of the training data."""
-        self._accept(self._trained(training.in_double()))
+    def _fit_on_accelerator(self, data: TrainingData) -> bool:
+        """Solve a linear model on an accelerator where that is possible and wanted; return whether it was done."""
+        return False
 
-    def _trained(self, training: Training) -> Fitted:
-        """A model of the training data, with these settings."""
-        return train([self._recipe(training, [self])], [training], self._schedule([self]))[0][0]
-
-    def _training(
+    def _training_data(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, sensitive_features: Any = None
-    ) -> Training:
-        """The arguments of fit, checked."""
-        self._forget_the_last_fit()
+    ) -> TrainingData:
+        """Check the arguments of fit."""
+        self._forget_last_fit()
         self._check_parameters()
         self._check_groups(sensitive_features)
         X = self._features(X, y)
-        given = getattr(self, "feature_names_in_", None)
-        names = None if given is None else [str(name) for name in given]
-        training = Training.of(X, parse_target(y), sample_weight, names=names, seed=self._seed())
-        return training if sensitive_features is None else training.with_groups(sensitive_features)
+        names = getattr(self, "feature_names_in_", None)
+        names = None if names is None else [str(name) for name in names]
+        data = TrainingData.parse(X, parse_target(y), sample_weight, names=names, seed=self._seed())
+        return data if sensitive_features is None else data.with_groups(sensitive_features)
 
-    def _forget_the_last_fit(self) -> None:
-        """The last fit may have been of another network. A fit that fails leaves no model behind."""
-        for earlier in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
-            self.__dict__.pop(earlier, None)
+    def _with_row_arguments(self, data: TrainingData, target: Any, given: dict[str, Any]) -> TrainingData:
+        name = type(self).__name__
+        if unsupported := [argument for argument in given if argument not in self._row_arguments]:
+            raise ArgumentError(
+                unsupported[0],
+                f"{name} does not support {unsupported[0]}: {self._why_not_rows}. Use CoxPH, DROCox, DROCoxSplit or "
+                "RegularizedCox.",
+            )
+        return data.observed(target, given, name=name, robust=self._weights_losses)
+
+    def _forget_last_fit(self) -> None:
+        """Remove the last fit, which may have been of another network: a fit that fails leaves no model."""
+        for name in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
+            self.__dict__.pop(name, None)
 
     def _share_checks(self, other: Self) -> None:
-        """Be ready for training data that another estimator of the same class and settings has checked."""
-        self._forget_the_last_fit()
+        """Prepare for training data that another estimator of the same class and settings has checked."""
+        self._forget_last_fit()
         self._check_parameters()
         for name in ("n_features_in_", "feature_names_in_", "encoder_"):
             self.__dict__.pop(name, None)
@@ -190,57 +200,72 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
                 setattr(self, name, getattr(other, name))
 
     def _check_groups(self, sensitive_features: Any) -> None:
-        """Groups are given where training compares them, and only there: nobody is to believe that they had a part."""
-        groups, needed_by = "sensitive_features", self._compares_groups
+        """Raise unless groups are given exactly where training compares them."""
+        needed_by = self._compares_groups
         if needed_by is None and sensitive_features is not None:
             raise ArgumentError(
                 "sensitive_features",
-                f"{groups} would have no part in {type(self).__name__}, which compares no groups as it is set: leave "
-                "it out, or use GroupDROCox.",
+                f"sensitive_features would have no effect on {type(self).__name__}, which compares no groups with these "
+                "parameters: leave it out, or use GroupDROCox.",
             )
         if needed_by is not None and sensitive_features is None:
             raise ArgumentError(
                 "sensitive_features",
-                f"{needed_by} compares groups: pass {groups} to fit (one label per patient).",
+                f"{needed_by} compares groups: pass sensitive_features to fit (one label per patient).",
             )
 
     def _features(self, X: Any, y: Any) -> Any:
-        """The features that are trained on, checked."""
-        given = on_processor(X, type(self).__name__) if is_tensor(X) else enter(self, X, y, fit=True)
+        """Check the features to train on."""
+        given = cpu_array(X, type(self).__name__) if is_tensor(X) else enter(self, X, y, fit=True)
         return validate_data(self, given, dtype=np.float64, ensure_min_samples=2)
 
-    def _accept(self, fitted: Fitted) -> None:
+    def _accept(self, result: Result) -> None:
         """Become the trained model."""
-        if isinstance(fitted.network, np.ndarray):
-            self.coef_: FloatArray = fitted.network
+        if isinstance(result.network, np.ndarray):
+            self.coef_: FloatArray = result.network
         else:
-            self.network_ = fitted.network
-        self._tell_training(fitted, fitted.objective)
-        training = fitted.training
-        self.n_patients_, self.n_events_ = training.n_patients, training.n_events
-        self.follow_up_ = training.follow_up
-        self._has_offset = training.observation.offset is not None
-        self._describe(fitted)
-        self._baseline = fitted.recipe.curves(training, fitted.scores, fitted.extra)
+            self.network_ = result.network
+        data = result.problem.data
+        self._set_status(result, result.objective)
+        self.n_patients_, self.n_events_ = data.n_patients, data.n_events
+        self.follow_up_ = training_follow_up(data)
+        self._has_offset = data.observation.offset is not None
+        self._describe(result)
+        self._baseline = fitted_curves(result)
 
-    def _tell_training(self, found: Solved | Solution, objective: float) -> None:
+    def _set_status(self, found: Any, objective: float) -> None:
         """Set how training ended."""
         self.n_iter_, self.status_, self.gap_ = found.n_iter, found.status, found.gap
         self.converged_ = found.status in ("converged", "steps_done", "stopped_early")
         self.history_, self.objective_ = found.history, objective
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether a fit has ended. The features' names and number are set before that, so they cannot tell."""
+        """Return whether a fit has ended; names and number of features are set before that."""
         return hasattr(self, "_baseline")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file that :func:`drosurv.load` reads; see :func:`drosurv.save`."""
+        from drosurv.estimators.persistence import save
+
+        save(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return parameters and fitted attributes, a network as plain arrays."""
+        state = dict(super().__getstate__())
+        if "network_" in state:
+            state["network_"] = network_state(state["network_"])
+        return state
+
+    # Scores.
 
     @property
     def _fitted_with(self) -> tuple[str, ...]:
         """What predictions need besides features."""
-        told = {"strata": self._baseline.strata, "offset": self._has_offset}
-        return tuple(name for name, given in told.items() if given)
+        given = {"strata": self._baseline.strata, "offset": self._has_offset}
+        return tuple(name for name, needed in given.items() if needed)
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
-        """Log risk (n,) of each patient; higher means sooner.
+        """Return the log risk (n,) of each patient; higher means sooner.
 
         Parameters
         ----------
@@ -254,25 +279,238 @@ class SurvivalEstimator(PredictedCurves, SurvivalModel):
         else:
             features = self._new_features(X)
             network = self.coef_ if hasattr(self, "coef_") else self.network_
-            # Coefficients hold their factor already.
+            # Coefficients contain the factor already.
             factor = 1.0 if hasattr(self, "coef_") else getattr(self, "recalibration_", 1.0)
             scores = network_scores(network, features) * factor
         return with_offset(scores, offset, fitted_with=self._has_offset)
 
     def _new_features(self, X: Any) -> FloatArray:
-        """Features (n, d) of patients to predict for."""
+        """Check the features (n, d) of patients to predict for."""
         check_is_fitted(self)
-        given = on_processor(X, type(self).__name__) if is_tensor(X) else enter(self, X)
+        given = cpu_array(X, type(self).__name__) if is_tensor(X) else enter(self, X)
         features: FloatArray = validate_data(self, given, dtype=np.float64, reset=False)
         return features
 
     def score(self, X: Any, y: Any, *, entry: Any = None, strata: Any = None, offset: Any = None) -> float:
-        """Harrell's c-index of the predicted risks, among those at risk in one stratum where these are given."""
+        """Return Harrell's c-index of the predicted risks, within strata and among those at risk if these are given."""
         return float(concordance_index(y, self.predict(X, offset=offset), entry=entry, strata=strata))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Parameters and fitted attributes, a network as plain arrays, which can be saved in any way."""
-        state = dict(super().__getstate__())
-        if "network_" in state:
-            state["network_"] = network_state(state["network_"])
-        return state
+    # Curves.
+
+    @property
+    def unique_times_(self) -> FloatArray:
+        """Times of the baseline, (K,)."""
+        check_is_fitted(self)
+        return self._baseline.times
+
+    @property
+    def curve_type(self) -> CurveType:
+        """Type of the survival curves: "step" if they change at ``unique_times_`` only, else "smooth"."""
+        return "step" if hasattr(self, "_baseline") and self._baseline.in_steps else "smooth"
+
+    @property
+    def cum_baseline_hazard_(self) -> Any:
+        """Cumulative baseline hazard, a step function; for a model with strata, one for each label."""
+        return self._baseline_curve(lambda hazard: hazard)
+
+    @property
+    def baseline_survival_(self) -> Any:
+        """Survival of a patient of log risk zero, a step function; for a model with strata, one for each label."""
+        return self._baseline_curve(lambda hazard: np.exp(-hazard))
+
+    def _baseline_curve(self, curve: Callable[[FloatArray], FloatArray]) -> Any:
+        baseline = self._baseline
+        curves = step_functions(baseline.times, curve(baseline.at_zero()))
+        return dict(zip(baseline.strata, curves, strict=True)) if baseline.strata else curves[0]
+
+    def predict_survival_function(
+        self,
+        X: Any,
+        return_array: bool = False,
+        times: ArrayLike | None = None,
+        *,
+        strata: Any = None,
+        offset: ArrayLike | None = None,
+        conditional_after: ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Return survival curves S(t | x).
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+        return_array : bool
+            False: (n,) step functions. True: (n, T) values.
+        times : (T,) array, optional
+            Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``. Curves are
+            constant after the longest follow-up in training, where they are too optimistic, except those that follow a
+            formula (:class:`drosurv.AcceleratedFailureTime`).
+        strata : (n,) labels, optional
+            Stratum of each patient, for a model that was fitted with strata.
+        offset : (n,) array, optional
+            As in :meth:`predict`.
+        conditional_after : float or (n,) array, optional
+            Time s up to which each patient is known to have had no event: the curve is S(t | x) / S(s | x), and one up
+            to s.
+        """
+        hazard = self.predict_cumulative_hazard_function(X, True, times, strata=strata, offset=offset)
+        if conditional_after is not None:
+            survived = self._survived_hazard(X, conditional_after, {"strata": strata, "offset": offset})
+            hazard = np.maximum(hazard - survived[:, None], 0.0)
+        survival = np.exp(-hazard)
+        return survival if return_array or times is not None else step_functions(self.unique_times_, survival)
+
+    def predict_cumulative_hazard_function(
+        self,
+        X: Any,
+        return_array: bool = False,
+        times: ArrayLike | None = None,
+        *,
+        strata: Any = None,
+        offset: ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Return cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
+        curves, scores = self._curves_and_scores(X, strata, offset)
+        hazard = curves.cumulative_hazard(scores, times)
+        return hazard if return_array or times is not None else step_functions(self.unique_times_, hazard)
+
+    def _curves_and_scores(
+        self, X: Any, strata: Any = None, offset: ArrayLike | None = None
+    ) -> tuple[Curves, FloatArray]:
+        scores = self._outputs(X, offset)
+        return self._baseline.of_patients(strata, len(scores)), scores
+
+    def _outputs(self, X: Any, offset: ArrayLike | None) -> FloatArray:
+        """Return what the curves are a function of: scores (n,), or outputs (n, K)."""
+        return self.predict(X, offset=offset)
+
+    # Times read from the curves.
+
+    def predict_median(self, X: Any, **given: Any) -> FloatArray:
+        """Return median survival times (n,); infinity where the curve ends above 1/2.
+
+        Further arguments are those of :meth:`predict_cumulative_hazard_function`, here and in the methods below, and
+        ``conditional_after``, times that patients are known to have survived.
+
+        Examples
+        --------
+        >>> from drosurv import CoxPH, datasets
+        >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+        >>> CoxPH().fit(data.X, data.y).predict_median(data.X).shape
+        (500,)
+        """
+        return self.predict_quantile(X, 0.5, **given)
+
+    def predict_quantile(self, X: Any, q: float, **given: Any) -> FloatArray:
+        """Return quantiles (n,) of the survival times: the first t with S(t | x) <= 1 - q.
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+        q : float
+            Between 0 and 1. Infinity is returned for patients whose curve ends above 1 - q.
+        """
+        check_is_fitted(self)
+        require(0 < as_number(q) < 1, "q", "lie between 0 and 1", q)
+        # In hazards, because survival at high risk soon rounds to 0.
+        after = given.pop("conditional_after", None)
+        reached = self._times_of_hazard(X, self._survived_hazard(X, after, given) - np.log1p(-q), given)
+        # A small increase may be lost beside a large hazard.
+        return reached if after is None else np.maximum(reached, after)
+
+    def _times_of_hazard(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
+        """Return the first times (n,) at which cumulative hazards reach the given ones (n,); infinity if never."""
+        if hasattr(self, "_baseline"):
+            curves, scores = self._curves_and_scores(X, **given)
+            return curves.first_at(hazard, scores)
+        times, found = self.unique_times_, np.empty(len(X))
+        for part, rows, arguments in _in_parts(X, given, len(times)):
+            reached_by = self.predict_cumulative_hazard_function(rows, times=times, **arguments)
+            # A curve that should just reach it must not miss it by rounding.
+            reached = reached_by >= hazard[part, None] * (1.0 - 1e-12)
+            found[part] = np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
+        return found
+
+    def predict_expectation(self, X: Any, until: float | None = None, **given: Any) -> FloatArray:
+        """Return mean survival times (n,) up to a horizon: the area under S(t | x) from 0 to ``until``.
+
+        Parameters
+        ----------
+        X : (n, d) array or DataFrame
+        until : float, optional
+            Horizon; the last event time by default, after which the curves are unknown.
+        """
+        times = self.unique_times_
+        until = float(times[-1]) if until is None else until
+        if not 0 < as_number(until) <= times[-1]:
+            wanted = f"be above 0 and not after the last event time, {times[-1]}"
+            raise ArgumentError.must("until", wanted, until)
+        found, width = np.empty(len(X)), len(_NODES) * len(times)
+        after = given.pop("conditional_after", None)
+        survived = self._survived_hazard(X, after, given)
+        if np.ndim(after):
+            # Each patient's time is one more grid point for the others in the block, so blocks are small.
+            width = max(width, _BLOCK // _TOGETHER)
+        for part, rows, arguments in _in_parts(X, given, width):
+            grid, widths = self._grid(until, _rows(after, part) if np.ndim(after) else after)
+            hazard = self.predict_cumulative_hazard_function(rows, times=grid, **arguments)
+            found[part] = np.exp(-np.maximum(hazard - survived[part, None], 0.0)) @ widths
+        return found
+
+    def _grid(self, until: float, after: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+        """Return times (T,) and weights (T,) of an integral of curves from zero to a horizon."""
+        times, in_steps = self.unique_times_, self.curve_type == "step"
+        # A smooth conditional curve has a kink at the time up to which the patient is known to have survived.
+        kinks = times if in_steps or after is None else np.append(times, after)
+        edges = np.concatenate([[0.0], np.unique(kinks[(kinks > 0) & (kinks < until)]), [until]])
+        starts, widths = edges[:-1], np.diff(edges)
+        if in_steps:
+            return starts, widths
+        grid = starts[:, None] + widths[:, None] * (1.0 + _NODES) / 2.0
+        return grid.ravel(), (widths[:, None] * _WEIGHTS / 2.0).ravel()
+
+    def _survived_hazard(self, X: Any, after: ArrayLike | None, given: dict[str, Any]) -> FloatArray:
+        """Return each patient's cumulative hazard (n,) at the time they are known to have survived; 0 without one."""
+        if after is None:
+            return np.zeros(len(X))
+        known, survived = np.asarray(after, dtype=np.float64), np.empty(len(X))
+        if known.shape not in ((), (len(X),)) or not (np.isfinite(known) & (known >= 0)).all():
+            wanted = f"be a finite time >= 0, or one for each of {len(X)} patients"
+            raise ArgumentError.must("conditional_after", wanted, after)
+        known = np.broadcast_to(known, len(X))
+        # All patients of a block may have different times.
+        for part, rows, arguments in _in_parts(X, given, int(_BLOCK**0.5)):
+            times, column = np.unique(known[part], return_inverse=True)
+            hazard = self.predict_cumulative_hazard_function(rows, times=times, **arguments)
+            survived[part] = hazard[np.arange(len(column)), column]
+        return survived
+
+
+def training_follow_up(data: TrainingData) -> FollowUp:
+    """Return how long the training patients were observed."""
+    target = data.target if data.observation.patient is None else data.observation.patients(data.target)
+    return FollowUp.of(target, data.patient_weight, entry=target.entry)
+
+
+def fitted_curves(result: Result) -> Curves:
+    """Return the survival curves of a trained model; by default Cox's, with the loss's treatment of ties."""
+    problem = result.problem
+    if problem.curves is not None:
+        curves: Curves = problem.curves(problem.data, result.scores, result.extra)
+        return curves
+    loss = problem.loss if isinstance(problem.loss, CoxPartial) else problem.data.cox_loss()
+    return cox_baseline(loss, problem.data, result.scores, result.extra)
+
+
+def _in_parts(X: Any, given: dict[str, Any], width: int) -> Iterator[tuple[slice, Any, dict[str, Any]]]:
+    """Yield blocks of patients with their arguments, so that `width` numbers for each patient need little memory."""
+    size = max(1, _BLOCK // width)
+    for start in range(0, len(X), size):
+        part = slice(start, start + size)
+        arguments = {
+            name: value if np.ndim(value) == 0 else _rows(value, part) for name, value in given.items()
+        }
+        yield part, _rows(X, part), arguments
+
+
+def _rows(values: Any, part: slice) -> Any:
+    return values.iloc[part] if hasattr(values, "iloc") else values[part]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from drosurv.errors import ArgumentError, require
-from drosurv.estimators.training import Training
 from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
+from drosurv.solvers import TrainingData
 from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
@@ -156,7 +156,7 @@ class Baseline(Curves):
         silent = np.flatnonzero(np.isnan(self.log_cumulative[found]).any(axis=1))
         if len(silent):
             raise ValueError(
-                f"no curve can be predicted for stratum {given[silent[0]]!r}: it had no event in training."
+                f"no curve can be predicted for stratum {given[silent[0]]!r}: it had no event in data."
             )
         return replace(self, stratum=found)
 
@@ -166,12 +166,12 @@ class Baseline(Curves):
             return np.exp(np.atleast_2d(self.log_cumulative))
 
 
-def cox_baseline(loss: CoxPartial, training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
+def cox_baseline(loss: CoxPartial, data: TrainingData, scores: FloatArray, extra: FloatArray) -> Baseline:
     """The baseline that goes with a partial likelihood: Breslow's or Efron's, one for each stratum."""
     jumps = loss.log_hazard_jumps(scores)
-    if loss.event_strata is None or training.target.stratum is None:
+    if loss.event_strata is None or data.target.stratum is None:
         return Baseline.through(loss.event_times, jumps)
-    strata, stratum = training.observation.strata, loss.event_strata
+    strata, stratum = data.observation.strata, loss.event_strata
     times = np.unique(loss.event_times if loss.event_times.min() <= 0 else np.append(loss.event_times, 0.0))
     log_cumulative = np.full((len(strata), len(times)), np.nan)
     for k in np.unique(stratum):
@@ -181,18 +181,18 @@ def cox_baseline(loss: CoxPartial, training: Training, scores: FloatArray, extra
     return Baseline(times, log_cumulative, strata)
 
 
-def piecewise(loss: ConvexLoss, training: Training, scores: FloatArray, extra: FloatArray) -> Baseline:
+def piecewise(loss: ConvexLoss, data: TrainingData, scores: FloatArray, extra: FloatArray) -> Baseline:
     """The piecewise-constant hazard whose logs are the full likelihood's extra parameters, one for each stratum.
 
     It is read at zero and every event time.
     """
-    strata, times = training.observation.strata, training.target.curve_times
+    strata, times = data.observation.strata, data.target.curve_times
     if not isinstance(loss, StratifiedLikelihood):
         return Baseline(times, _log_cumulative(loss, extra, times))
     log_cumulative = np.full((len(strata), len(times)), np.nan)
     for stratum, part in zip(loss.strata, loss.parts, strict=True):
         # Held after the stratum's own last event, as every curve is.
-        last = training.target.take(part.rows).curve_times[-1]
+        last = data.target.take(part.rows).curve_times[-1]
         log_cumulative[stratum] = _log_cumulative(part.loss, extra[part.psi], np.minimum(times, last))
     return Baseline(times, log_cumulative, strata)
 

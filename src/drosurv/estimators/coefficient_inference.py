@@ -1,18 +1,18 @@
-"""What linear models tell of their coefficients: the Cox table, residuals, and the proportional hazards test."""
+"""Inference on the coefficients of linear models: the Cox table, residuals, and the proportional hazards test."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import ArgumentError
-from drosurv.estimators.base import SurvivalEstimator
+from drosurv.errors import ArgumentError, check_choice
 from drosurv.estimators.coefficients import (
     CoxTable,
     FittedCox,
@@ -26,253 +26,288 @@ from drosurv.estimators.coefficients.summary import (
     bootstrap_coefficients,
     findings_table,
 )
-from drosurv.estimators.fitting import train
-from drosurv.estimators.natural_units import encoder_notes
-from drosurv.estimators.parameters import check_choice
 from drosurv.estimators.recalibration import out_of_fold_factor
-from drosurv.estimators.recipe import Recipe, Schedule
-from drosurv.estimators.training import Training
+from drosurv.solvers import Options, Problem, TrainingData, solve
+from drosurv.tables import TableEncoder
+from drosurv.tables.columns import CategoryColumn
 from drosurv.target import BoolArray, FloatArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")
-# A saved model brings the covariance of its coefficients along, unless computing it costs more than this.
+# A saved model contains the covariance of its coefficients, unless computing it costs more than this.
 _SAVED_WORK = 2e9
-# Two patients whose log hazards differ by more than this in one feature: the effect is large, or without end.
+# Log hazards of two patients that differ by more than this in one feature: the effect is large, or infinite.
 _FAR = 10.0
 
 
-class CoefficientInference(SurvivalEstimator):
-    """Inference for the coefficients of estimators with a linear network.
+class CoefficientInference:
+    """Inference on the coefficients of one fitted linear model, from the training data that it keeps.
 
-    The training data are kept beside the fitted model for it, as a reference, and never saved.
+    What was computed is stored as the model's ``_findings`` and saved with it; the training data are not saved.
     """
 
-    network: Any
-    ties: str
-    l2: float
-    recalibrate: bool
-    _kept_training: Training | None = None
-    _findings: Findings | None = None
+    def __init__(self, model: Any) -> None:
+        self.model = model
 
     def summary(
         self,
-        level: float = 0.95,
-        method: str = "auto",
+        level: float,
+        method: str,
         *,
-        n_boot: int = 1000,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-        verbose: bool | None = None,
         scale: FloatArray | None = None,
         names: Sequence[str] | None = None,
+        **bootstrap: Any,
     ) -> CoxTable:
-        """The Cox table: one row per feature with coefficient, hazard ratio, standard error, interval, z and p.
-
-        For a robust model plain Cox on the same patients stands beside it, and notes say which coefficients changed
-        most and for whom.
-
-        Parameters
-        ----------
-        level : float
-            Of the intervals.
-        method : {"auto", "information", "sandwich", "bootstrap"}
-            Where standard errors come from: the observed information (plain Cox); the sandwich, which allows for
-            weights, clusters and a wrong model; refits to patients (or clusters) drawn with replacement, which any
-            linear model has. "auto" is the information for plain Cox, the sandwich if it was fitted with weights,
-            clusters of several rows or several events of an id, and for a robust model no standard errors unless a
-            bootstrap was run before.
-        n_boot : int
-            Refits of the bootstrap.
-        random_state : int
-            Its seed.
-        n_jobs : int, optional
-            Threads of the bootstrap; as many as there are processors if not given.
-        verbose : bool, optional
-            Whether the bootstrap shows a progress bar; as the estimator's own if not given.
-        scale : (d,) array, optional
-            What the features were divided by before training, for a table on their natural units;
-            :func:`drosurv.summary` finds it in a Pipeline.
-        names : sequence of str, optional
-            What the features are called, where the model was not told; from a Pipeline, too.
-
-        Examples
-        --------
-        >>> from drosurv import CoxPH, datasets
-        >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
-        >>> table = CoxPH().fit(data.X, data.y).summary()
-        >>> bool(table.loc[data.X.columns[0], "p"] < 0.05)
-        True
-        """
-        self._check_linear("summary")
+        """Return the Cox table; parameters as in :meth:`drosurv.CoxPH.summary`."""
+        model = self.model
+        check_linear(model, "summary")
         check_choice("method", method, METHODS)
         if method == "bootstrap":
-            talks = bool(getattr(self, "verbose", False)) if verbose is None else verbose
-            how = {"n_boot": n_boot, "random_state": random_state, "threads": n_jobs, "verbose": talks}
-            self._findings = self._known().with_bootstrap(self._bootstrap(**how))
-        used = self._tell(method)
+            model._findings = self._findings().with_bootstrap(self._bootstrap(**bootstrap))
+        used = self._compute(method)
         table = findings_table(
-            self._title(),
-            names or self._feature_names(),
-            self.coef_,
-            self._known(),
+            title(model),
+            names or feature_names(model),
+            model.coef_,
+            self._findings(),
             used,
             level,
             scale,
-            self._ratio,
+            model._ratio,
         )
-        table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
+        table.notes = (*table.notes, *encoder_notes(getattr(model, "encoder_", None)))
         return table
 
-    def residuals(self, kind: str = "martingale") -> FloatArray:
-        """Residuals of a plain Cox model on its training rows.
-
-        Parameters
-        ----------
-        kind : {"martingale", "deviance", "score", "dfbeta", "schoenfeld", "scaled_schoenfeld"}
-            The first two are (n,), "score" and "dfbeta" (n, d); the last two (events, d), by stratum and time.
-        """
+    def residuals(self, kind: str) -> FloatArray:
+        """Return the residuals of plain Cox on its training rows."""
         check_choice("kind", kind, list(RESIDUALS))
         return RESIDUALS[kind](self._fitted_cox("residuals"))
 
-    def check_proportional_hazards(self, transform: Any = "km") -> ProportionalHazardsTest:
-        """Test whether coefficients of a plain Cox model change with time, as R's ``cox.zph`` does.
-
-        Parameters
-        ----------
-        transform : {"km", "rank", "identity", "log"} or callable
-            Function of time that the change follows.
-        """
+    def check_proportional_hazards(self, transform: Any) -> ProportionalHazardsTest:
+        """Test whether coefficients of plain Cox change with time."""
         fit = self._fitted_cox("check_proportional_hazards")
-        return proportional_hazards_test(fit, transform, self._feature_names())
+        return proportional_hazards_test(fit, transform, feature_names(self.model))
 
-    @property
-    def _ratio(self) -> str:
-        """What exp(coef) is."""
-        return "hazard ratio"
+    def findings_to_save(self) -> Findings | None:
+        """Return what a saved model needs for its table; None where computing it would cost too much."""
+        data = self.model._kept_training
+        if max(data.X.shape) * data.X.shape[1] ** 2 <= _SAVED_WORK:
+            self._compute("auto")
+        findings: Findings | None = self.model._findings
+        return findings
 
-    @property
-    def _maximises_likelihood(self) -> bool:
-        """Whether the coefficients maximise the partial likelihood: only then is its information theirs."""
-        return False
-
-    def _tell(self, method: str) -> str | None:
-        """The method to use, after computing its covariance; None where only refits can give one."""
-        used, known = self._method(method), self._known()
+    def _compute(self, method: str) -> str | None:
+        """Compute the covariance of a method and return its name; None where only refits can give one."""
+        model, used, known = self.model, self._method(method), self._findings()
         wanted = used in ("information", "sandwich") and used not in known.covariances
-        if wanted or (self._maximises_likelihood and known.log_likelihoods is None):
-            # One evaluation serves the likelihoods and the covariance.
+        if wanted or (model._maximises_likelihood and known.log_likelihoods is None):
+            # One evaluation gives the likelihoods and the covariance.
             fit, covariances = self._fitted_cox("summary"), dict(known.covariances)
             if used is not None and wanted:
-                training = self._required("summary")
-                clusters = None if training.observation.clusters is None else training.together
+                data = self._data("summary")
+                clusters = None if data.observation.clusters is None else data.clusters
                 covariances[used] = fit.covariance if used == "information" else sandwich(fit, clusters)
-            self._findings = replace(
+            model._findings = replace(
                 known,
                 log_likelihoods=fit.log_likelihoods,
                 covariances=covariances,
-                endless=self._endless(fit),
-                degrees=None if self.l2 > 0 else fit.degrees,
-                ties=self.ties if len(fit.likelihood.event_times) < len(fit.rows) else "",
+                endless=_infinite(model.coef_, fit),
+                degrees=None if model.l2 > 0 else fit.degrees,
+                ties=model.ties if len(fit.likelihood.event_times) < len(fit.rows) else "",
             )
         return used
 
-    def _endless(self, fit: FittedCox) -> BoolArray:
-        """Which coefficients (d,) the likelihood drives to infinity, where the solver stops at some large number."""
-        far: BoolArray = np.zeros(len(self.coef_), dtype=np.bool_)
-        # The scores tell that nobody is far from anybody, as nearly always.
-        if np.ptp(fit.scores) > _FAR:
-            far = abs(self.coef_) * np.ptp(fit.X, axis=0) > _FAR
-        if not far.any():
-            return far
-        # A large effect that the data show has a small error; one without end has next to no information.
-        return far & (np.sqrt(np.diag(fit.covariance)) > abs(self.coef_))
-
     def _method(self, method: str) -> str | None:
-        if method in ("information", "sandwich") and not self._maximises_likelihood:
+        model = self.model
+        if method in ("information", "sandwich") and not model._maximises_likelihood:
             raise ArgumentError(
                 "method",
-                f"method={method!r} speaks of plain Cox, not of {self._title()}: use method='bootstrap'.",
+                f"method={method!r} is defined for plain Cox, not for {title(model)}: use method='bootstrap'.",
             )
         if method != "auto":
             return method
-        known, training = self._known().covariances, self._kept_training
-        if not self._maximises_likelihood:
+        known, data = self._findings().covariances, model._kept_training
+        if not model._maximises_likelihood:
             return "bootstrap" if "bootstrap" in known else None
-        if training is None:
+        if data is None:
             return "sandwich" if "sandwich" in known else "information"
-        together = training.weight is not None or training.observation.depend(training.target)
-        return "sandwich" if together else "information"
+        correlated = data.weight is not None or data.observation.depend(data.target)
+        return "sandwich" if correlated else "information"
 
-    def _known(self) -> Findings:
-        """What is known of the coefficients so far; of a robust model's, plain Cox's and the features at once."""
-        if self._findings is None:
-            training = self._required("summary")
-            self._findings = training.findings()
-            if not self._maximises_likelihood:
-                X, counts = training.X, training.weight
+    def _findings(self) -> Findings:
+        """Return what is known of the coefficients; for a robust model also plain Cox on the same patients."""
+        model = self.model
+        if model._findings is None:
+            data = self._data("summary")
+            model._findings = initial_findings(data)
+            if not model._maximises_likelihood:
+                X, counts = data.X, data.weight
                 share = np.full(len(X), 1 / len(X)) if counts is None else counts / counts.sum()
-                # Rivals weigh patients by rules of their own: only a worst case that is minimised has a threshold.
-                weights = getattr(self, "worst_case_weights_", None) if hasattr(self, "eta_") else None
-                worst_case = None if weights is None else weights[training.kept] / weights.sum()
-                recipe, plan = Recipe(training.likelihood(self.ties)), Schedule("convex", "CoxPH", l2=self.l2)
+                # Only models that minimise a worst case have a threshold eta_.
+                weights = getattr(model, "worst_case_weights_", None) if hasattr(model, "eta_") else None
+                worst_case = None if weights is None else weights[data.kept] / weights.sum()
+                plain = Problem(data, data.cox_loss(model.ties))
                 with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-                    ((plain,),) = train([recipe], [training], plan)
-                beside = BesidePlain.of(X, share, plain.network, worst_case)
-                self._findings = replace(self._findings, plain=beside)
-        return self._findings
+                    found = solve(plain, Options("convex", "CoxPH", l2=model.l2))
+                beside = BesidePlain.of(X, share, found.network, worst_case)
+                model._findings = replace(model._findings, plain=beside)
+        findings: Findings = model._findings
+        return findings
 
     def _bootstrap(self, **how: Any) -> FloatArray:
-        """Coefficients (R, d) of refits to patients drawn anew."""
-        training = self._required("summary(method='bootstrap')")
+        """Return the coefficients (R, d) of refits to patients drawn with replacement."""
+        model, data = self.model, self._data("summary(method='bootstrap')")
 
         def refit(counts: FloatArray) -> FloatArray:
-            drawn = training.drawn(counts)
-            found: FloatArray = self._trained(drawn).network
-            return found * out_of_fold_factor(self, drawn) if self.recalibrate else found
+            drawn = data.resample(counts)
+            found: FloatArray = solve(model._problem(drawn, [model]), model._options([model])).network
+            return found * out_of_fold_factor(model, drawn) if model.recalibrate else found
 
-        return bootstrap_coefficients(refit, training.together, **how)
+        return bootstrap_coefficients(refit, data.clusters, **how)
 
     def _fitted_cox(self, asked: str) -> FittedCox:
-        self._check_linear(asked)
-        if not self._maximises_likelihood:
+        model = self.model
+        check_linear(model, asked)
+        if not model._maximises_likelihood:
             raise ValueError(
-                f"{asked} is defined for plain Cox, not for {self._title()}; fit a CoxPH beside it."
+                f"{asked} is defined for plain Cox, not for {title(model)}; fit a CoxPH beside it."
             )
-        training = self._required(asked)
-        return FittedCox(training.X, training.likelihood(self.ties), self.coef_, self.l2)
+        data = self._data(asked)
+        return FittedCox(data.X, data.cox_loss(model.ties), model.coef_, model.l2)
 
-    def _check_linear(self, asked: str) -> None:
-        check_is_fitted(self)
-        if not hasattr(self, "coef_"):
-            raise ArgumentError(
-                "network", f"{asked} speaks of coefficients, which network={self.network!r} does not have."
-            )
-
-    def _required(self, asked: str) -> Training:
-        if self._kept_training is None:
+    def _data(self, asked: str) -> TrainingData:
+        data: TrainingData | None = self.model._kept_training
+        if data is None:
             raise ValueError(
-                f"{asked} needs the training data, which a saved model does not keep: call it before saving, or fit "
-                "again."
+                f"{asked} needs the training data, which a saved model does not contain: call it before saving, or "
+                "fit again."
             )
-        return self._kept_training.in_double()
+        return data.in_double()
 
-    def _title(self) -> str:
-        alpha = getattr(self, "alpha", None)
-        name = f"recalibrated {type(self).__name__}" if self.recalibrate else type(self).__name__
-        return name if alpha is None else f"{name} (alpha = {alpha:g})"
 
-    def _feature_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(len(self.coef_))] if names is None else [str(name) for name in names]
+def initial_findings(data: TrainingData) -> Findings:
+    """Return the counts of patients and events, and of rows and clusters where fit was given clusters."""
+    n_rows, n_clusters = 0, 0
+    if data.observation.clusters is not None:
+        n_rows, n_clusters = len(data.X), int(data.clusters.max()) + 1
+    return Findings(float(data.n_patients), float(data.n_events), {}, n_rows=n_rows, n_clusters=n_clusters)
 
-    def _keep(self, training: Training) -> None:
-        """Remember the training data of a linear model."""
-        self._kept_training, self._findings = training, None
 
-    def _without_training(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The state to save: with what summary() needs, without the training data."""
-        training = state.pop("_kept_training", None)
-        if training is not None and max(training.X.shape) * training.X.shape[1] ** 2 <= _SAVED_WORK:
-            self._tell("auto")
-            state["_findings"] = self._findings
-        return state
+def check_linear(model: Any, asked: str) -> None:
+    """Raise unless the model is fitted and has coefficients."""
+    check_is_fitted(model)
+    if not hasattr(model, "coef_"):
+        raise ArgumentError(
+            "network", f"{asked} is about coefficients, which network={model.network!r} does not have."
+        )
+
+
+def title(model: Any) -> str:
+    """Return the name of a model for the caption of its table."""
+    alpha = getattr(model, "alpha", None)
+    name = f"recalibrated {type(model).__name__}" if model.recalibrate else type(model).__name__
+    return name if alpha is None else f"{name} (alpha = {alpha:g})"
+
+
+def feature_names(model: Any) -> list[str]:
+    """Return the names of a model's features, x0, x1, ... where it has none."""
+    names = getattr(model, "feature_names_in_", None)
+    return [f"x{j}" for j in range(len(model.coef_))] if names is None else [str(name) for name in names]
+
+
+def _infinite(coef: FloatArray, fit: FittedCox) -> BoolArray:
+    """Return which coefficients (d,) the likelihood drives to infinity; the solver stops at some large number."""
+    far: BoolArray = np.zeros(len(coef), dtype=np.bool_)
+    # Where no two scores are far apart, no coefficient is infinite.
+    if np.ptp(fit.scores) > _FAR:
+        far = abs(coef) * np.ptp(fit.X, axis=0) > _FAR
+    if not far.any():
+        return far
+    # A large effect that the data support has a small standard error, an infinite one has next to no information.
+    return far & (np.sqrt(np.diag(fit.covariance)) > abs(coef))
+
+
+def encoder_notes(encoder: Any) -> list[str]:
+    """Return notes on the reference levels and filled-in values of a TableEncoder; none for other steps."""
+    if not isinstance(encoder, TableEncoder):
+        return []
+    used = [column for column in encoder.columns_ if column.features]
+    levels = [f"{c.name} with {c.reference!r}" for c in used if isinstance(c, CategoryColumn)]
+    filled = [f"{column.name} ({column.n_missing:,})" for column in used if column.n_missing]
+    notes = []
+    if levels:
+        notes.append(f"Levels are compared with the most frequent: {', '.join(levels)}.")
+    if filled:
+        notes.append(
+            f"Missing values were filled in: {', '.join(filled)}. R and lifelines leave such patients out: drop the "
+            "rows first, or train with `drosurv fit ... --complete-cases`."
+        )
+    return notes
+
+
+def summary(model: Any, level: float = 0.95, method: str = "auto", **options: Any) -> CoxTable:
+    """Return the Cox table of a fitted linear model, or of a Pipeline that ends in one, on the original units.
+
+    A hazard ratio is per unit of the feature before the Pipeline scaled it: per year, or of one level of a category
+    against its reference.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Steps may be a :class:`drosurv.tables.TableEncoder`, or scikit-learn's scalers.
+    level, method, **options
+        As in :meth:`drosurv.CoxPH.summary`.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import drosurv
+    >>> data = drosurv.datasets.make_hidden_minority(n_samples=500, random_state=0)
+    >>> scaled = make_pipeline(StandardScaler(), drosurv.CoxPH()).fit(data.X, data.y)
+    >>> plain = drosurv.CoxPH().fit(data.X, data.y)
+    >>> bool(abs(drosurv.summary(scaled)["coef"] - plain.summary()["coef"]).max() < 1e-6)
+    True
+    """
+    last = model[-1] if hasattr(model, "steps") else model
+    if not hasattr(last, "summary"):
+        raise ValueError(
+            f"{type(last).__name__} has no table of coefficients: summary is for linear models of drosurv."
+        )
+    if not hasattr(model, "steps"):
+        plain: CoxTable = model.summary(level=level, method=method, **options)
+        return plain
+    steps = list(_working(model[:-1]))
+    names, units = _units(steps)
+    if hasattr(last, "feature_names_in_"):
+        names = None
+    table: CoxTable = last.summary(level=level, method=method, scale=units, names=names, **options)
+    table.notes = (*table.notes, *(note for step in steps for note in encoder_notes(step)))
+    return table
+
+
+def _working(steps: Any) -> Iterator[Any]:
+    """Yield the steps of a Pipeline, and of Pipelines within it, that do something."""
+    for step in steps:
+        if hasattr(step, "steps"):
+            yield from _working(step)
+        elif step not in (None, "passthrough"):
+            yield step
+
+
+def _units(steps: list[Any]) -> tuple[list[str] | None, FloatArray | None]:
+    """Return the names (d,) of the features that the steps make, and what each was divided by; None if unknown."""
+    names: list[str] | None = None
+    units: dict[str, float] = {}
+    for step in steps:
+        if not hasattr(step, "get_feature_names_out"):
+            names, units = None, {}
+            continue
+        names = [str(name) for name in step.get_feature_names_out(names)]
+        scale = getattr(step, "scale_", None)
+        known = scale is not None and np.shape(scale) == (len(names),)
+        scale = np.asarray(scale) if known else np.ones(len(names))
+        if isinstance(step, MinMaxScaler):
+            scale = 1.0 / scale
+        # A feature of a new name, such as a principal component, starts with units of one.
+        units = {name: units.get(name, 1.0) * float(unit) for name, unit in zip(names, scale, strict=True)}
+    return names, None if names is None else np.array([units[name] for name in names])

@@ -1,4 +1,4 @@
-"""Cox's proportional hazards model and DeepSurv: the average loss."""
+"""Cox's proportional hazards model: linear, DeepSurv, or boosted trees."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from drosurv.estimators.over_slabs import SolvedOverSlabs
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import EVERYTHING, Training
-from drosurv.objectives import Mean
-from drosurv.target import FloatArray
+from drosurv.estimators.base import ROW_ARGUMENTS
+from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.solvers import Problem, TrainingData
 
 
 @dataclass(eq=False, repr=False)
-class CoxPH(SolvedOverSlabs):
+class CoxPH(NetworkEstimator):
     """Cox model trained on the average loss: linear (Cox), a neural network (DeepSurv), or boosted trees.
 
     Parameters
@@ -25,43 +23,43 @@ class CoxPH(SolvedOverSlabs):
     hidden : sequence of int
         Hidden widths of the perceptron.
     solver : {"auto", "adam", "convex"}
-        "convex" finds the global optimum of linear models; "adam" takes ``max_iter`` full-batch steps and keeps
-        the last; "auto" is convex where it can be.
+        "convex" finds the global optimum of linear models by Newton's method; "adam" takes ``max_iter`` full-batch
+        steps and keeps the last; "auto" is "convex" for linear models where possible.
     lr : float
-        Adam's learning rate. Trees are shrunk by it, or by 0.05 where it is left at 0.01.
+        Adam's learning rate. For trees the shrinkage, which is 0.05 where ``lr`` is left at 0.01.
     max_iter : int
-        Adam steps (passes over all patients, with batches), trees, or most iterations of the convex solver.
+        Number of Adam steps (epochs, with ``batch_size``) or trees, or the most iterations of Newton's method.
     tol : float, optional
         Relative optimality gap at which the convex solver stops: 1e-8, or 1e-5 where the objective has kinks.
     l2 : float
         Adds l2/2 ||coefficients||^2 to the objective.
     ties : {"breslow", "efron"}
-        How equal event times share a risk set.
+        Method for tied event times.
     batch_size : int, optional
-        Train on random batches of this many patients, whose risk sets are those of the batch; None uses everyone.
+        Train on random batches of this many patients, with risk sets inside the batch; None uses all patients.
     early_stopping : bool or "auto"
-        Whether a part of the patients is not trained on, but says when to stop; the best step is kept. Trees are then
-        grown anew on everybody, for as many rounds. "auto" does so for networks that are not linear where
-        ``solver`` is "auto" and there are events enough: trained for ``max_iter`` steps, they learn their patients by
-        heart. The paper's training is ``solver="adam"``.
+        Whether to stop when the criterion on a validation set no longer improves, and to keep the best step. Trees are
+        then grown again on all patients, with the best number of rounds. "auto" does so for networks that are not
+        linear, where ``solver`` is "auto" and there are enough events, because ``max_iter`` steps would overfit. The
+        paper's training is ``solver="adam"``.
     validation_fraction : float
-        That part, with events and censored patients alike.
+        Fraction of the patients to set aside as validation set, stratified by event.
     n_iter_no_change : int
-        Passes (or trees) without a better value after which training stops.
+        Epochs (or trees) without improvement after which training stops.
     dropout : float
-        Share of hidden units that each step leaves out.
+        Share of hidden units that each training step drops.
     tree_params : dict, optional
-        Handed to LightGBM, such as ``{"max_depth": 4, "num_leaves": 16}``.
+        Passed to LightGBM, such as ``{"max_depth": 4, "num_leaves": 16}``.
     recalibrate : bool
-        Whether scores are multiplied by one number after training, and the baseline estimated anew: the number that
-        maximises the partial likelihood of patients not trained on, in five folds that ``random_state`` draws. The
-        order of the patients stays; robust training draws scores together, and this spreads them out again.
+        Whether to multiply the scores after training by the factor that maximises the partial likelihood of held-out
+        patients, in five folds drawn with ``random_state``, and to estimate the baseline again. The order of the
+        patients does not change; robust training shrinks scores, and this corrects it.
     random_state : int, RandomState or None
-        Seed of the initial parameters.
+        Seed of the initial parameters, batches, validation set and folds.
     device : str
-        Where to train: "cpu", "cuda", or "auto", which is the faster of the two for the size of the work.
+        Where to train: "cpu", "cuda", or "auto", the faster of the two for the size of the data.
     verbose : bool
-        Show a progress bar over Adam's steps (none where they are one compiled loop: linear, a chi-square ball).
+        Show a progress bar over Adam's steps or trees (not in the compiled loop of linear models and chi-square balls).
 
     Attributes
     ----------
@@ -70,13 +68,13 @@ class CoxPH(SolvedOverSlabs):
     network_ : torch.nn.Module or Trees
         The trained network (otherwise).
     recalibration_ : float
-        What scores were multiplied by, with ``recalibrate=True``; ``coef_`` holds it already.
+        Factor of the scores after recalibration; ``coef_`` contains it already.
     unique_times_, cum_baseline_hazard_, baseline_survival_
         Breslow's baseline: its times, cumulative hazard and survival as step functions.
     objective_ : float
         Final training objective.
     n_iter_, converged_, status_, gap_, history_
-        Iterations used, whether and why it stopped, the certified relative gap, the objective along the way.
+        Iterations, whether and why training stopped, the certified relative gap, the objective along the way.
     n_patients_, n_events_, follow_up_
         Numbers of training patients and events, and their :class:`drosurv.metrics.FollowUp`, which metrics take
         in place of ``y_train``.
@@ -94,14 +92,12 @@ class CoxPH(SolvedOverSlabs):
 
     network: str | Callable[[int], Any] = "linear"
 
-    _observes = EVERYTHING
+    _row_arguments = ROW_ARGUMENTS
+    _solves_over_slabs = True
 
     @property
-    def _maximises_likelihood(self) -> bool:
+    def _maximises_likelihood(self) -> bool:  # type: ignore[override]
         return not self.recalibrate
 
-    def _objective(self, batch: Sequence[Self], masses: Sequence[FloatArray]) -> Mean:
-        return Mean()
-
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        return Recipe(training.likelihood(self.ties))
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        return Problem(data, data.cox_loss(self.ties))

@@ -13,14 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, norm
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.errors import ArgumentError, as_number, as_whole, require, warn_caller
+from drosurv.errors import ArgumentError, as_number, as_whole, check_choice, check_count, require, warn_caller
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.coefficients import CoxTable, FittedCox
 from drosurv.estimators.coefficients.fitted_cox import sandwich
 from drosurv.estimators.cox import CoxPH
-from drosurv.estimators.natural_units import encoder_notes
-from drosurv.estimators.parameters import check_choice, check_count
-from drosurv.estimators.predicted_curves import PredictedCurves
+from drosurv.estimators.coefficient_inference import encoder_notes
 from drosurv.estimators.spline_design import (
     HARRELL,
     SplineDesign,
@@ -28,7 +26,6 @@ from drosurv.estimators.spline_design import (
     restricted_cubic,
     weighted_quantiles,
 )
-from drosurv.estimators.training import Training
 from drosurv.folds import draw_folds
 from drosurv.losses import CoxPartial
 from drosurv.losses.cox_partial import TIES
@@ -36,6 +33,7 @@ from drosurv.metrics import concordance_index
 from drosurv.metrics.inference import generator
 from drosurv.observation import label_codes
 from drosurv.presentation import Column, Table, axes_or_new
+from drosurv.solvers import TrainingData
 from drosurv.solvers.ridge_path import ridge_path
 from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray, IntArray, Target, parse_target
@@ -53,7 +51,7 @@ _POINTS = 200
 
 
 @dataclass(eq=False, repr=False)
-class CoxPHCV(PredictedCurves, SurvivalModel):
+class CoxPHCV(SurvivalModel):
     """Cox regression with a ridge penalty, and splines of numeric columns, chosen by cross-validation.
 
     Every numeric column with more than 8 distinct values may enter as a restricted cubic spline: the column itself and
@@ -116,7 +114,7 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
     ties: str = "breslow"
     random_state: Any = None
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -154,7 +152,7 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
             clusters, id = id, None
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
         given = {name: value for name, value in observed.items() if value is not None}
-        training = Training.of(features, target, sample_weight)
+        training = TrainingData.parse(features, target, sample_weight)
         if given:
             # CoxPH, which is fitted below, gives the warnings.
             with warnings.catch_warnings(action="ignore"):
@@ -170,7 +168,7 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
         self.coef_: FloatArray = self._design.in_units(self.estimator_.coef_)
         self.n_patients_, self.n_events_ = self.estimator_.n_patients_, self.estimator_.n_events_
         self.follow_up_ = self.estimator_.follow_up_
-        self._describe(training)
+        self._keep(training)
         return self
 
     def _forget(self) -> None:
@@ -189,7 +187,7 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
             fits = listed and len(self.l2s) > 0 and all(0 <= as_number(l2) < np.inf for l2 in self.l2s)
             require(fits, "l2s", "list finite numbers that are not negative, or be None", self.l2s)
 
-    def _choose(self, training: Training) -> CandidateModel:
+    def _choose(self, training: TrainingData) -> CandidateModel:
         """Set the results of cross-validation and return the best choice."""
         l2s = L2S if self.l2s is None else tuple(float(l2) for l2 in self.l2s)
         knots = knots_for_events(training.n_events) if self.splines == "auto" else int(self.splines)
@@ -216,9 +214,9 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
         }
         return choices[int(order[0])]
 
-    def _folds(self, training: Training) -> IntArray:
+    def _folds(self, training: TrainingData) -> IntArray:
         """Fold of each row, numbered from 0."""
-        units, event = training.together, training.target.event
+        units, event = training.clusters, training.target.event
         with_event = int((np.bincount(units, event) > 0).sum())
         if with_event < 2:
             raise ArgumentError(
@@ -237,13 +235,13 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
             training.target.stratum,
         )
 
-    def _describe(self, training: Training) -> None:
+    def _keep(self, training: TrainingData) -> None:
         """Keep what the summary and the plots need of the training patients."""
         X, weight = training.X, training.weight
         self._quartiles = np.array([weighted_quantiles(x, weight, (0.25, 0.5, 0.75)) for x in X.T])
         self._range = np.array([weighted_quantiles(x, weight, (0.01, 0.99)) for x in X.T])
         fit = FittedCox(
-            self._design.standardised(X), training.likelihood(self.ties), self.estimator_.coef_, self.l2_
+            self._design.standardised(X), training.cox_loss(self.ties), self.estimator_.coef_, self.l2_
         )
         # Columns without information have no effect, and no error.
         self._covariance = self._design.in_units(self._design.in_units(np.nan_to_num(fit.covariance)).T)
@@ -421,20 +419,20 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
             self._nonlinearity = nothing if training is None else self._nonlinearity_tests(training)
         return self._nonlinearity
 
-    def _nonlinearity_tests(self, training: Training) -> FloatArray:
+    def _nonlinearity_tests(self, training: TrainingData) -> FloatArray:
         out = np.full(self.n_features_in_, np.nan)
         given = self.splines is not False and self.splines != "auto"
         n_knots = int(self.splines) if given else knots_for_events(training.n_events)
         design = SplineDesign.learn(training.X, training.weight, n_knots)
         if not design.nonlinear.any():
             return out
-        X, loss = design.standardised(training.X), training.likelihood(self.ties)
+        X, loss = design.standardised(training.X), training.cox_loss(self.ties)
         coef, status = ridge_path(X, loss, training.mass, np.zeros((1, X.shape[1])))
         if status[0] != "converged":
             return out
         fit = FittedCox(X, loss, coef[0])
         depends = training.weight is not None or training.observation.depend(training.target)
-        clusters = None if training.observation.clusters is None else training.together
+        clusters = None if training.observation.clusters is None else training.clusters
         covariance = sandwich(fit, clusters) if depends else fit.covariance
         for j in np.unique(design.feature[design.nonlinear]):
             own = (design.feature == j) & design.nonlinear
@@ -449,7 +447,7 @@ class CoxPHCV(PredictedCurves, SurvivalModel):
         return self.estimator_._baseline
 
     @property
-    def _has_offset(self) -> bool:
+    def _has_offset(self) -> bool:  # type: ignore[override]
         return self.estimator_._has_offset
 
     @property
@@ -492,7 +490,7 @@ class CandidateModel(NamedTuple):
 
 
 def cross_validated_likelihood(
-    training: Training, folds: IntArray, choices: Sequence[CandidateModel], ties: str
+    training: TrainingData, folds: IntArray, choices: Sequence[CandidateModel], ties: str
 ) -> FloatArray:
     """Each fold's part of the cross-validated log partial likelihood, (choices, folds).
 
@@ -500,13 +498,13 @@ def cross_validated_likelihood(
     everybody at b less that of those it was fitted on. Knots, means and standard deviations are learned without
     the fold, too.
     """
-    everybody = training.likelihood(ties)
+    everybody = training.cox_loss(ties)
     out = np.empty((len(choices), int(folds.max()) + 1))
     l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
     for k in range(out.shape[1]):
         rows = np.flatnonzero(folds != k)
-        part = training.part(rows)
-        loss = part.likelihood(ties)
+        part = training.take(rows)
+        loss = part.cox_loss(ties)
         for n_knots in np.unique(knots):
             own = np.flatnonzero(knots == n_knots)
             own = own[np.lexsort((factor[own], -l2[own]))]

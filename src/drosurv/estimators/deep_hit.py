@@ -1,4 +1,4 @@
-"""DeepHit for a single risk: a network gives the event's mass to intervals of time."""
+"""DeepHit for a single risk: a network gives the probability of the event in each interval of time."""
 
 from __future__ import annotations
 
@@ -10,34 +10,31 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, check_count, require
 from drosurv.estimators.baseline import Curves, checked_times
-from drosurv.estimators.discrete_time_hazard import along, interval_ends
-from drosurv.estimators.fitted import Fitted
-from drosurv.estimators.halves import halves
-from drosurv.estimators.parameters import check_count
-from drosurv.estimators.recipe import Recipe, Schedule
-from drosurv.estimators.robust import RobustEstimator
-from drosurv.estimators.training import Training
+from drosurv.estimators.discrete_time_hazard import interpolate, interval_ends
+from drosurv.estimators.dro_cox_split import first_half
+from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import DeepHitLoss
 from drosurv.observation import with_offset
+from drosurv.solvers import Options, Problem, Result, TrainingData
 from drosurv.solvers.networks import build, mlp, network_scores
 from drosurv.target import FloatArray
 
 
 @dataclass(eq=False, repr=False)
-class DeepHit(RobustEstimator):
-    """Event masses on K intervals, trained on their likelihood and on ranking earlier events above later ones.
+class DeepHit(NetworkEstimator):
+    """Probabilities of the event in K intervals, trained on their likelihood and on a ranking loss.
 
-    The ranking compares patients with each other, so a patient's loss is one number only if whom it is compared with is
-    fixed: the robust form (``alpha`` below 1) scores each half of the patients against the other.
+    The ranking loss compares patients with each other, so the robust form (``alpha`` below 1) compares each half of the
+    patients with the other half.
 
     Parameters
     ----------
     n_intervals, alpha, ball
         As in :class:`drosurv.DiscreteTimeHazard`.
     split : bool
-        Whether halves are scored against each other where alpha is below 1; False is an error there.
+        Whether halves are compared with each other where alpha is below 1; False is an error there.
     network : {"mlp", "linear"} or callable
         A function of the number of features must give a module with ``n_intervals`` outputs.
 
@@ -66,8 +63,7 @@ class DeepHit(RobustEstimator):
     _no_ties = "a likelihood on intervals"
     _own_curves = "has probabilities of its own on intervals"
     _convex = False
-    # The plain model compares everybody with everybody, the robust ones halves.
-    _batched = ("lr",)
+    _weights_losses = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -77,30 +73,30 @@ class DeepHit(RobustEstimator):
             raise ArgumentError(
                 "alpha",
                 f"alpha={self.alpha!r} needs split=True: DeepHit's ranking compares "
-                "patients with each other, and only between halves is a patient's loss one number.",
+                "patients with each other, and a patient's loss is defined only between halves.",
             )
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         in_first = None
         if self.alpha < 1:
-            in_first = halves(training.target.event, 0.5, training.seed, both=True)
-        loss = DeepHitLoss(training.target, self.n_intervals, in_first, training.weight)
-        # The network needs one output per interval, of which ties or few events give fewer than were asked for.
+            in_first = first_half(data.target.event, 0.5, data.seed, both=True)
+        loss = DeepHitLoss(data.target, self.n_intervals, in_first, data.weight)
+        # One output per interval; ties or few events give fewer intervals than n_intervals.
         self._n_outputs = loss.n_outputs
-        return Recipe(loss, self._objective(batch, [training.mass]), baseline=partial(_curves, loss))
+        return Problem(data, loss, self._objective(batch, [data.mass]), curves=partial(_curves, loss))
 
-    def _schedule(self, batch: Sequence[Self]) -> Schedule:
-        return replace(super()._schedule(batch), linear=False)
+    def _options(self, batch: Sequence[Self]) -> Options:
+        return replace(super()._options(batch), linear=False)
 
     def _module(self, n_features: int, seed: int) -> Any:
         if self._is_linear:
-            # Masses have levels: a linear map with a bias, also where there is one interval.
+            # Masses need an intercept: a linear map with a bias.
             return build(lambda d: mlp(d, (), n_outputs=self._n_outputs), n_features, seed)
         return super()._module(n_features, seed)
 
-    def _describe(self, fitted: Fitted) -> None:
-        super()._describe(fitted)
-        self._n_outputs = fitted.recipe.loss.n_outputs
+    def _describe(self, result: Result) -> None:
+        super()._describe(result)
+        self._n_outputs = result.problem.loss.n_outputs
 
     def _outputs(self, X: Any, offset: ArrayLike | None) -> FloatArray:
         features = self._new_features(X)
@@ -108,42 +104,42 @@ class DeepHit(RobustEstimator):
         return with_offset(logits, offset, fitted_with=self._has_offset)
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
-        """Risk (n,): the chance of an event by the end of an interval, averaged over intervals; higher means sooner."""
+        """Return the risk (n,): the probability of an event by the end of an interval, averaged over intervals."""
         risk: FloatArray = 1.0 - _survival(self._outputs(X, offset))[:, 1:].mean(axis=1)
         return risk
 
 
 @dataclass(frozen=True, eq=False)
 class MassCurves(Curves):
-    """Curves of the masses that the network gives.
+    """Curves of the probabilities that the network gives.
 
-    `times` (K + 1,) are zero and the ends of the intervals, `hazard` is the cumulative one of the average survival in
-    training there, which stands for a baseline.
+    `times` (K + 1,) are zero and the ends of the intervals, `hazard` (K + 1,) is the cumulative hazard of the average
+    survival of the training patients, which serves as the baseline.
     """
 
     times: FloatArray
     hazard: FloatArray
 
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """Cumulative hazards (n, T) of patients with the given logits (n, K)."""
+        """Return cumulative hazards (n, T) of patients with the given logits (n, K)."""
         hazard = -np.log(_survival(scores))
-        return hazard if times is None else along(self.times, hazard, checked_times(times))
+        return hazard if times is None else interpolate(self.times, hazard, checked_times(times))
 
     def at_zero(self) -> FloatArray:
-        """The average patient's cumulative hazard, (1, K + 1)."""
+        """Return the cumulative hazard (1, K + 1) of the average survival."""
         return self.hazard[None]
 
 
 def _survival(logits: FloatArray) -> FloatArray:
-    """Survival (n, K + 1) of logits (n, K), or (n,) of a single interval; what lies beyond has logit zero."""
+    """Return survival (n, K + 1) of logits (n, K), or (n,) of one interval; the time after the last has logit zero."""
     logits = np.column_stack([logits, np.zeros(len(logits))])
     mass = np.exp(logits - logits.max(axis=1, keepdims=True))
-    # From the far end, so that small survival is not lost.
+    # Summed from the end, so that small survival keeps its precision.
     left: FloatArray = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1]
     return np.maximum(left / left[:, :1], np.finfo(np.float64).tiny)
 
 
-def _curves(loss: DeepHitLoss, training: Training, scores: FloatArray, extra: FloatArray) -> MassCurves:
-    ends = interval_ends(loss.intervals.cut_points, training.target.time)
-    survival = training.mass @ _survival(scores)
+def _curves(loss: DeepHitLoss, data: TrainingData, scores: FloatArray, extra: FloatArray) -> MassCurves:
+    ends = interval_ends(loss.intervals.cut_points, data.target.time)
+    survival = data.mass @ _survival(scores)
     return MassCurves(ends, -np.log(survival / survival[0]))

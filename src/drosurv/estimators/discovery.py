@@ -1,4 +1,4 @@
-"""Which estimators there are: tests, the command line, the docs and reports ask here and keep no list of their own."""
+"""The list of all estimators, for tests, the command line, the docs and reports."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from importlib import import_module
 
 from sklearn.base import BaseEstimator
 
-# Rooms whose tables of contents name estimators.
-_ROOMS = ("drosurv.estimators", "drosurv.repairs")
-_OF_CAUSES = ("drosurv.competing",)
+# Subpackages that export estimators.
+_SUBPACKAGES = ("drosurv.estimators", "drosurv.repairs")
+_COMPETING = ("drosurv.competing",)
 
 
 def all_estimators(causes: bool = False) -> list[tuple[str, type[BaseEstimator]]]:
-    """Name and class of every survival model of drosurv, by name.
+    """Return the name and class of every survival model of drosurv, sorted by name.
 
     Parameters
     ----------
     causes : bool
-        Whether to list models of competing causes too. They are fitted to another target, of
-        :meth:`drosurv.Surv.competing`, so that whoever fits all models to one target has no use for them.
+        Whether to include models of competing causes, which need another target, of
+        :meth:`drosurv.Surv.competing`.
 
     Examples
     --------
@@ -27,9 +27,9 @@ def all_estimators(causes: bool = False) -> list[tuple[str, type[BaseEstimator]]
     ['DROCox', 'DROCoxSplit']
     """
     found = {}
-    for room in map(import_module, (*_ROOMS, *_OF_CAUSES) if causes else _ROOMS):
-        for name in room.__all__:
-            thing = getattr(room, name)
-            if isinstance(thing, type) and issubclass(thing, BaseEstimator):
-                found[name] = thing
+    for package in map(import_module, (*_SUBPACKAGES, *_COMPETING) if causes else _SUBPACKAGES):
+        for name in package.__all__:
+            exported = getattr(package, name)
+            if isinstance(exported, type) and issubclass(exported, BaseEstimator):
+                found[name] = exported
     return sorted(found.items())

@@ -1,4 +1,4 @@
-"""DRO-COX: the worst case over every large enough subpopulation."""
+"""DRO-COX: Cox regression on the worst case over all subpopulations of a minimum size."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from drosurv.estimators.over_slabs import SolvedOverSlabs
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.robust import RobustEstimator
-from drosurv.estimators.training import EVERYTHING, Training
+from drosurv.estimators.base import ROW_ARGUMENTS
+from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.solvers import Problem, TrainingData
 
 
 @dataclass(eq=False, repr=False)
-class DROCox(SolvedOverSlabs, RobustEstimator):
+class DROCox(NetworkEstimator):
     """Cox model trained on the worst-case loss over every subpopulation of at least mass alpha.
 
     Parameters
@@ -21,24 +20,24 @@ class DROCox(SolvedOverSlabs, RobustEstimator):
     alpha : float
         Smallest share of patients to protect, in (0, 1]; 1 is plain Cox.
     ball : {"chi2", "paper", "cvar"}
-        The subpopulations' shape: a chi-square ball with the tight constant or the published one, or exactly
-        all subpopulations of mass alpha.
+        Set of subpopulations: a chi-square ball with the tight constant ("chi2") or the published one ("paper"), or
+        exactly the subpopulations of mass alpha ("cvar").
     tol : float, optional
         As in :class:`drosurv.CoxPH`: 1e-8 by default, or 1e-5 for ``ball="cvar"``.
 
     Attributes
     ----------
     eta_ : float
-        Losses above this carry weight.
+        Only losses above this threshold have weight in the worst case.
     worst_case_weights_ : (n,) float64
-        Who the adversary picks among the training patients; sums to one.
+        Weights of the training patients in the worst case; they sum to one.
     coef_, network_, objective_, n_iter_, converged_, ...
         As in :class:`drosurv.CoxPH`.
 
     Notes
     -----
-    ``sample_weight`` at fit counts patients. The loss of an event grows with the number at risk, that of a censored
-    patient is zero, so weights that sum to one would leave the adversary nothing but the censored.
+    ``sample_weight`` at fit counts patients, so it must not be scaled to sum to one: the loss of an event grows with
+    the summed weight at risk, and that of a censored patient is zero.
 
     References
     ----------
@@ -56,7 +55,10 @@ class DROCox(SolvedOverSlabs, RobustEstimator):
     alpha: float = 0.2
     ball: str = "chi2"
 
-    _observes = EVERYTHING
+    _row_arguments = ROW_ARGUMENTS
+    _batched = ("lr", "alpha")
+    _weights_losses = True
+    _solves_over_slabs = True
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        return Recipe(training.likelihood(self.ties), self._objective(batch, [training.mass]))
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        return Problem(data, data.cox_loss(self.ties), self._objective(batch, [data.mass]))

@@ -1,4 +1,4 @@
-"""DRO-COX (SPLIT): each half of the patients is scored against the other, so that losses separate."""
+"""DRO-COX (SPLIT): each half of the patients is compared with the other half, so that losses are independent."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import as_number, require
-from drosurv.estimators.halves import halves
-from drosurv.estimators.over_slabs import SolvedOverSlabs
-from drosurv.estimators.parameters import check_choice
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.robust import RobustEstimator
-from drosurv.estimators.training import EVERYTHING, Training
+from drosurv.errors import ArgumentError, as_number, check_choice, require
+from drosurv.estimators.base import ROW_ARGUMENTS
+from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import CoxSplit
+from drosurv.solvers import Problem, TrainingData
 from drosurv.target import BoolArray
 
 
 @dataclass(eq=False, repr=False)
-class DROCoxSplit(SolvedOverSlabs, RobustEstimator):
-    """DRO-COX with sample splitting: D1 is scored against D2 and D2 against D1, each with its own worst case.
+class DROCoxSplit(NetworkEstimator):
+    """DRO-COX with sample splitting: D1 is compared with D2 and D2 with D1, each with its own worst case.
 
     Parameters
     ----------
@@ -31,11 +28,11 @@ class DROCoxSplit(SolvedOverSlabs, RobustEstimator):
     n1 : float
         Share of patients in D1.
     sides : {"both", "one"}
-        "one" scores only D1 against D2.
+        "one" compares only D1 with D2.
     shuffle : bool
         True draws D1 at random, stratified by event; False takes the first rows.
     ties : {"breslow"}
-        A patient's risk set is the other half and itself, so equal event times share nothing.
+        A patient's risk set is the other half and the patient, so tied events do not share a risk set.
 
     Attributes
     ----------
@@ -52,28 +49,59 @@ class DROCoxSplit(SolvedOverSlabs, RobustEstimator):
     shuffle: bool = True
 
     _no_ties = "a split loss"
-    _observes = EVERYTHING
+    _row_arguments = ROW_ARGUMENTS
+    _batched = ("lr", "alpha")
+    _weights_losses = True
+    _solves_over_slabs = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("sides", self.sides, ("both", "one"))
         require(0 < as_number(self.n1) < 1, "n1", "lie in (0, 1), as D1's share of the patients", self.n1)
 
-    def _slab_halves(self, event: BoolArray, seed: int) -> list[BoolArray]:
+    def _halves(self, event: BoolArray, seed: int) -> list[BoolArray]:
         in_first = self._in_first(event, seed)
         return [in_first, ~in_first] if self.sides == "both" else [in_first]
 
     def _in_first(self, event: BoolArray, seed: int) -> BoolArray:
-        return halves(event, self.n1, seed if self.shuffle else None, both=self.sides == "both")
+        return first_half(event, self.n1, seed if self.shuffle else None, both=self.sides == "both")
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        event, observed = training.target.event, training.observation
-        if observed.patient is None:
-            in_first = self._in_first(event, training.seed)
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        event, rows = data.target.event, data.observation
+        if rows.patient is None:
+            in_first = self._in_first(event, data.seed)
         else:
             # All rows of a patient are in one half.
-            patient, _ = pd.factorize(observed.patient)
-            in_first = self._in_first(np.bincount(patient, event) > 0, training.seed)[patient]
-        loss = CoxSplit(training.target, in_first, training.weight, self.sides == "both", observed.offset)
-        masses = [training.mass[half] / training.mass[half].sum() for half in loss.halves]
-        return Recipe(loss, self._objective(batch, masses), blocks=loss.halves)
+            patient, _ = pd.factorize(rows.patient)
+            in_first = self._in_first(np.bincount(patient, event) > 0, data.seed)[patient]
+        loss = CoxSplit(data.target, in_first, data.weight, self.sides == "both", rows.offset)
+        masses = [data.mass[half] / data.mass[half].sum() for half in loss.halves]
+        return Problem(data, loss, self._objective(batch, masses), blocks=loss.halves)
+
+
+def first_half(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> BoolArray:
+    """Return flags (n,) of D1, the share n1 of the patients, drawn at random and stratified by event.
+
+    Without a seed D1 is the first rows. Raise where a half that is scored has no event.
+    """
+    n = len(event)
+    in_first = np.zeros(n, dtype=np.bool_)
+    if seed is None:
+        in_first[: round(n * n1)] = True
+    else:
+        # Censored patients first, then events, both in random order; every patient at whose rank the rounded-down
+        # share n1 of the ranks increases is in D1, so that both halves have the same share of events.
+        order = np.random.default_rng(seed).permutation(n)
+        order = order[np.argsort(event[order], kind="stable")]
+        in_first[order] = np.diff(np.floor(np.arange(n + 1) * n1 + 1e-9)) > 0
+    for half, name in ((in_first, "D1"), (~in_first, "D2")):
+        if not half.any():
+            raise ArgumentError(
+                "n1", f"n1={n1!r} leaves {name} empty among {n} patients; choose one nearer to 0.5."
+            )
+    if not (event & in_first).any() or (both and not (event & ~in_first).any()):
+        raise ArgumentError(
+            "n1",
+            f"n1={n1!r} leaves a half without any event among {int(event.sum())} events; choose one nearer to 0.5.",
+        )
+    return in_first

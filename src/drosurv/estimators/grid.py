@@ -1,23 +1,20 @@
-"""Training many settings on the same patients: those that may share a batch are trained as one."""
+"""Fit many settings to the same patients; settings that differ only in a few parameters are trained as one batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from drosurv.estimators.base import SurvivalEstimator
-from drosurv.estimators.fitting import train
-from drosurv.estimators.training import Training
+from drosurv.estimators.base import SurvivalModel
+from drosurv.solvers import TrainingData, solve, solve_together
 
 
-def batches(estimators: Sequence[SurvivalEstimator]) -> list[list[int]]:
-    """Positions of the estimators that can be trained together, in order of first appearance.
+def batches(estimators: Sequence[SurvivalModel]) -> list[list[int]]:
+    """Return the positions of the estimators that can be trained together, in order of first appearance.
 
-    Those of one class belong together that differ only in what a batch may differ in (the learning rate, and
-    alpha or the penalty's weight).
+    They are of one class and differ only in the learning rate, and alpha or the penalty's weight.
 
     Examples
     --------
@@ -26,42 +23,29 @@ def batches(estimators: Sequence[SurvivalEstimator]) -> list[list[int]]:
     [[0, 2], [1], [3]]
     """
     found: list[list[int]] = []
-    # Names of parameters are read off signatures, which takes long: once for each class.
+    # Parameter names come from signatures, which is slow: read them once for each class.
     names = {kind: kind._get_param_names() for kind in {type(estimator) for estimator in estimators}}
     fixed = [_fixed(estimator, names[type(estimator)]) for estimator in estimators]
-    for k, own in enumerate(fixed):
-        home = next((batch for batch in found if all(map(_same, fixed[batch[0]], own))), None)
-        if home is None:
+    for k, values in enumerate(fixed):
+        match = next((batch for batch in found if all(map(_same, fixed[batch[0]], values))), None)
+        if match is None:
             found.append([k])
         else:
-            home.append(k)
+            match.append(k)
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """The arguments of a fit: training patients as the caller has them.
-
-    Group labels are handed to those estimators whose training reads them.
-    """
-
-    X: Any
-    y: Any
-    sample_weight: ArrayLike | None = None
-    sensitive_features: Any = None
-
-
 def fit_grid(
-    estimators: Sequence[SurvivalEstimator],
+    estimators: Sequence[SurvivalModel],
     X: Any,
     y: Any,
     sample_weight: ArrayLike | None = None,
     *,
     sensitive_features: Any = None,
 ) -> None:
-    """Fit every estimator, in place, on the same patients, as many of them at once as can be.
+    """Fit every estimator, in place, on the same patients, in as few batches as possible.
 
-    Each comes out as if its own ``fit`` had been called, up to rounding, in a fraction of the time.
+    The results are those of ``fit``, up to rounding, in a fraction of the time.
 
     Examples
     --------
@@ -72,52 +56,53 @@ def fit_grid(
     >>> [model.n_iter_ for model in grid]
     [50, 50, 50]
     """
-    (errors,) = fit_grids([estimators], [Sample(X, y, sample_weight, sensitive_features)])
+    given = {"X": X, "y": y, "sample_weight": sample_weight, "sensitive_features": sensitive_features}
+    (errors,) = fit_grids([estimators], [given])
     for error in errors:
         if error is not None:
             raise error
 
 
 def fit_grids(
-    grids: Sequence[Sequence[SurvivalEstimator]], samples: Sequence[Sample]
+    grids: Sequence[Sequence[SurvivalModel]], training_sets: Sequence[Mapping[str, Any]]
 ) -> list[list[ValueError | None]]:
     """Fit the same settings, in place, on several training sets; on an accelerator all of them at once.
 
-    A training that diverges does not stop the others: what comes back holds for every estimator of every list what
-    went wrong in its training, None where nothing did. Samples trained together on an accelerator must have one shape.
+    A training set is a dict of fit's arguments ``X``, ``y``, ``sample_weight`` and ``sensitive_features``; groups are
+    passed only to estimators that compare them. Training sets on an accelerator must have one shape. Returns for every
+    estimator of every list the error of its training, or None.
     """
     errors: list[list[ValueError | None]] = [[None] * len(grid) for grid in grids]
     for positions in batches(grids[0]):
         together = [[grid[k] for k in positions] for grid in grids]
-        trainings = []
-        for (lead, *others), sample in zip(together, samples, strict=True):
-            # Only estimators that compare groups get them: the others refuse labels that have no part in them.
-            groups = sample.sensitive_features if lead._compares_groups is not None else None
-            trainings.append(lead._training(sample.X, sample.y, sample.sample_weight, groups))
+        data = []
+        for (lead, *others), given in zip(together, training_sets, strict=True):
+            groups = given.get("sensitive_features") if lead._compares_groups is not None else None
+            data.append(lead._training_data(given["X"], given["y"], given.get("sample_weight"), groups))
             for estimator in others:
                 estimator._share_checks(lead)
-        if _error(fit_together, together, trainings) is not None:
-            for found, batch, training in zip(errors, together, trainings, strict=True):
+        if _error(fit_together, together, data) is not None:
+            for found, batch, own in zip(errors, together, data, strict=True):
                 for k, estimator in zip(positions, batch, strict=True):
-                    found[k] = _error(fit_together, [[estimator]], [training])
+                    found[k] = _error(fit_together, [[estimator]], [own])
     return errors
 
 
-def fit_together(batches: Sequence[Sequence[SurvivalEstimator]], trainings: Sequence[Training]) -> None:
+def fit_together(batches: Sequence[Sequence[SurvivalModel]], data: Sequence[TrainingData]) -> None:
     """Fit one batch of estimators on each training set; those of a batch differ only in ``_batched``."""
-    lead = batches[0][0]
-    if lead._schedule(batches[0]).solver != "adam":
-        # Each has an optimum of its own, so each is trained by itself.
-        for batch, training in zip(batches, trainings, strict=True):
+    options = batches[0][0]._options(batches[0])
+    if options.solver != "adam":
+        # Newton's method and trees train one model at a time.
+        for batch, own in zip(batches, data, strict=True):
             for estimator in batch:
-                estimator._train(training)
+                if not estimator._fit_on_accelerator(own):
+                    problem = estimator._problem(own.in_double(), [estimator])
+                    estimator._accept(solve(problem, estimator._options([estimator])))
         return
-    pairs = zip(batches, trainings, strict=True)
-    recipes = [batch[0]._recipe(training, batch) for batch, training in pairs]
-    trained = train(recipes, trainings, lead._schedule(batches[0]))
-    for batch, models in zip(batches, trained, strict=True):
-        for estimator, model in zip(batch, models, strict=True):
-            estimator._accept(model)
+    problems = [batch[0]._problem(own, batch) for batch, own in zip(batches, data, strict=True)]
+    for batch, results in zip(batches, solve_together(problems, options), strict=True):
+        for estimator, result in zip(batch, results, strict=True):
+            estimator._accept(result)
 
 
 def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:
@@ -128,13 +113,13 @@ def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:
     return None
 
 
-def _fixed(estimator: SurvivalEstimator, names: Sequence[str]) -> list[Any]:
-    """What all of a batch must share: the class and its parameters."""
+def _fixed(estimator: SurvivalModel, names: Sequence[str]) -> list[Any]:
+    """Return the class and the parameters that all members of a batch share."""
     return [type(estimator), *(getattr(estimator, name) for name in names if name not in estimator._batched)]
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two parameters are surely equal; what cannot be compared counts as different."""
+    """Return whether two parameters are equal; values that cannot be compared count as different."""
     if one is other:
         return True
     try:

@@ -1,4 +1,4 @@
-"""The worst average of full-likelihood losses over known groups."""
+"""Group DRO for Cox regression: the average loss of the worst of known groups."""
 
 from __future__ import annotations
 
@@ -8,30 +8,27 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from drosurv.errors import ArgumentError
-from drosurv.estimators.parameters import check_share
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.subgroups import SubgroupEstimator
-from drosurv.estimators.training import Training
+from drosurv.errors import ArgumentError, check_count, check_share
+from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.estimators.subgroup_robust_cox import averaged_problem, describe_subgroups
 from drosurv.objectives import CVaR
-from drosurv.solvers.neighborhoods import (
-    known_groups,
-)
+from drosurv.solvers import Problem, Result, TrainingData
+from drosurv.solvers.neighborhoods import known_groups
 
 
 @dataclass(eq=False, repr=False)
-class GroupDROCox(SubgroupEstimator):
+class GroupDROCox(NetworkEstimator):
     """Cox model trained on the average loss of the worst of known groups.
 
-    Fitted with strata, it has a baseline hazard for each of them; groups may go across strata.
+    Fitted with strata, it has a baseline hazard for each of them; a group may have patients of several strata.
 
     Parameters
     ----------
     alpha : float, optional
         Share of patients in the worst groups to train on; by default the single worst group.
     regret : bool
-        True compares groups by their regret against the null model, so that a group with a high risk is not taken
-        for a badly served one; False by the plain full-likelihood loss.
+        True compares groups by their regret against the null model, so that a high-risk group does not count as badly
+        predicted; False by the full-likelihood loss.
     n_intervals : int
         Intervals of the piecewise-constant baseline hazard, as in :class:`drosurv.SubgroupRobustCox`.
 
@@ -51,12 +48,17 @@ class GroupDROCox(SubgroupEstimator):
     2
     """
 
-    _when_null = "Small groups follow chance: merge them, or raise alpha."
-
     alpha: float | None = None
     regret: bool = True
     _: KW_ONLY
     n_intervals: int = 20
+
+    _batched = ()
+    _row_arguments = ("entry", "strata", "clusters", "offset")
+    _why_not_rows = "features change between the rows of a patient, who then belongs to no single group"
+    _no_ties = "a full likelihood"
+    _weights_losses = True
+    _cpu_only = True
 
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": None}
 
@@ -66,16 +68,21 @@ class GroupDROCox(SubgroupEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_count("n_intervals", self.n_intervals)
         if self.alpha is not None:
             check_share("alpha", self.alpha)
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        assert training.codes is not None, "groups are required"
-        if training.n_groups < 2:
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        assert data.codes is not None, "groups are required"
+        if data.n_groups < 2:
             raise ArgumentError(
                 "sensitive_features",
                 "sensitive_features holds a single group: there is nothing to compare. Use CoxPH.",
             )
-        share = np.bincount(training.codes, training.mass).min() if self.alpha is None else self.alpha
-        groups = known_groups(training.codes, sample_weight=training.weight)
-        return self._averaged(training, CVaR(share), groups, regret=self.regret)
+        share = np.bincount(data.codes, data.mass).min() if self.alpha is None else self.alpha
+        groups = known_groups(data.codes, sample_weight=data.weight)
+        return averaged_problem(data, self.n_intervals, CVaR(share), groups, regret=self.regret)
+
+    def _describe(self, result: Result) -> None:
+        super()._describe(result)
+        describe_subgroups(self, result, "Small groups follow chance: merge them, or raise alpha.")

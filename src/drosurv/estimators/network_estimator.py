@@ -1,4 +1,4 @@
-"""What every estimator that trains a network shares: the network, the solver, and their parameters."""
+"""Base of the models whose scores come from a network: linear, a perceptron, boosted trees, or the user's own."""
 
 from __future__ import annotations
 
@@ -11,29 +11,44 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from drosurv.errors import ArgumentError, as_number, as_whole, require
+from drosurv.errors import (
+    ArgumentError,
+    as_number,
+    as_whole,
+    check_choice,
+    check_count,
+    check_number,
+    check_share,
+    check_widths,
+    require,
+    warn_caller,
+)
+from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.coefficient_inference import CoefficientInference
-from drosurv.estimators.device import check_device
-from drosurv.estimators.fitted import Fitted
-from drosurv.estimators.parameters import check_choice, check_count, check_number, check_widths
-from drosurv.estimators.recalibration import out_of_fold_factor, stretched
-from drosurv.estimators.recipe import Schedule
+from drosurv.estimators.coefficients import CoxTable, ProportionalHazardsTest
+from drosurv.estimators.coefficients.findings import Findings
+from drosurv.estimators.recalibration import out_of_fold_factor, rescaled
+from drosurv.estimators.slabs import features_on_device, fit_on_device
 from drosurv.losses.cox_partial import TIES
-from drosurv.solvers import Stopping
+from drosurv.objectives import CVaR, Mean
+from drosurv.objectives.balls import BALLS, ball_objective, check_ball
+from drosurv.solvers import Options, Result, TrainingData
+from drosurv.solvers.device import check_device, resolve_device
 from drosurv.solvers.networks import build, lightgbm, linear, mlp, restored
+from drosurv.target import BoolArray, FloatArray
 
 SOLVERS = ("auto", "adam", "convex")
 NETWORKS = ("linear", "mlp", "trees")
-# What trees shrink each step by, where the learning rate is left at Adam's.
+# Shrinkage of trees where the learning rate is left at Adam's default.
 TREES_LR = 0.05
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetworkEstimator(CoefficientInference):
-    """Base of estimators whose scores come from a network: linear, a perceptron, boosted trees, or the user's own.
+class NetworkEstimator(SurvivalModel):
+    """Base of estimators whose scores come from a network.
 
-    An estimator is a dataclass: its fields are its parameters, these shared ones among them, and scikit-learn reads
-    them from the signature as usual.
+    An estimator is a dataclass: its fields are its parameters, these shared ones among them. It gives its problem; a
+    model with fields ``alpha`` and ``ball`` minimises the worst case over subpopulations of at least mass alpha.
     """
 
     network: str | Callable[[int], Any] = "linear"
@@ -55,21 +70,34 @@ class NetworkEstimator(CoefficientInference):
     device: str = "auto"
     verbose: bool = False
 
-    # What one batch of models trained together may differ in.
     _batched: ClassVar[tuple[str, ...]] = ("lr",)
-    # Scores that the network gives each patient.
+    # Outputs of the network per patient.
     _n_outputs = 1
     # Whether the criterion of a linear model is convex.
     _convex = True
-    # Why tied event times play no part in the loss; empty where they do.
+    # Why ties in event times play no role in the loss; empty where they do.
     _no_ties = ""
-    # Why the scores are not log hazards, so that no factor can recalibrate them; empty where they are.
+    # Why no factor can recalibrate the scores; empty for log hazards with Breslow's baseline.
     _own_curves = ""
+    # The choices of `ball`; None for all.
+    _balls: ClassVar[tuple[str, ...] | None] = None
+    # Whether training is implemented on the CPU only.
+    _cpu_only = False
+    # Whether a linear model can be solved over slabs of patients: on an accelerator or a cluster.
+    _solves_over_slabs = False
+    # Whether the coefficients maximise the partial likelihood.
+    _maximises_likelihood = False
+    # What exp(coef) is.
+    _ratio = "hazard ratio"
+    # Whether a linear model keeps its training data, for inference. They are never saved; what inference found is.
+    _keeps_data = True
+    _kept_training: TrainingData | None = None
+    _findings: Findings | None = None
 
     def __init_subclass__(cls, **rest: Any) -> None:
-        """Name in every model's documentation the shared parameters that it does not explain itself."""
+        """Add to the documentation of every model the shared parameters that it does not explain itself."""
         super().__init_subclass__(**rest)
-        cls.__doc__ = _with_shared(cls.__doc__ or "")
+        cls.__doc__ = _with_shared_parameters(cls.__doc__ or "")
 
     def _check_parameters(self) -> None:
         check_choice("solver", self.solver, SOLVERS)
@@ -79,7 +107,7 @@ class NetworkEstimator(CoefficientInference):
             )
         if self.network == "trees":
             lightgbm()
-            require(self.solver == "auto", "solver", "be 'auto' for trees, which are grown", self.solver)
+            require(self.solver == "auto", "solver", "be 'auto' for network='trees'", self.solver)
         if self.solver == "convex" and not self._is_linear:
             raise ArgumentError(
                 "solver",
@@ -129,6 +157,13 @@ class NetworkEstimator(CoefficientInference):
                 f"{self._own_curves}. Use recalibrate=False.",
             )
         check_device(self.device)
+        if self._cpu_only and resolve_device(self.device, worthwhile=False) != "cpu":
+            raise ArgumentError.must(
+                "device", f"be 'auto' or 'cpu': {type(self).__name__} trains on the CPU only", self.device
+            )
+        if hasattr(self, "ball"):
+            check_share("alpha", self.alpha)
+            check_ball(self.ball, self._balls)
 
     @property
     def _is_linear(self) -> bool:
@@ -138,33 +173,56 @@ class NetworkEstimator(CoefficientInference):
     def _uses_convex(self) -> bool:
         return self.solver == "convex" or (self.solver == "auto" and self._is_linear and self._convex)
 
-    @property
-    def _stops(self) -> bool:
-        """Whether patients are kept aside who say when to stop: else a network learns its patients by heart."""
-        if self.early_stopping == "auto":
-            return self.solver == "auto" and not self._is_linear
-        return bool(self.early_stopping)
-
-    def _schedule(self, batch: Sequence[Self]) -> Schedule:
+    def _options(self, batch: Sequence[Self]) -> Options:
         solver = self.solver if self._uses_convex else "trees" if self.network == "trees" else "adam"
-        # Batches are drawn and trees grown on the processor.
-        here = self.batch_size is not None or solver != "adam"
+        # Mini-batches and trees are implemented on the CPU.
+        on_cpu = self._cpu_only or self.batch_size is not None or solver != "adam"
         rates = np.array([estimator.lr for estimator in batch], dtype=np.float64)
-        required = self.early_stopping is True
-        stopping = Stopping(self.validation_fraction, self.n_iter_no_change, required)
         if solver == "trees":
             rates = np.where(rates == NetworkEstimator.lr, TREES_LR, rates)
-        shared = ("max_iter", "tol", "l2", "batch_size", "verbose", "tree_params")
-        return Schedule(
+        early_stopping = self.early_stopping
+        if early_stopping == "auto" and (self.solver != "auto" or self._is_linear):
+            early_stopping = False
+        shared = ("max_iter", "tol", "l2", "batch_size", "verbose", "tree_params", "validation_fraction")
+        return Options(
             solver,
             type(self).__name__,
             rates,
             self._module,
             self._is_linear,
-            device="cpu" if here else self.device,
-            stopping=stopping if self._stops else None,
+            device="cpu" if on_cpu else self.device,
+            early_stopping=early_stopping,
+            n_iter_no_change=self.n_iter_no_change,
             **{name: getattr(self, name) for name in shared},
         )
+
+    def _objective(self, batch: Sequence[Any], masses: Sequence[FloatArray]) -> Any:
+        """Return the objective of a batch: the mean, or the worst case of a model with ``alpha`` and ``ball``.
+
+        `masses` are those of the patients in each block, or the smallest of each block.
+        """
+        if not hasattr(self, "ball"):
+            return Mean()
+        alphas = np.array([estimator.alpha for estimator in batch], dtype=np.float64)
+        if len(batch) == 1 and self.ball != "cvar" and alphas[0] != 1.0:
+            alpha = float(alphas[0])
+            ball, smallest = BALLS[self.ball], [float(mass.min()) for mass in masses]
+            reach = ball.smallest_mass(alpha)
+            if reach <= max(smallest):
+                least = ball.alpha_of_mass(max(smallest))
+                named = f"{least:.4g}" if float(f"{least:.4g}") >= least else f"{1.001 * least:.4g}"
+                warn_caller(
+                    f"alpha={alpha} protects groups smaller than one patient here, so only the single largest "
+                    f"loss is trained on; use alpha > {named} or more patients."
+                )
+            if reach <= min(smallest):
+                # The ball contains every single patient, so the objective is the largest loss: CVaR of one patient.
+                return CVaR(min(smallest), tol=1e-8)
+        return ball_objective(self.ball, alphas)
+
+    def _halves(self, event: BoolArray, seed: int) -> list[BoolArray] | None:
+        """Return flags (n,) of the halves that are scored against each other; None without halves."""
+        return None
 
     def _seed(self) -> int:
         given = self.random_state
@@ -185,31 +243,119 @@ class NetworkEstimator(CoefficientInference):
             return build(lambda d: mlp(d, self.hidden, self.dropout, self._n_outputs), n_features, seed)
         return build(linear, n_features, seed)
 
-    def _accept(self, fitted: Fitted) -> None:
+    @property
+    def _over_slabs(self) -> bool:
+        return self._solves_over_slabs and self._uses_convex and not self.recalibrate
+
+    def _features(self, X: Any, y: Any) -> Any:
+        found = features_on_device(self, X, y) if self._over_slabs else None
+        return super()._features(X, y) if found is None else found
+
+    def _fit_on_accelerator(self, data: TrainingData) -> bool:
+        return self._over_slabs and fit_on_device(self, data)
+
+    def _accept(self, result: Result) -> None:
+        data = result.problem.data
         if self.recalibrate:
-            self.recalibration_ = out_of_fold_factor(self, fitted.training)
-            fitted = stretched(fitted, self.recalibration_, self.ties)
-        super()._accept(fitted)
-        if hasattr(self, "coef_"):
-            self._keep(fitted.training)
+            self.recalibration_ = out_of_fold_factor(self, data)
+            result = rescaled(result, self.recalibration_, self.ties)
+        super()._accept(result)
+        if hasattr(self, "coef_") and self._keeps_data:
+            self._kept_training, self._findings = data, None
+
+    def summary(
+        self,
+        level: float = 0.95,
+        method: str = "auto",
+        *,
+        n_boot: int = 1000,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: bool | None = None,
+        scale: FloatArray | None = None,
+        names: Sequence[str] | None = None,
+    ) -> CoxTable:
+        """Return the Cox table: one row per feature with coefficient, hazard ratio, standard error, interval, z and p.
+
+        For a robust model the table also shows plain Cox on the same patients, and notes name the coefficients that
+        differ most.
+
+        Parameters
+        ----------
+        level : float
+            Level of the confidence intervals.
+        method : {"auto", "information", "sandwich", "bootstrap"}
+            Source of the standard errors: the observed information (plain Cox); the sandwich estimator, valid under
+            weights, clusters and a misspecified model; or refits to patients (or clusters) drawn with replacement, for
+            any linear model. "auto" is the information for plain Cox, the sandwich if it was fitted with weights,
+            clusters of several rows or several events of an id, and for a robust model no standard errors unless a
+            bootstrap was run before.
+        n_boot : int
+            Number of bootstrap refits.
+        random_state : int
+            Seed of the bootstrap.
+        n_jobs : int, optional
+            Threads of the bootstrap; by default the number of processors.
+        verbose : bool, optional
+            Whether the bootstrap shows a progress bar; by default the estimator's ``verbose``.
+        scale : (d,) array, optional
+            What the features were divided by before training, for a table on their original units;
+            :func:`drosurv.summary` reads it from a Pipeline.
+        names : sequence of str, optional
+            Names of the features, where the model has none.
+
+        Examples
+        --------
+        >>> from drosurv import CoxPH, datasets
+        >>> data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+        >>> table = CoxPH().fit(data.X, data.y).summary()
+        >>> bool(table.loc[data.X.columns[0], "p"] < 0.05)
+        True
+        """
+        bootstrap = {"n_boot": n_boot, "random_state": random_state, "threads": n_jobs}
+        bootstrap["verbose"] = self.verbose if verbose is None else verbose
+        return CoefficientInference(self).summary(level, method, scale=scale, names=names, **bootstrap)
+
+    def residuals(self, kind: str = "martingale") -> FloatArray:
+        """Return the residuals of a plain Cox model on its training rows.
+
+        Parameters
+        ----------
+        kind : {"martingale", "deviance", "score", "dfbeta", "schoenfeld", "scaled_schoenfeld"}
+            The first two are (n,), "score" and "dfbeta" (n, d); the last two (events, d), by stratum and time.
+        """
+        return CoefficientInference(self).residuals(kind)
+
+    def check_proportional_hazards(self, transform: Any = "km") -> ProportionalHazardsTest:
+        """Test whether coefficients of a plain Cox model change with time, as R's ``cox.zph`` does.
+
+        Parameters
+        ----------
+        transform : {"km", "rank", "identity", "log"} or callable
+            Function of time that the change follows.
+        """
+        return CoefficientInference(self).check_proportional_hazards(transform)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Parameters and fitted attributes, without the training data."""
-        return self._without_training(super().__getstate__())
+        """Return parameters and fitted attributes, with what inference found and without the training data."""
+        state = super().__getstate__()
+        if state.pop("_kept_training", None) is not None:
+            state["_findings"] = CoefficientInference(self).findings_to_save()
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over what :meth:`__getstate__` gave, with the network built anew."""
+        """Restore the state of :meth:`__getstate__`; a torch module is built again."""
         super().__setstate__(state)
         if "network_" in state:
             self.network_ = restored(state["network_"], lambda: self._module(self.n_features_in_, 0))
 
 
-def _with_shared(documentation: str) -> str:
-    """A model's documentation, completed by the parameters that are as in CoxPH, which explains all of them."""
+def _with_shared_parameters(documentation: str) -> str:
+    """Add to a model's documentation the parameters that CoxPH explains."""
     before, header, after = cleandoc(documentation).partition("Parameters\n----------\n")
-    own, gap, rest = after.partition("\n\n")
-    told = [line.split(" : ")[0].split(", ") for line in own.splitlines() if not line.startswith(" ")]
-    shared = [field.name for field in fields(NetworkEstimator) if field.name not in chain(*told)]
+    parameters, gap, rest = after.partition("\n\n")
+    named = [line.split(" : ")[0].split(", ") for line in parameters.splitlines() if not line.startswith(" ")]
+    shared = [field.name for field in fields(NetworkEstimator) if field.name not in chain(*named)]
     if not header or not shared:
         return documentation
-    return f"{before}{header}{own}\n{', '.join(shared)}\n    As in :class:`drosurv.CoxPH`.{gap}{rest}"
+    return f"{before}{header}{parameters}\n{', '.join(shared)}\n    As in :class:`drosurv.CoxPH`.{gap}{rest}"

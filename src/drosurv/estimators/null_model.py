@@ -1,4 +1,4 @@
-"""The null model: what can be said of patients without looking at them."""
+"""The null model: the same survival curve for every patient."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from drosurv.estimators.base import SurvivalEstimator
-from drosurv.estimators.fitted import Fitted
-from drosurv.estimators.parameters import check_count
-from drosurv.estimators.recipe import Recipe, Schedule
-from drosurv.estimators.training import Training
+from drosurv.errors import check_count
+from drosurv.estimators.base import SurvivalModel
 from drosurv.losses import PiecewiseExponential
+from drosurv.solvers import Options, Problem, Result, TrainingData
 
 
 @dataclass(eq=False, repr=False)
-class NullModel(SurvivalEstimator):
-    """The same survival curve for everybody: the model that every other one is measured against.
+class NullModel(SurvivalModel):
+    """The same survival curve for every patient: the reference that other models are compared with.
 
-    Its curve is the Nelson-Aalen estimate, so that evaluation finds no gain in it over no model. Its losses are
-    those of a hazard that is constant on intervals, events over time at risk in each, which maximises the full
-    likelihood without covariates. A group that a model serves worse than this one is harmed by it.
+    Its curve is the Nelson-Aalen estimate, so its gain over no model is zero. Its losses are those of a
+    piecewise-constant hazard, events over time at risk in each interval, which maximises the full likelihood without
+    covariates. A model harms a group if its predictions for the group are worse than these.
 
     Parameters
     ----------
     n_intervals : int
-        Intervals of the losses' hazard, cut at quantiles of the event times.
+        Intervals of the piecewise-constant hazard, cut at quantiles of the event times.
 
     Attributes
     ----------
@@ -50,12 +48,12 @@ class NullModel(SurvivalEstimator):
     def _check_parameters(self) -> None:
         check_count("n_intervals", self.n_intervals)
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        # Of equal scores Breslow's baseline is Nelson's and Aalen's estimate: evaluation's own null model.
-        return Recipe(PiecewiseExponential(training.target, self.n_intervals, training.weight))
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        # With equal scores Breslow's baseline is the Nelson-Aalen estimate, evaluation's null model.
+        return Problem(data, PiecewiseExponential(data.target, self.n_intervals, data.weight))
 
-    def _schedule(self, batch: Sequence[Self]) -> Schedule:
-        return Schedule("start", type(self).__name__)
+    def _options(self, batch: Sequence[Self]) -> Options:
+        return Options("none", type(self).__name__)
 
-    def _describe(self, fitted: Fitted) -> None:
-        self.null_loss_ = fitted.training.spread(fitted.recipe.loss.null_losses())
+    def _describe(self, result: Result) -> None:
+        self.null_loss_ = result.problem.data.in_given_rows(result.problem.loss.null_losses())

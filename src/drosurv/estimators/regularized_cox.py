@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from drosurv.disparities import PENALTIES
+from drosurv.errors import check_choice, check_number
+from drosurv.estimators.base import ROW_ARGUMENTS
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.estimators.parameters import check_choice, check_number
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.training import EVERYTHING, Training
+from drosurv.solvers import Problem, TrainingData
 from drosurv.standardise import standardise
 
 
@@ -20,18 +20,18 @@ from drosurv.standardise import standardise
 class RegularizedCox(NetworkEstimator):
     """Cox model whose loss, averaged over events, is penalised by a disparity of the predicted hazards.
 
-    Weights of patients weigh their losses; a disparity is between rows, and counts each once.
+    Sample weights apply to the losses; the disparity counts each row once.
 
     Parameters
     ----------
     penalty : {"keya_individual", "keya_group", "keya_intersectional", "rp_individual", "rp_group"}
         Which disparity; the group and intersectional ones need ``sensitive_features`` at fit.
     weight : float
-        Times the penalty.
+        Factor of the penalty.
     scale : float
         How much two patients' hazards may differ per unit of distance between their features.
     batch_size : int, optional
-        Train on random batches of this many patients, ``max_iter`` passes over all; None uses everyone at every step.
+        Train on random batches of this many patients, for ``max_iter`` epochs; None uses all patients at every step.
     solver : {"auto", "adam"}
         Both are Adam: the penalties are not convex. So ``tol`` has no effect.
 
@@ -57,7 +57,7 @@ class RegularizedCox(NetworkEstimator):
     weight: float = 1.0
     scale: float = 0.01
 
-    _observes = EVERYTHING
+    _row_arguments = ROW_ARGUMENTS
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -71,14 +71,15 @@ class RegularizedCox(NetworkEstimator):
     def _compares_groups(self) -> str | None:
         return f"penalty={self.penalty!r}" if PENALTIES[self.penalty].needs_groups else None
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        # Mass on the events alone: these baselines average over events, not over patients.
-        mass = training.mass * training.target.event
-        return Recipe(
-            training.likelihood(self.ties),
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        # Only events have mass: these methods average over events, not over patients.
+        mass = data.mass * data.target.event
+        return Problem(
+            data,
+            data.cox_loss(self.ties),
             mass=mass / mass.sum(),
             penalty=PENALTIES[self.penalty](
-                standardise(training.X)[0], training.target, training.codes, training.n_groups, self.scale
+                standardise(data.X)[0], data.target, data.codes, data.n_groups, self.scale
             ),
             penalty_weight=np.array([estimator.weight for estimator in batch], dtype=np.float64),
         )

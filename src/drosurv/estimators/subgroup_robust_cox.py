@@ -1,20 +1,22 @@
-"""The worst averages of full-likelihood losses over subgroups that covariates define."""
+"""Subgroup-robust Cox: the worst average losses over subgroups that covariates define."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from drosurv.errors import ArgumentError
-from drosurv.estimators.parameters import check_count, check_share
-from drosurv.estimators.recipe import Recipe
-from drosurv.estimators.subgroups import SubgroupEstimator
-from drosurv.estimators.training import Training
-from drosurv.objectives.balls import ball_objective, check_ball
+from drosurv.errors import ArgumentError, check_count, warn_caller
+from drosurv.estimators.baseline import piecewise
+from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.losses import PiecewiseExponential, StratifiedLikelihood
+from drosurv.objectives import Objective
+from drosurv.objectives.balls import ball_objective
+from drosurv.solvers import Problem, Result, TrainingData
 from drosurv.solvers.neighborhoods import (
     Neighborhoods,
     as_neighborhoods,
@@ -26,38 +28,39 @@ from drosurv.solvers.neighborhoods import (
 from drosurv.target import FloatArray
 
 KERNELS = ("forest", "neighbors")
+# A model whose worst-off share gains less than this per event is called the null model.
+_NO_GAIN = 1e-4
 
 
 @dataclass(eq=False, repr=False)
-class SubgroupRobustCox(SubgroupEstimator):
+class SubgroupRobustCox(NetworkEstimator):
     """Cox model trained on the worst average regret over covariate-defined subgroups.
 
-    DRO-COX guards against every set of patients, also "everyone who happened to die early", which no model can
-    serve. Here a patient's loss is the full likelihood's regret against the null model, averaged over patients
-    with similar covariates before the worst share alpha is taken. The linear problem stays convex. Fitted with
-    strata, the model and the null model have a baseline hazard for each of them; neighbourhoods are of all patients.
+    DRO-COX considers every set of patients, also "everyone who died early", which no model can predict. Here a
+    patient's loss is the full likelihood's regret against the null model, averaged over patients with similar
+    covariates before the worst share alpha is taken. The linear problem stays convex. Fitted with strata, the model and
+    the null model have a baseline hazard for each of them; neighbourhoods include patients of all strata.
 
     Parameters
     ----------
     alpha : float
-        Share of patients whose neighbourhoods fare worst to protect, in (0, 1].
+        Share of patients with the worst neighbourhoods to protect, in (0, 1].
     kernel : {"forest", "neighbors"} or callable
-        Who is averaged with whom: leaves of a forest that predicts the plain model's regret, nearest neighbours, or
-        a function (X, regret) -> row-stochastic matrix or object with ``average`` and ``adjoint``.
+        Neighbourhoods: leaves of a forest that predicts the plain model's regret, nearest neighbours, or a function
+        (X, regret) -> row-stochastic matrix or object with ``average`` and ``adjoint``.
     min_group : int or "auto"
-        Smallest leaf of a tree's own half, or number of neighbours. "auto" is min(50, max(20, n / 80)) of n patients;
-        ``min_group_`` tells which it was.
+        Smallest number of training patients in a leaf of a tree, which is grown on half of the patients, or number of
+        neighbours. "auto" is min(50, max(20, n / 80)) of n patients, see ``min_group_``.
     subgroup_features : sequence of names or positions, optional
         The only columns that may define subgroups; all by default.
     ball : {"cvar", "chi2"}
-        Worst share exactly, or the chi-square ball around it.
+        The worst share alpha exactly, or the chi-square ball that contains it.
     n_intervals : int
-        Intervals of the piecewise-constant baseline hazard, cut at quantiles of the event times (of each stratum's own
-        where there are strata).
+        Intervals of the piecewise-constant baseline hazard, cut at quantiles of the event times (of each stratum).
     n_trees : int
         Trees of the forest.
     cross_fit : bool
-        Whether a tree places only patients it was not grown on.
+        Whether a tree defines the neighbourhoods only of patients it was not grown on.
     tol : float, optional
         As in :class:`drosurv.CoxPH`, relative to the share of events: 1e-5 by default, or 1e-8 for ``ball="chi2"``.
 
@@ -66,7 +69,7 @@ class SubgroupRobustCox(SubgroupEstimator):
     min_group_ : int
         The ``min_group`` that was used.
     subgroup_regret_ : (n,) float64
-        Average regret of each training patient's neighbourhood; negative means better served than by no model.
+        Average regret of each training patient's neighbourhood; negative means better than the null model.
     worst_case_weights_ : (n,) float64
         Weight of each training patient in the worst case; sums to one.
     null_loss_ : (n,) float64
@@ -93,37 +96,49 @@ class SubgroupRobustCox(SubgroupEstimator):
     n_trees: int = 30
     cross_fit: bool = False
 
-    _when_null = "Raise min_group or alpha: averages over fewer patients are mostly chance."
+    _batched = ()
+    _balls: ClassVar[tuple[str, ...]] = ("cvar", "chi2")
+    _row_arguments = ("entry", "strata", "clusters", "offset")
+    _why_not_rows = "features change between the rows of a patient, who then belongs to no single subgroup"
+    _no_ties = "a full likelihood"
+    _weights_losses = True
+    _cpu_only = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_share("alpha", self.alpha)
-        check_ball(self.ball, ("cvar", "chi2"))
+        check_count("n_intervals", self.n_intervals)
         if not callable(self.kernel) and self.kernel not in KERNELS:
             raise ArgumentError.must("kernel", f"be one of {KERNELS} or a callable", self.kernel)
         if self.min_group != "auto":
             check_count("min_group", self.min_group)
         check_count("n_trees", self.n_trees)
 
-    def _recipe(self, training: Training, batch: Sequence[Self]) -> Recipe:
-        n = len(training.X)
+    def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
+        n = len(data.X)
         least = min(50, max(20, n // 80)) if isinstance(self.min_group, str) else int(self.min_group)
         for estimator in batch:
             estimator.min_group_ = least
-        columns = self._columns(training)
-        return self._averaged(
-            training,
+        columns = self._columns(data)
+        return averaged_problem(
+            data,
+            self.n_intervals,
             ball_objective(self.ball, np.array([self.alpha], dtype=np.float64)),
-            lambda regret: self._neighborhoods(training, columns, regret),
+            lambda regret: self._neighborhoods(data, columns, regret),
             regret=True,
         )
 
-    def _columns(self, training: Training) -> FloatArray:
-        """The covariates (n, d') that define subgroups, checked before any training begins."""
-        names = training.names
+    def _describe(self, result: Result) -> None:
+        super()._describe(result)
+        describe_subgroups(
+            self, result, "Raise min_group or alpha: averages over fewer patients are mostly chance."
+        )
+
+    def _columns(self, data: TrainingData) -> FloatArray:
+        """Return the covariates (n, d') that define subgroups, checked before training begins."""
+        names = data.names
         if callable(self.kernel):
-            return chosen_columns(training.X, self.subgroup_features, names)
-        least, n = self.min_group_, len(training.X)
+            return chosen_columns(data.X, self.subgroup_features, names)
+        least, n = self.min_group_, len(data.X)
         share = self.alpha * n
         if share < least:
             enough = math.ceil(1000 * least / n - 1e-9) / 1000
@@ -131,22 +146,51 @@ class SubgroupRobustCox(SubgroupEstimator):
             raise ArgumentError(
                 "alpha",
                 f"alpha={self.alpha!r} of {n} patients is {share:.4g}, fewer than "
-                f"min_group={least!r}: no group that small can be told apart. Use "
+                f"min_group={least!r}: no subgroup can be that small. Use "
                 f"min_group={max(int(share), 1)!r} or less{larger}.",
             )
-        return subgroup_columns(training.X, self.subgroup_features, names)
+        return subgroup_columns(data.X, self.subgroup_features, names)
 
-    def _neighborhoods(self, training: Training, columns: FloatArray, regret: FloatArray) -> Neighborhoods:
+    def _neighborhoods(self, data: TrainingData, columns: FloatArray, regret: FloatArray) -> Neighborhoods:
         if callable(self.kernel):
             return as_neighborhoods(self.kernel(columns, regret), len(columns))
         if self.kernel == "neighbors":
-            return nearest_neighbors(columns, n_neighbors=self.min_group_, sample_weight=training.weight)
+            return nearest_neighbors(columns, n_neighbors=self.min_group_, sample_weight=data.weight)
         return forest(
             columns,
             regret,
             min_group=self.min_group_,
             n_trees=self.n_trees,
             cross_fit=self.cross_fit,
-            sample_weight=training.weight,
-            random_state=np.random.default_rng(training.seed),
+            sample_weight=data.weight,
+            random_state=np.random.default_rng(data.seed),
+        )
+
+
+def averaged_problem(
+    data: TrainingData, n_intervals: int, objective: Objective, neighborhoods: Any, *, regret: bool
+) -> Problem:
+    """Return the problem of full-likelihood losses (or regrets) that are averaged over neighbourhoods."""
+    likelihood = PiecewiseExponential if data.target.stratum is None else StratifiedLikelihood
+    loss = likelihood(data.target, n_intervals, data.weight, data.observation.offset)
+    curves = partial(piecewise, loss)
+    return Problem(data, loss, objective, regret=regret, neighborhoods=neighborhoods, curves=curves)
+
+
+def describe_subgroups(model: Any, result: Result, remedy: str) -> None:
+    """Set the attributes about subgroups, and warn where the optimum is the null model."""
+    if model._uses_convex:
+        warn_if_null(type(model).__name__, result, remedy)
+    data, loss = result.problem.data, result.problem.loss
+    model.subgroup_regret_ = data.in_given_rows(result.losses[0])
+    model.null_loss_ = data.in_given_rows(loss.null_losses())
+
+
+def warn_if_null(name: str, result: Result, remedy: str) -> None:
+    """Warn if the worst-off share of the patients gains nothing over the null model, where regrets are trained on."""
+    problem = result.problem
+    if problem.regret and result.evaluation.value[0] > -_NO_GAIN * problem.loss.event_share:
+        warn_caller(
+            f"{name} is the null model: under every other one the worst-off share of the patients is predicted no "
+            f"better than by no model. {remedy}"
         )

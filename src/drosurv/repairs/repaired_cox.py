@@ -11,10 +11,9 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, check_count, check_number, require
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.cox_cv import CoxPHCV
-from drosurv.estimators.parameters import check_count, check_number
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.folds import draw_folds
 from drosurv.groups import in_pandas
@@ -149,7 +148,7 @@ class RepairedCox(RepairedPredictions):
     # Fitted attributes with values of single training patients.
     _per_patient = ("checked_", "held_out_")
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from drosurv.errors import ArgumentError
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
-from drosurv.estimators.predicted_curves import PredictedTimes
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.groups import in_pandas
 from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
@@ -34,7 +33,7 @@ from drosurv.target import FloatArray, Target
 SMALLEST_SURVIVAL = 1e-300
 
 
-class RepairedPredictions(PredictedTimes, SurvivalModel):
+class RepairedPredictions(SurvivalModel):
     """What a repaired model predicts; subclasses find the repairs."""
 
     base_: Any
@@ -83,7 +82,7 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         X, features = self._known(X, features)
         return self._ratios(X, features, log_risk(self._base_curves(X), self._times))
 
-    def predict(self, X: Any, features: Any = None) -> FloatArray:
+    def predict(self, X: Any, features: Any = None) -> FloatArray:  # type: ignore[override]
         """Log risk (n,) of each patient, higher means sooner; parameters as in :meth:`log_hazard_ratios`.
 
         For a base without proportional hazards: log of the mean cumulative hazard at three times.
@@ -93,7 +92,7 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         score: FloatArray = np.asarray(self.base_.predict(X)) if is_proportional(self.base_) else risk
         return score + self._ratios(X, features, risk)
 
-    def predict_survival_function(
+    def predict_survival_function(  # type: ignore[override]
         self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
     ) -> NDArray[Any]:
         """Survival curves S(t | x).
@@ -111,7 +110,7 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         """
         return self._curves(X, features, return_array, times, lambda hazard: np.exp(-hazard))
 
-    def predict_cumulative_hazard_function(
+    def predict_cumulative_hazard_function(  # type: ignore[override]
         self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
     ) -> NDArray[Any]:
         """Cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
@@ -137,7 +136,9 @@ class RepairedPredictions(PredictedTimes, SurvivalModel):
         survival = np.asarray(predictions[1], dtype=np.float64)
         return np.clip(survival, 0.0, 1.0) ** ratios
 
-    def score(self, X: Any, y: Any, features: Any = None) -> float:
+    def score(  # type: ignore[override]
+        self, X: Any, y: Any, features: Any = None
+    ) -> float:
         """Harrell's c-index of the predicted risks."""
         from drosurv.metrics import concordance_index
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, as_number, require
-from drosurv.estimators.parameters import check_count
+from drosurv.errors import check_count
 from drosurv.folds import draw_folds
 from drosurv.metrics.inference import generator
 from drosurv.metrics.likelihood_gain import likelihood_gains

@@ -1,44 +1,45 @@
-"""Adam for many models at once: parameters, scores and gradients carry a leading batch axis."""
+"""Adam for a batch of models, on all patients or on mini-batches, with early stopping."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 
 from drosurv.solvers.arrays import fetched, in_numpy, vector_beside
-from drosurv.solvers.replay import Replay
+from drosurv.solvers.device import Replay
 from drosurv.target import FloatArray, IntArray
 
 DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8
 
 
 class ScoredCriterion(Protocol):
-    """What Adam minimises; arrays are NumPy's or torch's, as the network gives them."""
+    """What Adam minimises; arrays are of NumPy or torch, as the network gives them."""
 
     @property
     def recordable(self) -> bool:
-        """Whether it is work on an accelerator that never waits for it; see :class:`drosurv.solvers.replay.Replay`."""
+        """Whether it can be recorded as a CUDA graph; see :class:`drosurv.solvers.device.Replay`."""
 
     def __call__(self, scores: Any, extra: Any = None) -> tuple[Any, Any, Any]:
-        """Values (B,) at scores (B, n) and extra parameters (B, K), and the gradients in both."""
+        """Return values (B,) at scores (B, n) and extra parameters (B, K), and the gradients in both."""
 
 
 class Network(Protocol):
-    """A batch of models on fixed features; arrays are NumPy's or torch's, as the criterion takes them."""
+    """A batch of models on fixed features; arrays are of NumPy or torch, as the criterion takes them."""
 
     parameters: list[Any]
 
     @property
     def recordable(self) -> bool:
-        """As of the criterion."""
+        """Whether its scores and gradients can be recorded as a CUDA graph."""
 
     def scores(self) -> Any:
-        """Scores (B, n) at the current parameters."""
+        """Return the scores (B, n) at the current parameters."""
 
     def pullback(self, gradient: Any) -> list[Any]:
-        """Gradients in the parameters, given the gradient (B, n) in the last scores."""
+        """Return the gradients in the parameters, given the gradient (B, n) in the last scores."""
 
 
 def adam(
@@ -52,10 +53,9 @@ def adam(
 ) -> FloatArray:
     """Run Adam for a fixed number of steps and keep the last iterate, as the paper does.
 
-    The parameters of B models, and the loss's extra parameters (B, K) where it has any, are updated in place. `l2` adds
-    l2/2 ||parameters||^2 to each model's objective; the extra parameters are free of it. `on_step` is told the number
-    of each finished step, and ends the training where it says True. What comes back is the objective (B, steps) before
-    each step.
+    The parameters of B models, and the loss's extra parameters (B, K), are updated in place. `l2` adds
+    l2/2 ||parameters||^2 to each objective, without the extra parameters. `on_step` is called with the number of each
+    finished step; training ends where it returns True. Returns the objective (B, steps) before each step.
     """
     step = make_step(network, criterion, lr, l2, extra)
     take = Replay(step) if network.recordable and criterion.recordable else step
@@ -64,26 +64,26 @@ def adam(
         history.append(take())
         if on_step is not None and on_step(number):
             break
-    # Those of an accelerator are fetched at once.
+    # Values on an accelerator are copied once, at the end.
     return fetched(history).T if history else np.empty((len(lr), 0))
 
 
 def make_step(
     network: Network, criterion: ScoredCriterion, lr: FloatArray, l2: float = 0.0, extra: Any = None
 ) -> Callable[[], Any]:
-    """One step of Adam after the other, each of which gives the objective (B,) before it; arguments as above.
+    """Return a function that takes one step of Adam and returns the objective (B,) before it.
 
-    Everything that changes from step to step lies beside the parameters, so that one recording is all steps.
+    All of its state lies on the device of the parameters, so that a recording of one step can be replayed.
     """
     parameters = network.parameters
     trained = parameters if extra is None else [*parameters, extra]
     rates = [_like(lr, p) for p in trained]
     first: list[Any] = [p * 0 for p in trained]
     second: list[Any] = [p * 0 for p in trained]
-    # Extra parameters may lie elsewhere than a network's.
-    places = [_place(p) for p in trained]
-    decays = {place: _lying(place, [DECAY_FIRST, DECAY_SECOND]) for place in places}
-    left = {place: _lying(place, [1.0, 1.0]) for place in places}
+    # Extra parameters may lie on another device than the network's.
+    devices = [_device_of(p) for p in trained]
+    decays = {device: _on_device(device, [DECAY_FIRST, DECAY_SECOND]) for device in devices}
+    powers_of = {device: _on_device(device, [1.0, 1.0]) for device in devices}
 
     def step() -> Any:
         value, slope, by_extra = criterion(network.scores(), extra)
@@ -97,13 +97,13 @@ def make_step(
         if extra is not None:
             gradients = [*gradients, by_extra]
         corrections = {}
-        for place, powers in left.items():
-            powers *= decays[place]
-            # torch is slower with NumPy's numbers than with plain ones.
-            own = powers.tolist() if place is None else powers
-            corrections[place] = 1 - own[0], (1 - own[1]) ** 0.5
-        for p, g, m, v, rate, place in zip(trained, gradients, first, second, rates, places, strict=True):
-            grown, shrink = corrections[place]
+        for device, powers in powers_of.items():
+            powers *= decays[device]
+            # torch is slower with NumPy's numbers than with Python's.
+            first_power, second_power = powers.tolist() if device is None else powers
+            corrections[device] = 1 - first_power, (1 - second_power) ** 0.5
+        for p, g, m, v, rate, device in zip(trained, gradients, first, second, rates, devices, strict=True):
+            grown, shrink = corrections[device]
             m *= DECAY_FIRST
             m += (1 - DECAY_FIRST) * g
             v *= DECAY_SECOND
@@ -114,34 +114,34 @@ def make_step(
     return step
 
 
-def _place(parameter: Any) -> Any:
-    """The device that a parameter lies on; None on the processor."""
-    here = isinstance(parameter, np.ndarray) or parameter.device.type == "cpu"
-    return None if here else parameter.device
+def _device_of(parameter: Any) -> Any:
+    """Return the device of a parameter; None for the CPU."""
+    on_cpu = isinstance(parameter, np.ndarray) or parameter.device.type == "cpu"
+    return None if on_cpu else parameter.device
 
 
-def _lying(place: Any, numbers: list[float]) -> Any:
-    """Numbers in double precision at a place."""
-    if place is None:
+def _on_device(device: Any, numbers: list[float]) -> Any:
+    """Return numbers in double precision on a device."""
+    if device is None:
         return np.array(numbers)
     import torch
 
-    return torch.tensor(numbers, dtype=torch.float64, device=place)
+    return torch.tensor(numbers, dtype=torch.float64, device=device)
 
 
 def _like(lr: FloatArray, parameter: Any) -> Any:
-    """Learning rates shaped to broadcast over one parameter."""
+    """Shape learning rates to broadcast over one parameter."""
     return vector_beside(parameter, lr.reshape(-1, *([1] * (parameter.ndim - 1))))
 
 
 class MiniBatches:
-    """Plays both network and criterion for Adam, on one random batch of patients per step.
+    """Network and criterion of one random batch of patients per step.
 
-    The network is of all n patients; `make_criterion` takes rows (b,) to the criterion among those. Every epoch visits
-    the patients in another random order, in `n_batches` batches of about `size`.
+    The network is that of all n patients; `make_criterion` takes rows (b,) to the criterion of those. Every epoch goes
+    through the patients in another random order, in `n_batches` batches of about `size`.
     """
 
-    # Every step has patients of its own.
+    # Every step has other patients.
     recordable = False
 
     def __init__(
@@ -149,31 +149,77 @@ class MiniBatches:
     ) -> None:
         self.network, self.make_criterion = network, make_criterion
         self.parameters = network.parameters
-        # The remainder is shared out: a last batch of few patients, or one, would have few to compare.
+        # The remainder is spread over the batches: a last batch of few patients would have few comparisons.
         self.n_batches = max(n // size, 1)
-        self._batches = self._forever(n, self.n_batches, seed)
+        self._batches = self._draw(n, self.n_batches, seed)
         self._part: Any = network
         self._criterion: Any = None
 
     @staticmethod
-    def _forever(n: int, n_batches: int, seed: int) -> Iterator[IntArray]:
+    def _draw(n: int, n_batches: int, seed: int) -> Iterator[IntArray]:
         rng = np.random.default_rng(seed)
         while True:
             yield from np.array_split(rng.permutation(n), n_batches)
 
     def scores(self) -> Any:
-        """Scores (B, b) of the next batch."""
+        """Return the scores (B, b) of the next batch."""
         rows = next(self._batches)
         self._part, self._criterion = self.network.take(rows), self.make_criterion(rows)
         return self._part.scores()
 
     def pullback(self, gradient: Any) -> list[Any]:
-        """Gradients in the parameters from the current batch."""
+        """Return the gradients in the parameters from the current batch."""
         out: list[Any] = self._part.pullback(gradient)
         return out
 
     def __call__(self, scores: Any, extra: Any = None) -> tuple[Any, Any, Any]:
-        """The criterion of the current batch."""
+        """Return the criterion of the current batch and its gradients."""
         assert self._criterion is not None, "scores come before the criterion"
         found: tuple[Any, Any, Any] = self._criterion(scores, extra)
         return found
+
+
+class EarlyStopping:
+    """The criterion on a validation set after every epoch, and the parameters of each of B networks at its best epoch.
+
+    `network` is on the validation set and shares the trained parameters; `extra` (B, K) are those of the loss.
+    Training stops after `n_iter_no_change` epochs of `epoch_steps` steps without a better value.
+    """
+
+    def __init__(
+        self, network: Any, criterion: Any, n_iter_no_change: int, epoch_steps: int = 1, extra: Any = None
+    ) -> None:
+        self.n_iter_no_change, self.epoch_steps = n_iter_no_change, epoch_steps
+        self.trained = [*network.parameters, *([] if extra is None else [extra])]
+
+        def value() -> Any:
+            return criterion(network.evaluated(), extra)[0]
+
+        self._value = Replay(value) if network.recordable and criterion.recordable else value
+        batch = len(network.parameters[0])
+        self.best = np.full(batch, np.inf)
+        self.best_epoch: IntArray = np.zeros(batch, dtype=np.intp)
+        self.kept: list[Any] = []
+
+    def stops(self, step: int) -> bool:
+        """Evaluate the validation set after a step, keep the best parameters, and return whether to stop."""
+        if step % self.epoch_steps:
+            return False
+        value: FloatArray = in_numpy(self._value())
+        better = value < self.best
+        if not self.kept:
+            self.kept = copy.deepcopy(self.trained)
+        for b in np.flatnonzero(better):
+            for kept, p in zip(self.kept, self.trained, strict=True):
+                kept[b] = p[b]
+        epoch = step // self.epoch_steps
+        self.best, self.best_epoch = (
+            np.where(better, value, self.best),
+            np.where(better, epoch, self.best_epoch),
+        )
+        return bool((epoch - self.best_epoch >= self.n_iter_no_change).all())
+
+    def restore(self) -> None:
+        """Set every network to its best parameters."""
+        for kept, p in zip(self.kept, self.trained, strict=True):
+            p[...] = kept

@@ -9,21 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.losses import ConvexLoss
-from drosurv.solvers.criterion import AroundTrained, Criterion
-from drosurv.solvers.networks.trees import Trees, bin_edges, binned, lightgbm
+from drosurv.solvers.criterion import Criterion, NeighborhoodValidation
+from drosurv.solvers.networks import Trees, bin_edges, binned, lightgbm
 from drosurv.target import FloatArray, IntArray
 
-# What practitioners set for survival data: shallow trees, and leaves that hold the curvature of about one event.
+# Usual settings for survival data: shallow trees, and leaves that hold the curvature of about one event.
 DEFAULTS: dict[str, Any] = {
     "max_depth": 3,
     "num_leaves": 8,
     "lambda_l2": 1.0,
     "min_sum_hessian_in_leaf": 1.0,
-    # By curvature alone: a count of rows would tell a patient of weight 2 from two patients.
+    # Leaves are limited by curvature alone: with a count of rows, weight 2 would differ from two patients.
     "min_data_in_leaf": 0,
     "min_data_in_bin": 1,
     "max_bin": 256,
-    # Values are the numbers of our own bins, each of many patients: so many show all of them.
+    # The features are already binned; this many rows show all bins.
     "bin_construct_sample_cnt": 20_000,
     "feature_pre_filter": False,
     "num_threads": 1,
@@ -32,25 +32,42 @@ DEFAULTS: dict[str, Any] = {
     "verbosity": -1,
 }
 
-# Patients of whole-numbered weight are copied unless that makes the data many times larger.
+# Patients with integer weights are copied unless that makes the data more than this many times larger.
 _MOST_COPIES = 20
-# A step of the extra parameters that gains less is rounding. Before the first round all regrets are zero, and rounding,
-# say from another unit of time, must not pick who is worst off.
+# A step of the extra parameters that gains less is rounding. Before the first round all regrets are zero, and rounding
+# must not choose the worst-off patients.
 _NOTHING_TO_GAIN = 1e-16
-# Trees may stop after few rounds, and a step along the gradient leaves the extra parameters far from where they belong.
+# Trees may stop after few rounds, and one gradient step leaves the extra parameters far from their optimum.
 _GRADIENT_STEPS = 10
 
 
 class Growth:
-    """Trees that grow round by round on the criterion's gradient and curvature in the scores.
+    """Trees grown round by round on the criterion's gradient and curvature in the scores.
 
-    The partial likelihood's second derivatives couple all patients; LightGBM takes one number for each, the diagonal.
-    Extra parameters, such as a baseline hazard, take one step of Newton's method before each round, or several along
-    their gradient where the loss has no second derivatives.
+    The Hessian of the partial likelihood in the scores is dense; LightGBM takes its diagonal. Extra parameters, such as
+    a baseline hazard, take one Newton step before each round, or several gradient steps where the loss has no second
+    derivatives.
 
-    The criterion is of one model, `lr` shrinks each tree. The patients' weights (n,) are for the bins; the criterion
-    has them already. `parameters` are handed to LightGBM beside the defaults above, `seed` is of whatever it draws.
-    `extra` (K,) are the loss's extra parameters so far, `history` is the criterion before each round.
+    Parameters
+    ----------
+    X : (n, d)
+    criterion : Criterion
+        Of one model.
+    lr : float
+        Shrinkage of each tree.
+    weight : (n,), optional
+        Weights of the patients for the bins; the criterion contains them already.
+    parameters : dict, optional
+        Passed to LightGBM beside the defaults above.
+    seed : int
+        LightGBM's seed.
+
+    Attributes
+    ----------
+    extra : (K,)
+        Extra parameters of the loss.
+    history : list of float
+        The criterion before each round.
     """
 
     def __init__(
@@ -67,23 +84,23 @@ class Growth:
         settings = {**DEFAULTS, "seed": seed, **(parameters or {}), "learning_rate": lr, "objective": "none"}
         self._edges, codes = bin_edges(X, weight)
         self._copies = _copies(weight, len(X))
-        # Which patient each of LightGBM's rows is, and a row of each patient.
+        # The patient of each of LightGBM's rows, and one row of each patient.
         self._patient: IntArray | slice = slice(None)
         self._row: IntArray | slice = slice(None)
         if self._copies is not None:
             self._patient = np.repeat(np.arange(len(X)), self._copies)
             self._row = np.cumsum(self._copies) - self._copies
-        # Gradients of sums over patients, not of means, so that leaves are regularised as in other boosters.
+        # Gradients of sums over patients, not of means, so that leaves are regularised as in other boosting libraries.
         self._total = float(len(X)) if weight is None else float(weight.sum())
-        # Also for the data, which make the bins: else LightGBM leaves out what divides off fewer than 20 patients.
+        # The data take the settings too: else LightGBM ignores features that separate fewer than 20 patients.
         self._data = self._library.Dataset(codes[self._patient], params=settings)
         self._booster = self._library.Booster(settings, self._data)
         self.extra: FloatArray = criterion.loss.start.copy()
         self.history: list[float] = []
 
     def grow(self) -> bool:
-        """Add a tree; False where no cut is worth making."""
-        # LightGBM has no words for features of one value each.
+        """Add a tree; return False where no split improves the criterion."""
+        # LightGBM fails on features that are all constant.
         return any(map(len, self._edges)) and not self._booster.update(fobj=self._derivatives)
 
     def _derivatives(self, scores: FloatArray, _: Any) -> tuple[Any, Any]:
@@ -96,30 +113,30 @@ class Growth:
             if self.extra is before:
                 break
         self.history.append(float(value[0]))
-        slopes, bends = slope[0], criterion.own_curvature()[0]
+        slopes, bends = slope[0], criterion.score_curvature()[0]
         if self._copies is not None:
             slopes, bends = (slopes / self._copies)[self._patient], (bends / self._copies)[self._patient]
         return _times(self._total, slopes), _times(self._total, bends)
 
     def scores(self) -> FloatArray:
-        """Scores (n,) of the patients, as LightGBM keeps them: to predict them anew takes as long as many rounds."""
+        """Return the scores (n,) that LightGBM stores; predicting them again takes as long as many rounds."""
         return _scores_of(self._booster.eval_train)[self._row]
 
-    def watch(self, X: FloatArray) -> Callable[[], FloatArray]:
-        """A function that gives the scores (m,) of other patients so far; call it before the first round."""
+    def follow(self, X: FloatArray) -> Callable[[], FloatArray]:
+        """Return a function that gives the current scores (m,) of other patients; call it before the first round."""
         codes = binned(X, self._edges)
-        self._booster.add_valid(self._data.create_valid(codes, params=self._data.params), "watched")
+        self._booster.add_valid(self._data.create_valid(codes, params=self._data.params), "validation")
         return lambda: _scores_of(self._booster.eval_valid)
 
     def trees(self) -> Trees:
-        """All that was grown so far."""
+        """Return the trees grown so far."""
         text = np.frombuffer(self._booster.model_to_string().encode(), dtype=np.uint8)
-        ends = np.cumsum([len(own) for own in self._edges])
+        ends = np.cumsum([len(edges) for edges in self._edges])
         return Trees(text.copy(), np.concatenate([*self._edges, np.zeros(0)]), ends)
 
 
 def boost(growth: Growth, rounds: int, on_round: Callable[[int], bool | None] | None = None) -> Growth:
-    """So many rounds of trees, or fewer where no more cut is worth making, or ``on_round`` says True after one."""
+    """Grow `rounds` trees, or fewer where no split improves the criterion or ``on_round`` returns True."""
     for done in range(1, rounds + 1):
         if not growth.grow() or (on_round is not None and on_round(done)):
             break
@@ -129,52 +146,53 @@ def boost(growth: Growth, rounds: int, on_round: Callable[[int], bool | None] | 
 def best_round(
     growth: Growth,
     X: FloatArray,
-    criterion: Criterion | AroundTrained,
-    patience: int,
+    criterion: Criterion | NeighborhoodValidation,
+    n_iter_no_change: int,
     rounds: int,
     on_round: Callable[[int], None] | None = None,
 ) -> int:
-    """How many rounds serve patients best who are not trained on, of at most so many.
+    """Return the number of rounds, at most `rounds`, with the lowest criterion on a validation set.
 
-    `X` (m, d) and `criterion` are of those who are watched; it stops after `patience` rounds without a better one.
+    `X` (m, d) and `criterion` are those of the validation set; growth stops after `n_iter_no_change` rounds without a
+    lower value.
     """
-    best, lowest, watched = 0, np.inf, growth.watch(X)
+    best, lowest, validation_scores = 0, np.inf, growth.follow(X)
 
-    def look(done: int) -> bool:
+    def stops(done: int) -> bool:
         nonlocal best, lowest
-        value = float(criterion(watched()[None], growth.extra[None])[0][0])
+        value = float(criterion(validation_scores()[None], growth.extra[None])[0][0])
         if value < lowest:
             best, lowest = done, value
         if on_round is not None:
             on_round(done)
-        return done - best >= patience
+        return done - best >= n_iter_no_change
 
-    boost(growth, rounds, look)
+    boost(growth, rounds, stops)
     return best
 
 
 def _times(factor: float, values: FloatArray) -> NDArray[np.float32]:
-    """The product in LightGBM's own precision, which spares it a copy."""
+    """Multiply in LightGBM's precision, which avoids a copy."""
     return np.multiply(values, factor, dtype=np.float32, casting="same_kind")
 
 
 def _scores_of(evaluate: Callable[[Any], Any]) -> FloatArray:
-    """The scores that LightGBM keeps of its training or validation patients."""
+    """Return the scores that LightGBM stores of its training or validation patients."""
     seen: list[FloatArray] = []
 
-    def look(scores: FloatArray, _: Any) -> tuple[str, float, bool]:
+    def read(scores: FloatArray, _: Any) -> tuple[str, float, bool]:
         seen.append(scores.copy())
         return "criterion", 0.0, False
 
-    evaluate(look)
+    evaluate(read)
     return seen[0]
 
 
 def _copies(weight: FloatArray | None, n: int) -> IntArray | None:
-    """How often to give each patient to LightGBM, where weights are whole numbers.
+    """Return how often each patient is given to LightGBM; None where weights are not integers.
 
-    It guesses from the curvature how many patients are behind a split, so that one patient of weight 2 is not quite two
-    patients to it. Copies are.
+    LightGBM estimates the number of patients in a leaf from the curvature, so that a patient of weight 2 is not exactly
+    two patients. Copies are.
     """
     if weight is None or weight.sum() > _MOST_COPIES * n or (weight != np.round(weight)).any():
         return None
@@ -184,11 +202,11 @@ def _copies(weight: FloatArray | None, n: int) -> IntArray | None:
 def _moved(
     criterion: Criterion, scores: FloatArray, extra: FloatArray, value: FloatArray, slope: FloatArray
 ) -> FloatArray:
-    """Extra parameters one damped step of Newton's method farther, or of its gradient where there is no second."""
+    """Take one damped Newton step in the extra parameters, or a gradient step without second derivatives."""
     loss = criterion.loss
     if isinstance(loss, ConvexLoss):
-        nobody = np.zeros((loss.n, 0))
-        bend = loss.hessian(criterion.weights, nobody)
+        no_features = np.zeros((loss.n, 0))
+        bend = loss.hessian(criterion.weights, no_features)
         step = np.linalg.solve(bend + 1e-9 * np.eye(len(extra)), slope[0])
     else:
         step = slope[0]

@@ -1,16 +1,17 @@
-"""Global optima of convex problems, with a certificate.
+"""Newton's method for convex problems, with a certificate of optimality, and the problem of a linear model.
 
-A quasi-Newton method whose first guess of the curvature is the Newton matrix, exact on small problems and taken
-from a sample of the patients on large ones, where the remembered steps (L-BFGS) correct it; where that
-stalls, it is exact there too. Nonsmooth objectives are approached through smoothed ones of falling price.
+The Newton matrix is exact on small problems. On large ones it comes from a sample of the patients, and L-BFGS corrects
+it by the last steps; where that makes no progress, the exact matrix is used there too. Nonsmooth objectives are solved
+through a sequence of smoothed ones.
 
-Certificate: with the adversary's weights q held fixed, min_theta sum_i q_i l_i(theta) is below the optimum, and the
-objective at theta above it. The inner minimum is taken as its value at theta less g' H^-1 g, twice what
-Newton's model predicts can still be gained, with g and H the gradient and curvature under fixed q.
+Certificate: with the worst-case weights q fixed, min_theta sum_i q_i l_i(theta) is at most the optimum, and the
+objective at theta is at least the optimum. The inner minimum is taken as its value at theta less g' H^-1 g, twice the
+decrease that Newton's model predicts, with g and H the gradient and Hessian under fixed q.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
@@ -18,102 +19,133 @@ from typing import Self
 
 import numpy as np
 
-from drosurv.target import FloatArray
+from drosurv.losses import Loss
+from drosurv.losses.loss import constant_features
+from drosurv.objectives import Evaluation
+from drosurv.solvers.criterion import Criterion
+from drosurv.solvers.neighborhoods import TakesPatients
+from drosurv.solvers.networks import Linear
+from drosurv.target import FloatArray, IntArray
 
-# Steps that L-BFGS remembers.
+# Number of steps that L-BFGS uses.
 _MEMORY = 10
-# A sampled curvature is taken anew in the first iterations, while the point still moves far.
+# A sampled Hessian is computed again in the first iterations, while the point still moves far.
 _REFRESHES = 4
-# A step is long enough if the objective falls by this share of what the slope promises (Armijo), up to rounding.
+# Armijo's rule: a step is accepted if the objective falls by this share of what the slope predicts, up to rounding.
 _SUFFICIENT = 1e-4
-# Where a feature's curvature has vanished, Newton's step is as long as rounding makes it, 1e17 and more.
+# Along a feature without curvature Newton's step may be 1e17 times too long.
 _SHORTEST = 1e-24
 _ROUNDING = 4e-15
-# On the unit diagonal of a scaled matrix: redundant features make it singular.
+# Added to the unit diagonal of a scaled matrix, which redundant features make singular.
 _RIDGE = 1e-12
-# After convergence at most so many steps, until the gap is this share of the tolerance.
+# After convergence at most so many further steps, until the gap is this share of the tolerance.
 _POLISHED = 1e-5
 _POLISHING_STEPS = 3
-# By this share a value may rise there: the rounding of features in float32.
+# In those steps the value may rise by this share, the rounding of features in float32.
 _NOISE = 1e-8
-# Iterations on a smooth objective before it is smoothed: by then its optimum lies on a kink.
-_PATIENCE = 150
+# Iterations on a smooth objective before it is smoothed: if it takes longer, its optimum lies on a kink.
+_BEFORE_SMOOTHING = 150
 # A step is doubled while the slope at its end is still this share of the slope at its start.
 _STILL_FALLING = 0.5
 _LONGEST = 1e3
-# No data ask for a hazard ratio of e^500: scores that far apart are on their way to infinity.
+# Scores that differ by more than this diverge to infinity: no data support a hazard ratio of e^500.
 _SEPARATED = 500.0
-# So is an objective that has fallen to this share of its first value.
+# Coefficients also diverge where the objective has fallen to this share of its first value.
 _VANISHED = 1e-10
+# A Newton matrix costs n d^2; above this it comes from a random sample of the patients.
+_NEWTON_WORK = 3e6
+# Averaged over neighbourhoods, it costs n (d + K) averages.
+_AVERAGED_WORK = 2e6
+_SAMPLE_SEED = 0
+# Curvature along a feature below this share of its squared range is rounding.
+_FLAT = 1e-12
 
 
-class Problem(ABC):
-    """What the solver asks of a problem; all methods but ``value`` are about the last point given to it.
+class ConvexProblem(ABC):
+    """A convex function to minimise; all methods but ``value`` refer to the last point given to ``value``.
 
-    `size` is the number of unknowns, `smooth` tells whether the objective is differentiable, `tol` is the relative gap
-    at which to stop unless the user says otherwise, `least_scale` what can be gained where the objective itself may be
-    near zero. `sample` is the same problem on a sample of the patients, for the curvature, where everybody's would cost
-    too much; else None.
+    Attributes
+    ----------
+    size : int
+        Number of parameters.
+    smooth : bool
+        Whether the objective is differentiable.
+    tol : float
+        Default relative gap at which to stop.
+    least_scale : float
+        The least size that gaps are compared with, where the objective itself may be near zero.
+    sample : ConvexProblem or None
+        The same problem on a sample of the patients, for the Hessian, where the full one would cost too much.
     """
 
     size: int
     smooth: bool
     tol: float
     least_scale = 0.0
-    sample: Problem | None = None
+    sample: ConvexProblem | None = None
     # The objective at the first point, and at the last.
     _first = _last = np.nan
 
     @abstractmethod
     def smoothed(self, smoothing: float) -> Self:
-        """The problem with its objective smoothed."""
+        """Return the problem with its objective smoothed."""
 
     @abstractmethod
     def value(self, theta: FloatArray) -> float:
-        """The objective."""
+        """Return the objective at a point."""
 
     @abstractmethod
     def lower_value(self) -> float:
-        """The objective under the adversary's weights held fixed."""
+        """Return the objective with the worst-case weights fixed."""
 
     @abstractmethod
     def gradient(self) -> FloatArray:
-        """Its gradient."""
+        """Return the gradient."""
 
     @abstractmethod
     def curvature(self) -> tuple[FloatArray, FloatArray]:
-        """Second derivatives with the adversary's weights fixed, and following."""
+        """Return the Hessian with fixed worst-case weights, and with weights that move with the losses."""
 
     @property
     @abstractmethod
     def spread(self) -> float:
-        """Distance of the highest score from the lowest."""
+        """Difference between the highest and the lowest score."""
 
     def scale(self, value: float) -> float:
-        """The size against which a gap at this value counts as small: the objective itself, or what can be gained."""
+        """Return the size that a gap at this value is compared with."""
         return max(abs(value), self.least_scale)
 
     @property
     def separated(self) -> bool:
-        """Whether the optimum lies at infinity: the scores have run far apart, or next to nothing is left to lose."""
+        """Whether coefficients diverge: the scores lie far apart, or the objective has nearly vanished."""
         vanished = self.least_scale == 0.0 and abs(self._last) <= _VANISHED * abs(self._first)
         return vanished or self.spread > _SEPARATED
 
     def _reached(self, value: float) -> float:
-        """The value at the current point, remembered."""
+        """Store the value at the current point."""
         self._last = value
         self._first = value if np.isnan(self._first) else self._first
         return value
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Minimum:
     """Where the solver stopped and why.
 
-    `value` is the objective at `x`. No point has an objective below `lower_bound`, as long as no more can be gained
-    than twice what Newton's model says. The `status` is "converged", "max_iter", "stalled" (no further progress in
-    floating point) or "separated" (the data drive a coefficient to infinity). `history` holds the objective at the
-    start and after each iteration, or stage where it had to be smoothed; `scale` is what the gap is relative to.
+    Attributes
+    ----------
+    x : (size,)
+        The point.
+    value, lower_bound : float
+        The objective there, and a lower bound of the optimum.
+    status : {"converged", "max_iter", "stalled", "separated"}
+        "stalled": no further progress in floating point; "separated": the data drive a coefficient to infinity.
+    n_iter : int
+        Iterations.
+    history : (n_iter + 1,)
+        The objective at the start and after each iteration, or after each smoothed problem.
+    scale : float
+        What the gap is relative to.
     """
 
     x: FloatArray
@@ -126,40 +158,41 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Distance between value and lower bound, relative to the problem's scale (mostly the value itself)."""
+        """Value less lower bound, relative to the scale."""
         return max(self.value - self.lower_bound, 0.0) / max(self.scale, np.finfo(float).tiny)
 
 
 def minimise(
-    problem: Problem, *, tol: float | None = None, max_iter: int, start: FloatArray | None = None
-) -> Solution:
-    """Find the global minimum of a convex problem, from zeros or another start (size,), in at most `max_iter` steps.
+    problem: ConvexProblem, *, tol: float | None = None, max_iter: int, start: FloatArray | None = None
+) -> Minimum:
+    """Find the global minimum of a convex problem, starting at zeros or at `start` (size,).
 
-    It stops where the objective is `tol` above its lower bound, relative to the problem's scale.
+    It stops when the objective is at most `tol` above its lower bound, relative to the problem's scale, or after
+    `max_iter` iterations.
     """
     x = np.zeros(problem.size) if start is None else start
     tol = problem.tol if tol is None else tol
     if not problem.smooth:
         value = problem.value(x)
-        first = Solution(x, value, -np.inf, "max_iter", 0, np.array([value]), problem.scale(value))
+        first = Minimum(x, value, -np.inf, "max_iter", 0, np.array([value]), problem.scale(value))
         return _continue(problem, first, tol, max_iter)
-    found = _descend(problem, x, tol, min(max_iter, _PATIENCE))
+    found = _descend(problem, x, tol, min(max_iter, _BEFORE_SMOOTHING))
     if found.status in ("converged", "separated"):
         return found
-    # The chi-square objective has kinks where largest losses are equal, and its optimum may lie on one.
+    # The chi-square objective has kinks where the largest losses are equal, and its optimum may lie on one.
     return _continue(problem, found, tol, max_iter)
 
 
-def _continue(problem: Problem, best: Solution, tol: float, max_iter: int) -> Solution:
-    """Solve smoothed problems at falling prices. Their weights are feasible, so they give bounds for the true one."""
-    price, history, used = 0.1 * best.scale, list(best.history), best.n_iter
+def _continue(problem: ConvexProblem, best: Minimum, tol: float, max_iter: int) -> Minimum:
+    """Solve smoothed problems, each closer to the given one. Their weights are feasible, so their bounds hold for it."""
+    smoothing, history, used = 0.1 * best.scale, list(best.history), best.n_iter
     while used < max_iter:
-        stage = problem.smoothed(price)
-        # The price alone keeps a stage this far from the true problem: solving it more precisely gains nothing.
-        precision = max(0.1 * tol, 0.01 * price / max(best.scale, np.finfo(float).tiny))
+        stage = problem.smoothed(smoothing)
+        # Smoothing alone moves the optimum this far: solving the smoothed problem more precisely gains nothing.
+        precision = max(0.1 * tol, 0.01 * smoothing / max(best.scale, np.finfo(float).tiny))
         inner = _descend(stage, best.x, precision, max_iter - used)
         if stage.sample is None:
-            # It needed everybody's curvature, and so will later ones.
+            # It needed the full Hessian, and so will later ones.
             problem.sample = None
         used += max(inner.n_iter, 1)
         value = problem.value(inner.x)
@@ -167,18 +200,18 @@ def _continue(problem: Problem, best: Solution, tol: float, max_iter: int) -> So
         lower = max(best.lower_bound, inner.lower_bound)
         x, value = (inner.x, value) if value <= best.value else (best.x, best.value)
         scale = problem.scale(value)
-        best = Solution(x, value, lower, "max_iter", used, np.array(history), scale)
+        best = Minimum(x, value, lower, "max_iter", used, np.array(history), scale)
         if best.gap <= tol:
-            return Solution(x, value, lower, "converged", used, best.history, scale)
-        if inner.status == "separated" or price < 1e-13 * scale:
+            return Minimum(x, value, lower, "converged", used, best.history, scale)
+        if inner.status == "separated" or smoothing < 1e-13 * scale:
             status = inner.status if inner.status == "separated" else "stalled"
-            return Solution(x, value, lower, status, used, best.history, scale)
-        price *= 0.1
+            return Minimum(x, value, lower, status, used, best.history, scale)
+        smoothing *= 0.1
     return best
 
 
 class _Steps(deque[tuple[FloatArray, FloatArray, float]]):
-    """The last steps and gradient changes, for the two-loop recursion of L-BFGS."""
+    """The last steps and changes of the gradient, for the two-loop recursion of L-BFGS."""
 
     def remember(self, step: FloatArray, change: FloatArray) -> None:
         along = float(step @ change)
@@ -198,7 +231,7 @@ class _Steps(deque[tuple[FloatArray, FloatArray, float]]):
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:
-    """Of a positive semidefinite matrix, whatever the features' units and redundancies."""
+    """Invert a positive semidefinite matrix, whatever the features' units and redundancies."""
     diagonal = matrix.diagonal()
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = matrix * scale[:, None] * scale
@@ -212,8 +245,8 @@ def _inverse(matrix: FloatArray) -> FloatArray:
     return np.asarray(whitened.T @ whitened)
 
 
-def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solution:
-    """Preconditioned L-BFGS with backtracking; plain Newton while the curvature is exact."""
+def _descend(problem: ConvexProblem, x: FloatArray, tol: float, max_iter: int) -> Minimum:
+    """Run L-BFGS preconditioned by the Newton matrix, with backtracking; plain Newton where that matrix is exact."""
     value = problem.value(x)
     gradient = problem.gradient()
     history, steps = [value], _Steps(maxlen=_MEMORY)
@@ -222,38 +255,38 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
         if problem.sample is None or n_iter < _REFRESHES:
             if problem.sample is None:
                 steps.clear()
-            fixed, following = problem.curvature()
-            bending, rigid = _inverse(following), None
-        # Letting the weights follow only adds curvature, so the gap is at least this. Look closer once it is small.
-        gap = toward = float(gradient @ bending @ gradient)
+            fixed, moving = problem.curvature()
+            inverse_moving, inverse_fixed = _inverse(moving), None
+        # Moving weights only add curvature, so the gap is at least this. Compute it exactly once it is small.
+        gap = toward = float(gradient @ inverse_moving @ gradient)
         if gap <= tol * problem.scale(value):
-            if rigid is None:
-                rigid = bending if following is fixed else _inverse(fixed)
-            # Not value - lower: that is the gap of the true problem, and the smoothed one is being solved here.
-            gap = float(gradient @ rigid @ gradient)
+            if inverse_fixed is None:
+                inverse_fixed = inverse_moving if moving is fixed else _inverse(fixed)
+            # Not value - lower, which is the gap of the problem before smoothing.
+            gap = float(gradient @ inverse_fixed @ gradient)
             lower = problem.lower_value() - gap
         if gap <= tol * problem.scale(value):
             status = "converged"
-        settled = gap <= _POLISHED * tol * problem.scale(value) or polished == _POLISHING_STEPS
-        if status == "converged" and settled:
+        polished_enough = gap <= _POLISHED * tol * problem.scale(value) or polished == _POLISHING_STEPS
+        if status == "converged" and polished_enough:
             break
         if problem.separated:
             status = "separated"
             break
         if n_iter == max_iter:
             break
-        direction = steps.direction(gradient, bending)
+        direction = steps.direction(gradient, inverse_moving)
         if status == "converged":
-            # Coefficients lag behind the objective they minimise: a few cheap further steps settle them. The value is
-            # down to its last digits, in float32 to noise: the gradient tells whether a step is a gain.
+            # Coefficients converge later than the objective: a few cheap further steps improve them. The value only
+            # changes in its last digits, so the gradient decides whether a step is an improvement.
             moved = problem.value(x + direction)
             worse = moved > value + min(tol, _NOISE) * problem.scale(value)
-            following_gradient = gradient if worse else problem.gradient()
-            if float(following_gradient @ bending @ following_gradient) >= toward:
+            next_gradient = gradient if worse else problem.gradient()
+            if float(next_gradient @ inverse_moving @ next_gradient) >= toward:
                 problem.value(x)
                 break
-            steps.remember(direction, following_gradient - gradient)
-            x, value, gradient, polished = x + direction, moved, following_gradient, polished + 1
+            steps.remember(direction, next_gradient - gradient)
+            x, value, gradient, polished = x + direction, moved, next_gradient, polished + 1
             history.append(value)
             continue
         slope = float(gradient @ direction)
@@ -265,23 +298,170 @@ def _descend(problem: Problem, x: FloatArray, tol: float, max_iter: int) -> Solu
         if not found or (moved >= value and length < 1e-3):
             problem.value(x)
             if problem.sample is not None:
-                # Near kinks a sample's curvature misleads: from here on everybody's.
+                # Near kinks a sample's Hessian misleads: from here on use the full one.
                 problem.sample = None
                 continue
             status = "stalled"
             break
-        following_gradient = problem.gradient()
-        # Near kinks Newton's steps are far too short, and the objective falls no faster than before.
-        while float(following_gradient @ direction) < _STILL_FALLING * slope and length < _LONGEST:
+        next_gradient = problem.gradient()
+        # Near kinks Newton's steps are too short: double them while the objective keeps falling.
+        while float(next_gradient @ direction) < _STILL_FALLING * slope and length < _LONGEST:
             farther = problem.value(x + 2 * length * direction)
             if not farther < moved:
                 problem.value(x + length * direction)
                 break
-            length, moved, following_gradient = 2 * length, farther, problem.gradient()
+            length, moved, next_gradient = 2 * length, farther, problem.gradient()
         step = length * direction
-        steps.remember(step, following_gradient - gradient)
-        x, value, gradient = x + step, moved, following_gradient
+        steps.remember(step, next_gradient - gradient)
+        x, value, gradient = x + step, moved, next_gradient
         history.append(value)
     if lower == -np.inf:
         lower = problem.lower_value() - float(gradient @ _inverse(fixed) @ gradient)
-    return Solution(x, value, lower, status, n_iter, np.array(history), problem.scale(value))
+    return Minimum(x, value, lower, status, n_iter, np.array(history), problem.scale(value))
+
+
+class LinearProblem(ConvexProblem):
+    """The criterion of scores X theta plus l2/2 ||theta||^2, as a function of theta and the extra parameters.
+
+    A point z holds theta and the change of the extra parameters from their start. The criterion must be convex and
+    without penalty. Where the loss allows for it, a `centre` (d,) is subtracted from the features, which only improves
+    rounding.
+    """
+
+    _evaluation: Evaluation
+
+    def __init__(self, X: FloatArray, criterion: Criterion, l2: float = 0.0) -> None:
+        self.criterion, self.least_scale = criterion, criterion.least_scale
+        self.smooth, self.tol = criterion.objective.smooth, criterion.objective.tol
+        self.d: int = X.shape[1]
+        loss, self.centre = criterion.loss, np.zeros(self.d)
+        if loss.shift is not None:
+            self.centre = criterion.patient_mass @ X
+        # A constant feature matters where neither risk sets nor extra parameters absorb a constant in the scores.
+        kept = loss.shift is None and loss.compared is None
+        self.X = X if kept else _centred(X, self.centre, loss)
+        self._rotation: FloatArray | None = None
+        if self.d > len(X):
+            self._rotate(scaled=l2 == 0)
+        n_extra = criterion.loss.n_extra
+        # Coefficients of one output after the other.
+        self.outputs: int = criterion.loss.n_outputs
+        self.n_coefficients: int = self.d * self.outputs
+        self.size: int = self.n_coefficients + n_extra
+        ridges = np.full(self.n_coefficients, l2), np.full(n_extra, criterion.loss.extra_ridge)
+        self.ridge: FloatArray = np.concatenate(ridges)
+        self.network = Linear(self.X, np.zeros((self.outputs, self.d)))
+        self._z: FloatArray = np.zeros(self.size)
+        self._scores = self._losses = np.empty((1, 0))
+        self.sample = self._sampled()
+
+    def _rotate(self, scaled: bool) -> None:
+        """Replace d > n features by n directions that span the patients, which contain the ridge optimum.
+
+        Without a ridge the features are scaled first, so that units do not choose among the optima.
+        """
+        size = self.X.std(axis=0) if scaled else np.ones(self.d)
+        size[size == 0] = 1.0
+        directions, root = np.linalg.qr((self.X / size).T)
+        self.X, self._rotation, self.d = np.ascontiguousarray(root.T), directions.T / size, len(self.X)
+
+    def coefficients(self, z: FloatArray) -> FloatArray:
+        """Return the coefficients (d,) of a point, or (outputs, d) of several outputs."""
+        theta = z[: self.n_coefficients].reshape(self.outputs, self.d)
+        theta = theta if self._rotation is None else theta @ self._rotation
+        return theta[0] if self.outputs == 1 else theta
+
+    def _sampled(self) -> Self | None:
+        size = self._sample_size()
+        if size is None or size >= len(self.X):
+            return None
+        rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(len(self.X))[:size])
+        other = copy.copy(self)
+        other.criterion, other.X, other.sample = self.criterion.take(rows), self.X[rows], None
+        if not other._suffices():
+            return None
+        if self.criterion.loss.n_extra == 0:
+            # A feature that is constant in the sample must not count as varying there.
+            other.X = _centred(other.X, other.criterion.patient_mass @ other.X, other.criterion.loss)
+        other.network = Linear(other.X, np.zeros((self.outputs, self.d)))
+        # Along a feature that varies in the data but not in the sample, Newton's steps would be infinite.
+        other.value(np.zeros(self.size))
+        bends = other.curvature()[0].diagonal()[: self.n_coefficients].reshape(self.outputs, self.d)
+        wide = np.ptp(self.X, axis=0)
+        return None if (bends < _FLAT * wide**2).any() else other
+
+    def _sample_size(self) -> int | None:
+        """Number of patients to compute the Hessian from; None for all."""
+        n: int = len(self.X)
+        around = self.criterion.neighborhoods
+        if around is not None:
+            affordable = int(_AVERAGED_WORK / self.size)
+            return affordable if n > affordable and isinstance(around, TakesPatients) else None
+        work = float(self.size) ** 2
+        if n * work <= _NEWTON_WORK or self.criterion.null_losses is not None:
+            return None
+        return max(int(_NEWTON_WORK / work), 40 * self.size, 2000)
+
+    def _suffices(self) -> bool:
+        """Whether every block of the sample has more losses than features."""
+        rows: IntArray = self.criterion.loss.rows
+        found = [int(np.isin(rows, block).sum()) for block in self.criterion.blocks]
+        return min(found) > self.d
+
+    @property
+    def spread(self) -> float:
+        """Difference between the highest and the lowest score."""
+        return float(np.ptp(self._scores))
+
+    def smoothed(self, smoothing: float) -> Self:
+        """Return the same problem with the smoothed objective."""
+        other = copy.copy(self)
+        other.criterion = self.criterion.smoothed(smoothing)
+        if self.sample is not None:
+            other.sample = self.sample.smoothed(smoothing)
+        return other
+
+    def value(self, z: FloatArray) -> float:
+        """Return the objective at z, the current point of the methods below."""
+        self._z = z
+        theta, extra = z[: self.n_coefficients], z[None, self.n_coefficients :]
+        self.network.parameters[0] = theta.reshape(self.outputs, self.d)
+        scores = self.network.scores()
+        self._scores = scores if self.outputs == 1 else np.ascontiguousarray(scores.T)[None]
+        self._losses = self.criterion.losses(self._scores, self.criterion.loss.start + extra)
+        if not np.isfinite(self._losses).all():
+            return np.inf
+        self._evaluation = self.criterion.objective(self._losses, self.criterion.mass)
+        return self._reached(float(self._evaluation.value[0]) + self._ridge_value())
+
+    def lower_value(self) -> float:
+        """Return the objective with the worst-case weights fixed."""
+        return float(self._losses[0] @ self._evaluation.weights[0]) + self._ridge_value()
+
+    def gradient(self) -> FloatArray:
+        """Return the gradient."""
+        weights = self.criterion.loss_weights(self._evaluation)
+        by_score, by_extra = self.criterion.loss.pullback(weights)
+        by_output = by_score if self.outputs == 1 else np.ascontiguousarray(by_score[0].T)
+        slope = np.concatenate([self.network.pullback(by_output)[0].ravel(), by_extra[0]])
+        return slope + self.ridge * self._z
+
+    def curvature(self) -> tuple[FloatArray, FloatArray]:
+        """Return the Hessian with fixed worst-case weights, and with weights that move with the losses."""
+        if self.sample is not None:
+            self.sample.value(self._z)
+            return self.sample.curvature()
+        fixed, moving = self.criterion.curvature(self.X, self._losses, self._evaluation)
+        ridge = np.diag(self.ridge)
+        penalised = fixed + ridge
+        return penalised, penalised if moving is fixed else moving + ridge
+
+    def _ridge_value(self) -> float:
+        return 0.5 * float(self.ridge @ self._z**2)
+
+
+def _centred(X: FloatArray, centre: FloatArray, loss: Loss) -> FloatArray:
+    """Subtract the centre. Features that are constant where it matters become zero instead of rounding errors."""
+    out: FloatArray = X - centre
+    out[:, constant_features(X, loss.compared)] = 0.0
+    return out

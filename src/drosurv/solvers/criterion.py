@@ -2,7 +2,7 @@
 
     objective( W ( l(scores, extra) - l0 ) ) + penalty(scores)
 
-with l one loss per patient, l0 the null model's or zero, W averages over neighbourhoods or none.
+with l one loss per patient, l0 the null model's losses or zero, W averages over neighbourhoods or the identity.
 """
 
 from __future__ import annotations
@@ -23,14 +23,30 @@ from drosurv.target import FloatArray, IntArray
 class Criterion:
     """What training minimises, as a function of scores and extra parameters.
 
-    Patients without a loss (the censored, under a partial likelihood) all have loss zero. Each block carries them as
-    one entry that holds their summed mass: exact, and several times less to sort through. Not so where losses are
-    averaged over neighbourhoods, or the objective looks at each patient.
+    Under a partial likelihood all censored patients have loss zero. They are merged into one loss of zero per block,
+    with their summed mass: the result is the same and there is less to sort. They are not merged where losses are
+    averaged over neighbourhoods, or the objective depends on each patient.
 
-    The objective is that of the losses of a block, and `mass` (n,) the patients', summing to one; the attributes of
-    these names are of the entries (m,). `blocks` are the patients of each block whose objectives are summed, None for
-    one of everybody. `neighborhoods` give the averages W, `offset` (n,) are the losses l0 to measure the regret
-    against. A penalty is added to the objective, times its weights (B,).
+    Parameters
+    ----------
+    loss : Loss
+    objective : Objective
+        Of the losses of one block.
+    mass : (n,)
+        Masses of the patients, summing to one.
+    blocks : list of (m,) int, optional
+        Rows of each block, whose objectives are summed; by default one block of all rows.
+    neighborhoods : Neighborhoods, optional
+        The averages W.
+    null_losses : (n,), optional
+        The losses l0 of the null model, for regrets.
+    penalty, penalty_weight : Penalty and (B,), optional
+        Added to the objective, times its weights.
+
+    Attributes
+    ----------
+    mass : (m,)
+        Masses of the losses that the objective is taken of; `patient_mass` (n,) are those of the patients.
     """
 
     recordable = False
@@ -43,54 +59,54 @@ class Criterion:
         blocks: Sequence[IntArray] | None = None,
         *,
         neighborhoods: Neighborhoods | None = None,
-        offset: FloatArray | None = None,
+        null_losses: FloatArray | None = None,
         penalty: Penalty | None = None,
         penalty_weight: FloatArray | None = None,
     ) -> None:
-        self.loss, self.of_block, self.patient_mass = loss, objective, mass
-        self.neighborhoods, self.offset = neighborhoods, offset
+        self.loss, self.block_objective, self.patient_mass = loss, objective, mass
+        self.neighborhoods, self.null_losses = neighborhoods, null_losses
         self.penalty = penalty
         self.penalty_weight = np.ones(1) if penalty_weight is None else penalty_weight
         self.blocks = [np.arange(loss.n)] if blocks is None else list(blocks)
         self.whole = blocks is None
-        self.joins_the_lossless = neighborhoods is None and offset is None and not objective.by_patient
+        self.merges_censored = neighborhoods is None and null_losses is None and not objective.by_patient
         members = self.blocks
-        if self.joins_the_lossless:
-            self._entry, self.mass, members = _entries(loss, mass, self.blocks)
+        if self.merges_censored:
+            self._loss_of, self.mass, members = _merge(loss, mass, self.blocks)
         else:
-            self._entry, self.mass = np.arange(loss.n), mass
-        self._apart = None if self.whole else Blocks(objective, members)
-        self.objective: Objective = objective if self._apart is None else self._apart
+            self._loss_of, self.mass = np.arange(loss.n), mass
+        self._by_block = None if self.whole else Blocks(objective, members)
+        self.objective: Objective = objective if self._by_block is None else self._by_block
 
     @property
     def least_scale(self) -> float:
-        """The size that gaps are compared with, whatever the value: how much can be gained.
+        """The size that gaps are compared with where the value itself may be near zero.
 
-        Losses that are never negative have no need of it, as gaps are then relative to their own size.
+        Losses that are never negative do not need it: their gaps are relative to their value.
         """
-        return self.loss.event_share if self.loss.signed or self.offset is not None else 0.0
+        return self.loss.event_share if self.loss.signed or self.null_losses is not None else 0.0
 
-    def entries(self, scores: FloatArray, extra: FloatArray | None = None) -> FloatArray:
-        """What the objective sees (B, m): every patient's averaged regret, or the losses and one zero per block."""
-        if self.joins_the_lossless:
+    def losses(self, scores: FloatArray, extra: FloatArray | None = None) -> FloatArray:
+        """Return what the objective is taken of (B, m): averaged regrets, or losses and one zero per block."""
+        if self.merges_censored:
             losses = self.loss(scores, self.loss.start[None] if extra is None else extra)
             out = np.zeros((len(scores), len(self.mass)))
             out[:, : losses.shape[1]] = losses
             return out
-        return self._averaged(self.regrets(scores, extra))
+        return self._average(self.regrets(scores, extra))
 
     def regrets(self, scores: FloatArray, extra: FloatArray | None = None) -> FloatArray:
-        """Losses (B, n) of everybody, less the null model's where they are measured against it."""
+        """Return the losses (B, n) of all patients, less the null model's where regrets are trained on."""
         losses = self.loss.everyone(self.loss(scores, self.loss.start[None] if extra is None else extra))
-        return losses if self.offset is None else losses - self.offset
+        return losses if self.null_losses is None else losses - self.null_losses
 
     def __call__(
         self, scores: FloatArray, extra: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Values (B,) at scores (B, n) and extra parameters (B, K), and the gradients in both."""
-        at = self.objective(self.entries(scores, extra), self.mass)
-        self.weights = self.loss_weights(at)
-        value, (by_score, by_extra) = at.value, self.loss.pullback(self.weights)
+        """Return values (B,) at scores (B, n) and extra parameters (B, K), and the gradients in both."""
+        evaluation = self.objective(self.losses(scores, extra), self.mass)
+        self.weights = self.loss_weights(evaluation)
+        value, (by_score, by_extra) = evaluation.value, self.loss.pullback(self.weights)
         if extra is not None and self.loss.n_extra:
             moved = extra - self.loss.start
             value = value + 0.5 * self.loss.extra_ridge * (moved**2).sum(axis=-1)
@@ -101,131 +117,131 @@ class Criterion:
             by_score = by_score + self.penalty_weight[:, None] * slope
         return value, by_score, by_extra
 
-    def own_curvature(self) -> FloatArray:
-        """Second derivatives (B, n) at the last call, each in one patient's own score, the weights held fixed."""
+    def score_curvature(self) -> FloatArray:
+        """Return second derivatives (B, n) at the last call, each in one patient's score, the weights fixed."""
         return self.loss.curvature(self.weights)
 
-    def loss_weights(self, at: Evaluation) -> FloatArray:
-        """Weights (B, E) that the objective puts on the losses themselves: for averages, W' q."""
-        if self.joins_the_lossless:
-            return at.weights[:, : len(self.loss.rows)]
-        weights = at.weights if self.neighborhoods is None else self.neighborhoods.adjoint(at.weights)
+    def loss_weights(self, evaluation: Evaluation) -> FloatArray:
+        """Return the weights (B, E) that the objective puts on the losses themselves; for averages, W' q."""
+        if self.merges_censored:
+            return evaluation.weights[:, : len(self.loss.rows)]
+        weights = evaluation.weights
+        weights = weights if self.neighborhoods is None else self.neighborhoods.adjoint(weights)
         return weights if len(self.loss.rows) == self.loss.n else weights[:, self.loss.rows]
 
-    def patient_weights(self, at: Evaluation) -> FloatArray:
-        """Worst-case weights (B, n) of all patients: those who share an entry share its weight by mass."""
-        if not self.joins_the_lossless:
-            return at.weights if self.neighborhoods is None else self.neighborhoods.adjoint(at.weights)
+    def patient_weights(self, evaluation: Evaluation) -> FloatArray:
+        """Return the worst-case weights (B, n) of all patients; merged patients share a weight by mass."""
+        weights = evaluation.weights
+        if not self.merges_censored:
+            return weights if self.neighborhoods is None else self.neighborhoods.adjoint(weights)
         share = np.zeros(self.loss.n)
-        used = self._entry >= 0
-        held = self.mass[self._entry[used]]
-        share[used] = self.patient_mass[used] / np.where(held > 0, held, 1.0)
-        return np.where(used, at.weights[:, np.maximum(self._entry, 0)] * share, 0.0)
+        used = self._loss_of >= 0
+        total = self.mass[self._loss_of[used]]
+        share[used] = self.patient_mass[used] / np.where(total > 0, total, 1.0)
+        return np.where(used, weights[:, np.maximum(self._loss_of, 0)] * share, 0.0)
 
     def block_masses(self) -> list[FloatArray]:
-        """Masses inside each block, summing to one: the losses in the loss's order, then everybody else together."""
-        if self._apart is None:
+        """Return the masses inside each block, summing to one: losses in the loss's order, then the merged rest."""
+        if self._by_block is None:
             return [self.mass]
-        # A block lists its losses by patient; the entry of its other patients has the highest number.
-        shares = zip(self._apart.shares(self.mass), self._apart.rows, strict=True)
+        # A block lists its losses by patient; the merged loss has the highest number.
+        shares = zip(self._by_block.shares(self.mass), self._by_block.rows, strict=True)
         return [share[np.argsort(rows)] for share, rows in shares]
 
-    def curvature(self, X: FloatArray, entries: FloatArray, at: Evaluation) -> tuple[FloatArray, FloatArray]:
-        """Second derivatives in (theta, extra) for scores X theta: with the weights held fixed, and following."""
-        loss, weights = self.loss, self.loss_weights(at)
+    def curvature(
+        self, X: FloatArray, losses: FloatArray, evaluation: Evaluation
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return second derivatives in (theta, extra) for scores X theta: with fixed weights, and with moving ones."""
+        loss, weights = self.loss, self.loss_weights(evaluation)
         assert isinstance(loss, ConvexLoss), "only convex losses are solved to the optimum"
-        bend = self.objective.curvature(entries[0], self.mass, at)
+        bend = self.objective.curvature(losses[0], self.mass, evaluation)
         if bend is None:
             fixed = loss.hessian(weights, X)
             return fixed, fixed
-        # Only losses inside the worst case bend the weights; elsewhere diagonal and vectors are zero.
-        if self.joins_the_lossless:
+        # Only losses inside the worst case change the weights; elsewhere diagonal and vectors are zero.
+        if self.merges_censored:
             active = np.flatnonzero(bend.diagonal[: len(loss.rows)])
             rows = loss.jacobian(X, active)
         else:
             active = np.flatnonzero(bend.diagonal)
-            own = loss.jacobian(X, np.arange(len(loss.rows)))
-            rows = self._averaged(loss.everyone(own.T))[:, active].T
-        # After the jacobian, whose risk-weighted means it shares.
+            each = loss.jacobian(X, np.arange(len(loss.rows)))
+            rows = self._average(loss.everyone(each.T))[:, active].T
+        # After the jacobian, because both use the same risk-weighted means.
         fixed = loss.hessian(weights, X)
-        following = fixed + rows.T @ (bend.diagonal[active, None] * rows)
+        moving = fixed + rows.T @ (bend.diagonal[active, None] * rows)
         sides = bend.vectors[:, active] @ rows
-        return fixed, following + sides.T @ (bend.scales[:, None] * sides)
+        return fixed, moving + sides.T @ (bend.scales[:, None] * sides)
 
-    def _averaged(self, values: FloatArray) -> FloatArray:
+    def _average(self, values: FloatArray) -> FloatArray:
         return values if self.neighborhoods is None else self.neighborhoods.average(values)
 
     def smoothed(self, smoothing: float) -> Criterion:
-        """The same criterion with the smoothed objective."""
+        """Return the same criterion with the smoothed objective."""
         other = copy.copy(self)
         other.objective = self.objective.smoothed(smoothing)
         return other
 
     @property
     def divisible(self) -> bool:
-        """Whether there is such a criterion among some of the patients."""
+        """Whether the criterion is defined for a subset of the patients."""
         return self.neighborhoods is None or isinstance(self.neighborhoods, TakesPatients)
 
     def take(self, rows: IntArray) -> Criterion:
-        """The same criterion among fewer patients, masses scaled to sum to one."""
-        place = np.full(self.loss.n, -1, dtype=np.intp)
-        place[rows] = np.arange(len(rows))
+        """Return the same criterion for a subset of the patients, masses scaled to sum to one."""
+        position = np.full(self.loss.n, -1, dtype=np.intp)
+        position[rows] = np.arange(len(rows))
         mass, around = self.patient_mass[rows], self.neighborhoods
         total = float(mass.sum())
         if around is not None and not isinstance(around, TakesPatients):
             raise ArgumentError(
                 "kernel",
-                "kernel cannot average some of the patients alone, as batches and early stopping ask "
-                "for: use 'forest', or an object with a method take(rows).",
+                "kernel cannot average a subset of the patients, which batches and early stopping need: use "
+                "'forest', or an object with a method take(rows).",
             )
         return Criterion(
             self.loss.take(rows),
-            self.of_block,
+            self.block_objective,
             # Where only events have mass, a batch without events has no loss.
             mass / total if total > 0 else mass,
-            None if self.whole else [place[b][place[b] >= 0] for b in self.blocks],
+            None if self.whole else [position[b][position[b] >= 0] for b in self.blocks],
             neighborhoods=None if around is None else around.take(rows),
-            offset=None if self.offset is None else self.offset[rows],
+            null_losses=None if self.null_losses is None else self.null_losses[rows],
             penalty=None if self.penalty is None else self.penalty.subset(rows),
             penalty_weight=self.penalty_weight,
         )
 
 
-def _entries(
+def _merge(
     loss: Loss, mass: FloatArray, blocks: Sequence[IntArray]
 ) -> tuple[IntArray, FloatArray, list[IntArray]]:
-    """Entry of each patient (-1 outside of all blocks), masses of the entries, and the entries of each block."""
-    entry = np.full(loss.n, -1, dtype=np.intp)
-    entry[loss.rows] = np.arange(len(loss.rows))
+    """Number of each patient's loss (-1 outside of all blocks), masses of the losses, and the losses of each block."""
+    loss_of = np.full(loss.n, -1, dtype=np.intp)
+    loss_of[loss.rows] = np.arange(len(loss.rows))
     masses, members = [mass[loss.rows]], []
     for k, rows in enumerate(blocks):
-        own, others = entry[rows], len(loss.rows) + k
-        rest = rows[own < 0]
+        found, merged = loss_of[rows], len(loss.rows) + k
+        rest = rows[found < 0]
         masses.append(np.array([mass[rest].sum()]))
-        entry[rest] = others
-        members.append(np.concatenate([own[own >= 0], [others]]).astype(np.intp))
-    return entry, np.concatenate(masses), members
+        loss_of[rest] = merged
+        members.append(np.concatenate([found[found >= 0], [merged]]).astype(np.intp))
+    return loss_of, np.concatenate(masses), members
 
 
-def held_out(
-    criterion: Criterion, rows: IntArray, watched: IntArray, trained_scores: Callable[[], FloatArray]
-) -> Criterion | AroundTrained:
-    """How well watched patients are served, by the criterion of all that the other rows are trained on.
-
-    `trained_scores` gives the scores (B, len(rows)) of those.
-    """
+def validation_criterion(
+    criterion: Criterion, training: IntArray, validation: IntArray, training_scores: Callable[[], FloatArray]
+) -> Criterion | NeighborhoodValidation:
+    """Return the criterion of the validation rows; `training_scores` gives the scores (B, m) of the training rows."""
     if criterion.neighborhoods is None:
-        return criterion.take(watched)
-    return AroundTrained(criterion, criterion.neighborhoods, rows, watched, trained_scores)
+        return criterion.take(validation)
+    return NeighborhoodValidation(criterion, criterion.neighborhoods, training, validation, training_scores)
 
 
-class AroundTrained:
-    """The worst case that training found, as the watched patients fare in it.
+class NeighborhoodValidation:
+    """The worst case found on the training rows, evaluated on the validation rows.
 
-    Where losses are averaged over neighbourhoods, training says which of these are worst off, and the watched say how
-    they fare: a watched patient has the weight of the trained patients around them. The watched alone are too few to
-    say both: the worst of averages over few patients are chance, more so the farther apart the scores, and training
-    would stop long before it serves anybody.
+    Where losses are averaged over neighbourhoods, the training rows determine the worst-case weights, and each
+    validation patient gets the weight of the training patients around them. The worst averages among the few validation
+    patients alone would mostly be chance, and training would stop too early.
     """
 
     recordable = False
@@ -233,27 +249,30 @@ class AroundTrained:
     def __init__(
         self,
         criterion: Criterion,
-        around: Neighborhoods,
-        rows: IntArray,
-        watched: IntArray,
-        trained_scores: Callable[[], FloatArray],
+        neighborhoods: Neighborhoods,
+        training: IntArray,
+        validation: IntArray,
+        training_scores: Callable[[], FloatArray],
     ) -> None:
-        self._trained, self._watched = criterion.take(rows), criterion.take(watched)
-        self._around, self._places, self._trained_scores = around, (rows, watched), trained_scores
+        self._training, self._validation = criterion.take(training), criterion.take(validation)
+        self._neighborhoods, self._rows = neighborhoods, (training, validation)
+        self._training_scores = training_scores
 
     def __call__(self, scores: FloatArray, extra: FloatArray | None = None) -> tuple[FloatArray]:
-        """Values (B,) at scores (B, m) of the watched and extra parameters (B, K), where a criterion has them."""
-        self._trained(self._trained_scores(), extra)
-        tilt = self._near_watched(self._trained.loss.everyone(self._trained.weights))
-        mass = self._near_watched(self._trained.patient_mass[None])
-        # Somebody without any trained patient around counts for nothing.
-        weight = np.divide(tilt, mass, out=np.zeros_like(tilt), where=mass > 0) * self._watched.patient_mass
-        regrets = self._watched.regrets(scores, extra)
+        """Return values (B,) at scores (B, m) of the validation rows and extra parameters (B, K)."""
+        training = self._training
+        training(self._training_scores(), extra)
+        worst_case = self._averages(training.loss.everyone(training.weights))
+        mass = self._averages(training.patient_mass[None])
+        # A patient without any training patient around counts for nothing.
+        ratio = np.divide(worst_case, mass, out=np.zeros_like(worst_case), where=mass > 0)
+        weight = ratio * self._validation.patient_mass
+        regrets = self._validation.regrets(scores, extra)
         return (np.asarray((weight * regrets).sum(axis=-1) / weight.sum(axis=-1)),)
 
-    def _near_watched(self, values: FloatArray) -> FloatArray:
-        """Averages (B, m) of what the trained patients have, over the neighbourhoods of the watched."""
-        rows, watched = self._places
-        everybody = np.zeros((len(values), len(rows) + len(watched)))
-        everybody[:, rows] = values
-        return self._around.average(everybody)[:, watched]
+    def _averages(self, values: FloatArray) -> FloatArray:
+        """Averages (B, m) of the training rows' values over the neighbourhoods of the validation rows."""
+        training, validation = self._rows
+        all_rows = np.zeros((len(values), len(training) + len(validation)))
+        all_rows[:, training] = values
+        return self._neighborhoods.average(all_rows)[:, validation]

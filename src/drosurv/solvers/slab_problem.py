@@ -1,4 +1,4 @@
-"""The convex problem of a linear Cox model over slabs of patients, wherever they lie."""
+"""The convex problem of a linear Cox model over slabs of patients, on an accelerator, on disk or on a cluster."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from drosurv.objectives.objective import LossSums, Moments, Objective, WorstCase
-from drosurv.solvers import slab_sums as kernels
+from drosurv.solvers import slabs as kernels
 from drosurv.solvers.arrays import fetched, in_numpy
-from drosurv.solvers.convex import Problem
-from drosurv.solvers.slab_sums import Bend
+from drosurv.solvers.convex import ConvexProblem
+from drosurv.solvers.slabs import Bend
 from drosurv.target import FloatArray
 
-# The mean of a constant feature differs from it by no more than this share.
+# The computed mean of a constant feature differs from it by at most this share.
 _LAST_DIGITS = 1e-14
 
 
 class Workers(Protocol):
-    """Who does the work on the slabs: this process, or a cluster."""
+    """What computes on the slabs: this process, or a cluster."""
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """The result of the work on each slab, kept where it was computed."""
+        """Return the results for each slab, which stay where they were computed."""
 
     def gather(self, results: list[Any]) -> list[Any]:
-        """Results brought here."""
+        """Copy results to this process."""
 
 
-class Here:
-    """Works in this process."""
+class LocalWorkers:
+    """Computes in this process."""
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """One after the other."""
+        """Compute one slab after the other."""
         return [work(*each) for each in zip(*arguments, strict=True)]
 
     def gather(self, results: list[Any]) -> list[Any]:
-        """They are here."""
+        """Return the results."""
         return results
 
 
 @dataclass(eq=False)
 class Point:
-    """Where a problem is; a problem and its smoothed forms are in one place.
+    """The current point; a problem and its smoothed forms share it.
 
-    `theta` (d,) are the coefficients, `scores` and `losses` are of each slab, where it lies; `shift` is the highest
-    score, `spread` its distance from the lowest.
+    `theta` (d,) are the coefficients, `scores` and `losses` those of each slab, on its device; `shift` is the highest
+    score, `spread` the highest less the lowest.
     """
 
     theta: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -58,12 +58,24 @@ class Point:
     spread: float = 0.0
 
 
-class SlabProblem(Problem):
-    """Minimise over theta the objectives of the sides' losses at scores X theta, summed, plus l2/2 ||theta||^2.
+class SlabProblem(ConvexProblem):
+    """The summed objectives of the halves' losses at scores X theta, plus l2/2 ||theta||^2, as a function of theta.
 
-    Slabs go from the longest to the shortest times; `size` is the number of features. These should be centred: the
-    losses do not change, the rounding does. `centre` (d,) is what was subtracted: features are known up to the last
-    digits of it. `rests` are for each side the mass of its patients without an event.
+    Parameters
+    ----------
+    slabs : sequence of Slab
+        From the longest to the shortest times, with centred features, which only improves rounding.
+    size : int
+        Number of features.
+    rests : sequence of float
+        For each half the mass of its patients without an event.
+    objective : Objective
+        Of the losses of each half.
+    l2 : float
+    workers : Workers, optional
+        This process by default.
+    centre : (d,), optional
+        What was subtracted from the features, which are known up to its last digits.
     """
 
     def __init__(
@@ -79,54 +91,58 @@ class SlabProblem(Problem):
     ) -> None:
         self.slabs, self.size, self.rests, self.objective = list(slabs), size, list(rests), objective
         self.smooth, self.tol = objective.smooth, objective.tol
-        self.l2, self.price = l2, 0.0
+        self.l2, self.smoothing = l2, 0.0
         self._rounding = _LAST_DIGITS * np.abs(np.zeros(size) if centre is None else centre)
-        self.workers: Workers = Here() if workers is None else workers
-        self.at = Point()
+        self.workers: Workers = LocalWorkers() if workers is None else workers
+        self.point = Point()
         self.worst_cases: tuple[WorstCase, ...] = ()
-        # For each slab what the events of the slabs after it pull, once it is known.
+        # For each slab the sums of q_i / S_i over the slabs after it, once they are computed.
         self._after: list[Any] = []
 
     @property
     def spread(self) -> float:
-        """Distance of the highest score from the lowest."""
-        return self.at.spread
+        """Difference between the highest and the lowest score."""
+        return self.point.spread
 
     def smoothed(self, smoothing: float) -> Self:
-        """The same problem with a price on leaving the whole population."""
+        """Return the same problem with a smoothed objective."""
         other = copy.copy(self)
-        other.price = smoothing
+        other.smoothing = smoothing
         return other
 
     def value(self, theta: FloatArray) -> float:
-        """The objective at theta; the point stays current for the methods below."""
-        at = self.at
-        if not np.array_equal(at.theta, theta):
+        """Return the objective at theta, the current point of the methods below."""
+        point = self.point
+        if not np.array_equal(point.theta, theta):
             self._move(theta)
-        if not at.losses:
+        if not point.losses:
             return np.inf
         sides = range(len(self.rests))
-        self.worst_cases = tuple(self.objective.from_sums(self._side(which), self.price) for which in sides)
+        self.worst_cases = tuple(
+            self.objective.from_sums(self._side(which), self.smoothing) for which in sides
+        )
         self._after = []
         return self._reached(sum(worst_case.value for worst_case in self.worst_cases) + self._ridge())
 
     def _move(self, theta: FloatArray) -> None:
-        """Make theta the current point; without losses where a risk would underflow."""
-        at = self.at
-        # Let go of the last point first: two of them are much where there are many patients.
-        at.theta, at.scores, at.losses = theta, [], []
-        at.scores = self._each(kernels.scores, self._same(theta))
-        lowest, highest, *risks = fetched(self._gathered(kernels.extent, at.scores)).T
-        at.shift = float(highest.max())
-        at.spread = at.shift - float(lowest.min())
-        # The line search steps back from a risk that underflows, or the point counts as separated.
-        if np.isfinite(at.spread) and at.spread <= 700.0:
-            risk = np.stack(risks, axis=1) * np.exp(highest - at.shift)[:, None]
-            at.losses = self._each(kernels.losses, at.scores, self._same(at.shift), _sums_before(risk))
+        """Make theta the current point; it has no losses where a risk would underflow."""
+        point = self.point
+        # Free the last point first: two need much memory where there are many patients.
+        point.theta, point.scores, point.losses = theta, [], []
+        point.scores = self._each(kernels.scores, self._same(theta))
+        lowest, highest, *risks = fetched(self._gathered(kernels.extent, point.scores)).T
+        point.shift = float(highest.max())
+        point.spread = point.shift - float(lowest.min())
+        # Where a risk underflows the value is infinite, and the line search takes a shorter step.
+        if np.isfinite(point.spread) and point.spread <= 700.0:
+            risk = np.stack(risks, axis=1) * np.exp(highest - point.shift)[:, None]
+            point.losses = self._each(
+                kernels.losses, point.scores, self._same(point.shift), _sums_before(risk)
+            )
 
     def _side(self, which: int) -> LossSums:
-        """The losses of one side, those of patients without an event as one more loss of zero."""
-        rest, losses = self.rests[which], self.at.losses
+        """Return the losses of one half, those of patients without an event as one more loss of zero."""
+        rest, losses = self.rests[which], self.point.losses
 
         def sums(low: float, high: float, base: float) -> Moments:
             found = self._gathered(kernels.moments, losses, *map(self._same, (which, low, high, base)))
@@ -147,18 +163,18 @@ class SlabProblem(Problem):
         return LossSums(sums, members, min([*lowest, *of_rest]), max([*highest, *of_rest]), start)
 
     def lower_value(self) -> float:
-        """The objective with the adversary's current weights held fixed."""
+        """Return the objective with the worst-case weights fixed."""
         return sum(worst_case.attained for worst_case in self.worst_cases) + self._ridge()
 
     def gradient(self) -> FloatArray:
-        """Gradient at the current point."""
+        """Return the gradient."""
         slope: FloatArray = in_numpy(sum(self._gathered(kernels.gradient, *self._point())))
-        return slope + self.l2 * self.at.theta
+        return slope + self.l2 * self.point.theta
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
-        """Second derivatives at the current point: with the weights held fixed, and with them following."""
-        at = self.at
-        by_risk = self._gathered(kernels.feature_risk, at.scores, self._same(at.shift))
+        """Return the Hessian with fixed worst-case weights, and with weights that move with the losses."""
+        point = self.point
+        by_risk = self._gathered(kernels.feature_risk, point.scores, self._same(point.shift))
         parts: list[tuple[Any, list[Bend | None]]] = self._gathered(
             kernels.curvature, *self._point(), _sums_before(by_risk)
         )
@@ -173,7 +189,7 @@ class SlabProblem(Problem):
             for scale, by_active, by_along in worst_case.terms:
                 vector = by_active * on_active + by_along * on_along
                 bent += scale * np.outer(vector, vector)
-        # What is left of a constant feature is rounding, and must not pass for a signal.
+        # A centred constant feature is only rounding, and must not count as varying.
         constant = np.diag(fixed) <= self._rounding**2
         for matrix in (fixed, bent):
             matrix[constant, :] = matrix[:, constant] = 0.0
@@ -181,19 +197,19 @@ class SlabProblem(Problem):
         return fixed, fixed + bent if bent.any() else fixed
 
     def event_weights(self) -> list[Any]:
-        """For each slab the worst-case weights of its events, side by side."""
-        return self._gathered(kernels.patient_weights, self.at.losses, self._same(self.worst_cases))
+        """Return for each slab the worst-case weights of its events, half by half."""
+        return self._gathered(kernels.patient_weights, self.point.losses, self._same(self.worst_cases))
 
     def _point(self) -> tuple[list[Any], ...]:
-        """The current point, and for each slab what the events of the slabs after it pull."""
-        at = self.at
-        here = at.scores, at.losses, self._same(at.shift), self._same(self.worst_cases)
+        """Return the current point, and for each slab the sums of q_i / S_i over the slabs after it."""
+        point = self.point
+        here = point.scores, point.losses, self._same(point.shift), self._same(self.worst_cases)
         if not self._after:
             self._after = _sums_before(self._gathered(kernels.pulled, *here)[::-1])[::-1]
         return *here, self._after
 
     def _ridge(self) -> float:
-        return 0.5 * self.l2 * float(self.at.theta @ self.at.theta)
+        return 0.5 * self.l2 * float(self.point.theta @ self.point.theta)
 
     def _same(self, value: Any) -> list[Any]:
         return [value] * len(self.slabs)
@@ -206,5 +222,5 @@ class SlabProblem(Problem):
 
 
 def _sums_before(parts: Sequence[Any]) -> list[Any]:
-    """For each slab the sums over the slabs before it."""
+    """Return for each slab the sums over the slabs before it."""
     return list(accumulate(parts[:-1], initial=0.0 * parts[0]))

@@ -34,13 +34,13 @@ class TorchCriterion:
                 "device", "be 'auto' or 'cpu': this model trains on the processor", device
             )
         self.losses, order = found
-        self.objective = lead.of_block
+        self.objective = lead.block_objective
         self.recordable = torch.device(device).type == "cuda" and lead.loss.recordable
         self.shape = (len(criteria), settings)
-        self.offset = None
-        if lead.offset is not None:
-            offset = stack([criterion.offset for criterion in criteria], device)
-            self.offset = offset if order is None else offset.gather(-1, order)
+        self.null_losses = None
+        if lead.null_losses is not None:
+            losses = stack([criterion.null_losses for criterion in criteria], device)
+            self.null_losses = losses if order is None else losses.gather(-1, order)
         self.blocks = [_in_order(*_entries(criteria, k, device), order) for k in range(len(lead.blocks))]
         self.start = torch.stack([torch.as_tensor(c.loss.start, device=device) for c in criteria])
         self.extra_ridge = lead.loss.extra_ridge
@@ -79,8 +79,8 @@ class TorchCriterion:
         scores = leaf.reshape(*self.shape, -1)
         extra = scores.new_zeros((*self.shape, 0)) if rates is None else rates.reshape(*self.shape, -1)
         losses = self.losses(scores, extra)
-        if self.offset is not None:
-            losses = losses - self.offset.to(losses.dtype)
+        if self.null_losses is not None:
+            losses = losses - self.null_losses.to(losses.dtype)
         value = scores.new_zeros(self.shape)
         for rows, mass in self.blocks:
             own = losses.gather(-1, rows.expand(*self.shape, -1))
@@ -102,7 +102,7 @@ def _entries(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor
     """
     members = [criterion.blocks[k] for criterion in criteria]
     masses = [criterion.patient_mass[rows] for criterion, rows in zip(criteria, members, strict=True)]
-    if criteria[0].joins_the_lossless:
+    if criteria[0].merges_censored:
         lossy = [np.isin(rows, c.loss.rows) for c, rows in zip(criteria, members, strict=True)]
         width = max(int(own.sum()) + (not own.all()) for own in lossy)
         for r, own in enumerate(lossy):

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from drosurv.estimators.baseline import Baseline
-from drosurv.estimators.grid import Sample, fit_grids
+from drosurv.estimators.grid import fit_grids
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.evaluation.attributes import (
     EVERYONE,
@@ -188,7 +188,7 @@ class Trials:
             prepare = clone(self.preparation).fit(X, self.y[train])
             X, X_held = prepare.transform(X), prepare.transform(X_held)
         groups = [None if self.sensitive_features is None else self.sensitive_features.iloc[r] for r in fold]
-        sample = Sample(X, self.y[train], sensitive_features=groups[0])
+        sample = {"X": X, "y": self.y[train], "sensitive_features": groups[0]}
         (errors,) = fit_grids([estimators], [sample])
         # A table of text or gaps as the numbers that the estimators made of it.
         entered = [np.asarray(enter(estimators[0], part), dtype=np.float64) for part in (X, X_held)]

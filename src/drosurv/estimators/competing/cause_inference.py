@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from drosurv.estimators import CoxPH
 from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.coefficient_inference import encoder_notes, initial_findings
 from drosurv.estimators.coefficients import CoxTable
 from drosurv.estimators.coefficients.summary import (
     BesidePlain,
@@ -19,8 +20,7 @@ from drosurv.estimators.coefficients.summary import (
     bootstrap_coefficients,
     findings_table,
 )
-from drosurv.estimators.natural_units import encoder_notes
-from drosurv.estimators.training import Training
+from drosurv.solvers import TrainingData
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
@@ -36,8 +36,8 @@ class CauseInference(SurvivalModel):
     worst_case_weights_: FloatArray
     n_features_in_: int
     _row: Callable[[int], int]
-    _coefficients: Callable[[Training, CompetingTarget], FloatArray]
-    _kept_training: tuple[Training, CompetingTarget] | None = None
+    _coefficients: Callable[[TrainingData, CompetingTarget], FloatArray]
+    _kept_training: tuple[TrainingData, CompetingTarget] | None = None
     _findings: list[Findings] | None = None
 
     def summary(
@@ -85,7 +85,7 @@ class CauseInference(SurvivalModel):
     def _known(self) -> list[Findings]:
         """Return what is known about each cause's coefficients; the first call fits plain Cox."""
         if self._findings is None:
-            training, target = self._training()
+            training, target = self._training_and_causes()
             y = Surv.competing(target.cause, target.time)
             seen = training.observation
             rows = {"entry": seen.entry, "strata": seen.stratum, "offset": seen.offset, "id": seen.patient}
@@ -95,22 +95,22 @@ class CauseInference(SurvivalModel):
                 plain.fit(training.X, y, training.weight, **rows)
             weights, self._findings = self.worst_case_weights_[training.kept], []
             for k, coef in enumerate(plain.coef_, start=1):
-                own = replace(training, target=target.of_cause(k)).findings()
+                own = initial_findings(replace(training, target=target.of_cause(k)))
                 beside = BesidePlain.of(training.X, training.mass, coef, weights)
                 self._findings.append(replace(own, plain=beside))
         return self._findings
 
     def _bootstrap(self, **how: Any) -> FloatArray:
         """Return coefficients (R, causes * d) of bootstrap refits."""
-        training, target = self._training()
+        training, target = self._training_and_causes()
 
         def refit(counts: FloatArray) -> FloatArray:
             drawn = target.take(np.flatnonzero(counts))
-            return self._coefficients(training.drawn(counts), drawn).ravel()
+            return self._coefficients(training.resample(counts), drawn).ravel()
 
-        return bootstrap_coefficients(refit, training.together, **how)
+        return bootstrap_coefficients(refit, training.clusters, **how)
 
-    def _training(self) -> tuple[Training, CompetingTarget]:
+    def _training_and_causes(self) -> tuple[TrainingData, CompetingTarget]:
         if self._kept_training is None:
             raise ValueError(
                 "summary needs the training data, which a saved model does not keep: call it before saving, or fit "

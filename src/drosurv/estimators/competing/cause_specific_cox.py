@@ -11,19 +11,18 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from drosurv.errors import check_count, check_number
 from drosurv.estimators import CoxPH
+from drosurv.estimators.base import training_follow_up
 from drosurv.estimators.baseline import Curves, checked_times, piecewise
 from drosurv.estimators.competing.cause_inference import CauseInference
-from drosurv.estimators.fitted import Fitted, warn_if_null
-from drosurv.estimators.fitting import train
-from drosurv.estimators.parameters import check_count, check_number
-from drosurv.estimators.recipe import Recipe, Schedule
-from drosurv.estimators.training import Training
+from drosurv.estimators.subgroup_robust_cox import warn_if_null
 from drosurv.losses import CompetingRisks, ConvexLoss, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball, lists_balls
 from drosurv.objectives.objective import check_alpha
 from drosurv.observation import ends_of_patients, with_offset
+from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.tables.encoder import enter
 from drosurv.target import CompetingTarget, FloatArray, IntArray, parse_competing_target
 
@@ -92,10 +91,10 @@ class CauseSpecificCox(CauseInference):
     max_iter: int = 500
     tol: float | None = None
 
-    # Whether the model was fitted with an offset, so that predictions need one too.
-    _has_offset = False
+    # Set by fit: an attribute, where the base class has a property.
+    unique_times_ = np.empty(0)
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -135,7 +134,7 @@ class CauseSpecificCox(CauseInference):
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
         given = {name: value for name, value in observed.items() if value is not None}
         any_cause, robust = target.of_any_cause(), self.alpha < 1.0
-        training = Training.of(features, any_cause, sample_weight)
+        training = TrainingData.parse(features, any_cause, sample_weight)
         # At alpha 1 the model of each cause looks at its strata.
         told = {name: value for name, value in given.items() if robust or name != "strata"}
         if told:
@@ -149,7 +148,7 @@ class CauseSpecificCox(CauseInference):
         self.unique_times_ = training.target.curve_times
         self.n_patients_ = training.n_patients
         self.n_events_ = np.bincount(target.cause, training.weight)[1:]
-        self.follow_up_ = training.follow_up
+        self.follow_up_ = training_follow_up(training)
         return self
 
     def _fit_each(
@@ -162,7 +161,7 @@ class CauseSpecificCox(CauseInference):
         ]
         self.coef_ = np.stack([model.coef_ for model in self.models_])
 
-    def _trained(self, training: Training, target: CompetingTarget) -> tuple[Fitted, CompetingRisks]:
+    def _trained(self, training: TrainingData, target: CompetingTarget) -> tuple[Result, CompetingRisks]:
         """The causes together, trained to the optimum, and their loss by row."""
         if len(np.unique(target.cause[target.cause > 0])) < self.n_causes_:
             raise ValueError(
@@ -173,15 +172,14 @@ class CauseSpecificCox(CauseInference):
         patient = training.observation.patient
         if patient is not None:
             loss = RowsOfPatients(of_rows, patient, ends_of_patients(patient, training.target)[1])
-        recipe = Recipe(loss, ball_objective(self.ball, np.array([self.alpha])), regret=True)
-        how = Schedule("convex", "CauseSpecificCox", max_iter=self.max_iter, tol=self.tol, l2=self.l2)
-        ((fitted,),) = train([recipe], [training], how)
-        return fitted, of_rows
+        objective = ball_objective(self.ball, np.array([self.alpha]))
+        options = Options("convex", "CauseSpecificCox", max_iter=self.max_iter, tol=self.tol, l2=self.l2)
+        return solve(Problem(training, loss, objective, regret=True), options), of_rows
 
-    def _coefficients(self, training: Training, target: CompetingTarget) -> FloatArray:
+    def _coefficients(self, training: TrainingData, target: CompetingTarget) -> FloatArray:
         return np.atleast_2d(self._trained(training, target)[0].network)
 
-    def _fit_together(self, training: Training, target: CompetingTarget) -> None:
+    def _fit_together(self, training: TrainingData, target: CompetingTarget) -> None:
         fitted, loss = self._trained(training, target)
         warn_if_null("CauseSpecificCox", fitted, f"Raise alpha (now {self.alpha:g}).")
         self.coef_, self.worst_case_weights_ = np.atleast_2d(fitted.network), fitted.worst_case_weights
@@ -230,7 +228,7 @@ class CauseSpecificCox(CauseInference):
         hazards = self._hazards(X, strata, offset)
         return np.concatenate([cumulative_incidence(part)[row][:, place] for part in hazards])
 
-    def predict_survival_function(
+    def predict_survival_function(  # type: ignore[override]
         self,
         X: Any,
         times: ArrayLike | None = None,
@@ -243,7 +241,8 @@ class CauseSpecificCox(CauseInference):
         place, hazards = self._place(times), self._hazards(X, strata, offset)
         return np.concatenate([np.exp(-part.sum(axis=0))[:, place] for part in hazards])
 
-    def score(self, X: Any, y: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> float:
+    def score(  # type: ignore[override]
+        self, X: Any, y: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> float:
         """Concordance of the cause's risks, with patients of other causes known never to have it."""
         target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
         return float(concordance_by_cause(target.cause, target.time, risk, of=cause))
@@ -258,6 +257,20 @@ class CauseSpecificCox(CauseInference):
         """Which of ``unique_times_`` each of the times (T,) comes at or after."""
         at = self.unique_times_ if times is None else checked_times(times)
         return np.searchsorted(self.unique_times_, at, side="right") - 1
+
+    def predict_cumulative_hazard_function(
+        self,
+        X: Any,
+        return_array: bool = True,
+        times: ArrayLike | None = None,
+        *,
+        strata: Any = None,
+        offset: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Return the cumulative hazard (n, T) of an event of any cause; parameters as above."""
+        check_is_fitted(self)
+        place, hazards = self._place(times), self._hazards(X, strata, offset)
+        return np.concatenate([part.sum(axis=0)[:, place] for part in hazards])
 
     @property
     def _cause_curves(self) -> Sequence[Curves]:

@@ -1,7 +1,8 @@
-"""Adam for linear DRO-COX, whole or split, in one compiled loop: the kernels of its parts, with nothing between.
+"""Adam for linear DRO-COX, whole or split, as one compiled loop.
 
-The same arithmetic as :func:`drosurv.solvers.adam` on the same kernels; what it saves is the interpreter, which
-takes as long as the arithmetic on a few thousand patients. It holds no lock, so threads run several at once.
+It computes the same numbers as :func:`drosurv.solvers.adam.adam` with the same kernels, without the interpreter, which
+takes as long as the arithmetic on a few thousand patients. It releases the interpreter's lock, so threads can run
+several fits at once.
 """
 
 from __future__ import annotations
@@ -19,38 +20,38 @@ from drosurv.losses.risk_sets import log_sums, pull_back
 from drosurv.objectives.chi_square import minimise_row
 from drosurv.solvers.adam import DECAY_FIRST, DECAY_SECOND, EPSILON
 from drosurv.solvers.criterion import Criterion
-from drosurv.solvers.networks.linear import Linear, combine, project
+from drosurv.solvers.networks import Linear, combine, project
 from drosurv.target import FloatArray, IntArray
 
 
 def _parts(criterion: Criterion) -> list[RiskPart] | None:
-    """Events against risk sets, each part with an objective of its own; None for any other criterion."""
+    """Return the parts of a criterion that compares events with risk sets, one objective each; None for any other."""
     parts = criterion.loss.risk_parts()
-    if parts is None or criterion.penalty is not None or not criterion.joins_the_lossless:
+    if parts is None or criterion.penalty is not None or not criterion.merges_censored:
         return None
     if len(parts) != len(criterion.blocks):
         return None
-    own = all(
+    same = all(
         np.array_equal(part.patients, block) for part, block in zip(parts, criterion.blocks, strict=True)
     )
-    return parts if own else None
+    return parts if same else None
 
 
 def compiled_adam(
     network: Linear, criterion: Criterion, lr: FloatArray, steps: int, l2: float = 0.0
 ) -> FloatArray | None:
-    """As :func:`drosurv.solvers.adam`; None, and nothing is done, where the criterion has other parts."""
-    parts, radius = _parts(criterion), criterion.of_block.radius
+    """Run Adam as :func:`drosurv.solvers.adam.adam` does; return None, unchanged, for any other criterion."""
+    parts, radius = _parts(criterion), criterion.block_objective.radius
     if parts is None or radius is None:
         return None
-    # Patients risk set by risk set in order of time: gathers and scatters become plain passes.
+    # Sort patients by risk set and time, so that gathers and scatters read contiguous memory.
     referred = np.concatenate([part.risk_sets.order for part in parts])
     outside = np.ones(criterion.loss.n, dtype=np.bool_)
     outside[referred] = False
     apart = np.flatnonzero(outside)
     layout = np.concatenate([apart, referred])
-    place = np.empty_like(layout)
-    place[layout] = np.arange(len(layout))
+    position = np.empty_like(layout)
+    position[layout] = np.arange(len(layout))
     theta = network.parameters[0]
     history = np.empty((len(theta), steps))
     _train(
@@ -58,7 +59,9 @@ def compiled_adam(
         theta,
         np.ascontiguousarray(lr, dtype=np.float64),
         l2,
-        tuple(_part(part, place, mass) for part, mass in zip(parts, criterion.block_masses(), strict=True)),
+        tuple(
+            _part(part, position, mass) for part, mass in zip(parts, criterion.block_masses(), strict=True)
+        ),
         parts[0].apart,
         len(apart),
         np.ascontiguousarray(np.broadcast_to(radius, (len(theta),))),
@@ -68,10 +71,10 @@ def compiled_adam(
 
 
 class _Part(NamedTuple):
-    """Events with one objective and the risk sets they refer to, and room for what a step computes of them.
+    """Events with one objective, the risk sets they refer to, and arrays for the results of a step.
 
-    K times, E events, m patients in risk sets; ``mass``, ``losses`` and ``weights`` have one entry more, for all
-    patients without a loss.
+    K times, E events, m patients in risk sets; ``mass``, ``losses`` and ``weights`` have one value more, for the
+    censored patients together.
     """
 
     order: IntArray
@@ -90,15 +93,15 @@ class _Part(NamedTuple):
     slopes: FloatArray
 
 
-def _part(part: RiskPart, place: IntArray, mass: FloatArray) -> _Part:
-    """A part of the loss, its patients at their new places."""
+def _part(part: RiskPart, position: IntArray, mass: FloatArray) -> _Part:
+    """Return a part of the loss with its patients in their new order."""
     sets, events = part.risk_sets, len(part.rows)
     times = (1, len(sets.first))
     return _Part(
-        place[sets.order],
+        position[sets.order],
         sets.first,
         sets.sorted_weight,
-        place[part.rows],
+        position[part.rows],
         part.block,
         mass,
         np.empty((1, len(sets.order))),
@@ -108,7 +111,7 @@ def _part(part: RiskPart, place: IntArray, mass: FloatArray) -> _Part:
         np.empty(times),
         np.zeros(events + 1),
         np.empty(events + 1),
-        # A whole loss rises as fast as its log sum; a split one, by the others' share.
+        # The slope of a loss in its log sum: 1, or, where the sum is over the other half, its share.
         np.ones((1, events)),
     )
 
@@ -143,7 +146,7 @@ def _train(
                 eta[k], value = minimise_row(p.losses, p.mass, constant[b], eta[k], p.weights)
                 total, k = total + value, k + 1
             gradient[0, :apart] = 0.0
-            # No patient is in the risk sets of two parts: what these pull is written, what events pull subtracted.
+            # No patient is in the risk sets of two parts: their gradients are written, those of events subtracted.
             for p in parts:
                 np.multiply(p.weights[:-1], p.slopes[0], p.weights[:-1])
                 p.pull[:] = 0.0

@@ -1,0 +1,304 @@
+"""Linear Cox models solved over slabs of patients: on an accelerator here, on a cluster in drosurv.distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from drosurv.errors import ArgumentError
+from drosurv.estimators.baseline import Baseline
+from drosurv.metrics.follow_up import FollowUp, percentiles
+from drosurv.objectives import Objective
+from drosurv.solvers import TrainingData, minimise
+from drosurv.solvers.arrays import (
+    blocks_of_equals,
+    counted_up_to,
+    double,
+    exp,
+    flipped,
+    in_numpy,
+    is_tensor,
+    on_host,
+    set_places,
+    summed_by_block,
+)
+from drosurv.solvers.device import checked_tensor, resolve_device, solves_on_accelerator
+from drosurv.solvers.slab_problem import LocalWorkers, SlabProblem, Workers
+from drosurv.solvers.slabs import Scheme, device_slabs
+from drosurv.solvers.solve import warn_unless_converged
+from drosurv.tables.encoder import enter
+from drosurv.target import BoolArray, FloatArray
+
+# About so many steps of each curve are kept in a fitted model; each is exact at its time.
+MOST_STEPS = 100_000
+
+
+def features_on_device(estimator: Any, X: Any, y: Any) -> Any:
+    """Return checked features for an accelerator: a tensor, or an array that may be float32; None for the CPU.
+
+    On an accelerator float32 stays float32: half the memory, and the optimum is the same to 1e-6.
+    """
+    if is_tensor(X):
+        return checked_tensor(estimator, X, fit=True)
+    if estimator.device == "cpu" or not on_accelerator(estimator, np.shape(X)):
+        return None
+    given = enter(estimator, X, y, fit=True)
+    return validate_data(estimator, given, dtype=(np.float64, np.float32), ensure_min_samples=2)
+
+
+def on_accelerator(estimator: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether a linear model of (n, d) features is solved on an accelerator."""
+    if not estimator._over_slabs or estimator.device == "cpu":
+        return False
+    return estimator.device != "auto" or (len(shape) == 2 and solves_on_accelerator(*shape))
+
+
+def fit_on_device(estimator: Any, data: TrainingData) -> bool:
+    """Solve a linear model on the device of its features, or on an accelerator; return False for the CPU."""
+    tensor = is_tensor(data.X)
+    plain = data.target.is_plain and data.observation.offset is None
+    if tensor and not plain:
+        raise ArgumentError(
+            "X", "entry, strata, offset and id are not supported with a tensor: pass X as an array."
+        )
+    if not plain or not (tensor or on_accelerator(estimator, (data.n_rows, data.X.shape[1]))):
+        return False
+    keeps_device = tensor and estimator.device == "auto"
+    device = data.X.device if keeps_device else resolve_device(estimator.device, worthwhile=True)
+    target, weight = data.target, data.weight
+    cohort = SlabCohort.of(estimator, target.event, weight, data.seed)
+    slabs, centre, order = device_slabs(
+        data.X, target.time, target.event, weight, cohort.in_first, cohort.scheme, device
+    )
+    problem = fit_slabs(estimator, cohort, slabs, centre, LocalWorkers())
+    estimator.n_patients_, estimator.n_events_ = data.n_patients, data.n_events
+    if estimator._weights_losses:
+        estimator.worst_case_weights_ = data.in_given_rows(
+            _patient_weights(problem, data, order, cohort.halves)
+        )
+    if not tensor:
+        estimator._kept_training, estimator._findings = data, None
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class SlabCohort:
+    """What is known of all patients before slabs are made.
+
+    `objective` is taken of the losses of each half; `halves` are flags (n,) of the scored halves, None without halves.
+    `n` and `n_events` count patients and events, `patients` and `events` their weights. `scheme` says how events are
+    scored, `rests` which share of each half has no event.
+    """
+
+    objective: Objective
+    halves: list[BoolArray] | None
+    n: int
+    n_events: int
+    patients: float
+    events: float
+    scheme: Scheme
+    rests: Sequence[float]
+
+    @classmethod
+    def of(cls, estimator: Any, event: BoolArray, weight: FloatArray | None, seed: int) -> SlabCohort:
+        """Summarise patients with these event flags and weights; `seed` draws the estimator's halves."""
+        halves, everyone = estimator._halves(event, seed), np.ones(len(event), dtype=np.bool_)
+        sides = halves or [everyone]
+        totals = tuple(_total(weight, side) for side in sides)
+        least = [1.0 if weight is None else np.min(weight, where=side, initial=np.inf) for side in sides]
+        return cls(
+            estimator._objective([estimator], np.divide(least, totals)[:, None]),
+            halves,
+            len(event),
+            int(np.count_nonzero(event)),
+            _total(weight, everyone),
+            _total(weight, event),
+            Scheme(totals, estimator.ties),
+            [_total(weight, side & ~event) / total for side, total in zip(sides, totals, strict=True)],
+        )
+
+    @property
+    def in_first(self) -> BoolArray | None:
+        """Flags (n,) of the first half; None without halves."""
+        return None if self.halves is None else self.halves[0]
+
+
+def _total(weight: FloatArray | None, rows: BoolArray) -> float:
+    return float(np.count_nonzero(rows) if weight is None else np.sum(weight, where=rows))
+
+
+def fit_slabs(
+    estimator: Any, cohort: SlabCohort, slabs: Sequence[Any], centre: FloatArray, workers: Workers
+) -> SlabProblem:
+    """Fit a linear estimator to slabs of patients; warn where the optimum was not reached.
+
+    Slabs go from the longest to the shortest times; `centre` (d,) was subtracted from their features.
+    """
+    problem = SlabProblem(
+        slabs, len(centre), cohort.rests, cohort.objective, l2=estimator.l2, workers=workers, centre=centre
+    )
+    found = minimise(problem, tol=estimator.tol, max_iter=estimator.max_iter)
+    problem.value(found.x)
+    warn_unless_converged(type(estimator).__name__, found)
+    estimator.coef_ = found.x
+    estimator._set_status(found, found.value)
+    estimator.n_patients_, estimator.n_events_ = cohort.patients, cohort.events
+    estimator.follow_up_ = slab_follow_up(slabs, cohort.n, workers)
+    if estimator._weights_losses:
+        etas = tuple(float(worst_case.eta) for worst_case in problem.worst_cases)
+        estimator.eta_ = etas[0] if cohort.halves is None else etas
+    times, hazard = slab_baseline(
+        slabs, problem.point.scores, problem.point.shift, cohort.n_events, cohort.scheme.ties, workers
+    )
+    # Scores of a fitted model are of features that are not centred; the baseline accounts for it.
+    estimator._baseline = Baseline.from_zero(times, np.log(hazard) - float(centre @ found.x))
+    return problem
+
+
+def _patient_weights(
+    problem: SlabProblem, data: TrainingData, order: Any, halves: list[BoolArray] | None
+) -> FloatArray:
+    """Return the worst-case weights of all patients, summing to one, computed on the device of the slabs."""
+    import torch
+
+    def on_device(values: Any) -> Any:
+        return torch.as_tensor(values, device=order.device)
+
+    event, weight = on_device(data.target.event), data.weight
+    mass = (
+        torch.ones(len(order), dtype=torch.float64, device=order.device)
+        if weight is None
+        else on_device(weight)
+    )
+    weights = torch.zeros_like(mass)
+    sides = [torch.ones_like(event)] if halves is None else map(on_device, halves)
+    for half, worst_case in zip(sides, problem.worst_cases, strict=True):
+        # Patients without an event have loss zero.
+        ratio = float(worst_case.ratio(np.zeros(1))[0]) / (mass * half).sum()
+        weights += mass * (half & ~event) * ratio
+    start = 0
+    for slab, found in zip(problem.slabs, problem.event_weights(), strict=True):
+        rows = order[start : start + slab.X.shape[1]]
+        start += len(rows)
+        for side, q in zip(slab.sides, found, strict=True):
+            weights[rows[side.event]] = q
+    total: FloatArray = in_numpy(weights / weights.sum())
+    return total
+
+
+def slab_baseline(
+    slabs: Sequence[Any], scores: Sequence[Any], shift: float, n_events: int, ties: str, workers: Workers
+) -> tuple[FloatArray, FloatArray]:
+    """Return rising times and the cumulative baseline hazard at them.
+
+    Slabs go from the longest to the shortest times and have ``time``, ``event`` and ``weight``; `scores` are one array
+    (m,) for each, and `shift` is about the largest of them.
+    """
+    n = len(slabs)
+    risks = workers.gather(workers.map(_risk, slabs, scores, [shift] * n))
+    before = list(accumulate(risks[:-1], initial=0.0))
+    every = max(n_events // MOST_STEPS, 1)
+    found = workers.gather(workers.map(_steps, slabs, scores, [shift] * n, before, [ties] * n, [every] * n))
+    times, hazards, reached = [], [], 0.0
+    for slab_times, slab_hazards in reversed(found):
+        if len(slab_times):
+            times.append(slab_times)
+            hazards.append(slab_hazards + reached)
+            reached += float(slab_hazards[-1])
+    return np.concatenate(times), np.concatenate(hazards)
+
+
+def _risk(slab: Any, f: Any, shift: float) -> float:
+    return float(_risks(slab, f, shift).sum())
+
+
+def _risks(slab: Any, f: Any, shift: float) -> Any:
+    risk = exp(f - shift)
+    return risk if slab.weight is None else double(slab.weight) * risk
+
+
+def _steps(
+    slab: Any, f: Any, shift: float, before: float, ties: str, every: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return every k-th time of a slab and the last, rising, and the hazard that the slab adds up to each."""
+    # Times fall; their negatives rise, and equal ones form blocks.
+    rising, risk, places = -double(slab.time), _risks(slab, f, shift), set_places(slab.event)
+    block, starts, counts, earlier = blocks_of_equals(rising[places])
+    firsts = rising[places[starts]]
+    at_risk = (risk.cumsum(0) + before)[counted_up_to(rising, firsts) - 1]
+    weight = double(slab.event if slab.weight is None else slab.weight)[places]
+    deaths = summed_by_block(weight, block, starts)
+    jumps = deaths / at_risk
+    if ties == "efron":
+        # A block's m events with summed risk D leave in turn: the mean of 1 / (S - k/m D), k = 0..m-1.
+        tied = summed_by_block(risk[places], block, starts)
+        terms = 1.0 / (at_risk[block] - double(earlier) / counts * tied[block])
+        jumps = deaths / counts[starts] * summed_by_block(terms, block, starts)
+    hazard = flipped(jumps).cumsum(0) * np.exp(-shift)
+    return _thinned(-flipped(firsts), every), _thinned(hazard, every)
+
+
+def _thinned(values: Any, every: int) -> FloatArray:
+    """Copy every k-th value and the last; a view would keep all values in memory."""
+    return np.array(on_host(values[(len(values) - 1) % every :: every]))
+
+
+def slab_follow_up(slabs: Sequence[Any], n: int, workers: Workers) -> FollowUp:
+    """Return the follow-up of n patients."""
+    every = max(n // MOST_STEPS, 1)
+    totals = workers.gather(workers.map(_weight, slabs))
+    before = list(accumulate(totals[:-1], initial=0.0))
+    found = workers.gather(workers.map(_followed, slabs, before, [every] * len(slabs)))
+    # Slabs begin with the longest times, curves with the shortest.
+    times, survival, censoring, event_times, weights = zip(*reversed(found), strict=True)
+    return FollowUp(
+        np.concatenate(times),
+        _continued(censoring),
+        _continued(survival),
+        percentiles(np.concatenate(event_times), None if weights[0] is None else np.concatenate(weights)),
+    )
+
+
+def _continued(curves: Sequence[FloatArray]) -> FloatArray:
+    """Join curves that each start at one."""
+    reached = accumulate((curve[-1] for curve in curves[:-1]), mul, initial=1.0)
+    return np.concatenate([begun * curve for begun, curve in zip(reached, curves, strict=True)])
+
+
+def _weight(slab: Any) -> float:
+    return float(len(slab.time) if slab.weight is None else double(slab.weight).sum())
+
+
+def _followed(slab: Any, before: float, every: int) -> tuple[FloatArray | None, ...]:
+    """Return rising times of a slab, both Kaplan-Meier curves from its first time on, and times and weights of events.
+
+    `before` is the weight of all earlier slabs, whose patients are at risk throughout.
+    """
+    rising, weight = -double(slab.time), slab.weight
+    mass = 0.0 * rising + 1.0 if weight is None else double(weight)
+    block, starts, counts, _ = blocks_of_equals(rising)
+    at_risk = mass.cumsum(0)[starts + counts[starts] - 1] + before
+    died = summed_by_block(mass * slab.event, block, starts)
+    left = summed_by_block(mass * ~slab.event, block, starts)
+    places = flipped(set_places(slab.event))
+    return (
+        _thinned(-flipped(rising[starts]), every),
+        _thinned(_surviving(died, at_risk), every),
+        # At equal times events come before censoring.
+        _thinned(_surviving(left, at_risk - died), every),
+        _thinned(-rising[places], every),
+        None if weight is None else _thinned(mass[places], every),
+    )
+
+
+def _surviving(gone: Any, at_risk: Any) -> Any:
+    """Return the Kaplan-Meier curve, from the shortest time on, of counts that begin with the longest."""
+    # With nobody at risk nobody leaves: 0 / 1, not 0 / 0.
+    share = gone / (at_risk + (gone == 0.0))
+    return flipped((1.0 - share).clip(0.0, 1.0)).cumprod(0)

@@ -1,0 +1,212 @@
+"""Devices: where to train, tensors as features, CUDA graphs and threads."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, _check_n_features
+
+from drosurv.errors import ArgumentError, require
+from drosurv.target import FloatArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Measured on an H200 and the cores beside it (docs/performance.md; measure again with experiments.speed.devices).
+# Seconds of a step on the CPU per patient, model and unit of work (so many for the loss, one per weight), what torch
+# adds for a network, and a step on the accelerator, recorded or not.
+_PER_PATIENT, _LOSS_WORK = 1e-9, 10
+_PER_NETWORK = 6e-4
+_RECORDED_STEP, _UNRECORDED_STEP = 3e-4, 3e-3
+# Size of X from which a linear model is solved faster on the accelerator, the transfer included.
+_WORTH_SOLVING = 2.5e5
+# So many times as much where CUDA is not yet started in this process, which takes a second or two.
+_STARTING = 30
+# Memory that a fit on the accelerator needs at most, in sizes of X.
+_MEMORY = 4
+# Rows of a tensor that are scored at once, in double precision.
+_ROWS = 1 << 20
+# Calls before a recording: libraries choose kernels and workspaces in them, which a recording cannot hold.
+_WARM_UP = 3
+
+
+def check_device(device: Any) -> None:
+    """Raise for a name that is not a device. Whether the device exists is checked when it is used."""
+    if isinstance(device, str) and device in ("auto", "cpu"):
+        return
+    import torch
+
+    try:
+        torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ArgumentError(
+            "device", f"device={device!r} is no device of torch; use 'auto', 'cpu' or 'cuda'."
+        ) from error
+
+
+def cuda_started() -> bool:
+    """Whether CUDA is already in use in this process."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.cuda.is_initialized())
+
+
+def worth_moving(
+    rows: int, models: int, weights: int, started: bool = True, network: bool = False, recorded: bool = True
+) -> bool:
+    """Whether Adam is faster on an accelerator: the rule of ``device="auto"``, from a model of one step's cost.
+
+    `models` are trained together, on all training sets; `weights` is the number of parameters of one. `started` tells
+    whether CUDA is in use already, `network` whether torch computes the scores on the CPU too, and `recorded` whether
+    the accelerator can replay a recorded step.
+    """
+    cpu = _PER_PATIENT * rows * models * (_LOSS_WORK + weights) + network * _PER_NETWORK
+    accelerator = _RECORDED_STEP if recorded else _UNRECORDED_STEP
+    return cpu >= accelerator * (1 if started else _STARTING)
+
+
+def worth_solving_on_accelerator(rows: int, features: int, started: bool = True) -> bool:
+    """Whether a linear model is solved faster on an accelerator: the rule of ``device="auto"``."""
+    return rows * features >= (_WORTH_SOLVING if started else _STARTING * _WORTH_SOLVING)
+
+
+def solves_on_accelerator(rows: int, features: int) -> bool:
+    """Whether that is so, and there is an accelerator with enough memory for the features in double precision."""
+    if resolve_device("auto", worth_solving_on_accelerator(rows, features, cuda_started())) == "cpu":
+        return False
+    import torch
+
+    free, _ = torch.cuda.mem_get_info()
+    return free >= _MEMORY * 8 * rows * features
+
+
+def _has_driver() -> bool:
+    """Whether CUDA's driver is installed. Importing torch to find out would take as long as many fits."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def resolve_device(device: str, worthwhile: bool) -> str:
+    """Return the device to train on: "auto" is CUDA where it exists and the work is worth moving."""
+    if device == "cpu" or (device == "auto" and not worthwhile):
+        return "cpu"
+    if device == "auto" and "torch" not in sys.modules and not _has_driver():
+        return "cpu"
+    import torch
+
+    available = torch.cuda.is_available()
+    if device == "auto":
+        return "cuda" if available else "cpu"
+    if torch.device(device).type == "cuda" and not available:
+        raise ArgumentError(
+            "device", f"device={device!r} needs a CUDA device, and torch finds none; use device='cpu'."
+        )
+    return device
+
+
+def checked_tensor(model: Any, X: Any, *, fit: bool) -> Any:
+    """Check a tensor (n, d) of features; it stays on its device, and is not copied where it holds floats.
+
+    Whether all numbers are finite is checked later, on the device.
+    """
+    import torch
+
+    if X.ndim != 2 or len(X) < (2 if fit else 1) or X.shape[1] == 0:
+        raise ArgumentError.must(
+            "X", "have one row per patient, one column per feature", f"a tensor {tuple(X.shape)}"
+        )
+    if X.is_complex():
+        raise ArgumentError.must("X", "hold real numbers", str(X.dtype))
+    _check_feature_names(model, X, reset=fit)
+    _check_n_features(model, X, reset=fit)
+    return X.detach() if X.dtype in (torch.float32, torch.float64) else X.detach().float()
+
+
+def cpu_array(X: Any, name: str) -> Any:
+    """Return a CPU tensor as an array, for models that train on the CPU; a tensor on an accelerator is an error."""
+    if X.device.type != "cpu":
+        raise ArgumentError("X",
+            f"X is on {X.device}, but this {name} trains on the CPU: pass X.cpu().")  # fmt: skip
+    return X.detach().numpy()
+
+
+def tensor_scores(coefficients: FloatArray, X: Any) -> FloatArray:
+    """Return the scores (n,) of features (n, d), computed on their device."""
+    import torch
+
+    theta = torch.as_tensor(coefficients, dtype=torch.float64, device=X.device)
+    parts = [part.double() @ theta for part in X.split(_ROWS)]
+    scores: FloatArray = torch.cat(parts).cpu().numpy()
+    require(np.isfinite(scores).all(), "X", "hold finite numbers", "NaN or infinity")
+    return scores
+
+
+class Replay:
+    """A function without arguments, recorded as a CUDA graph after a few calls and replayed from then on.
+
+    A step of many small operations then costs one launch. The function must read and write the same tensors in every
+    call and never wait for the device: it reads no number, and no size depends on one. Call it inside of
+    :func:`separate_stream`.
+    """
+
+    def __init__(self, function: Callable[[], Tensor]) -> None:
+        self.function, self.calls = function, 0
+        self._graph: Any = None
+        self._out: Any = None
+
+    def __call__(self) -> Tensor:
+        """Return a copy of the function's result."""
+        self.calls += 1
+        if self.calls <= _WARM_UP:
+            return self.function()
+        if self._graph is None:
+            self._record()
+        self._graph.replay()
+        out: Tensor = self._out.clone()
+        return out
+
+    def _record(self) -> None:
+        import torch
+
+        self._graph = torch.cuda.CUDAGraph()
+        # Other threads may keep using the device.
+        stream, errors = torch.cuda.current_stream(), "thread_local"
+        with torch.cuda.graph(self._graph, stream=stream, capture_error_mode=errors):
+            self._out = self.function()
+
+
+@contextmanager
+def separate_stream(device: Any) -> Iterator[None]:
+    """Use a separate CUDA stream, as the default one cannot be recorded; on other devices do nothing."""
+    if not str(device).startswith("cuda"):
+        yield
+        return
+    import torch
+
+    cuda = torch.device(device)
+    with torch.cuda.device(cuda):
+        outer, inner = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        inner.wait_stream(outer)
+        with torch.cuda.stream(inner):
+            yield
+        outer.wait_stream(inner)
+
+
+@contextmanager
+def torch_on_one_thread() -> Iterator[None]:
+    """Limit torch to one thread: several are slower on small tensors, and sum in another order."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,359 @@
+"""Training in three parts: a problem (what is minimised), options (how), and a result (what was found)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _check_sample_weight
+
+from drosurv.disparities import Penalty
+from drosurv.errors import ArgumentError
+from drosurv.groups import parse_groups
+from drosurv.losses import CoxPartial, Loss
+from drosurv.objectives import Evaluation, Mean, Objective
+from drosurv.observation import Observation, ends_of_patients, parse_observation
+from drosurv.solvers.criterion import Criterion
+from drosurv.solvers.neighborhoods import Neighborhoods
+from drosurv.target import FloatArray, IntArray, Target
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """The checked arguments of fit.
+
+    Attributes
+    ----------
+    X : (n, d)
+        Features of the rows with positive weight.
+    target : Target
+        Events and times, with entry times and strata where they were given.
+    mass : (n,)
+        Shares of the patients, summing to one.
+    weight : (n,) or None
+        Sample weights; None where all are one.
+    kept : (n,) int
+        Positions of these rows among the `n_rows` rows that fit was given.
+    names : list of str, optional
+        Names of the features.
+    codes : (n,) int, optional
+        Group of each row, from 0 to `n_groups` - 1.
+    seed : int
+        Seed of every random choice in this fit.
+    observation : Observation
+        Entry times, strata, clusters, offset and patients of the rows, as far as they were given.
+    """
+
+    X: Any
+    target: Target
+    mass: FloatArray
+    weight: FloatArray | None
+    kept: IntArray
+    n_rows: int
+    names: list[str] | None = None
+    codes: IntArray | None = None
+    n_groups: int = 0
+    seed: int = 0
+    observation: Observation = field(default_factory=Observation)
+
+    @classmethod
+    def parse(
+        cls,
+        X: Any,
+        target: Target,
+        sample_weight: ArrayLike | None,
+        *,
+        names: list[str] | None = None,
+        seed: int = 0,
+    ) -> TrainingData:
+        """Check features, target and weights, and drop the rows of weight zero."""
+        n = len(X)
+        if len(target) != n:
+            raise ArgumentError("X", f"X and y must have the same number of rows, got {n} and {len(target)}.")
+        weight, kept = None, np.arange(n)
+        if sample_weight is not None:
+            given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            kept = np.flatnonzero(given > 0)
+            if len(kept) < n:
+                X, target = X[kept], target.take(kept)
+            weight = given[kept]
+            if not target.event.any():
+                raise ArgumentError(
+                    "sample_weight",
+                    "sample_weight leaves no patient with an event; every event has weight 0.",
+                )
+            if (weight == 1.0).all():
+                weight = None
+        if np.ptp(target.time) == 0:
+            raise ArgumentError(
+                "y",
+                f"y has a single time, {target.time[0]}, for every patient: there is no order to learn from.",
+            )
+        mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
+        return cls(X, target, mass, weight, kept, n, names, seed=seed)
+
+    def observed(self, target: Target, given: dict[str, Any], *, name: str, robust: bool) -> TrainingData:
+        """Add entry times, strata, clusters, offset and id.
+
+        `target` is that of all rows that fit was given, `name` the estimator's, for messages. `robust` tells whether
+        the objective weights patients by their losses: then each patient may have only one loss.
+        """
+        observation, mass = parse_observation(target, **given).take(self.kept), self.mass
+        patient = observation.patient
+        if patient is not None:
+            events = np.bincount(patient, self.target.event)
+            if events.max() <= 1:
+                # Patients are counted, not rows: all of a patient's mass is on the row of the event, or the last. Only
+                # events have a partial likelihood, so this is the same as summing a patient's losses.
+                last = ends_of_patients(patient, self.target)[1]
+                mass = np.zeros(len(self.target))
+                mass[last] = 1.0 if self.weight is None else self.weight[last]
+                mass /= mass.sum()
+            elif robust:
+                raise ArgumentError(
+                    "id",
+                    f"{name} weights patients by their loss, and one id has {int(events.max())} events: "
+                    "give one event per id, or train the plain model.",
+                )
+        return replace(self, target=observation.observe(self.target), mass=mass, observation=observation)
+
+    def with_groups(self, sensitive_features: Any) -> TrainingData:
+        """Add the groups of the rows that fit was given; several columns define them by their combinations."""
+        groups = parse_groups(sensitive_features, self.n_rows, name="sensitive_features", at_least=1)
+        _, codes = np.unique(groups.codes[self.kept], return_inverse=True)
+        return replace(self, codes=codes.astype(np.intp), n_groups=int(codes.max()) + 1)
+
+    def cox_loss(self, ties: str = "breslow") -> CoxPartial:
+        """Return Cox's partial likelihood loss of these patients."""
+        return CoxPartial(self.target, ties, self.weight, self.observation.offset)
+
+    @property
+    def patient_weight(self) -> FloatArray | None:
+        """Weights of the patients; of several rows, that of the row in which the patient's observation ends."""
+        patient = self.observation.patient
+        if self.weight is None or patient is None:
+            return self.weight
+        return self.weight[ends_of_patients(patient, self.target)[1]]
+
+    @property
+    def n_patients(self) -> int | float:
+        """Number of patients; one of weight 2 counts as two."""
+        weight, patient = self.patient_weight, self.observation.patient
+        if weight is not None:
+            return _whole(float(weight.sum()))
+        return len(self.target) if patient is None else len(np.unique(patient))
+
+    @property
+    def n_events(self) -> int | float:
+        """Number of events, counted likewise."""
+        return self.target.n_events if self.weight is None else _whole(float(self.weight @ self.target.event))
+
+    @property
+    def clusters(self) -> IntArray:
+        """Cluster (n,) of each row, numbered from 0; without clusters each row is one."""
+        given = self.observation.clusters
+        return np.arange(len(self.X)) if given is None else np.unique(given, return_inverse=True)[1]
+
+    def in_given_rows(self, values: FloatArray) -> FloatArray:
+        """Put values of these rows back among all rows that fit was given, zero elsewhere."""
+        if len(values) == self.n_rows:
+            return values
+        out = np.zeros(self.n_rows)
+        out[self.kept] = values
+        return out
+
+    def in_double(self) -> TrainingData:
+        """Convert the features to double precision."""
+        return self if self.X.dtype == np.float64 else replace(self, X=self.X.astype(np.float64))
+
+    def take(self, rows: IntArray) -> TrainingData:
+        """Keep the given rows only."""
+        mass = self.mass[rows]
+        codes = None if self.codes is None else np.unique(self.codes[rows], return_inverse=True)[1]
+        return replace(
+            self,
+            X=self.X[rows],
+            target=self.target.take(rows),
+            mass=mass / mass.sum(),
+            weight=None if self.weight is None else self.weight[rows],
+            kept=self.kept[rows],
+            codes=codes,
+            n_groups=0 if codes is None else int(codes.max()) + 1,
+            observation=self.observation.take(rows),
+        )
+
+    def resample(self, counts: FloatArray) -> TrainingData:
+        """Draw each row as often as `counts` (n,) says, as a bootstrap replicate does."""
+        rows = np.flatnonzero(counts)
+        part, times = self.take(rows), counts[rows]
+        if not part.target.event.any():
+            raise ValueError("none of the patients drawn had an event.")
+        mass = part.mass * times
+        weight = times if part.weight is None else part.weight * times
+        return replace(part, mass=mass / mass.sum(), weight=weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a batch of B models minimises on one training set: objective(losses) + penalty.
+
+    Attributes
+    ----------
+    data : TrainingData
+    loss : Loss
+        One loss per patient.
+    objective : Objective
+        Losses to one number; the mean by default.
+    mass : (n,), optional
+        Masses of the patients in the objective; those of `data` by default.
+    blocks : list of (m,) int, optional
+        Rows of each block; the objective is taken within each block and summed.
+    regret : bool
+        Whether losses are measured against those of the null model.
+    neighborhoods : Neighborhoods or callable, optional
+        Averages of losses over similar patients, or a function that makes them from the regrets (n,) of the plain
+        model, which is then trained first.
+    penalty, penalty_weight : Penalty and (B,), optional
+        Added to the objective, times its weight.
+    curves : callable, optional
+        Takes (data, scores (n,), extra (K,)) to the fitted survival curves, a
+        :class:`drosurv.estimators.baseline.Curves`; without it they are Cox's with Breslow's or Efron's baseline.
+
+    Examples
+    --------
+    An estimator has a method that gives its problem; CONTRIBUTING has a complete example.
+
+    >>> from drosurv.losses import CoxPartial
+    >>> from drosurv.solvers import Problem
+    >>> def _problem(self, data, batch):
+    ...     return Problem(data, CoxPartial(data.target, weight=data.weight))
+    """
+
+    data: TrainingData
+    loss: Loss
+    objective: Objective = field(default_factory=Mean)
+    mass: FloatArray | None = None
+    blocks: Sequence[IntArray] | None = None
+    regret: bool = False
+    neighborhoods: Neighborhoods | Callable[[FloatArray], Neighborhoods] | None = None
+    penalty: Penalty | None = None
+    penalty_weight: FloatArray | None = None
+    curves: Callable[[TrainingData, FloatArray, FloatArray], Any] | None = None
+
+    @property
+    def finds_neighborhoods(self) -> bool:
+        """Whether the plain model must be trained first, to find the neighbourhoods."""
+        return callable(self.neighborhoods) and not isinstance(self.neighborhoods, Neighborhoods)
+
+    @cached_property
+    def criterion(self) -> Criterion:
+        """The objective as a function of scores and extra parameters."""
+        assert not self.finds_neighborhoods, "neighbourhoods are found before training"
+        neighborhoods: Any = self.neighborhoods
+        return Criterion(
+            self.loss,
+            self.objective,
+            self.data.mass if self.mass is None else self.mass,
+            self.blocks,
+            neighborhoods=neighborhoods,
+            null_losses=self.loss.null_losses() if self.regret else None,
+            penalty=self.penalty,
+            penalty_weight=self.penalty_weight,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """How a batch of B models is trained; parameters of the same name are explained in :class:`drosurv.CoxPH`.
+
+    Attributes
+    ----------
+    solver : {"auto", "convex", "adam", "trees", "none"}
+        "convex" finds the global optimum of linear scores, "adam" takes steps of Adam, "trees" grows boosted trees.
+        "auto" is "convex" where the loss has second derivatives, else "adam". "none" keeps all scores at zero.
+    name : str
+        Name of the estimator, for messages.
+    lr : (B,)
+        Learning rates.
+    module : callable, optional
+        Takes (number of features, seed) to a torch module.
+    linear : bool
+        Whether the network is one linear map to one score without bias.
+    early_stopping : bool or "auto"
+        True: stop by a validation set, and raise if one cannot be set aside. "auto": only where there are enough
+        events.
+    """
+
+    solver: str
+    name: str
+    lr: FloatArray = field(default_factory=lambda: np.zeros(1))
+    module: Callable[[int, int], Any] | None = None
+    linear: bool = True
+    max_iter: int = 500
+    tol: float | None = None
+    l2: float = 0.0
+    batch_size: int | None = None
+    device: str = "cpu"
+    verbose: bool = False
+    early_stopping: bool | str = False
+    validation_fraction: float = 0.2
+    n_iter_no_change: int = 20
+    tree_params: Mapping[str, Any] | None = None
+
+
+@dataclass(eq=False)
+class Result:
+    """One trained model.
+
+    Attributes
+    ----------
+    problem : Problem
+        What was minimised.
+    network : (d,) or (K, d) array, torch module or Trees
+        Coefficients, or the network.
+    scores : (n,) or (n, K)
+        Scores of the training patients.
+    extra : (K,)
+        Extra parameters of the loss.
+    n_iter, status, gap, history
+        Iterations, why training stopped, the certified relative gap (NaN without one), the objective along the way.
+    objective : float
+        Final objective, penalties included.
+    losses : (1, m)
+        What the objective is taken of: losses, or averaged regrets.
+    evaluation : Evaluation
+        The objective there, with its worst-case weights.
+    """
+
+    problem: Problem
+    network: Any
+    scores: FloatArray
+    extra: FloatArray
+    n_iter: int
+    status: str
+    gap: float
+    history: FloatArray
+    objective: float = field(init=False)
+    losses: FloatArray = field(init=False)
+    evaluation: Evaluation = field(init=False)
+
+    @property
+    def eta(self) -> float | tuple[float, ...]:
+        """The threshold above which losses carry weight; one for each block."""
+        eta = self.evaluation.eta
+        return tuple(map(float, eta[0])) if eta.ndim == 2 else float(eta[0])
+
+    @property
+    def worst_case_weights(self) -> FloatArray:
+        """Worst-case weights of all rows that fit was given, summing to one."""
+        weights = self.problem.criterion.patient_weights(self.evaluation)[0]
+        return self.problem.data.in_given_rows(weights / weights.sum())
+
+
+def _whole(count: float) -> int | float:
+    """Return a count as a whole number where it is one."""
+    return round(count) if abs(count - round(count)) < 1e-9 * count else count

@@ -1,0 +1,430 @@
+"""Cox's partial likelihood over slabs: consecutive blocks of the patients sorted by time.
+
+Patients are sorted from the longest to the shortest time, so a risk set is everyone up to a position. A slab holds a
+block of that order; equal times are never in two slabs. From the other slabs it needs a few sums: the risk of all
+earlier slabs (longer times), and the summed q_i / S_i of the events in all later slabs.
+
+Arrays are of NumPy or torch: the same code serves the CPU, an accelerator and a cluster. Features are stored as (d, m),
+because running sums over patients then read contiguous memory. The functions have no side effects, so that lost work
+can be computed again on any machine; results stay on the device of the slab.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from drosurv.objectives.objective import WorstCase
+from drosurv.solvers.arrays import (
+    Array,
+    blocks_of_equals,
+    counted_up_to,
+    double,
+    exp,
+    flipped,
+    in_numpy,
+    in_precision_of,
+    joined,
+    less,
+    log,
+    running_sums_at,
+    set_places,
+    summed_by_block,
+    summed_by_place,
+    vector_beside,
+)
+from drosurv.target import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Patients of a slab on an accelerator: enough to use all of it, few enough that a step needs little memory beside the
+# features.
+ROWS = 1 << 21
+
+
+class Ties(NamedTuple):
+    """Events of equal times under Efron's method.
+
+    The m events of a block, with summed risk D, are compared with S - k/m D, k = 0..m-1, and each loss takes the mean
+    of the m logs. Each event stands for one of these terms. Equal times are in one slab.
+
+    `block` (E,) is each event's block, whose events follow each other from `starts` (K,) on; `share` and `step` (E,)
+    are each event's 1/m and k/m.
+    """
+
+    block: Array
+    starts: Array
+    share: Array
+    step: Array
+
+    @classmethod
+    def of(cls, last: Array) -> Ties | None:
+        """Find the blocks of events that share a risk set; None where no two events do."""
+        block, starts, counts, before = blocks_of_equals(last)
+        if len(starts) == len(last):
+            return None
+        share = 1.0 / double(counts)
+        return cls(block, starts, share, share * double(before))
+
+    def total(self, values: Array) -> Array:
+        """Return for each event the sum (..., E) of values over its block."""
+        return summed_by_block(values, self.block, self.starts)[..., self.block]
+
+    def mean(self, values: Array) -> Array:
+        """Return for each event the mean (..., E) of values over its block."""
+        return self.total(values * in_precision_of(values, self.share))
+
+
+class ScoredEvents(NamedTuple):
+    """Events of one half (or of all patients) and the risk sets that they are compared with.
+
+    `event` (E,) are their positions in the slab, rising; `last` (E,) is the last position with the same time: the risk
+    set is everyone up to it. `mass` (E,) are the masses of the events, `reference` (m,) the weights of patients in risk
+    sets, None for one each. `own` tells whether an event's own risk is added, where risk sets hold only patients of the
+    other half. `ties` are the blocks of equal times under Efron's method.
+    """
+
+    event: Array
+    last: Array
+    mass: Array
+    reference: Array | None
+    own: bool
+    ties: Ties | None = None
+
+
+class Scheme(NamedTuple):
+    """How events are scored.
+
+    `totals` are the summed weights of the patients of each half, over all slabs; one total without halves. `ties` is
+    "breslow" for halves.
+    """
+
+    totals: tuple[float, ...]
+    ties: str = "breslow"
+
+
+class Slab(NamedTuple):
+    """Features (d, m), scored events, times, event flags and weights of m patients, times falling.
+
+    An object with the same attributes that reads them from disk can take its place.
+    """
+
+    X: Array
+    sides: tuple[ScoredEvents, ...]
+    time: Array
+    event: Array
+    weight: Array | None
+
+
+def make_slab(
+    X: Array, time: Array, event: Array, weight: Array | None, in_first: Array | None, scheme: Scheme
+) -> Slab:
+    """Make a slab of m patients, sorted from the longest to the shortest time, with centred features (d, m).
+
+    `weight` is None where all weights are one, `in_first` where there are no halves.
+    """
+    if in_first is None:
+        sides = [_scored(time, event, weight, scheme.totals[0], None, scheme.ties == "efron")]
+    else:
+        halves = (in_first, ~in_first)[: len(scheme.totals)]
+        sides = [
+            _scored(time, event & half, weight, total, ~half, False)
+            for half, total in zip(halves, scheme.totals, strict=True)
+        ]
+    return Slab(X, tuple(sides), time, event, weight)
+
+
+def _scored(
+    time: Array, event: Array, weight: Array | None, total: float, others: Array | None, efron: bool
+) -> ScoredEvents:
+    falling = -double(time)
+    places = set_places(event)
+    last = counted_up_to(falling, falling[places]) - 1
+    mass = (double(event[places]) if weight is None else double(weight)[places]) / total
+    reference = weight
+    if others is not None:
+        reference = double(others) if weight is None else double(others) * weight
+    ties = Ties.of(last) if efron else None
+    return ScoredEvents(places, last, mass, reference, others is not None, ties)
+
+
+def device_slabs(
+    X: Any,
+    time: FloatArray,
+    event: BoolArray,
+    weight: FloatArray | None,
+    in_first: BoolArray | None,
+    scheme: Scheme,
+    device: Any,
+    rows: int = ROWS,
+) -> tuple[list[Slab], FloatArray, Tensor]:
+    """Make slabs of about `rows` patients each, from the longest to the shortest times, on an accelerator.
+
+    Returns the slabs, the centre (d,) of the features and, on the device, the order (n,) of the rows. Features are in
+    float32 or float64, the other arguments as in :func:`make_slab`.
+    """
+    import torch
+
+    with warnings.catch_warnings():
+        # Arrays of a DataFrame are read-only, which torch warns about; nothing is written here.
+        warnings.filterwarnings("ignore", "The given NumPy array is not writ", UserWarning)
+        given, times = (torch.as_tensor(values, device=device) for values in (X, time))
+    order = times.argsort(descending=True, stable=True)
+    falling = times[order]
+    centre = _centre(given, weight)
+    # A sum is finite only if all its terms are.
+    if not bool(torch.isfinite(centre).all()):
+        column = int((~torch.isfinite(centre)).nonzero()[0])
+        raise ValueError(f"X contains NaN or infinity (first in column {column}); drop or repair those rows.")
+    events, weights, firsts = (
+        None if values is None else torch.as_tensor(values, device=device)[order]
+        for values in (event, weight, in_first)
+    )
+    slabs, start, n = [], 0, len(given)
+    while start < n:
+        stop = min(start + rows, n)
+        # Equal times stay in one slab.
+        stop = int((falling >= falling[stop - 1]).sum()) if stop < n else n
+        block = slice(start, stop)
+        features = (given[order[block]] - centre.to(given.dtype)).T.contiguous()
+        parts = (None if values is None else values[block] for values in (events, weights, firsts))
+        slabs.append(make_slab(features, falling[block], next(parts), next(parts), next(parts), scheme))
+        start = stop
+    return slabs, centre.cpu().numpy(), order
+
+
+def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:
+    """Return the mean of the features in float64, without copying them."""
+    import torch
+
+    if weight is None:
+        # A sum in double precision makes a copy, so sum part by part.
+        parts = (X[row : row + ROWS] for row in range(0, len(X), ROWS))
+        return torch.stack([part.sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(X)
+    share = torch.as_tensor(weight / weight.sum(), dtype=X.dtype, device=X.device)
+    return (share @ X).double()
+
+
+def scores(slab: Slab, theta: Any) -> Array:
+    """Return the scores (m,) in float64 at coefficients theta (d,)."""
+    X = slab.X
+    return double(vector_beside(X, theta) @ X)
+
+
+def extent(slab: Slab, f: Array) -> Array:
+    """Return the lowest and highest score, and for each half the slab's summed risk over exp(highest)."""
+    highest = f.max()
+    risk = exp(f - highest)
+    return joined([f.min(), highest, *((risk * _one_or(side.reference)).sum() for side in slab.sides)])
+
+
+class Losses(NamedTuple):
+    """Losses (E,) of one half's events; under Efron's method also the log (E,) of each term's risk."""
+
+    value: Array
+    log_terms: Array | None = None
+
+
+def losses(slab: Slab, f: Array, shift: float, before: Array) -> list[Losses]:
+    """Return the losses of each half's events, given the risk of earlier slabs over exp(shift)."""
+    risk, out = exp(f - shift), []
+    for side, carry in zip(slab.sides, before, strict=True):
+        own, by_risk = f[side.event], risk * _one_or(side.reference)
+        total = by_risk.cumsum(0)[side.last] + carry
+        if side.own:
+            total = total + exp(own - shift)
+        if side.ties is None:
+            out.append(Losses(log(total) + (shift - own)))
+            continue
+        log_terms = log(total - side.ties.step * side.ties.total(by_risk[side.event])) + shift
+        out.append(Losses(side.ties.mean(log_terms) - own, log_terms))
+    return out
+
+
+def moments(slab: Slab, values: list[Losses], which: int, low: float, high: float, base: float) -> Array:
+    """Return the moments (4,) of one half's losses: mass above `high`, and mass, sum and sum of squares between."""
+    side, l = slab.sides[which], values[which].value
+    between = side.mass * ((l > low) & (l < high))
+    off = l - base
+    first = between * off
+    above = side.mass * (l >= high)
+    return joined([above.sum(), between.sum(), first.sum(), (first * off).sum()])
+
+
+def bounds(values: list[Losses], which: int) -> Array:
+    """Return the smallest and largest loss (2,) of one half; (inf, -inf) where it has none."""
+    l = values[which].value
+    nothing = l.sum()
+    return joined([l.min(), l.max()] if len(l) else [nothing + np.inf, nothing - np.inf])
+
+
+def members(
+    slab: Slab, values: list[Losses], which: int, low: float, high: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the distinct losses of one half in (low, high] and their masses, copied to the CPU.
+
+    For bounds with few losses between; equal losses, common where times are coarse, are merged.
+    """
+    l = values[which].value
+    inside = (l > low) & (l <= high)
+    distinct, place = np.unique(in_numpy(l[inside]), return_inverse=True)
+    masses = in_numpy(slab.sides[which].mass[inside])
+    return distinct, in_numpy(np.bincount(place, masses, len(distinct)))
+
+
+def pulled(
+    slab: Slab, f: Array, values: list[Losses], shift: float, worst_cases: tuple[WorstCase, ...]
+) -> Array:
+    """Return for each half the sum of q_i / S_i over the events of the slab."""
+    return joined(
+        [
+            _pulls(side, f, l, shift, _weights(side, l, worst_case)).sum()
+            for side, l, worst_case in zip(slab.sides, values, worst_cases, strict=True)
+        ]
+    )
+
+
+def gradient(
+    slab: Slab,
+    f: Array,
+    values: list[Losses],
+    shift: float,
+    worst_cases: tuple[WorstCase, ...],
+    after: Array,
+) -> Array:
+    """Return the slab's part (d,) of the gradient, given the sums of q_i / S_i over later slabs."""
+    slope = 0.0 * f
+    for side, l, worst_case, carry in zip(slab.sides, values, worst_cases, after, strict=True):
+        q = _weights(side, l, worst_case)
+        slope = slope + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, carry)
+        # exp(-l) is the event's share of the risk set.
+        kept = q * (1.0 - exp(-l.value)) if side.own else q
+        slope = less(slope, side.event, kept)
+    X = slab.X
+    return double(X @ in_precision_of(X, slope))
+
+
+def feature_risk(slab: Slab, f: Array, shift: float) -> Array:
+    """Return for each half the sum (d,) of features times risk over the slab."""
+    X, risk = slab.X, exp(f - shift)
+    return joined([double(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in slab.sides])
+
+
+class Bend(NamedTuple):
+    """What a slab adds to the Hessian where one half's weights move with the losses.
+
+    With J_i the gradient of loss i in the coefficients: ``active`` (d, d) = sum_A p_i J_i J_i', ``on_active`` (d,) =
+    sum_A p_i J_i and ``on_along`` (d,) = sum_A p_i (l_i - eta) J_i over the losses A that can still gain weight.
+    """
+
+    active: Array
+    on_active: Array
+    on_along: Array
+
+
+def curvature(
+    slab: Slab,
+    f: Array,
+    values: list[Losses],
+    shift: float,
+    worst_cases: tuple[WorstCase, ...],
+    after: Array,
+    before: Array,
+) -> tuple[Array, list[Bend | None]]:
+    """Return the Hessian (d, d) under fixed weights, and for each half what moving weights add.
+
+    `before` holds for each half the sum of features times risk over earlier slabs.
+    """
+    X, risk = slab.X, exp(f - shift)
+    inside, by_terms = 0.0 * f, 0.0
+    bends: list[Bend | None] = []
+    for events, found, worst_case, pull, carry in zip(
+        slab.sides, values, worst_cases, after, before, strict=True
+    ):
+        side, l, q = _with_weight(events, found, worst_case)
+        inside = inside + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
+        if not len(q):
+            # Late events have small risk sets and losses: whole slabs may have no weight.
+            bends.append(None)
+            continue
+        by_risk = X * in_precision_of(X, risk * _one_or(side.reference))
+        means = running_sums_at(by_risk, vector_beside(X, carry), side.last)
+        if side.own:
+            means += X[:, side.event] * in_precision_of(X, exp(f[side.event] - shift))
+            inside = less(inside, side.event, -q * exp(-l.value))
+        if side.ties is not None:
+            means -= side.ties.total(by_risk[:, side.event]) * in_precision_of(X, side.ties.step)
+        means *= in_precision_of(X, _inverse_risk(side, f, l, shift))
+        by_terms = by_terms + double((means * in_precision_of(X, _even(side, q))) @ means.T)
+        if worst_case.scale <= 0.0:
+            bends.append(None)
+            continue
+        if side.ties is not None:
+            means = side.ties.mean(means)
+        means -= X[:, side.event]
+        active, along = (in_precision_of(X, part) for part in _bending(side, l, worst_case))
+        grown = (means * active) @ means.T, means @ active, means @ along
+        bends.append(Bend(*(double(part) for part in grown)))
+    return double((X * in_precision_of(X, inside)) @ X.T) - by_terms, bends
+
+
+def patient_weights(slab: Slab, values: list[Losses], worst_cases: tuple[WorstCase, ...]) -> list[Array]:
+    """Return the worst-case weights of each half's events."""
+    return [
+        _weights(side, l, worst_case)
+        for side, l, worst_case in zip(slab.sides, values, worst_cases, strict=True)
+    ]
+
+
+def _weights(side: ScoredEvents, l: Losses, worst_case: WorstCase) -> Array:
+    """Return the worst-case weights q_i."""
+    return side.mass * worst_case.ratio(l.value)
+
+
+def _with_weight(side: ScoredEvents, l: Losses, worst_case: WorstCase) -> tuple[ScoredEvents, Losses, Array]:
+    """Keep the events that have weight, mostly few under a robust objective; with Efron's ties keep all."""
+    q = _weights(side, l, worst_case)
+    if side.ties is not None:
+        return side, l, q
+    kept = set_places(q > 0.0)
+    few = side._replace(event=side.event[kept], last=side.last[kept], mass=side.mass[kept])
+    return few, Losses(l.value[kept]), q[kept]
+
+
+def _even(side: ScoredEvents, q: Array) -> Array:
+    """Return the weights of the terms: tied events share theirs evenly."""
+    return q if side.ties is None else side.ties.mean(q)
+
+
+def _bending(side: ScoredEvents, l: Losses, worst_case: WorstCase) -> tuple[Array, Array]:
+    """Return the masses of the losses whose weight moves with them, and the same times their excess over eta."""
+    over = l.value - worst_case.eta
+    active = side.mass * ((over > 0.0) & (over * worst_case.slope < worst_case.cap))
+    return active, active * over
+
+
+def _inverse_risk(side: ScoredEvents, f: Array, l: Losses, shift: float) -> Array:
+    """Return 1 / S_i of each term; without ties from l_i = log S_i - f_i."""
+    return exp(shift - (l.value + f[side.event] if l.log_terms is None else l.log_terms))
+
+
+def _pulls(side: ScoredEvents, f: Array, l: Losses, shift: float, q: Array) -> Array:
+    """Return q_i / S_i of each term."""
+    return _even(side, q) * _inverse_risk(side, f, l, shift)
+
+
+def _pulled_risk(side: ScoredEvents, f: Array, pulls: Array, shift: float, carry: float) -> Array:
+    """Return each patient's risk times the sum of q_i / S_i over the terms with the patient at risk."""
+    per_place = summed_by_place(side.last, pulls, f)
+    # Summed from the end, where terms are smallest, so that they are not lost in the rounding of a total.
+    total = flipped(flipped(per_place).cumsum(0)) + carry
+    if side.ties is not None:
+        total = less(total, side.event, side.ties.total(side.ties.step * pulls))
+    return total * exp(f - shift) * _one_or(side.reference)
+
+
+def _one_or(reference: Array | None) -> Array | float:
+    return 1.0 if reference is None else reference
