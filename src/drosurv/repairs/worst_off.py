@@ -9,8 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, as_number, require
-from drosurv.errors import check_count
+from drosurv.errors import ArgumentError, as_number, check_count, require
 from drosurv.folds import draw_folds
 from drosurv.metrics.inference import generator
 from drosurv.metrics.likelihood_gain import likelihood_gains

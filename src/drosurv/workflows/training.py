@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline
 from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.estimators import CoxPH, NullModel
-from drosurv.estimators.coefficients import CoxTable
 from drosurv.estimators.coefficient_inference import summary
+from drosurv.estimators.coefficients import CoxTable
 from drosurv.estimators.persistence import save
 from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.compare import is_recalibrated
