@@ -11,7 +11,7 @@ from drosurv.disparities import PENALTIES
 from drosurv.estimators.grid import fit_grid, fit_grids, fit_together
 from drosurv.estimators.slabs import on_accelerator
 from drosurv.solvers.device import Replay, resolve_device, worth_moving, worth_solving_on_accelerator
-from drosurv.solvers.solve import _choose_device
+from drosurv.solvers.solver import _choose_device
 from drosurv.target import Surv
 
 # The same processor, by the name that leads through the accelerator's code.
@@ -232,7 +232,7 @@ def test_the_rule_counts_rows_models_weights_and_what_is_recorded(
     monkeypatch, network, sets, started, expected
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr("drosurv.solvers.solve.cuda_started", lambda: started)
+    monkeypatch.setattr("drosurv.solvers.solver.cuda_started", lambda: started)
     grid = [CoxPH(network, solver="adam", lr=0.01 * (k + 1)) for k in range(sets)]
     one = sample(0)
     data = replace(grid[0]._training_data(one.X, one.y, None), X=np.zeros((5_039, 9)))
@@ -244,7 +244,7 @@ def test_auto_stays_where_a_loss_is_written_for_the_processor_only(monkeypatch):
     # Entry times have no form in torch; by name the device is an error, by the rule it is left.
     one = sample(0)
     entry = 0.5 * one.y["time"]
-    monkeypatch.setattr("drosurv.solvers.solve.resolve_device", lambda device, worthwhile: AS_DEVICE)
+    monkeypatch.setattr("drosurv.solvers.solver.resolve_device", lambda device, worthwhile: AS_DEVICE)
     stayed = CoxPH("mlp", solver="adam", max_iter=2, random_state=0).fit(one.X, one.y, entry=entry)
     with pytest.raises(ValueError, match="device must be 'auto' or 'cpu'"):
         CoxPH("mlp", solver="adam", max_iter=2, random_state=0, device=AS_DEVICE).fit(

@@ -179,7 +179,7 @@ def test_only_linear_models_of_all_patients_go_through_the_compiled_loop(given, 
     def caught(*arguments):
         raise RuntimeError("compiled")
 
-    monkeypatch.setattr("drosurv.solvers.solve.compiled_adam", caught)
+    monkeypatch.setattr("drosurv.solvers.solver.compiled_adam", caught)
     X, target = sample()
     model = DROCox(alpha=0.3, solver="adam", max_iter=1, random_state=0, **given)
     if not compiled:

@@ -5,7 +5,7 @@ import pytest
 
 from drosurv import CoxPH, DeepHit, SubgroupRobustCox, Surv, datasets
 from drosurv.solvers import Options, TrainingData
-from drosurv.solvers.solve import validation_split
+from drosurv.solvers.solver import validation_split
 from drosurv.target import Target
 
 

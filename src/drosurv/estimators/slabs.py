@@ -31,7 +31,7 @@ from drosurv.solvers.arrays import (
 from drosurv.solvers.device import checked_tensor, resolve_device, solves_on_accelerator
 from drosurv.solvers.slab_problem import LocalWorkers, SlabProblem, Workers
 from drosurv.solvers.slabs import Scheme, device_slabs
-from drosurv.solvers.solve import warn_unless_converged
+from drosurv.solvers.solver import warn_unless_converged
 from drosurv.tables.encoder import enter
 from drosurv.target import BoolArray, FloatArray
 

@@ -3,7 +3,7 @@
 from drosurv.solvers.convex import LinearProblem, minimise
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.problem import Options, Problem, Result, TrainingData
-from drosurv.solvers.solve import solve, solve_together
+from drosurv.solvers.solver import solve, solve_together
 from drosurv.solvers.torch_criterion import TorchCriterion
 
 __all__ = [
