@@ -25,6 +25,7 @@ class AnyLoss(NetworkEstimator):
 
     _convex = False
     _weights_losses = True
+    _minimises_worst_case = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -263,7 +263,7 @@ def test_several_events_of_a_patient_are_for_plain_cox():
     ],
 )
 def test_what_has_no_definition_is_refused(model, argument):
-    with pytest.raises(ValueError, match=f"{type(model).__name__} has no definition for {argument}"):
+    with pytest.raises(ValueError, match=f"{type(model).__name__} does not support {argument}"):
         model.fit(X, Y, **{argument: ALL.get(argument, np.arange(len(X)))})
 
 

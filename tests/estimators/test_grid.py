@@ -97,7 +97,7 @@ def test_several_training_sets_each_keep_their_own_models(data):
     assert fit_grids(grids, samples) == [[None, None], [None, None]]
     for grid, sample in zip(grids, samples, strict=True):
         for model in grid:
-            alone = clone(model).fit(sample.X, sample.y)
+            alone = clone(model).fit(**sample)
             np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-9)
 
 

@@ -142,7 +142,7 @@ def test_a_clone_and_a_grid_train_to_the_same_model():
         ({"alpha": [0.1, 0.2]}, GROUPS, r"alpha must lie in \(0, 1\]"),
         ({"ties": "efron"}, GROUPS, "ties must be 'breslow' for a full likelihood"),
         ({"n_intervals": 0}, GROUPS, "n_intervals"),
-        ({"device": "meta"}, GROUPS, "trains on the processor"),
+        ({"device": "meta"}, GROUPS, "trains on the CPU only"),
     ],
 )
 def test_what_cannot_be_done_is_said(parameters, groups, message):

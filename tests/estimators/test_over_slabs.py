@@ -125,5 +125,5 @@ def test_cuda_is_where_auto_solves_large_models():
 @needs_cuda
 def test_cuda_tensors_are_refused_by_models_of_the_processor():
     X = torch.tensor(DATA.X.to_numpy(dtype=np.float64), device="cuda")
-    with pytest.raises(ValueError, match="lies on cuda:0"):
+    with pytest.raises(ValueError, match="is on cuda:0"):
         CoxPH("mlp", max_iter=2).fit(X, DATA.y)

@@ -252,7 +252,7 @@ def test_missing_groups_are_asked_for(name):
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(GROUPED)))
 def test_groups_that_would_not_be_used_are_refused(name):
     X, y, groups = patients()
-    with pytest.raises(ArgumentError, match="sensitive_features would have no part in RegularizedCox"):
+    with pytest.raises(ArgumentError, match="sensitive_features would have no effect: RegularizedCox"):
         RegularizedCox(name).fit(X, y, sensitive_features=groups)
 
 

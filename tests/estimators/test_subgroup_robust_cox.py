@@ -369,7 +369,7 @@ def test_a_grid_trains_it_as_alone():
         ({"kernel": lambda *_: np.eye(3)}, r"must be \(400, 400\)"),
         ({"kernel": lambda *_: 2 * np.eye(N)}, "must sum to 1"),
         ({"solver": "convex", "network": "mlp"}, "needs network='linear'"),
-        ({"device": "meta"}, "trains on the processor"),
+        ({"device": "meta"}, "trains on the CPU only"),
         ({"network": "mlp", "lr": 1e30, "max_iter": 5}, "diverged"),
     ],
 )

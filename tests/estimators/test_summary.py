@@ -21,6 +21,7 @@ from drosurv import (
     Surv,
     datasets,
 )
+from drosurv.estimators.coefficient_inference import title
 from drosurv.tables import TableEncoder
 from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
 
@@ -237,8 +238,8 @@ def test_a_model_without_a_worst_case_is_not_said_to_have_one(model):
         else {"sensitive_features": data.sensitive_features["membership"]}
     )
     shown = str(model.fit(data.X, data.y, **needs).summary())
-    assert f"Standard errors of {model._title()} need a bootstrap" in shown
-    assert f"{model._title()} minimises another criterion" in shown
+    assert f"Standard errors of {title(model)} need a bootstrap" in shown
+    assert f"{title(model)} minimises another criterion" in shown
     assert "worst" not in shown
 
 
@@ -293,7 +294,7 @@ def test_saved_models_keep_their_table_and_no_patient(tmp_path):
         lambda: loaded.residuals(),
         lambda: loaded.check_proportional_hazards(),
     ):
-        with pytest.raises(ValueError, match="needs the training data, which a saved model does not keep"):
+        with pytest.raises(ValueError, match="needs the training data, which a saved model does not contain"):
             asked()
 
 
@@ -319,10 +320,10 @@ def test_models_of_groups_have_tables_too():
     [
         (
             lambda: CoxPH("mlp", max_iter=2).fit(X, Y).summary(),
-            "summary speaks of coefficients, which network='mlp'",
+            "summary is about coefficients, which network='mlp'",
         ),
         (lambda: CoxPH().fit(X, Y).summary(method="exact"), r"method must be one of .*, got 'exact'"),
-        (lambda: DROCox().fit(X, Y).summary(method="sandwich"), "speaks of plain Cox, not of DROCox"),
+        (lambda: DROCox().fit(X, Y).summary(method="sandwich"), "is defined for plain Cox, not for DROCox"),
         (lambda: DROCox().fit(X, Y).residuals(), "residuals is defined for plain Cox, not for DROCox"),
     ],
 )

@@ -57,14 +57,18 @@ class SurvivalModel(BaseEstimator):
     # Arguments of fit about the rows that this model supports, and why it does not support the others.
     _row_arguments: ClassVar[tuple[str, ...]] = ("clusters",)
     _why_not_rows = "its loss does not support it"
-    # Whether the objective weights patients by their losses.
+    # Whether training weights patients by their losses, and whether the weights are those of a worst case.
     _weights_losses = False
+    _minimises_worst_case = True
     # Whether the model was fitted with an offset, so that predictions need one too.
     _has_offset = False
     # Numbers of training patients and events; weighted ones need not be whole.
     n_patients_: Any
     n_events_: Any
     _baseline: Curves
+    # The training data of a linear model, for inference, which are never saved, and what inference has found.
+    _kept_training: Any = None
+    _findings: Any = None
 
     # Models that compare groups ask scikit-learn to route them; to the others they are not passed on.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": UNUSED}
@@ -92,7 +96,7 @@ class SurvivalModel(BaseEstimator):
         """Set the attributes that only this model reports of its training."""
         if self._weights_losses:
             self.worst_case_weights_ = result.worst_case_weights
-            if hasattr(self, "alpha"):
+            if self._minimises_worst_case:
                 self.eta_ = result.eta
 
     @property
@@ -205,8 +209,8 @@ class SurvivalModel(BaseEstimator):
         if needed_by is None and sensitive_features is not None:
             raise ArgumentError(
                 "sensitive_features",
-                f"sensitive_features would have no effect on {type(self).__name__}, which compares no groups with these "
-                "parameters: leave it out, or use GroupDROCox.",
+                f"sensitive_features would have no effect: {type(self).__name__} with these parameters compares no "
+                "groups. Leave it out, or use GroupDROCox.",
             )
         if needed_by is not None and sensitive_features is None:
             raise ArgumentError(

@@ -26,7 +26,6 @@ from drosurv.errors import (
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.coefficients import CoxTable, ProportionalHazardsTest
-from drosurv.estimators.coefficients.findings import Findings
 from drosurv.estimators.recalibration import out_of_fold_factor, rescaled
 from drosurv.estimators.slabs import features_on_device, fit_on_device
 from drosurv.losses.cox_partial import TIES
@@ -89,10 +88,8 @@ class NetworkEstimator(SurvivalModel):
     _maximises_likelihood = False
     # What exp(coef) is.
     _ratio = "hazard ratio"
-    # Whether a linear model keeps its training data, for inference. They are never saved; what inference found is.
+    # Whether a linear model keeps its training data, for inference.
     _keeps_data = True
-    _kept_training: TrainingData | None = None
-    _findings: Findings | None = None
 
     def __init_subclass__(cls, **rest: Any) -> None:
         """Add to the documentation of every model the shared parameters that it does not explain itself."""
