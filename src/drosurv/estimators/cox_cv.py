@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import ArgumentError, as_number, as_whole, check_choice, check_count, require, warn_caller
 from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.coefficient_inference import encoder_notes
 from drosurv.estimators.coefficients import CoxTable, FittedCox
 from drosurv.estimators.coefficients.fitted_cox import sandwich
 from drosurv.estimators.cox import CoxPH
-from drosurv.estimators.coefficient_inference import encoder_notes
 from drosurv.estimators.spline_design import (
     HARRELL,
     SplineDesign,

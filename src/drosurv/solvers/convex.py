@@ -184,7 +184,7 @@ def minimise(
 
 
 def _continue(problem: ConvexProblem, best: Minimum, tol: float, max_iter: int) -> Minimum:
-    """Solve smoothed problems, each closer to the given one. Their weights are feasible, so their bounds hold for it."""
+    """Solve smoothed problems, each closer to the given one; their weights are feasible, so their bounds hold."""
     smoothing, history, used = 0.1 * best.scale, list(best.history), best.n_iter
     while used < max_iter:
         stage = problem.smoothed(smoothing)

@@ -34,7 +34,7 @@ _PATIENTS_PER_BIN = 8
 
 
 class Linear:
-    """B linear models on fixed features (n, d), without bias; a solver updates the coefficients theta (B, d) in place."""
+    """B linear models without bias on fixed features (n, d); a solver updates the coefficients (B, d) in place."""
 
     recordable = False
 

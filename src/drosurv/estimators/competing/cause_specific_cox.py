@@ -242,7 +242,8 @@ class CauseSpecificCox(CauseInference):
         return np.concatenate([np.exp(-part.sum(axis=0))[:, place] for part in hazards])
 
     def score(  # type: ignore[override]
-        self, X: Any, y: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> float:
+        self, X: Any, y: Any, cause: int = 1, *, offset: ArrayLike | None = None
+    ) -> float:
         """Concordance of the cause's risks, with patients of other causes known never to have it."""
         target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
         return float(concordance_by_cause(target.cause, target.time, risk, of=cause))
