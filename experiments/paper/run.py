@@ -17,7 +17,7 @@ from drosurv.datasets import Dataset, data_fingerprint, load_flc, load_seer, loa
 from drosurv.estimators.grid import fit_grids
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.metrics import integrated_brier_score
-from drosurv.metrics.time_grid import brier_times
+from drosurv.metrics.follow_up import brier_times
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray
 from drosurv.tuning.scoring import HeldOut, interval_columns

@@ -1,8 +1,6 @@
 """How often an exactly right model is called wrong: gaps between groups, calibration, and coverage of intervals.
 
-python -m experiments.studies.false_alarms gaps        # groups with different follow-up, before and after weights by group
-python -m experiments.studies.false_alarms slopes      # calibration slopes of right models of several kinds
-python -m experiments.studies.false_alarms coverage    # intervals of the integrated Brier score
+python -m experiments.studies.false_alarms gaps        # groups with different follow-up
 """
 
 import argparse
@@ -97,7 +95,8 @@ def run_gaps(runs, n):
         found = pd.DataFrame([gaps(seed, n, rates) for seed in range(runs)])
         share = (found < LEVEL).mean()
         share.index = pd.MultiIndex.from_tuples(share.index, names=["censoring weights", "gap"])
-        rows.append(share.unstack("gap").assign(rates=str(rates)))
+        table = share.rename("share").reset_index().pivot_table("share", "censoring weights", "gap")
+        rows.append(table.assign(rates=str(rates)))
     return pd.concat(rows)
 
 

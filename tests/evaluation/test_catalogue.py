@@ -10,7 +10,7 @@ from drosurv.evaluation.engine import Panel, value_of
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import Predictions
 from drosurv.metrics import FollowUp
-from drosurv.metrics.time_grid import auc_times, brier_times
+from drosurv.metrics.follow_up import auc_times, brier_times
 from drosurv.target import Target
 
 HORIZONS = np.array([5.0, 12.0, 20.0])

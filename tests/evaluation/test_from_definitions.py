@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from drosurv.evaluation import Predictions, evaluate
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.metrics import FollowUp
-from drosurv.metrics.time_grid import auc_times, brier_times
+from drosurv.metrics.follow_up import auc_times, brier_times
 from drosurv.target import Surv, parse_target
 
 

@@ -5,7 +5,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.groups import Groups
 from drosurv.metrics import bootstrap, concordance_index
-from drosurv.metrics.concordance_inference import studentized_concordance
+from drosurv.metrics.imparity import studentized_concordance
 from drosurv.metrics.inference import studentized_ratio
 
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from drosurv import metrics
 from drosurv.evaluation.patients import Patients
 from drosurv.groups import Groups, ratio_by_group
-from drosurv.metrics.concordance_inference import studentized_concordance, studentized_imparity
+from drosurv.metrics.disparities import censoring_aware_disparity
+from drosurv.metrics.imparity import studentized_concordance, studentized_imparity
 from drosurv.metrics.inference import (
     Draws,
     Extreme,
@@ -31,7 +32,6 @@ from drosurv.metrics.inference import (
     studentized_ratio,
 )
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.metrics.pair_disparities import censoring_aware_disparity
 from drosurv.metrics.sampled_pairs import censored_influence, individual_influence
 from drosurv.target import FloatArray
 

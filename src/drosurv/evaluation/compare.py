@@ -22,9 +22,9 @@ from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.predictions import final_step, gives_risk, prepared
 from drosurv.evaluation.reference import plain_cox
 from drosurv.groups import Missing
+from drosurv.metrics.disparities import Convention
 from drosurv.metrics.inference import Draws, Number, compare_draws, differences_together
 from drosurv.metrics.inference.resampling import seed_sequence
-from drosurv.metrics.pair_disparities import Convention
 from drosurv.presentation import Statement, Table, sentences, written
 from drosurv.presentation.progress import bar
 

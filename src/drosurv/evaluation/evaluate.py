@@ -36,7 +36,7 @@ from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.statements import hazards_statement
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, sampled_individual_disparity
-from drosurv.metrics.pair_disparities import Convention
+from drosurv.metrics.disparities import Convention
 from drosurv.metrics.sampled_pairs import Pairs, sampled_number
 from drosurv.presentation.progress import bar
 from drosurv.target import has_causes, parse_target

@@ -21,13 +21,13 @@ from drosurv.evaluation.predictions import (
     training_follow_up,
 )
 from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
+from drosurv.metrics.disparities import Convention
+from drosurv.metrics.follow_up import Grid, auc_times, auc_times_of, brier_times
 from drosurv.metrics.likelihood_gain import gain_times
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.metrics.survival_curves import SurvivalCurves
-from drosurv.metrics.time_grid import Grid, auc_times, auc_times_of, brier_times
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.

@@ -28,14 +28,17 @@ from drosurv.metrics.concordance import (
     cross_group_concordance,
     uno_concordance,
 )
-from drosurv.metrics.concordance_inference import (
-    concordance_fraction_errors,
-    concordance_imparity_intervals,
-    concordance_imparity_test,
-)
 from drosurv.metrics.decisions import Decisions, decisions
+from drosurv.metrics.disparities import (
+    average_disparity,
+    censored_group_disparity,
+    censored_individual_disparity,
+    group_disparity,
+    individual_disparity,
+    intersectional_disparity,
+    sampled_individual_disparity,
+)
 from drosurv.metrics.dynamic_auc import AUCCurve, dynamic_auc, dynamic_auc_curve
-from drosurv.metrics.fairness import average_disparity, group_disparity, intersectional_disparity
 from drosurv.metrics.follow_up import (
     FollowUp,
     FollowUpComparison,
@@ -46,9 +49,12 @@ from drosurv.metrics.follow_up import (
 )
 from drosurv.metrics.imparity import (
     CutPointGaps,
+    concordance_fraction_errors,
     concordance_fractions,
     concordance_imparity,
+    concordance_imparity_intervals,
     concordance_imparity_over_cuts,
+    concordance_imparity_test,
 )
 from drosurv.metrics.inference import (
     GapIntervals,
@@ -65,12 +71,6 @@ from drosurv.metrics.inference import (
 )
 from drosurv.metrics.likelihood_gain import likelihood_gain, likelihood_gains
 from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, aalen_johansen
-from drosurv.metrics.pair_disparities import (
-    censored_group_disparity,
-    censored_individual_disparity,
-    individual_disparity,
-    sampled_individual_disparity,
-)
 from drosurv.metrics.pair_order import PairCounts
 from drosurv.metrics.partial_likelihood import gain_over_null, log_partial_likelihood, share_of_gain
 from drosurv.metrics.survival_curves import parse_survival

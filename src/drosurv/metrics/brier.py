@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drosurv.groups import Missing
-from drosurv.metrics.follow_up import FollowUp, GroupFollowUp
+from drosurv.metrics.follow_up import FollowUp, Grid, GroupFollowUp, brier_times
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
-from drosurv.metrics.time_grid import Grid, brier_times
 from drosurv.target import FloatArray, parse_target
 
 # Patients whose errors are computed at once.
@@ -48,7 +47,7 @@ def integrated_brier_score(
     times : (k,) array, optional
         Times to integrate over; must lie inside the range the error message names. Needed with an array.
     grid : "inside" or "table"
-        The times to use when none are given (see :func:`~drosurv.metrics.time_grid.brier_times`), and how ties of
+        The times to use when none are given (see :func:`~drosurv.metrics.follow_up.brier_times`), and how ties of
         events and censoring are weighted.
     sample_weight : (n,) array, optional
         Patient weights.

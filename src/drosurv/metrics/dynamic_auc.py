@@ -8,11 +8,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from drosurv.metrics.follow_up import FollowUp
+from drosurv.metrics.follow_up import FollowUp, Grid, auc_times
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.scores import parse_scored, warn_undefined
-from drosurv.metrics.time_grid import Grid, auc_times
 from drosurv.radix import stable_order
 from drosurv.target import FloatArray
 
@@ -58,7 +57,7 @@ def dynamic_auc(
     times : (k,) array, optional
         Where to take the AUC; must lie inside the range the error message names.
     grid : "inside" or "table"
-        The times to use when none are given (see :func:`~drosurv.metrics.time_grid.auc_times`), and how ties of
+        The times to use when none are given (see :func:`~drosurv.metrics.follow_up.auc_times`), and how ties of
         events and censoring are weighted.
     sample_weight : (n,) array, optional
         Patient weights; a whole number counts copies.

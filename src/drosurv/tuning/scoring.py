@@ -27,8 +27,8 @@ from drosurv.evaluation.engine import Key, Panel
 from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import Predictions, predict_curves
 from drosurv.metrics import FollowUp
+from drosurv.metrics.disparities import Convention
 from drosurv.metrics.inference import Number
-from drosurv.metrics.pair_disparities import Convention
 from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
 from drosurv.standardise import standardise
 from drosurv.tables.encoder import enter

@@ -1,16 +1,25 @@
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 
+from drosurv.metrics import bootstrap, concordance_index, paired_comparison
 from drosurv.metrics.inference import (
     Extreme,
     Replicates,
     gap_intervals,
+    holm,
     judge_gaps,
     largest_deviation,
     largest_difference,
     ratio_intervals,
+    widening,
 )
+from drosurv.target import Surv
 
 
 def test_the_p_value_counts_replicates_further_off_than_no_gap():
@@ -148,3 +157,103 @@ def test_a_gap_that_was_not_tested_counts_for_nothing():
     assert found["sex"].looks == 1
     assert found["sex"].p_adjusted == found["sex"].p_value
     assert (found["race"].test, found["race"].beyond_chance) == ("", False)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.001, 0.5))
+def test_holm_rejects_what_its_steps_reject(p_values, significant):
+    # The definition: from the smallest on, reject while p <= significant / (number of those left).
+    rejected = set()
+    left = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    while left and p_values[left[0]] * len(left) <= significant:
+        rejected.add(left.pop(0))
+    found = holm(p_values)
+    assert {place for place, p in enumerate(found) if p <= significant} == rejected
+    assert all(p <= adjusted <= 1 for p, adjusted in zip(p_values, found, strict=True))
+
+
+def test_what_was_not_tested_stays_so_and_counts_for_nothing():
+    first, second = holm([math.nan, 0.02])
+    assert math.isnan(first)
+    assert second == 0.02
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize(("level", "looks"), [(0.95, 1), (0.95, 30), (0.8, 4)])
+def test_widened_intervals_hold_together(level, looks):
+    errors = np.random.default_rng(0).normal(size=(20_000, looks))
+    reach = stats.norm.ppf((1 + level) / 2) * widening(level, looks)
+    together = (abs(errors) <= reach).all(axis=1).mean()
+    assert level - 0.01 <= together <= level + 0.02
+
+
+def cohort(seed=0, n=200):
+    rng = np.random.default_rng(seed)
+    risk = rng.normal(size=n)
+    y = Surv.from_arrays(rng.random(n) < 0.6, rng.exponential(size=n) / np.exp(risk))
+    return y, risk, risk + 0.3 * rng.normal(size=n), rng.normal(size=n)
+
+
+def statistic(y, risk):
+    return lambda weight: concordance_index(y, risk, weight)
+
+
+def test_a_model_does_not_differ_from_itself():
+    y, risk, _, _ = cohort()
+    found = paired_comparison(statistic(y, risk), statistic(y, risk), len(y), replicates=50, random_state=0)
+    assert (found.difference.estimate, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0)
+    assert found.p_value == 1.0
+
+
+def test_a_clear_difference_is_seen_in_both_directions():
+    y, risk, _, noise = cohort()
+    first = paired_comparison(statistic(y, risk), statistic(y, noise), len(y), replicates=199, random_state=0)
+    second = paired_comparison(
+        statistic(y, noise), statistic(y, risk), len(y), replicates=199, random_state=0
+    )
+    assert first.first == concordance_index(y, risk)
+    assert first.second == concordance_index(y, noise)
+    assert first.difference.low > 0 > second.difference.high
+    assert first.p_value == second.p_value == 1 / 200
+
+
+def test_pairing_removes_what_the_patients_have_in_common():
+    y, risk, similar, _ = cohort()
+    paired = paired_comparison(
+        statistic(y, risk), statistic(y, similar), len(y), replicates=300, random_state=0
+    )
+    alone = [
+        bootstrap(statistic(y, scores), len(y), replicates=300, random_state=0).interval().standard_error
+        for scores in (risk, similar)
+    ]
+    assert paired.difference.standard_error < 0.6 * np.hypot(*alone)
+
+
+def test_p_values_are_uniform_when_two_models_are_equally_good():
+    p_values = []
+    for seed in range(40):
+        rng = np.random.default_rng(1000 + seed)
+        y, risk, _, _ = cohort(seed, n=100)
+        first, second = risk + rng.normal(size=(2, 100))
+        test = paired_comparison(
+            statistic(y, first), statistic(y, second), 100, replicates=99, random_state=seed, threads=1
+        )
+        p_values.append(test.p_value)
+    assert 0.3 < np.mean(p_values) < 0.7
+    assert np.mean(np.array(p_values) <= 0.05) <= 0.15
+
+
+def test_rows_can_be_resampled_instead():
+    y, risk, _, noise = cohort()
+    found = paired_comparison(
+        lambda rows: concordance_index(y[rows], risk[rows]),
+        lambda rows: concordance_index(y[rows], noise[rows]),
+        len(y),
+        resample="rows",
+        replicates=30,
+        random_state=0,
+    )
+    expected = paired_comparison(
+        statistic(y, risk), statistic(y, noise), len(y), replicates=30, random_state=0
+    )
+    assert found.difference.low == pytest.approx(expected.difference.low)

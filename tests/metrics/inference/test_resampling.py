@@ -4,7 +4,14 @@ import joblib
 import numpy as np
 import pytest
 
+from drosurv.metrics import (
+    Replicates,
+    bootstrap,
+    concordance_index,
+    log_partial_likelihood,
+)
 from drosurv.metrics.inference.resampling import generator, in_parallel, seed_sequence
+from drosurv.target import Surv
 
 
 def test_few_patients_are_not_shared_among_threads_unless_it_is_asked_for():
@@ -30,3 +37,84 @@ def test_a_generator_is_used_as_it_is():
     given = np.random.default_rng(0)
     assert generator(given) is given
     assert generator(7).random() == np.random.default_rng(7).random()
+
+
+def cohort(seed=0, n=120):
+    rng = np.random.default_rng(seed)
+    risk = rng.normal(size=n)
+    y = Surv.from_arrays(rng.random(n) < 0.6, np.ceil(20 * rng.exponential(size=n) / np.exp(risk)))
+    return y, risk, rng.choice(["a", "b"], n, p=[0.3, 0.7])
+
+
+def test_weights_and_rows_give_the_same_replicates():
+    y, risk, _ = cohort()
+    by_weight = bootstrap(
+        lambda weight: [
+            concordance_index(y, risk, weight),
+            log_partial_likelihood(y, risk, sample_weight=weight),
+        ],
+        len(y),
+        replicates=30,
+        random_state=0,
+    )
+    by_row = bootstrap(
+        lambda rows: [concordance_index(y[rows], risk[rows]), log_partial_likelihood(y[rows], risk[rows])],
+        len(y),
+        resample="rows",
+        replicates=30,
+        random_state=0,
+    )
+    np.testing.assert_allclose(by_weight.draws, by_row.draws, rtol=1e-12)
+    np.testing.assert_allclose(
+        by_weight.estimate, [concordance_index(y, risk), log_partial_likelihood(y, risk)]
+    )
+
+
+def test_interval_of_a_mean_is_the_textbook_one():
+    values = np.random.default_rng(0).normal(size=400)
+    draws = bootstrap(lambda weight: weight @ values / weight.sum(), 400, replicates=4000, random_state=0)
+    error = values.std() / 20
+    for method in ("percentile", "basic"):
+        interval = draws.interval(level=0.9, method=method)
+        assert interval.estimate == pytest.approx(values.mean())
+        assert interval.standard_error == pytest.approx(error, rel=0.05)
+        assert interval.low == pytest.approx(values.mean() - 1.645 * error, abs=0.1 * error)
+        assert interval.high == pytest.approx(values.mean() + 1.645 * error, abs=0.1 * error)
+        assert (interval.level, interval.replicates, interval.undefined) == (0.9, 4000, 0)
+
+
+def test_intervals_are_quantiles_of_the_draws_or_those_mirrored():
+    draws = Replicates(np.array([2.0]), np.arange(101.0)[:, None])
+    percentile = draws.interval(level=0.9)
+    assert (percentile.low, percentile.high) == pytest.approx((5.0, 95.0))
+    basic = draws.interval(level=0.9, method="basic")
+    assert (basic.low, basic.high) == pytest.approx((4.0 - 95.0, 4.0 - 5.0))
+
+
+def test_undefined_replicates_are_left_out_and_those_that_are_all_the_same_give_no_interval():
+    values = np.ones((10, 2))
+    values[:, 1] = np.arange(10)
+    values[:3, 1] = np.nan
+    interval = Replicates(np.array([1.0, 5.0]), values).interval(1)
+    assert interval.undefined == 3
+    assert 3 <= interval.low <= interval.high <= 9
+    same = Replicates(np.array([1.0, 5.0]), values).interval(0)
+    assert same.estimate == 1
+    assert np.isnan([same.low, same.high]).all()
+    assert same.standard_error == 0
+    nothing = Replicates(np.array([1.0]), np.full((10, 1), np.nan)).interval()
+    assert np.isnan([nothing.low, nothing.high, nothing.standard_error]).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bootstrap(np.mean, 5, replicates=1), "at least 2, got 1"),
+        (lambda: bootstrap(np.mean, 5, resample="bags"), "'weights' or 'rows', got 'bags'"),
+        (lambda: bootstrap(np.mean, 5).interval(level=95), "between 0 and 1, got 95"),
+        (lambda: bootstrap(np.mean, 5).interval(method="bca"), "'percentile' or 'basic', got 'bca'"),
+    ],
+)
+def test_bad_requests_are_refused_with_the_reason(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

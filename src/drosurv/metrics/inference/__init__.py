@@ -35,33 +35,32 @@ The test permutes their labels among their own patients: pairs with patients of 
 imparity counts, have no part in it.
 """
 
-from drosurv.metrics.inference.bootstrap import Draws, Method, Replicates, bootstrap
-from drosurv.metrics.inference.comparison import (
-    PairedComparison,
-    compare_draws,
-    differences_together,
-    paired_comparison,
-)
 from drosurv.metrics.inference.gaps import (
     Extreme,
     Gap,
     GapIntervals,
     Number,
+    PairedComparison,
+    compare_draws,
+    differences_together,
     gap_intervals,
+    holm,
+    is_beyond_chance,
     judge_gaps,
     largest_deviation,
     largest_difference,
     largest_gap,
+    paired_comparison,
     ratio_intervals,
+    widening,
 )
 from drosurv.metrics.inference.interval import Interval, normal_interval, observed_over_expected
-from drosurv.metrics.inference.multiplicity import holm, is_beyond_chance, widening
 from drosurv.metrics.inference.permutation import (
     PermutationTest,
     permutation_test,
     studentized_ratio,
 )
-from drosurv.metrics.inference.resampling import generator
+from drosurv.metrics.inference.resampling import Draws, Method, Replicates, bootstrap, generator
 
 __all__ = [
     "Draws",

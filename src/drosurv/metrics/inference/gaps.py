@@ -1,26 +1,82 @@
-"""Gaps: differences between groups, of which the largest is biased upward, and how sure they are."""
+"""Differences between groups and between models: intervals, tests, and adjustment for their number."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import isnan
+from statistics import NormalDist
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from drosurv.errors import ArgumentError
 from drosurv.groups import Missing, parse_groups, ratio_by_group
-from drosurv.metrics.inference.bootstrap import (
+from drosurv.metrics.inference.interval import Interval
+from drosurv.metrics.inference.resampling import (
     Draws,
     Replicates,
+    Resample,
+    Statistic,
     bootstrap,
     interval_of,
     no_difference_p_value,
 )
-from drosurv.metrics.inference.interval import Interval
-from drosurv.metrics.inference.multiplicity import holm, is_beyond_chance, shared_level
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values: all tests together err with the stated probability; NaN is no test.
+
+    Examples
+    --------
+    >>> [round(p, 3) for p in holm([0.04, 0.03, float("nan")])]
+    [0.06, 0.06, nan]
+    """
+    adjusted = list(p_values)
+    known = sorted((p, place) for place, p in enumerate(p_values) if not isnan(p))
+    least = 0.0
+    for rank, (p, place) in enumerate(known):
+        least = min(max(least, p * (len(known) - rank)), 1.0)
+        adjusted[place] = least
+    return adjusted
+
+
+def is_beyond_chance(p_adjusted: float, level: float) -> bool:
+    """Whether a finding is more than chance explains, all that was looked at allowed for; False without a test.
+
+    Examples
+    --------
+    >>> is_beyond_chance(0.04, 0.95), is_beyond_chance(float("nan"), 0.95)
+    (True, False)
+    """
+    return bool(p_adjusted < 1 - level)
+
+
+def widening(level: float, looks: int) -> float:
+    """How many times wider an interval must be for so many of its kind to hold together (Bonferroni).
+
+    Examples
+    --------
+    >>> widening(0.95, 1), round(widening(0.95, 10), 2)
+    (1.0, 1.43)
+    """
+    normal = NormalDist()
+    doubt = (1 - level) / 2
+    return normal.inv_cdf(1 - doubt / max(looks, 1)) / normal.inv_cdf(1 - doubt)
+
+
+def shared_level(level: float, looks: int) -> float:
+    """Level at which each of so many intervals must be taken for all to hold together (Bonferroni).
+
+    Examples
+    --------
+    >>> round(shared_level(0.95, 5), 4)
+    0.99
+    """
+    return 1 - (1 - level) / max(looks, 1)
+
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -226,3 +282,92 @@ def ratio_intervals(
         threads=threads,
     )
     return gap_intervals(draws, parsed.labels, level=level)
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """Two models' values on the same patients, first less second, and the two-sided bootstrap test of no difference."""
+
+    first: float
+    second: float
+    difference: Interval
+    p_value: float
+
+
+def paired_comparison(
+    first: Statistic,
+    second: Statistic,
+    n: int,
+    *,
+    level: float = 0.95,
+    resample: Resample = "weights",
+    replicates: int = 1000,
+    random_state: Any = None,
+    threads: int | None = None,
+) -> PairedComparison:
+    """Difference of two models' values on the same patients, with an interval and a test.
+
+    Both statistics see the same replicates, so that what the patients have in common cancels; separate
+    intervals that overlap say little. The p-value is the share of replicates whose difference is further
+    from the estimate than the estimate is from 0.
+
+    Parameters
+    ----------
+    first, second : callable
+        Statistic of either model, as in :func:`bootstrap`.
+    n : int
+        Number of patients.
+    level : float
+        Nominal coverage of the difference's interval.
+    resample, replicates, random_state, threads
+        As in :func:`bootstrap`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv import Surv
+    >>> from drosurv.metrics import concordance_index
+    >>> rng = np.random.default_rng(0)
+    >>> good, bad = rng.normal(size=(2, 200))
+    >>> y = Surv.from_arrays(rng.random(200) < 0.7, rng.exponential(np.exp(-good)))
+    >>> found = paired_comparison(
+    ...     lambda w: concordance_index(y, good, w),
+    ...     lambda w: concordance_index(y, bad, w),
+    ...     n=200,
+    ...     random_state=0,
+    ... )
+    >>> found.p_value < 0.01
+    True
+    """
+
+    def both(drawn: FloatArray | IntArray) -> list[float]:
+        return [float(first(drawn)), float(second(drawn))]
+
+    draws = bootstrap(
+        both, n, resample=resample, replicates=replicates, random_state=random_state, threads=threads
+    )
+    own, other = map(Draws, draws.estimate.tolist(), draws.draws.T)
+    return compare_draws(own, other, level)
+
+
+def compare_draws(first: Number, second: Number, level: float) -> PairedComparison:
+    """Compare two numbers that were drawn on the same replicates."""
+    estimate, draws = first.estimate - second.estimate, first.draws - second.draws
+    p_value = no_difference_p_value(estimate, np.abs(draws - estimate))
+    difference = interval_of(estimate, draws, level)
+    return PairedComparison(first.estimate, second.estimate, difference, p_value)
+
+
+def differences_together(pairs: Sequence[tuple[Number, Number]], level: float) -> list[Interval]:
+    """Differences of numbers drawn on the same replicates, with intervals that all hold together.
+
+    Errors of a paired difference are near normal, and quantiles so far out would need many more replicates: an interval
+    is the standard error times the normal quantile of Bonferroni's level.
+    """
+    reach = NormalDist().inv_cdf((1 + shared_level(level, len(pairs))) / 2)
+    found = []
+    for first, second in pairs:
+        alone = compare_draws(first, second, level).difference
+        margin = reach * alone.standard_error
+        found.append(replace(alone, low=alone.estimate - margin, high=alone.estimate + margin))
+    return found
