@@ -34,7 +34,7 @@ TARGET = ["--time", "days", "--event", "died", "--drop", "id"]
 def test_the_group_is_told_in_words_and_the_repaired_model_predicts(drosurv, table, tmp_path):
     shown = drosurv.ok("repair", table, *TARGET, "-o", tmp_path / "m").stdout
     assert "patients with age > 6" in shown
-    assert "times as many had the event as predicted; after the repair" in shown
+    assert "times as many had the event as predicted, after the repair" in shown
     assert "Everyone's hazard ratios per unit, then the exceptions" in shown
     found = drosurv.json("predict", tmp_path / "m", table, "--times", "300")
     assert len(found) == 1200

@@ -359,7 +359,7 @@ def test_what_is_not_defined_is_refused_by_name(name):
 def test_a_base_that_takes_no_entry_says_so():
     data = sample(200)
     forest = RandomSurvivalForest(n_estimators=2)
-    with pytest.raises(ValueError, match="entry is not an argument of RandomSurvivalForest.fit"):
+    with pytest.raises(ValueError, match="entry is not an argument of RandomSurvivalForest"):
         RepairedCox(forest).fit(data.X, data.y, entry=np.zeros(200))
 
 
@@ -378,3 +378,24 @@ def test_of_several_bases_the_better_one_out_of_fold_is_taken():
     assert model.base == "auto"
     assert model.base_log_likelihoods_[0] > model.base_log_likelihoods_[1]
     assert RepairedCox(random_state=0).fit(X, y).repairs_
+
+
+@pytest.mark.parametrize("case", ["whole years", "falling hazards", "rising hazards"])
+def test_right_predictions_at_few_times_are_not_changed(case):
+    """Read as straight lines between their times, such predictions seemed wrong in most samples."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(1000, 3)), columns=["a", "b", "c"])
+    rate = np.exp(0.7 * X["a"] - 0.5 * X["b"]).to_numpy()
+    if case == "whole years":
+        times, end = np.arange(1.0, 9.0), rng.integers(1, 9, 1000).astype(float)
+        hazard = 0.2 * np.outer(rate, times)
+        time = np.ceil(rng.exponential(size=1000) / rate / 0.2)
+    else:
+        shape = 0.5 if case == "falling hazards" else 2.0
+        times, end = np.array([0.25, 0.5, 1.0, 2.0, 3.0]), np.minimum(rng.exponential(1.5, 1000), 3.0)
+        hazard = np.outer(rate, times**shape)
+        time = (rng.exponential(size=1000) / rate) ** (1 / shape)
+    y = Surv.from_arrays(time <= end, np.minimum(time, end))
+    found = repair((times, np.exp(-hazard)), X, y, frozen=True, random_state=0)
+    assert found.repairs_ == []
+    assert max(attempt.e for attempt in found.attempts_) < 20

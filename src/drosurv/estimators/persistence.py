@@ -45,13 +45,19 @@ _NARROWER = (np.uint8, np.uint16, np.int32, np.float32)
 # version that wrote them had the class. Whoever moves such a class changes its line here.
 _HOMES = {
     "Baseline": "drosurv.estimators.baseline",
+    "BaselineFactor": "drosurv.repairs.repaired_predictions",
     "BesidePlain": "drosurv.estimators.coefficients.summary",
+    "Condition": "drosurv.repairs.rules",
+    "Correction": "drosurv.repairs.corrections",
+    "EffectChange": "drosurv.repairs.repair",
     "EffectColumn": "drosurv.repairs.evidence",
     "EffectColumns": "drosurv.repairs.evidence",
+    "Estimate": "drosurv.repairs.findings",
     "Findings": "drosurv.estimators.coefficients.summary",
     "IntervalCurves": "drosurv.estimators.discrete_time_hazard",
     "LogTimeCurves": "drosurv.estimators.accelerated_failure_time",
     "MassCurves": "drosurv.estimators.deep_hit",
+    "Rule": "drosurv.repairs.rules",
     "Trees": "drosurv.solvers.networks",
 }
 

@@ -176,19 +176,17 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
             return None
         curves = parse_survival(model.survival, n, model.times)
         return replace(curves, curve_type=model.curve_type) if isinstance(curves, ArrayCurves) else curves
-    model = unwrapped(model)
-    if not hasattr(model, "predict_survival_function"):
-        return None
-    final = final_step(model)
+    # scikit-learn's Pipeline hands on only predict: its last step predicts curves.
+    final, X = final_step(model), prepared(model, X)
     method = getattr(final, "predict_survival_function", None)
-    if method is not None and "times" in signature(method).parameters:
-        # A model without a baseline has no times of its own. X is turned once, not for every part of the patients.
+    if method is None:
+        return None
+    if "times" in signature(method).parameters:
+        # A model without a baseline has no times of its own.
         jumps = np.asarray(final.unique_times_, np.float64) if hasattr(final, "unique_times_") else None
         curve_type: CurveType = getattr(final, "curve_type", "step")
-        return ModelCurves(
-            lambda X, at: model.predict_survival_function(X, times=at), in_pandas(X), n, jumps, curve_type
-        )
-    return parse_survival(model.predict_survival_function(X), n)
+        return ModelCurves(lambda X, at: method(X, times=at), in_pandas(X), n, jumps, curve_type)
+    return parse_survival(method(X), n)
 
 
 def gives_risk(model: Any) -> bool:
@@ -200,7 +198,7 @@ def gives_curves(model: Any) -> bool:
     """Whether a model, or predictions, come with survival curves."""
     if isinstance(model, Predictions):
         return model.survival is not None
-    return hasattr(unwrapped(model), "predict_survival_function")
+    return hasattr(final_step(model), "predict_survival_function")
 
 
 def gains_over_null(model: Any, curves: SurvivalCurves, follow_up: Any, target: Target) -> FloatArray:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError
-from drosurv.evaluation.predictions import predict_curves, training_follow_up
+from drosurv.evaluation.predictions import final_step, predict_curves, prepared, training_follow_up
 from drosurv.metrics.expected_events import cumulative_hazard, expected_events
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.survival_curves import SurvivalCurves, parse_survival
@@ -38,14 +38,20 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
     curves = predict_curves(model, X, n)
     if curves is not None:
         return curves
-    if not hasattr(model, "predict_cumulative_hazard_function"):
+    if not hasattr(final_step(model), "predict_cumulative_hazard_function"):
         raise ArgumentError(
             "model",
             f"model: {type(model).__name__} has neither predict_survival_function nor "
             "predict_cumulative_hazard_function: give a fitted survival model with curves, or a pair (times, "
             "survival).",
         )
-    return parse_survival([_survival(hazard) for hazard in model.predict_cumulative_hazard_function(X)], n)
+    return parse_survival(
+        [
+            _survival(hazard)
+            for hazard in final_step(model).predict_cumulative_hazard_function(prepared(model, X))
+        ],
+        n,
+    )
 
 
 def _survival(hazard: Any) -> Any:
