@@ -53,7 +53,7 @@ def fit(
         float | None, about("Of a robust model: smallest share of patients to protect, in (0, 1].", "Model")
     ] = None,
     ball: Annotated[
-        str | None, about("Of a robust model: shape of the subpopulations, chi2, paper or cvar.", "Model")
+        str | None, about("Of a robust model: shape of the subpopulations. {balls}.", "Model")
     ] = None,
     network: Network = None,
     hidden: Annotated[

@@ -106,11 +106,25 @@ class ShortHelp(TyperCommand):
         if rare:
             named = [f"{panel}: {' '.join(names)}" for panel, names in by_panel.items()]
             self.epilog = "\n\n".join(["More options, explained by --help-all:", *named])
+        listing = [option for option in self.params if "{balls}" in (getattr(option, "help", None) or "")]
+        texts = [option.help for option in listing]
+        for option in listing:
+            if not option.hidden:
+                option.help = _with_balls(option.help)
         try:
             super().format_help(ctx, formatter)
         finally:
             for option in rare:
                 option.hidden = False
+            for option, text in zip(listing, texts, strict=True):
+                option.help = text
+
+
+def _with_balls(help: str) -> str:
+    """Fill in the names of all balls, which are imported when help is asked for and not before."""
+    from drosurv.objectives.balls import describe_balls
+
+    return help.replace("{balls}", describe_balls())
 
 
 def _show_all(ctx: typer.Context, wanted: bool) -> None:

@@ -19,10 +19,12 @@ from drosurv.estimators.coefficients.summary import ORIGIN
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import LogTime
 from drosurv.losses.log_time import DISTRIBUTIONS, log_survival, log_time_at
+from drosurv.objectives.balls import lists_balls
 from drosurv.solvers import Problem, Result, TrainingData
 from drosurv.target import FloatArray
 
 
+@lists_balls
 @dataclass(eq=False, repr=False)
 class AcceleratedFailureTime(NetworkEstimator):
     """Accelerated failure time model, log Y = mu(x) + sigma e: Weibull, log-normal or log-logistic times.
@@ -37,7 +39,7 @@ class AcceleratedFailureTime(NetworkEstimator):
         Distribution of the times.
     alpha : float
         Smallest share of patients to protect, in (0, 1]; 1 is the plain model.
-    ball : {"chi2", "paper", "cvar"}
+    ball : {balls}
         As in :class:`drosurv.DROCox`.
 
     Attributes

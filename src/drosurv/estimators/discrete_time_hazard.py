@@ -15,10 +15,12 @@ from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import DiscreteHazard
 from drosurv.losses.discrete_time import LINKS, log_survived
+from drosurv.objectives.balls import lists_balls
 from drosurv.solvers import Problem, TrainingData
 from drosurv.target import FloatArray
 
 
+@lists_balls
 @dataclass(eq=False, repr=False)
 class DiscreteTimeHazard(NetworkEstimator):
     """Discrete-time hazard model: on the link scale a level per interval of time plus the patient's score.
@@ -35,7 +37,7 @@ class DiscreteTimeHazard(NetworkEstimator):
         Link function of the hazard. With "cloglog" scores are log hazard ratios in continuous time.
     alpha : float
         Smallest share of patients to protect, in (0, 1]; 1 is the plain model.
-    ball : {"chi2", "paper", "cvar"}
+    ball : {balls}
         As in :class:`drosurv.DROCox`.
 
     Attributes

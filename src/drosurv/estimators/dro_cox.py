@@ -8,9 +8,11 @@ from typing import Self
 
 from drosurv.estimators.base import ROW_ARGUMENTS
 from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.objectives.balls import lists_balls
 from drosurv.solvers import Problem, TrainingData
 
 
+@lists_balls
 @dataclass(eq=False, repr=False)
 class DROCox(NetworkEstimator):
     """Cox model trained on the worst-case loss over every subpopulation of at least mass alpha.
@@ -19,9 +21,8 @@ class DROCox(NetworkEstimator):
     ----------
     alpha : float
         Smallest share of patients to protect, in (0, 1]; 1 is plain Cox.
-    ball : {"chi2", "paper", "cvar"}
-        Set of subpopulations: a chi-square ball with the tight constant ("chi2") or the published one ("paper"), or
-        exactly the subpopulations of mass alpha ("cvar").
+    ball : {balls}
+        Set of subpopulations. {described}.
     tol : float, optional
         As in :class:`drosurv.CoxPH`: 1e-8 by default, or 1e-5 for ``ball="cvar"``.
 
