@@ -105,7 +105,7 @@ def test_scores_are_the_cross_validated_partial_likelihood(weighted):
             score = plain.predict(penalised.standardised(values))
             wanted = log_partial_likelihood(y, score, weight)
             wanted -= log_partial_likelihood(y[rows], score[rows], inside)
-            assert model.cv_results_[f"split{k}_test_score"][c] == pytest.approx(wanted, abs=1e-3)
+            assert model.cv_results_[f"split{k}_test_score"][c] == pytest.approx(wanted, abs=2e-3)
 
 
 def test_the_best_score_is_chosen_and_fitted_on_everybody():
@@ -176,7 +176,7 @@ def test_copies_that_share_an_id_are_weights():
         for name, knots in weighted.knots_.items():
             np.testing.assert_allclose(copied.knots_[name], knots)
         np.testing.assert_allclose(
-            copied.cv_results_["mean_test_score"], weighted.cv_results_["mean_test_score"], rtol=1e-6
+            copied.cv_results_["mean_test_score"], weighted.cv_results_["mean_test_score"], rtol=1e-5
         )
         np.testing.assert_allclose(copied.predict(X), weighted.predict(X), atol=1e-6)
 
@@ -189,7 +189,7 @@ def test_rows_of_one_id_that_follow_each_other_are_one_patient():
     entry, id = np.concatenate([np.zeros(len(X)), half]), np.tile(np.arange(len(X)), 2)
     cut = CoxPHCV().fit(rows, y, entry=entry, id=id)
     np.testing.assert_allclose(
-        cut.cv_results_["mean_test_score"], fitted().cv_results_["mean_test_score"], rtol=1e-6
+        cut.cv_results_["mean_test_score"], fitted().cv_results_["mean_test_score"], rtol=1e-5
     )
     assert cut.l2_ == fitted().l2_
     assert cut.n_patients_ == len(X)

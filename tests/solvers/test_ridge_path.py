@@ -19,7 +19,9 @@ def sample(n=300, d=6, seed=0):
 
 def path(X, y, l2s, **loss):
     ridges = np.outer(l2s, np.ones(X.shape[1]))
-    found, status = ridge_path(X, CoxPartial(parse_target(y), **loss), np.full(len(X), 1 / len(X)), ridges)
+    found, status = ridge_path(
+        X, CoxPartial(parse_target(y), **loss), np.full(len(X), 1 / len(X)), ridges, 1e-10
+    )
     assert set(status) == {"converged"}
     return found
 
@@ -31,7 +33,7 @@ def test_the_path_is_that_of_scikit_survivals_elastic_net():
     l2s = np.geomspace(1.0, 1e-3, 8)
     # Its objective is the mean loss plus alpha ((1 - l1_ratio) / 2 ||b||^2 + l1_ratio ||b||_1).
     peer = CoxnetSurvivalAnalysis(alphas=l2s, l1_ratio=1e-12, normalize=False, tol=1e-14, max_iter=10**6)
-    np.testing.assert_allclose(path(X, y, l2s), peer.fit(X, y).coef_.T, atol=1e-4)
+    np.testing.assert_allclose(path(X, y, l2s), peer.fit(X, y).coef_.T, atol=1e-5)
 
 
 @pytest.mark.parametrize("ties", ["breslow", "efron"])
@@ -41,15 +43,15 @@ def test_each_point_is_the_fit_with_its_penalty_in_any_order(ties):
     l2s = [0.01, 1.0, 0.0, 0.1]
     found = path(X, y, l2s, ties=ties)
     for l2, coef in zip(l2s, found, strict=True):
-        np.testing.assert_allclose(coef, CoxPH(l2=l2, ties=ties, tol=1e-10).fit(X, y).coef_, atol=1e-4)
+        np.testing.assert_allclose(coef, CoxPH(l2=l2, ties=ties, tol=1e-10).fit(X, y).coef_, atol=1e-5)
 
 
 def test_a_penalty_of_each_coefficient_is_a_change_of_units():
     X, y = sample(150, 3, seed=2)
     ridge, loss = np.array([0.01, 0.1, 1.0]), CoxPartial(parse_target(y))
-    found = ridge_path(X, loss, np.full(150, 1 / 150), ridge[None])[0][0]
+    found = ridge_path(X, loss, np.full(150, 1 / 150), ridge[None], 1e-10)[0][0]
     wanted = CoxPH(l2=1.0).fit(X / np.sqrt(ridge), y).coef_ / np.sqrt(ridge)
-    np.testing.assert_allclose(found, wanted, atol=1e-4)
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def test_separated_data_have_no_optimum_without_a_penalty():

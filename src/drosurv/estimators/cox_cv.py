@@ -427,7 +427,7 @@ class CoxPHCV(SurvivalModel):
         if not design.nonlinear.any():
             return out
         X, loss = design.standardised(training.X), training.cox_loss(self.ties)
-        coef, status = ridge_path(X, loss, training.mass, np.zeros((1, X.shape[1])))
+        coef, status = ridge_path(X, loss, training.mass, np.zeros((1, X.shape[1])), tol=1e-12)
         if status[0] != "converged":
             return out
         fit = FittedCox(X, loss, coef[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from drosurv.losses import CoxPartial
 from drosurv.target import FloatArray
@@ -11,8 +11,6 @@ from drosurv.target import FloatArray
 # The second derivatives depend on the scores alone: they are computed again once the scores have moved this far (root
 # mean square). In between Newton's steps with the old ones still converge, at a tenth of the cost.
 _MOVED = 0.25
-# Relative to the objective, what Newton's model says can still be gained at the end.
-_TOL = 1e-10
 _MAX_ITER = 100
 _SHORTEST = 1e-8
 # On the unit diagonal of a scaled matrix: redundant columns make it singular.
@@ -22,7 +20,7 @@ _SEPARATED = 500.0
 
 
 def ridge_path(
-    X: FloatArray, loss: CoxPartial, mass: FloatArray, ridges: FloatArray
+    X: FloatArray, loss: CoxPartial, mass: FloatArray, ridges: FloatArray, tol: float = 1e-7
 ) -> tuple[FloatArray, list[str]]:
     """Minimise the mean partial likelihood loss plus sum_j ridge_j coef_j^2 / 2 for each row of ridges.
 
@@ -39,6 +37,9 @@ def ridge_path(
         Weights of the rows' losses in the mean, summing to one.
     ridges : (K, d) array
         Penalties of the coefficients. Each row is solved from the solution of the row before: start with the largest.
+    tol : float
+        What Newton's model says can still be gained at the end, in the log likelihood of all rows. At 1e-7 every
+        coefficient is within 1 in 2,000 of its standard error.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def ridge_path(
     path, coef = _Path(X, loss, mass), np.zeros(ridges.shape)
     status = []
     for k, ridge in enumerate(ridges):
-        status.append(path.solve(ridge))
+        status.append(path.solve(ridge, tol / len(X)))
         coef[k] = path.theta
     return coef, status
 
@@ -67,8 +68,8 @@ class _Path:
         self.hessian = self._bend()
         self.hessian_scores = self.scores
 
-    def solve(self, ridge: FloatArray) -> str:
-        """Move to the minimum under the penalties (d,)."""
+    def solve(self, ridge: FloatArray, tol: float) -> str:
+        """Move to the minimum under the penalties (d,), up to `tol` of the mean loss."""
         for _ in range(_MAX_ITER):
             if np.ptp(self.scores) > _SEPARATED:
                 return "separated"
@@ -77,7 +78,7 @@ class _Path:
                 self.hessian, self.hessian_scores = self._bend(), self.scores
             step = -_solved(self.hessian + np.diag(ridge), slope)
             left = -float(slope @ step)
-            if left <= _TOL * max(self.value, 1e-300):
+            if left <= tol:
                 return "converged"
             if not self._move(step, ridge, left):
                 if self.hessian_scores is not self.scores:
@@ -121,10 +122,7 @@ def _solved(matrix: FloatArray, slope: FloatArray) -> FloatArray:
     size[size == 0] = 1.0
     scaled = matrix / np.outer(size, size)
     scaled.flat[:: len(scaled) + 1] += _JITTER
-    try:
-        found: FloatArray = cho_solve(
-            cho_factor(scaled, check_finite=False), slope / size, check_finite=False
-        )
-    except np.linalg.LinAlgError:
+    _, found, failed = dposv(scaled, slope / size)
+    if failed:
         found = np.linalg.lstsq(scaled, slope / size, rcond=1e-10)[0]
-    return found / size
+    return np.asarray(found / size)
