@@ -29,7 +29,6 @@ from drosurv.estimators.spline_design import (
 from drosurv.folds import draw_folds
 from drosurv.losses import CoxPartial
 from drosurv.losses.cox_partial import TIES
-from drosurv.metrics import concordance_index
 from drosurv.metrics.inference import generator
 from drosurv.observation import label_codes
 from drosurv.presentation import Column, Table, axes_or_new
@@ -260,10 +259,6 @@ class CoxPHCV(SurvivalModel):
         features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
         return self.estimator_.predict(self._frame(features), offset=offset)
 
-    def score(self, X: Any, y: Any, *, entry: Any = None, strata: Any = None, offset: Any = None) -> float:
-        """Harrell's c-index of the predicted risks, among those at risk in one stratum where these are given."""
-        return float(concordance_index(y, self.predict(X, offset=offset), entry=entry, strata=strata))
-
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names (p,) of the design columns: age is the column itself, age' and age'' are nonlinear."""
         check_is_fitted(self)
@@ -449,10 +444,6 @@ class CoxPHCV(SurvivalModel):
     @property
     def _has_offset(self) -> bool:  # type: ignore[override]
         return self.estimator_._has_offset
-
-    @property
-    def _fitted_with(self) -> tuple[str, ...]:
-        return self.estimator_._fitted_with
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
