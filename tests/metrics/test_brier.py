@@ -5,8 +5,8 @@ from sksurv.functions import StepFunction
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import integrated_brier_score as reference
 
-from drosurv.metrics import FollowUp, brier_contributions, integrated_brier_score
-from drosurv.target import Surv
+from drosurv.metrics import FollowUp, brier_contributions, brier_weight_error, integrated_brier_score
+from drosurv.target import Surv, parse_target
 
 
 def cohort(rng, n, longest=100):
@@ -173,3 +173,25 @@ def test_without_a_label_there_is_no_score_by_group():
         y, y, np.full((4, 2), 0.5), [1.0, 2.0], groups=["a", None, "a", "a"], missing="drop"
     )
     assert np.isnan(found).tolist() == [False, True, False, False]
+
+
+def test_error_of_the_weights_is_the_spread_over_training_samples():
+    rng = np.random.default_rng(11)
+    x = rng.normal(scale=0.7, size=1500)
+    at = np.linspace(0.1, 1.2, 12)
+    survival = np.exp(-at * np.exp(x)[:, None])
+
+    def observed(n, x):
+        time, censored = rng.exponential(np.exp(-x)), rng.exponential(2.0, size=n)
+        return Surv.from_arrays(time <= censored, np.minimum(time, censored))
+
+    y = observed(1500, x)
+    found = [
+        (integrated_brier_score(train, y, survival, at), brier_weight_error(train, y, survival, at))
+        for train in (observed(400, rng.normal(scale=0.7, size=400)) for _ in range(200))
+    ]
+    scores, errors = np.array(found).T
+    assert errors.mean() == pytest.approx(scores.std(), rel=0.12)
+    # Weights of the scored patients themselves have no error of their own.
+    own = FollowUp.standing_in(parse_target(y))
+    assert brier_weight_error(own, y, survival, at) == 0.0

@@ -171,8 +171,16 @@ class Panel:
         numbers = {}
         for (place, value), drawn in zip(own.items(), draws.T, strict=True):
             metric = CATALOGUE[place[2]]
-            numbers[place] = Draws(value, drawn, *metric.bounds, metric.interval)
+            numbers[place] = Draws(value, drawn, *metric.bounds, metric.interval, self._weight_error(place))
         return Drawn(numbers, weights)
+
+    def _weight_error(self, place: Place) -> float:
+        """Standard error that censoring weights of training patients add to a number; 0 for those without them."""
+        attribute, label, metric = place
+        if metric != "integrated_brier_score":
+            return 0.0
+        patients = self.everyone if attribute == EVERYONE else self.members[attribute, label]
+        return patients.brier_weight_error if len(patients) else 0.0
 
     def _values(self, weight: FloatArray, *, resampled: bool) -> dict[Place, float]:
         """Numbers of all sets of patients, given the weights (n,): what is computed anew for every replicate."""

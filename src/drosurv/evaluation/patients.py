@@ -21,6 +21,7 @@ from drosurv.evaluation.predictions import (
     training_follow_up,
 )
 from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
+from drosurv.metrics.brier import weight_error
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.follow_up import Grid, auc_times, auc_times_of, brier_times
 from drosurv.metrics.likelihood_gain import gain_times
@@ -230,6 +231,16 @@ class Patients:
         """Predicted survival."""
         curves = self.scoring.curves
         return curves if self.rows is None else curves.take(self.rows)
+
+    @cached_property
+    def brier_weight_error(self) -> float:
+        """Standard error of the mean Brier contribution from the censoring weights of the training patients."""
+        scoring = self.scoring
+        at = brier_times(scoring.follow_up, scoring.target, None, scoring.grid)
+        if scoring.follow_up.stands_in or len(at) == 0:
+            return 0.0
+        published = scoring.grid == "table"
+        return weight_error(scoring.follow_up, self.target, self.curves.at(at), at, published=published)
 
     @cached_property
     def brier(self) -> BrierAgainstNull:

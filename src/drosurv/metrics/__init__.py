@@ -6,6 +6,7 @@ from drosurv.metrics.brier import (
     brier_against_null,
     brier_contributions,
     brier_skill,
+    brier_weight_error,
     integrated_brier_score,
 )
 from drosurv.metrics.calibration import (
@@ -100,6 +101,7 @@ __all__ = [
     "brier_contributions",
     "brier_score_by_cause",
     "brier_skill",
+    "brier_weight_error",
     "calibration_at",
     "calibration_by_cause",
     "calibration_slope",

@@ -10,7 +10,7 @@ from drosurv.groups import Missing
 from drosurv.metrics.follow_up import FollowUp, Grid, GroupFollowUp, brier_times
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
-from drosurv.target import FloatArray, parse_target
+from drosurv.target import FloatArray, Target, parse_target
 
 # Patients whose errors are computed at once.
 _ROWS = 8192
@@ -181,6 +181,66 @@ def _time_average(
         area[rows] = ((error[:, 1:] + error[:, :-1]) * half_step).sum(axis=1)
     average: FloatArray = area / (at[-1] - at[0])
     return average
+
+
+def brier_weight_error(
+    y_train: Any, y_test: Any, survival: Any, times: Any = None, *, grid: Grid = "inside"
+) -> float:
+    r"""Standard error of the integrated Brier score that the estimated censoring weights of training patients bring.
+
+    A bootstrap of the scored patients takes the weights as known. They are estimated from other patients, and their
+    error adds
+
+    .. math:: \sum_s A(s)^2 \, \Delta \widehat{Var} \log \hat G(s)
+
+    to the variance, with A(s) the part of the score whose weights contain the censoring at time s, and Greenwood's
+    increments of the variance of log G.
+
+    Parameters as in :func:`integrated_brier_score`.
+
+    Returns
+    -------
+    float
+        0 where the weights come from the scored patients themselves, which makes intervals no narrower than they
+        should be; NaN where the number of training patients is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv import Surv
+    >>> rng = np.random.default_rng(0)
+    >>> y = Surv.from_arrays(rng.random(200) < 0.5, rng.exponential(size=200))
+    >>> half = np.full((100, 2), 0.5)
+    >>> brier_weight_error(y[:100], y[100:], half, times=[0.2, 0.5]) > 0
+    True
+    """
+    follow_up = FollowUp.parse(y_train)
+    target = parse_target(y_test, name="y_test", require_event=False)
+    at = brier_times(follow_up, target, times, grid)
+    if follow_up.stands_in or len(at) == 0:
+        return 0.0
+    predicted = parse_survival(survival, len(target), times).at(at)
+    return weight_error(follow_up, target, predicted, at, published=grid == "table")
+
+
+def weight_error(
+    follow_up: FollowUp, target: Target, predicted: FloatArray, at: FloatArray, *, published: bool
+) -> float:
+    """The same of survival (n, k) predicted at k valid times."""
+    target = follow_up.censor_at_end(target)
+    ends = np.concatenate(([at[0]], at, [at[-1]]))
+    share = (ends[2:] - ends[:-2]) / 2 / (at[-1] - at[0])
+    weight = follow_up.inverse_probability(target, published=published)
+    by_then = target.time[:, None] <= at
+    cases = weight * (np.where(by_then, predicted**2, 0.0) @ share)
+    controls = share * np.where(by_then, 0.0, (1 - predicted) ** 2).mean(axis=0) / follow_up.censoring_at(at)
+    order = np.argsort(target.time)
+    # What is weighted by censoring up to a later time, at each of the training times.
+    later = np.append(np.cumsum(cases[order][::-1])[::-1], 0.0) / len(target)
+    of_cases = later[np.searchsorted(target.time[order], follow_up.times, side="right")]
+    of_controls = np.append(np.cumsum(controls[::-1])[::-1], 0.0)[np.searchsorted(at, follow_up.times)]
+    part = of_cases + of_controls
+    return float(np.sqrt(part**2 @ follow_up.log_censoring_variance))
 
 
 class BrierAgainstNull(NamedTuple):

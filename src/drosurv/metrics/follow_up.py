@@ -28,7 +28,8 @@ class FollowUp:
     ascending, the probabilities of still being under observation and of being free of the event after each (m,), both
     by Kaplan-Meier, and the percentiles 0 to 100 of the event times (101,). It `stands_in` where they are the scored
     patients themselves, because nothing is known of those that the model was trained on. Curves step at `other_times`
-    for each patient where they belong to strata or count from entry, and not at these.
+    for each patient where they belong to strata or count from entry, and not at these. `patients` is the number of
+    training patients, 0 where it is unknown.
     """
 
     times: FloatArray
@@ -37,6 +38,7 @@ class FollowUp:
     event_percentiles: FloatArray
     stands_in: bool = False
     other_times: bool = False
+    patients: float = 0.0
 
     @classmethod
     def standing_in(cls, target: Target) -> FollowUp:
@@ -59,7 +61,8 @@ class FollowUp:
         events, censoring = KaplanMeier.both(target, weight, entry=entry)
         times = target.time[target.event]
         at = percentiles(times, None if weight is None else weight[target.event])
-        return cls(events.times, censoring.survival, events.survival, at)
+        patients = float(len(target) if weight is None else weight.sum())
+        return cls(events.times, censoring.survival, events.survival, at, patients=patients)
 
     @property
     def start(self) -> float:
@@ -105,6 +108,20 @@ class FollowUp:
         observed = after if published else self.censoring_before(target.time)
         known = target.event & (after > 0) & (target.time <= self.times[-1])
         return np.divide(1.0, observed, out=np.zeros(len(target)), where=known)
+
+    @property
+    def log_censoring_variance(self) -> FloatArray:
+        """Greenwood's increments of the variance of log G at the training times, (m,).
+
+        The patients at risk of being censored at a time are those neither censored before it nor with the event by it.
+        NaN where the number of patients is unknown.
+        """
+        if not self.patients > 0:
+            return np.full(len(self.times), np.nan)
+        before = np.concatenate(([1.0], self.censoring[:-1]))
+        kept = np.divide(self.censoring, before, out=np.ones_like(before), where=before > 0)
+        at_risk = self.patients * self.survival * before * kept
+        return np.divide(1.0 - kept, at_risk, out=np.zeros_like(kept), where=at_risk > 0)
 
     def censor_at_end(self, target: Target) -> Target:
         """The target with everybody observed to `end` or longer censored at `end`.

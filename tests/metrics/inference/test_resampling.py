@@ -10,7 +10,7 @@ from drosurv.metrics import (
     concordance_index,
     log_partial_likelihood,
 )
-from drosurv.metrics.inference.resampling import generator, in_parallel, seed_sequence
+from drosurv.metrics.inference.resampling import Draws, generator, in_parallel, seed_sequence
 from drosurv.target import Surv
 
 
@@ -118,3 +118,10 @@ def test_undefined_replicates_are_left_out_and_those_that_are_all_the_same_give_
 def test_bad_requests_are_refused_with_the_reason(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_an_error_that_replicates_lack_widens_the_interval():
+    draws = np.random.default_rng(0).normal(size=5000)
+    narrow, wide = Draws(0.0, draws).interval(0.95), Draws(0.0, draws, error=np.sqrt(3.0)).interval(0.95)
+    assert wide.high - wide.low == pytest.approx(2 * (narrow.high - narrow.low), rel=0.01)
+    assert Draws(0.0, draws, error=np.nan).interval(0.95) == narrow

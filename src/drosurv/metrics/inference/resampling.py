@@ -103,7 +103,8 @@ Resample = Literal["weights", "rows"]
 class Draws(NamedTuple):
     """A number on the patients themselves and on the replicates (replicates,), NaN where undefined.
 
-    Its interval is cut at the lowest and the highest value possible.
+    Its interval is cut at the lowest and the highest value possible. `error` is the standard deviation of an error that
+    the replicates do not contain, such as that of weights from other patients; the interval does.
     """
 
     estimate: float
@@ -111,12 +112,22 @@ class Draws(NamedTuple):
     lowest: float = -np.inf
     highest: float = np.inf
     method: Method = "percentile"
+    error: float = 0.0
 
     def interval(self, level: float) -> Interval:
         """Bootstrap interval; its ends are NaN without replicates."""
-        found = interval_of(self.estimate, self.draws, level, self.method).where_replicates_differ()
+        found = interval_of(self.estimate, self._spread_draws(), level, self.method).where_replicates_differ()
         low, high = np.clip([found.low, found.high], self.lowest, self.highest).tolist()
         return replace(found, low=low, high=high)
+
+    def _spread_draws(self) -> FloatArray:
+        """Replicates as far apart as with the `error`; as they are where it is 0 or unknown."""
+        known = self.draws[~np.isnan(self.draws)]
+        if not self.error > 0 or len(known) < 2 or not known.std() > 0:
+            return self.draws
+        factor = np.sqrt(1 + (self.error / known.std()) ** 2)
+        spread: FloatArray = known.mean() + factor * (self.draws - known.mean())
+        return spread
 
 
 @dataclass(frozen=True, eq=False)
