@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from drosurv.repairs import repair as repair
     from drosurv.repairs.subgroup_bounds import certify as certify
     from drosurv.target import Surv as Surv
+    from drosurv.workflows.check import check as check
 
 _ROOMS = (
     "audit",
@@ -45,6 +46,7 @@ _HOME = {
     "Surv": "drosurv.target",
     "all_estimators": "drosurv.estimators.discovery",
     "certify": "drosurv.repairs.subgroup_bounds",
+    "check": "drosurv.workflows.check",
     "evaluate": "drosurv.evaluation",
     "load": "drosurv.estimators.persistence",
     "repair": "drosurv.repairs",

@@ -1,3 +1,5 @@
+"""The demonstration's text, JSON and reports."""
+
 import pytest
 
 from drosurv.datasets import make_hidden_minority
@@ -6,56 +8,42 @@ from drosurv.workflows import demo
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """The same story on fewer patients."""
-    data = make_hidden_minority(n_samples=700, minority=0.5, random_state=0)
-    whole, seen = demo.tell, []
-
-    def tell(**options):
-        seen.append(options)
-        options["attribute"] = "membership" if options["attribute"] == "age" else options["attribute"]
-        return whole(**options, n_hidden=1500, real=data)
-
-    monkeypatch.setattr(demo, "tell", tell)
-    return seen
+    """Fewer patients and one dataset."""
+    data = make_hidden_minority(900, random_state=0)
+    whole = demo.demo
+    monkeypatch.setattr(
+        demo, "demo", lambda **options: whole(**options, loaders={demo.SIMULATED: lambda: data})
+    )
 
 
-def test_the_story_names_the_group_its_number_the_remedies_and_one_advice(drosurv, small):
-    output = drosurv.ok("demo", "--alpha", "0.3", "--seed", "3").stdout
-    for word in (
-        "A hidden group",
-        "Plain Cox fails them",
-        "of no model at all",
-        "Who they are",
-        "what it costs everybody",
+def test_the_text_names_the_models_the_numbers_of_patients_and_the_next_command(drosurv):
+    output = drosurv.ok("demo").stdout
+    for words in (
+        "Trained on 600 patients, compared on 300 others",
         "plain Cox",
-        "DRO-COX",
-        "subgroup robust Cox",
         "repaired Cox",
-        "Real patients",
-        "On your own data",
+        "had the event",
     ):
-        assert word in output
-    assert small[0]["alpha"] == 0.3
-    assert small[0]["random_state"] == 3
+        assert words in output
+    assert "drosurv check patients.csv" in output
 
 
 def test_json_holds_every_number(drosurv):
-    found = drosurv.json("demo")
-    assert found["alpha"] == 0.2
-    assert found["hidden"]["n_test"] == 500
-    assert found["hidden"]["table"][0]["model"] == "plain Cox"
-    assert found["real"]["n_test"] == 140
+    found = drosurv.json("demo", "--seed", "3")["simulated"]
+    assert (found["n_train"], found["n_test"]) == (600, 300)
+    assert [row["model"] for row in found["table"]] == ["plain Cox", "cross-validated Cox", "repaired Cox"]
+    assert all(row["seconds"] >= 0 for row in found["table"])
 
 
-def test_bad_input_is_one_line(drosurv):
-    assert "--alpha must lie in (0, 1]" in drosurv.fails("demo", "--alpha", "0")
-    assert "--attribute must be one of" in drosurv.fails("demo", "--attribute", "race")
+def test_two_reports_are_written_and_named(drosurv, tmp_path, monkeypatch):
+    class Report:
+        def to_html(self, path):
+            path.write_text("drosurv")
 
-
-def test_a_report_is_written_and_named(drosurv, tmp_path, monkeypatch):
-    whole = demo.story_report
-    monkeypatch.setattr(demo, "story_report", lambda **options: whole(**options, n_hidden=600, n_bootstrap=2))
-    report = tmp_path / "report.md"
-    assert f"The report is in {report}." in drosurv.ok("demo", "--report", report).stdout
-    assert report.read_text().startswith("# ")
+    monkeypatch.setattr(demo, "reports", lambda **_: {"plain Cox": Report(), "repaired Cox": Report()})
+    output = drosurv.ok("demo", "--report", tmp_path / "demo.html").stdout
+    for kind in ("plain", "repaired"):
+        path = tmp_path / f"demo_{kind}.html"
+        assert path.exists()
+        assert f"The report of {kind} Cox is in {path}." in output
     assert "must end in .html, .md or .json" in drosurv.fails("demo", "--report", tmp_path / "report.txt")

@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
-from typer.main import get_command
 
-from drosurv.cli import app
 from drosurv.cli.models import make_estimator, model_classes
 from drosurv.datasets import load_flc
-from drosurv.estimators import CoxPH, DROCox
+from drosurv.estimators import CoxPH, CoxPHCV, DROCox
 from drosurv.estimators.persistence import load, read_saved_model
 from drosurv.metrics import likelihood_gains
 from drosurv.tables import TableEncoder, TargetColumns
@@ -69,7 +67,7 @@ def test_a_fold_too_small_names_the_option(drosurv, data, target, tmp_path):
 
 def test_the_user_is_told_what_was_done_to_which_column(drosurv, data, target, tmp_path, patients):
     output = drosurv.ok("fit", data, *target, "-o", tmp_path / "model").stdout
-    columns = output.split("Coefficients")[0]
+    columns = output.split("Plain Cox")[0]
     lines = {line.split()[0]: line for line in columns.splitlines() if line.strip()}
     assert "40" in lines["kappa"]
     assert f"the median {patients['kappa'].median():.6g}" in lines["kappa"]
@@ -85,7 +83,7 @@ def test_of_very_many_columns_the_first_are_told(drosurv, target, tmp_path, pati
     told = drosurv.ok("fit", tmp_path / "wide.csv", *target, "--l2", "1", "-o", tmp_path / "m").stdout
     assert "What was done to each column (the first 40 of 45; --json has all)" in told
     assert "gene39 " in told
-    assert "gene40 " not in told.split("Coefficients")[0]
+    assert "gene40 " not in told.split("Coefficients of")[0]
 
 
 def test_the_report_marks_columns_that_are_mostly_filled_in(drosurv, target, tmp_path, patients):
@@ -231,7 +229,7 @@ def test_plain_cox_is_not_trained_again_to_be_held_against_itself(
         return fit(self, *args, **named)
 
     monkeypatch.setattr(CoxPH, "fit", counted)
-    drosurv.ok("fit", data, *target, *strata, "-o", tmp_path / "m")
+    drosurv.ok("fit", data, *target, "--model", "cox", *strata, "-o", tmp_path / "m")
     assert len(fits) == n_fits
     opened = OpenedModel.open(tmp_path / "m")
     assert np.array_equal(opened.plain_cox().coef_, opened.estimator.coef_) == (n_fits == 1)
@@ -244,7 +242,8 @@ def test_a_table_with_an_index_column_and_flc_as_it_comes(drosurv, tmp_path):
     )
     frame.to_csv(tmp_path / "flc.csv")
     summary = drosurv.json(
-        "fit", tmp_path / "flc.csv", "--time", "futime", "--event", "death", "-o", tmp_path / "m"
+        *("fit", tmp_path / "flc.csv", "--time", "futime", "--event", "death", "--model", "cox"),
+        *("-o", tmp_path / "m"),
     )
     told = {row["column"]: row["done"] for row in summary["columns"]}
     assert told["column 1"] == "not used: it numbers the rows"
@@ -288,7 +287,7 @@ class TestBadInput:
             (["--separator", ";"], "pass --separator ','"),
             (
                 ["--hold-out-share", "0.3"],
-                "--hold-out-share holds nobody out without a file for them: pass --hold-out",
+                "--hold-out-share needs a file for the patients: pass --hold-out",
             ),
             (["--hold-out", "x.csv", "--hold-out-share", "2"], "share must lie between 0 and 1"),
         ],
@@ -318,11 +317,13 @@ class TestBadInput:
         assert "which value of event column 'status' means the event?" in line
         assert question in line
 
-    def test_names_of_patients_are_not_taken_for_a_category(self, drosurv, data, tmp_path):
+    def test_names_of_patients_are_not_taken_for_a_category(self, drosurv, patients, tmp_path):
+        patients.rename(columns={"id": "name"}).to_csv(tmp_path / "d.csv", index=False)
         line = drosurv.fails(
-            "fit", data, "--time", "days", "--event", "status", "--event-value", "dead", "-o", tmp_path / "m"
+            *("fit", tmp_path / "d.csv", "--time", "days", "--event", "status", "--event-value", "dead"),
+            *("-o", tmp_path / "m"),
         )
-        assert "column 'id' holds 400 different texts" in line
+        assert "column 'name' holds 400 different texts" in line
         assert "name it in --drop; if it names the patient, in --id; or, if they are categories" in line
 
     @pytest.mark.parametrize("option", ["-o", "--hold-out"])
@@ -373,22 +374,85 @@ def test_the_next_command_that_is_shown_works_as_it_stands(
     paths = ["--hold-out", "held out.csv"] if held else []
     told = drosurv.ok("fit", "d.csv", *target, *marks, *paths, "-o", "m").stdout
     *_, why, command = told.splitlines()
-    assert why == "Next, look for whom it fails:"
+    assert why == "Next, find whom it fails:"
     program, *words = shlex.split(command)
-    assert (program, words[0]) == ("drosurv", "audit" if held else "repair")
-    shorter = ["--bootstrap", "0", "--no-rules"] if held else ["--max-conditions", "1", "--max-repairs", "1"]
-    drosurv.ok(*words, *shorter)
-    assert (tmp_path / ("report.html" if held else "repaired")).stat().st_size > 0
+    assert (program, words[0]) == ("drosurv", "audit")
+    assert ("--folds" in words) is not held
+    drosurv.ok(*words, "--bootstrap", "0", "--no-rules")
+    assert (tmp_path / "report.html").stat().st_size > 0
 
 
-def test_plain_cox_is_the_default_and_has_nothing_to_be_held_against(drosurv, data, target, tmp_path):
-    found = drosurv.json("fit", data, *target, "-o", tmp_path / "m")
+def test_cross_validated_cox_is_the_default_and_plain_cox_is_shown_beside_it(drosurv, data, target, tmp_path):
+    told = drosurv.ok("fit", data, *target, "-o", tmp_path / "m").stdout
+    assert "CoxPHCV trained on 400 patients" in told
+    assert "It is Cox regression with ridge and splines chosen by cross-validation" in told
+    assert told.index("Plain Cox:") < told.index("azards")
+    assert type(load(tmp_path / "m")[-1]) is CoxPHCV
+
+
+def test_plain_cox_has_nothing_to_be_held_against_and_its_table_is_given(drosurv, data, target, tmp_path):
+    found = drosurv.json("fit", data, *target, "--model", "cox", "-o", tmp_path / "m")
     assert found["estimator"] == "CoxPH"
     assert found["against_plain_cox"] is None
-    assert type(load(tmp_path / "m")[-1]) is CoxPH
-    for command in ("fit", "tune"):
-        (model,) = (option for option in get_command(app).commands[command].params if option.name == "model")
-        assert model.default == {"fit": "cox", "tune": "dro-cox"}[command]
+    assert "proportional" in found["proportional_hazards"]
+    rows = {row["covariate"]: row["coef"] for row in found["plain_cox"]}
+    model = load(tmp_path / "m")
+    np.testing.assert_allclose(list(rows.values()), model[-1].coef_ / model[0].scale_)
+
+
+def test_parameters_of_networks_and_penalties_mean_cox(drosurv, data, target, tmp_path):
+    assert drosurv.json("fit", data, *target, "--l2", "0.1", "-o", tmp_path / "m")["estimator"] == "CoxPH"
+    options = ("--splines", "none", "--l2s", "0.01,0.1")
+    found = drosurv.json("fit", data, *target, *options, "-o", tmp_path / "m")
+    assert found["estimator"] == "CoxPHCV"
+    assert found["parameters"]["l2s"] == [0.01, 0.1]
+
+
+def test_an_existing_hold_out_file_is_kept_out_of_training_and_not_written(drosurv, data, target, tmp_path):
+    test = tmp_path / "test.csv"
+    options = ("--model", "cox", "--hold-out", test, "-o", tmp_path / "m")
+    first = drosurv.json("fit", data, *target, *options)
+    before = test.read_bytes()
+    again = drosurv.ok("fit", data, *target, *options, "--seed", "5", "--json")
+    assert f"100 rows of {data} are in {test} and were kept out of training" in again.stderr
+    assert json.loads(again.stdout)["coefficients"] == first["coefficients"]
+    assert test.read_bytes() == before
+    repaired = drosurv.json(
+        *("repair", data, *target, "--hold-out", test, "--max-repairs", "1", "--max-conditions", "1"),
+        *("-o", tmp_path / "repaired"),
+    )
+    assert repaired["model"] is not None
+    scored = drosurv.ok("evaluate", tmp_path / "repaired", test, "--bootstrap", "0").stderr
+    assert "trained on 0 of 100 rows" in scored
+    (tmp_path / "other.csv").write_text("id,days,status\nx,1,dead\n")
+    wrong = ("--hold-out", tmp_path / "other.csv", "-o", tmp_path / "m")
+    assert "holds no patient of" in drosurv.fails("fit", data, *target, *wrong)
+
+
+def test_a_reference_level_can_be_chosen(drosurv, data, target, tmp_path):
+    options = ("--model", "cox", "--reference", "sex=f,stage=III", "-o", tmp_path / "m")
+    found = drosurv.json("fit", data, *target, *options)
+    assert {"sex=m", "stage=I", "stage=II"} <= set(found["coefficients"])
+    other = drosurv.json("fit", data, *target, "--model", "cox", "--reference", "sex=m", "-o", tmp_path / "m")
+    by_column = [{row["covariate"]: row["coef"] for row in one["plain_cox"]} for one in (found, other)]
+    assert by_column[0]["sex=m"] == pytest.approx(-by_column[1]["sex=f"], abs=1e-6)
+    wrong = ("--reference", "sex=x", "-o", tmp_path / "m")
+    assert "is not a level of column 'sex'" in drosurv.fails("fit", data, *target, *wrong)
+
+
+def test_a_column_that_is_the_time_of_most_patients_stops_the_fit(drosurv, patients, target, tmp_path):
+    seen = patients["days"].where(patients.index % 3 > 0, patients["days"] + 7)
+    patients.assign(last_seen=seen).to_csv(tmp_path / "d.csv", index=False)
+    line = drosurv.fails("fit", tmp_path / "d.csv", *target, "-o", tmp_path / "m")
+    assert "column 'last_seen' is the time itself, in some unit, of 66 % of the patients" in line
+    assert "name it in --drop, or pass --force" in line
+
+
+def test_ids_are_remembered_and_written_with_predictions(drosurv, data, target, tmp_path, patients):
+    target = [word for word in target if word not in ("--drop", "id")]
+    drosurv.ok("fit", data, *target, "--id", "id", "--model", "cox", "-o", tmp_path / "m")
+    drosurv.ok("predict", tmp_path / "m", data, "-o", tmp_path / "out.csv")
+    assert pd.read_csv(tmp_path / "out.csv")["id"].tolist() == patients["id"].tolist()
 
 
 @pytest.mark.parametrize("held", [True, False])

@@ -26,6 +26,30 @@ def test_an_input_is_not_overwritten_under_another_name_either(tmp_path, data):
             check_outputs([path], [data])
 
 
+@pytest.mark.parametrize(
+    ("content", "ours"),
+    [
+        ("id,log_risk\n1,0.5\n", True),
+        ("attribute,group,metric,value\n", True),
+        ('<meta name="generator" content="drosurv 0.3">', True),
+        ("", True),
+        ("id,days,died\n1,2,3\n", False),
+        ("notes of mine", False),
+    ],
+)
+def test_only_files_that_drosurv_wrote_are_overwritten_unless_forced(tmp_path, content, ours):
+    path = tmp_path / "file"
+    path.write_text(content)
+    check_outputs([path], [], force=True)
+    if ours:
+        check_outputs([path], [])
+    else:
+        with pytest.raises(
+            ValueError, match="was not written by drosurv: choose another name, or pass --force"
+        ):
+            check_outputs([path], [])
+
+
 def test_two_outputs_are_two_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="written twice"):
@@ -75,7 +99,23 @@ def full_disk(monkeypatch):
 @pytest.mark.parametrize(
     ("command", "output"),
     [
-        (["fit", "p.csv", "--time", "days", "--event", "status", "--drop", "id", "-o", "old"], "old"),
+        (
+            [
+                "fit",
+                "p.csv",
+                "--time",
+                "days",
+                "--event",
+                "status",
+                "--drop",
+                "id",
+                "-o",
+                "old",
+                "--model",
+                "cox",
+            ],
+            "old",
+        ),
         (["predict", "m", "p.csv", "-o", "old"], "old"),
         (["evaluate", "m", "p.csv", "--bootstrap", "0", "-o", "old"], "old"),
         (["summary", "m", "-o", "old"], "old"),
@@ -89,12 +129,25 @@ def test_a_full_disk_leaves_the_old_file_and_no_part_of_a_new_one(
 ):
     monkeypatch.chdir(tmp_path)
     patients.head(150).to_csv("p.csv", index=False)
-    drosurv.ok("fit", "p.csv", "--time", "days", "--event", "status", "--drop", "id,stage", "-o", "m")
-    Path(output).write_text("old")
+    drosurv.ok(
+        "fit",
+        "p.csv",
+        "--time",
+        "days",
+        "--event",
+        "status",
+        "--drop",
+        "id,stage",
+        "-o",
+        "m",
+        "--model",
+        "cox",
+    )
+    Path(output).write_text("drosurv")
     before = set(os.listdir())
     full_disk()
     result = drosurv(*command)
     assert result.exit_code == 2, (result.output, result.exception)
     assert f"Error: {output} cannot be written: No space left on device." in result.stderr
-    assert Path(output).read_text() == "old"
+    assert Path(output).read_text() == "drosurv"
     assert set(os.listdir()) == before

@@ -72,6 +72,8 @@ def test_long_times_are_also_said_in_years(time, unit, words):
     [
         ("age>65", ">65", "age", "age over 65"),
         ("age>65", "missing", "age", "age missing"),
+        ("age>=65", ">=65", "age", "age 65 or over"),
+        ("age>=65", "<65 vs >=65", "age", "age under 65 vs 65 or over"),
         ("age>65", ">65 vs <=65", "age", "age over 65 vs 65 or below"),
         # A column of answers to the same question: "age True" would say nothing.
         ("age>65", "True", "age>65", "age>65 True"),

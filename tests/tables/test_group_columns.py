@@ -64,14 +64,20 @@ def test_many_codes_are_groups_where_they_are_told_to_be_codes():
     assert found.tolist() == [str(code) for code in hospitals["hospital"]]
 
 
+def test_a_cut_may_include_its_limit():
+    frame = pd.DataFrame({"age": [24.0, 25.0, 26.0, np.nan]})
+    assert group_labels(frame, ["age>=25"])["age>=25"].tolist()[:3] == ["<25", ">=25", ">=25"]
+    assert group_labels(frame, ["age>=25"])["age>=25"].isna().tolist() == [False, False, False, True]
+    assert group_labels(frame, ["age>25"])["age>25"].tolist()[:3] == ["<=25", "<=25", ">25"]
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
         ("sexx", "Did you mean 'sex'"),
         ("ages>65", "Did you mean 'age'"),
         ("sex>1", "does not hold numbers"),
-        ("age>=65", "neither a column nor a cut: cuts are written like 'age>65'"),
-        ("age<65", "neither a column nor a cut"),
+        ("age<65", "neither a column nor a cut: cuts are written like 'age>65'"),
         ("age>old", "neither a column nor a cut"),
     ],
 )

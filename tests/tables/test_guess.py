@@ -55,7 +55,7 @@ def test_pairs_of_columns_that_could_both_be_meant_are_named_as_commands():
 
 def test_without_a_telling_name_the_columns_are_listed():
     with pytest.raises(
-        ValueError, match="No names or values of columns tell.*The columns are marker and stage"
+        ValueError, match=r"No names or values of columns tell.*The columns are marker and stage"
     ):
         guess_columns(table())
 
@@ -83,7 +83,7 @@ def test_what_is_given_is_taken_and_not_told():
     guessed = guess_columns(frame)
     assert guessed.id == "patient_id"
     assert "time is column 'days', by its name and values." in guessed.notes
-    with pytest.raises(ValueError, match="time column 'dayss' is not in the table. Did you mean 'days'"):
+    with pytest.raises(ValueError, match=r"time column 'dayss' is not in the table. Did you mean 'days'"):
         guess_columns(frame, time="dayss")
 
 

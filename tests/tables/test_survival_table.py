@@ -5,6 +5,8 @@ import pytest
 from drosurv.tables import SurvivalTable, TableNote, TargetColumns, patients_not_in, read_survival_table
 from drosurv.tuning.folds import parse_folds
 
+pytestmark = pytest.mark.filterwarnings("ignore:column 'id' names patients")
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -42,6 +44,19 @@ def test_who_enters_too_late_is_named_by_the_row_of_the_file():
     table = SurvivalTable.parse(frame, TargetColumns("time", "event", entry="since"))
     with pytest.raises(ValueError, match=fault):
         _ = table.entry
+
+
+def test_a_column_that_names_patients_is_no_feature(path):
+    with pytest.warns(TableNote, match=r"column 'id' names patients and is no feature\."):
+        table = read(path)
+    assert list(table.X.columns) == ["age", "sex"]
+    # What is asked for is done.
+    assert "id" in read(path, features=["id", "age"]).X
+    twice = pd.read_csv(path)
+    twice["id"] = np.repeat(twice["id"][:20], 2).to_numpy()
+    twice.to_csv(path, index=False)
+    with pytest.warns(TableNote, match="pass id='id' to keep rows of one patient together"):
+        read(path)
 
 
 def test_text_is_no_amount(path):

@@ -10,6 +10,7 @@ from drosurv import __version__
 from drosurv.cli import datasets
 from drosurv.cli.audit import audit
 from drosurv.cli.certify import certify
+from drosurv.cli.check import check
 from drosurv.cli.demo import demo
 from drosurv.cli.evaluate import evaluate
 from drosurv.cli.fit import fit
@@ -50,7 +51,7 @@ def drosurv(
     """
 
 
-for command in (demo, fit, summary, predict, evaluate, audit, repair, certify, tune):
+for command in (demo, check, fit, summary, predict, evaluate, audit, repair, certify, tune):
     app.command(cls=ShortHelp)(command)
 app.add_typer(datasets.app, name="datasets")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drosurv.cli.messages import printable, say
-from drosurv.cli.options import FileOptions, Groups, Json, Names, Seed, TargetOptions, about, command
+from drosurv.cli.options import FileOptions, Force, Groups, Json, Names, Seed, TargetOptions, about, command
 from drosurv.cli.outputs import check_outputs
 from drosurv.errors import as_records, recording_warnings, require
 from drosurv.presentation import unit_in
@@ -76,6 +76,7 @@ def audit(
     ] = 500,
     bootstrap_path: Annotated[int, about("The same for each other model of the slider.", "Comparison")] = 100,
     seed: Seed = 0,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Audit a model on patients it has not seen: who is served worst, by how much, and is it noise.
@@ -87,7 +88,7 @@ def audit(
     """
     view = report_view(output)
     summary = output.with_suffix(".summary.json") if view == "to_html" else None
-    check_outputs([output, summary], [model, data, train, predictions])
+    check_outputs([output, summary], [model, data, train, predictions], force=force)
     shown: dict[str, Any] = {"title": title, "n_bootstrap": bootstrap, "search_rules": rules}
     shown |= {"random_state": seed, "time_title": time_unit}
     if predictions is not None:

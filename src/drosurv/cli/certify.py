@@ -9,7 +9,17 @@ from typing import Annotated
 import typer
 
 from drosurv.cli.messages import printable
-from drosurv.cli.options import DataFile, FileOptions, Json, ModelFile, Seed, TargetOptions, about, command
+from drosurv.cli.options import (
+    DataFile,
+    FileOptions,
+    Force,
+    Json,
+    ModelFile,
+    Seed,
+    TargetOptions,
+    about,
+    command,
+)
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
 from drosurv.presentation import unit_in, write_figure
 
@@ -38,6 +48,7 @@ def certify(
         Path | None, about("CSV file to write the significant subgroups to.", None, "--output", "-o")
     ] = None,
     plot: Annotated[Path | None, about("Picture of the bounds (PNG, SVG, PDF).")] = None,
+    force: Force = False,
     as_json: Json = False,
     confidence: _Removed = None,
     tolerance: _Removed = None,
@@ -49,7 +60,7 @@ def certify(
     from drosurv.repairs.subgroup_bounds import certify as certified
     from drosurv.workflows import OpenedModel
 
-    check_outputs([output, plot], [model, data])
+    check_outputs([output, plot], [model, data], force=force)
     check_picture(plot)
     removed = {"confidence": confidence, "tolerance": tolerance}
     opened = OpenedModel.open(model)

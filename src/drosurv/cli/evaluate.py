@@ -12,6 +12,7 @@ from drosurv.cli.messages import printable
 from drosurv.cli.options import (
     DataFile,
     FileOptions,
+    Force,
     Groups,
     Json,
     ModelFile,
@@ -21,7 +22,7 @@ from drosurv.cli.options import (
     command,
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
-from drosurv.presentation import Column, moment, unit_in, written
+from drosurv.presentation import Column, moment, plain_rows, unit_in, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,11 +64,19 @@ def evaluate(
     intersections: Annotated[
         bool, about("Also show the intersections of all groups.", None, "--intersections")
     ] = False,
+    horizon: Annotated[
+        float | None, about("Time at which survival is compared; the median follow-up if not given.")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        about("Probability of the event by the horizon from which on a patient would be treated."),
+    ] = None,
     bootstrap: Annotated[int, about("Replicates behind intervals and tests; 0 for none.")] = 500,
     seed: Seed = 0,
     output: Annotated[
         Path | None, about("CSV file to write every number to.", None, "--output", "-o")
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Score a saved model on a table, overall and by group, with intervals and tests of the gaps.
@@ -77,7 +86,7 @@ def evaluate(
     from drosurv.evaluation import evaluate as evaluated
     from drosurv.workflows import OpenedModel
 
-    check_outputs([output], [model, data, reference])
+    check_outputs([output], [model, data, reference], force=force)
     if intersections and not groups:
         raise ValueError("--intersections are of groups: pass --groups COLUMNS.")
     opened = OpenedModel.open(model)
@@ -97,6 +106,8 @@ def evaluate(
         sensitive_features=table.groups,
         reference=held_against,
         intersections=intersections,
+        horizon=horizon,
+        threshold=threshold,
         n_bootstrap=bootstrap,
         random_state=seed,
     )
@@ -116,6 +127,42 @@ def evaluate(
         # Where little is recorded, patients may agree in all of it.
         rows = f"rows of {different:,} patients" if target.id else f"rows, {different:,} of them different,"
     _show(result, f"{type(opened.estimator).__name__} on {len(table):,} {rows} of {data}", unit)
+
+
+def _observed_and_expected(table: pd.DataFrame) -> pd.DataFrame:
+    """The group table as people read it: events, survival at the horizon, and the gain over no model."""
+    import pandas as pd
+
+    from drosurv.evaluation.attributes import whose
+
+    rows = plain_rows(table)
+    ratio, gain = Column.measured("ratio", "ratio"), Column.measured("gain", "gain")
+    return pd.DataFrame(
+        {
+            "group": [whose(row["attribute"], row["group"]) for row in rows],
+            "patients": table["patients"],
+            "observed": table["observed"],
+            "expected": [written(row["expected"]) for row in rows],
+            "ratio": [ratio.cell(row) for row in rows],
+            "survival": [written(row["survival_observed"], "share") for row in rows],
+            "predicted": [written(row["survival_predicted"], "share") for row in rows],
+            "gain over no model": [gain.cell(row) for row in rows],
+        }
+    )
+
+
+def _decisions(table: pd.DataFrame) -> pd.DataFrame:
+    """Sensitivity, specificity, predictive values and net benefit: a row per group."""
+    from drosurv.evaluation.attributes import whose
+
+    cell = Column.measured("value", "value")
+    shown = table.assign(
+        group=list(map(whose, table["attribute"], table["group"])),
+        text=[cell.cell(row) if not row["why"] else row["why"] for row in plain_rows(table)],
+    )
+    return shown.pivot_table(
+        index="group", columns="metric", values="text", aggfunc="first", sort=False
+    ).reset_index()
 
 
 def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
@@ -154,6 +201,10 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
     for heading, rows in ((title, groups), ("Overall", overall), ("Between groups", between)):
         if rows:
             print_frame(pd.DataFrame(rows), heading)
+    at = moment(result.groups["horizon"].iloc[0], time_unit)
+    print_frame(_observed_and_expected(result.groups), f"Events observed and expected; survival at {at}")
+    if result.decisions is not None:
+        print_frame(_decisions(result.decisions), f"Decisions at {at}")
     typer.echo(printable(result.summary(time_unit=time_unit)))
 
 

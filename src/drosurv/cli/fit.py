@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.messages import tell_against_plain, tell_recalibration
+from drosurv.cli.messages import printable, tell_against_plain, tell_recalibration
 from drosurv.cli.models import make_estimator, read_settings
 from drosurv.cli.options import (
     FileOptions,
     Groups,
+    HoldOut,
+    HoldOutShare,
     Json,
+    Names,
     Network,
     RowHashesOption,
     Seed,
@@ -26,14 +29,19 @@ from drosurv.cli.options import (
     words,
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
-from drosurv.errors import ArgumentError, as_records, recording_warnings
+from drosurv.errors import ArgumentError, as_records, recording_warnings, require
 from drosurv.presentation import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from drosurv.estimators.coefficients import CoxTable
     from drosurv.tables import SurvivalTable
+    from drosurv.workflows import Trained
 
+_ABOUT = {
+    "CoxPHCV": "It is Cox regression with ridge and splines chosen by cross-validation; --model cox trains plain Cox.\n"
+}
 # Of a table of thousands of genes nobody reads every row.
 _MOST_SHOWN = 40
 
@@ -43,12 +51,18 @@ def fit(
     source: TrainingTable,
     output: Annotated[Path, about("File to write the model to.", None, "--output", "-o")],
     model: Annotated[
-        str,
+        str | None,
         about(
-            "Any estimator: cox, or a robust one such as dro-cox, which is held against cox on "
-            "these patients; cause-specific-cox takes codes of causes as the event."
+            "cox-cv, the default, cox (plain Cox), dro-cox or any other estimator; cause-specific-cox takes "
+            "codes of causes as the event."
         ),
-    ] = "cox",
+    ] = None,
+    splines: Annotated[
+        str | None, about("Of cox-cv: auto, the default, none, or the number of knots.", "Model")
+    ] = None,
+    l2s: Annotated[
+        str | None, about("Of cox-cv: ridge penalties to choose from, such as 0.001,0.01,0.1.", "Model")
+    ] = None,
     alpha: Annotated[
         float | None, about("Of a robust model: smallest share of patients to protect, in (0, 1].", "Model")
     ] = None,
@@ -72,6 +86,9 @@ def fit(
     seed: Seed = 0,
     set_: Settings = None,
     groups: Groups = (),
+    reference: Annotated[
+        Names, about("Level that the others of a column are compared with, such as sex=female.", "Columns")
+    ] = (),
     strata: Annotated[
         str | None, about("Column of strata: patients are compared within them.", "Columns")
     ] = None,
@@ -90,34 +107,47 @@ def fit(
         str,
         about("Levels met only in prediction: taken as the most frequent (reference), or error.", "Model"),
     ] = "reference",
-    hold_out: Annotated[
-        Path | None, about("CSV file to write patients to that are kept away from training.")
-    ] = None,
-    hold_out_share: Annotated[
-        float | None, about("Share of the patients to hold out; 0.25 by default.")
-    ] = None,
+    hold_out: HoldOut = None,
+    hold_out_share: HoldOutShare = None,
     force: Annotated[
-        bool, about("Save even a model that a leaking column has made perfect.", None, "--force")
+        bool,
+        about(
+            "Overwrite files that drosurv did not write, and save a model that a leaking column has made perfect.",
+            None,
+            "--force",
+        ),
     ] = False,
     row_hashes: RowHashesOption = True,
     as_json: Json = False,
 ) -> None:
     """Train a survival model on a table, say what was done to which column, and save everything as one file.
 
-    On real data no model beats plain Cox on average, so that is what is trained unless another --model is named.
+    The model is Cox regression with a ridge penalty and splines chosen by cross-validation unless another --model is
+    named. Plain Cox is shown beside it.
 
     Example: drosurv fit patients.csv --time months --event died --hold-out test.csv -o model
     """
     from dataclasses import replace
 
     from drosurv.presentation.progress import bar
-    from drosurv.workflows import train
+    from drosurv.workflows.training import plain_cox_table, train
 
-    check_outputs([output, hold_out], [source.data])
-    if hold_out_share is not None and hold_out is None:
-        raise ValueError("--hold-out-share holds nobody out without a file for them: pass --hold-out FILE.")
-    given = {"alpha": alpha, "ball": ball, "network": network, "hidden": _widths(hidden), "l2": l2}
-    estimator = make_estimator(model, {**given, "recalibrate": recalibrate}, read_settings(set_), seed)
+    check_outputs([output, hold_out], [source.data], force=True)
+    check_outputs([output], [], force=force)
+    given = {
+        "splines": _splines(splines),
+        "l2s": _penalties(l2s),
+        "alpha": alpha,
+        "ball": ball,
+        "network": network,
+        "hidden": _widths(hidden),
+        "l2": l2,
+    }
+    common, settings = {**given, "recalibrate": recalibrate}, read_settings(set_)
+    named = {name for name, value in common.items() if value is not None} | settings.keys()
+    # Networks and a given penalty are parameters of plain Cox.
+    model = model or ("cox-cv" if named <= {"splines", "l2s", "cv", "ties"} else "cox")
+    estimator = make_estimator(model, common, settings, seed)
     if hidden is not None and getattr(estimator, "network", None) != "mlp":
         raise ValueError("--hidden gives the widths of a perceptron: pass --network mlp, or leave it out.")
     # Rows of one patient follow each other in time only where they say when they begin; else they are alike.
@@ -135,9 +165,7 @@ def fit(
             strata=strata,
             clusters=clusters,
         )
-        held = None
-        if hold_out is not None:
-            table, held = table.hold_out(0.25 if hold_out_share is None else hold_out_share, seed)
+        table, held = source.hold_out(table, hold_out, hold_out_share, seed, force=force)
         # What is trained step by step has a bar of its own.
         with bar("training", shown=None if getattr(estimator, "_uses_convex", False) else False):
             trained = train(
@@ -147,6 +175,8 @@ def fit(
                 unseen=unseen,
                 observed=observed,
                 bootstrap=bootstrap,
+                reference=_references(reference),
+                force=force,
                 verbose=not as_json and sys.stderr.isatty(),
             )
     trained.save(output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(warned))
@@ -157,16 +187,19 @@ def fit(
         "held_out": None,
         "next": None,
     }
-    if held is not None and hold_out is not None:
-        source.format.recognised(source.data).write(held.frame, hold_out)
+    following = ["audit", str(output)]
+    if held is not None:
+        source.write_held_out(held, hold_out, force=force)
         summary["held_out"] = {"file": str(hold_out), **_size(held, patient)}
-        marks = words(replace(source, missing=()), FileOptions)
-        marks += option_words("id", patient) if patient else []
-        summary["next"] = ["audit", str(output), str(hold_out), *marks]
-        summary["next"] += option_words("groups", groups)
-    elif trained.is_plain and not observed and source.entry is None:
-        summary["next"] = ["repair", str(source.data), "--event", source.event, *words(source, TrainingTable)]
-        summary["next"] += ["-o", str(output.with_name("repaired"))]
+        following += [str(hold_out), *words(replace(source, missing=()), FileOptions)]
+    else:
+        following += [str(source.data), "--folds", "5", *words(source, FileOptions)]
+    if not table.columns.causes and (held is not None or source.entry is None):
+        summary["next"] = [*following, *option_words("groups", groups)]
+    with bar("plain Cox"):
+        cox, hazards = plain_cox_table(trained)
+    summary["plain_cox"] = None if cox is None else cox.reset_index().to_dict("records")
+    summary["proportional_hazards"] = hazards
     with bar("comparing with plain Cox"):
         compared = trained.against_plain(held, seed)
     summary["against_plain_cox"] = tell_against_plain(*compared)
@@ -174,7 +207,29 @@ def fit(
     if as_json:
         print_json({**summary, "columns": described.to_dict("records")})
     else:
-        _show(summary, described)
+        _show(summary, described, cox, trained)
+
+
+def _splines(text: str | None) -> str | int | bool | None:
+    if text is None or text == "auto":
+        return text
+    require(text == "none" or text.isdigit(), "splines", "be auto, none or a number of knots", text)
+    return False if text == "none" else int(text)
+
+
+def _penalties(text: str | None) -> tuple[float, ...] | None:
+    try:
+        return None if text is None else tuple(float(l2) for l2 in text.split(","))
+    except ValueError:
+        raise ArgumentError.must("l2s", "be numbers separated by commas, such as 0.01,0.1", text) from None
+
+
+def _references(entries: Names) -> dict[str, str]:
+    """Reference levels by column, of entries such as sex=female."""
+    pairs = [entry.partition("=") for entry in entries]
+    for (name, equals, level), entry in zip(pairs, entries, strict=True):
+        require(name and equals and level, "reference", "be COLUMN=LEVEL, such as sex=female", entry)
+    return {name.strip(): level.strip() for name, _, level in pairs}
 
 
 def _widths(text: str | None) -> tuple[int, ...] | None:
@@ -194,7 +249,7 @@ def _patients(size: dict[str, Any]) -> str:
     return patients if size["rows"] == size["patients"] else f"{size['rows']:,} rows of {patients}"
 
 
-def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
+def _show(summary: dict[str, Any], columns: pd.DataFrame, cox: CoxTable | None, trained: Trained) -> None:
     import pandas as pd
 
     shown = columns.drop(columns=["features", "kind"]).rename(columns={"filled_with": "filled with"})
@@ -202,11 +257,17 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
     shown.loc[shown["missing"] > summary["rows"] / 2, "filled with"] += " (most rows)"
     more = f" (the first {_MOST_SHOWN} of {len(shown)}; --json has all)" if len(shown) > _MOST_SHOWN else ""
     print_frame(shown[:_MOST_SHOWN], f"What was done to each column{more}")
-    if summary["coefficients"] is not None:
+    if cox is not None and len(cox) <= _MOST_SHOWN:
+        typer.echo(printable(f"{cox.to_table()}\n{summary['proportional_hazards']}\n"))
+    if hasattr(trained.estimator, "partial_effect"):
+        from drosurv import summary as effects
+
+        typer.echo(printable(f"{effects(trained.model).to_table()}\n"))
+    elif summary["coefficients"] is not None and not trained.is_plain:
         largest = sorted(summary["coefficients"].items(), key=lambda item: -abs(item[1]))
         frame = pd.DataFrame(largest[:15], columns=["feature", "coefficient (per sd)"])
         more = f" (15 of {len(largest)}, the largest)" if len(largest) > 15 else ""
-        print_frame(frame, f"Coefficients{more}")
+        print_frame(frame, f"Coefficients of {summary['estimator']}{more}")
     # What a repair found is a sentence of its own, the status of a solver a word.
     status = summary["status"]
     word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status.replace('_', ' ')})", "")
@@ -214,6 +275,7 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
     typer.echo(
         f"{summary['estimator']} trained on {_patients(summary)} with {counted(summary['events'], 'event')}{word}; "
         f"{ranked} {summary['training_c_index']:.3f} on these same patients.\n{sentence}"
+        f"{_ABOUT.get(summary['estimator'], '')}"
         f"The event is {summary['event']}; the time is {summary['time']!r}.\n"
         f"Saved to {summary['model']}."
     )
@@ -222,4 +284,4 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame) -> None:
         held = summary["held_out"]
         typer.echo(f"{_patients(held)} were held out in {held['file']}.")
     if summary["next"] is not None:
-        typer.echo(f"Next, look for whom it fails:\n  {shlex.join(['drosurv', *summary['next']])}")
+        typer.echo(f"Next, find whom it fails:\n  {shlex.join(['drosurv', *summary['next']])}")

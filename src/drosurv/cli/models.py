@@ -62,7 +62,7 @@ def _shrinks(estimator: Any) -> bool:
 
 
 def _plain(name: str) -> str:
-    return name.replace("-", "").lower().removesuffix("ph")
+    return name.replace("-", "").lower().replace("coxph", "cox")
 
 
 def read_settings(entries: list[str] | None) -> dict[str, Any]:

@@ -26,6 +26,10 @@ Groups = Annotated[
         help="Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes."
     ),
 ]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Overwrite files that drosurv did not write.", rich_help_panel="Output"),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Network = Annotated[
     str | None, typer.Option(help="linear, the default, trees or mlp.", rich_help_panel="Model")
@@ -49,6 +53,15 @@ Settings = Annotated[
 ]
 _COLUMNS, _FILE = "Columns", "File"
 _ALL = "drosurv.help_all"
+# Share of the patients that is held out unless another is given.
+_SHARE = 0.25
+HoldOut = Annotated[
+    Path | None,
+    typer.Option(help="CSV file of patients to keep out of training; used if it exists, else written."),
+]
+HoldOutShare = Annotated[
+    float | None, typer.Option(help="Share of the patients to hold out; 0.25 by default.")
+]
 
 
 def about(help: str, panel: str | None = None, *flags: str) -> Any:
@@ -223,6 +236,39 @@ class TrainingTable(FileOptions, TargetOptions):
             "--complete-cases",
         ),
     ] = False
+
+    def hold_out(
+        self, table: SurvivalTable, path: Path | None, share: float | None, seed: int, *, force: bool
+    ) -> tuple[SurvivalTable, SurvivalTable | None]:
+        """Divide a table into patients to train on and those held out in the file `path`.
+
+        An existing file is used as it is; a new one, or with `force` any, is written with a random share.
+        """
+        if path is None:
+            if share is not None:
+                raise ValueError("--hold-out-share needs a file for the patients: pass --hold-out FILE.")
+            return table, None
+        if path.is_file() and not force:
+            from drosurv.errors import warn_caller
+            from drosurv.tables import TableNote, patients_not_in
+
+            if share is not None:
+                raise ValueError(
+                    f"{path} exists: leave out --hold-out-share to use it, or pass --force to replace it."
+                )
+            kept = patients_not_in(table.frame, self.format.read(path), self.id)
+            if kept.all():
+                raise ValueError(f"{path} exists and holds no patient of {self.data}: name another file.")
+            told = f"{int((~kept).sum()):,} rows of {self.data} are in {path} and were kept out of training."
+            warn_caller(told, category=TableNote)
+            return table.take(kept), table.take(~kept)
+        trained_on, held_out = table.hold_out(_SHARE if share is None else share, seed)
+        return trained_on, held_out
+
+    def write_held_out(self, held_out: SurvivalTable | None, path: Path | None, *, force: bool) -> None:
+        """Write patients that were held out, unless their file was there before."""
+        if held_out is not None and path is not None and (force or not path.is_file()):
+            self.format.recognised(self.data).write(held_out.frame, path)
 
     def read(self, groups: Names = (), *, causes: bool = False, **observed: str | None) -> SurvivalTable:
         """Read the table.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,15 +21,52 @@ if TYPE_CHECKING:
 _PICTURES = (".png", ".svg", ".pdf")
 
 
-def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None]) -> None:
-    """Raise if a file cannot be written, is to be written twice, or is an input; None is an option not given."""
+# Columns of the tables that commands write.
+_OUR_COLUMNS = (
+    "log_risk",
+    "log_risk_1",
+    "survival_",
+    "metric",
+    "candidate",
+    "covariate",
+    "alpha",
+    "hazard_ratio",
+)
+# Where files say who wrote them: models and pages at the beginning, Markdown at the end.
+_HEAD, _TAIL = 1 << 16, 1 << 10
+
+
+def check_outputs(
+    outputs: Sequence[Path | None], inputs: Sequence[Path | None], *, force: bool = False
+) -> None:
+    """Raise if a file cannot be written, is an input, is written twice, or exists and was not written by drosurv.
+
+    None is an option that was not given; `force` allows to overwrite any file that is no input.
+    """
     written = [path for path in outputs if path is not None]
     for place, path in enumerate(written):
         check_writable(path)
         if any(_same(path, source) for source in inputs if source is not None):
             raise ValueError(f"{path} is an input, which would be overwritten: choose another name.")
+        if path.is_file() and not force and not made_by_drosurv(path):
+            raise ValueError(
+                f"{path} exists and was not written by drosurv: choose another name, or pass --force."
+            )
         if any(path.absolute() == other.absolute() or _same(path, other) for other in written[:place]):
             raise ValueError(f"{path} would be written twice: choose two names.")
+
+
+def made_by_drosurv(path: Path) -> bool:
+    """Whether a file is empty or says that drosurv wrote it; CSV files are recognised by their columns."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+        file.seek(max(0, size - _TAIL))
+        tail = file.read()
+    if size == 0 or b"drosurv" in head or b"drosurv" in tail:
+        return True
+    columns = re.split(r"[,;\t|]", head.partition(b"\n")[0].decode("utf-8", errors="ignore").strip())
+    return any(name.strip('"').startswith(_OUR_COLUMNS) for name in columns)
 
 
 def check_picture(path: Path | None) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from drosurv.cli.options import DataFile, FileOptions, Json, ModelFile, Names, about, command
+from drosurv.cli.options import DataFile, FileOptions, Force, Json, ModelFile, Names, about, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 
 
@@ -22,6 +22,7 @@ def predict(
     times: Annotated[Names, about("Times at which to give survival probabilities, such as 12,24.")] = (),
     keep: Annotated[Names, about("Columns of the table to copy, such as the patient's number.")] = (),
     strata: Annotated[str | None, about("Column of strata, if not the one trained with.")] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Predict for raw data, prepared as in training: log risk (higher means sooner) and survival probabilities.
@@ -32,7 +33,7 @@ def predict(
     """
     from drosurv.workflows import OpenedModel
 
-    check_outputs([output], [model, data])
+    check_outputs([output], [model, data], force=force)
     if strata is not None and not times:
         raise ValueError("--strata has no part in log risks, but in survival: pass --times, such as 12,24.")
     opened = OpenedModel.open(model)

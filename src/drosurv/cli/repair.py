@@ -10,7 +10,18 @@ import typer
 
 from drosurv.cli.messages import printable
 from drosurv.cli.models import make_estimator, read_settings
-from drosurv.cli.options import Json, RowHashesOption, Seed, Settings, TrainingTable, about, command
+from drosurv.cli.options import (
+    Force,
+    HoldOut,
+    HoldOutShare,
+    Json,
+    RowHashesOption,
+    Seed,
+    Settings,
+    TrainingTable,
+    about,
+    command,
+)
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.errors import as_records, recording_warnings
 from drosurv.presentation import counted
@@ -39,9 +50,12 @@ def repair(
     max_repairs: Annotated[int, about("At most so many repairs.", "Search")] = 5,
     max_conditions: Annotated[int, about("At most so many conditions in a rule.", "Search")] = 2,
     evidence: Annotated[float, about("Least e-value of a repair.", "Search")] = 20.0,
+    hold_out: HoldOut = None,
+    hold_out_share: HoldOutShare = None,
     seed: Seed = 0,
     set_: Settings = None,
     row_hashes: RowHashesOption = True,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find the groups that a model is wrong about, correct it there, and check that on patients not used for it.
@@ -55,7 +69,10 @@ def repair(
     from drosurv.workflows import corrected as corrections
 
     saved = Path(model) if Path(model).is_file() else None
-    check_outputs([output, corrected], [source.data, predictions, saved])
+    check_outputs([output, corrected, hold_out], [source.data, predictions, saved], force=True)
+    check_outputs([output, corrected], [], force=force)
+    if hold_out is not None and predictions is not None:
+        raise ValueError("--hold-out takes patients away that --predictions are of: leave out one of them.")
     if corrected is not None and predictions is None:
         raise ValueError("--corrected goes with --predictions.")
     if saved is not None and predictions is not None:
@@ -63,7 +80,7 @@ def repair(
     if set_ and (saved is not None or predictions is not None):
         raise ValueError("--set is for a model that is trained here: leave it out.")
     with recording_warnings() as warned:
-        table = source.read()
+        table, held = source.hold_out(source.read(), hold_out, hold_out_share, seed, force=force)
         opened = None if saved is None else OpenedModel.open(saved)
         if opened is not None:
             opened.warn_of_rows_seen(table, source.data)
@@ -81,6 +98,7 @@ def repair(
             random_state=seed,
             verbose=not as_json and sys.stderr.isatty(),
         )
+    source.write_held_out(held, hold_out, force=force)
     if output is not None:
         save_with_notes(
             repaired, output, table, source.data, row_hashes=row_hashes, warnings=as_records(warned)

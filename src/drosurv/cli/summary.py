@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from drosurv.cli.messages import printable
-from drosurv.cli.options import Json, ModelFile, about, command
+from drosurv.cli.options import Force, Json, ModelFile, about, command
 from drosurv.cli.outputs import check_outputs, print_json
 
 
@@ -21,6 +21,7 @@ def summary(
         int | None, typer.Option(help="Which cause, of a model of several; all if not given.", min=1)
     ] = None,
     style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Show the coefficients of a saved linear model: hazard ratios with standard errors, intervals and p-values.
@@ -35,7 +36,7 @@ def summary(
     from drosurv.tables import FileFormat
     from drosurv.workflows import OpenedModel
 
-    check_outputs([output], [model])
+    check_outputs([output], [model], force=force)
     if style not in ("text", "markdown", "latex", "html"):
         raise ArgumentError.must("style", "be text, markdown, latex or html", style)
     opened = OpenedModel.open(model)

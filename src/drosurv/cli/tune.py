@@ -11,6 +11,8 @@ from drosurv.cli.messages import tell_against_plain, tell_recalibration
 from drosurv.cli.models import check_parameters, make_estimator, read_grid, read_settings
 from drosurv.cli.options import (
     Groups,
+    HoldOut,
+    HoldOutShare,
     Json,
     Network,
     RowHashesOption,
@@ -68,6 +70,8 @@ def tune(
     validation: Annotated[
         float | None, about("Instead of folds: share of patients in one validation part.", "Scoring")
     ] = None,
+    hold_out: HoldOut = None,
+    hold_out_share: HoldOutShare = None,
     output: Annotated[
         Path | None, about("File to write the chosen model to, trained on everybody.", None, "--output", "-o")
     ] = None,
@@ -78,7 +82,12 @@ def tune(
     ] = None,
     jobs: Annotated[int, about("Processes.", "Scoring")] = 1,
     force: Annotated[
-        bool, about("Save even a model that a leaking column has made perfect.", None, "--force")
+        bool,
+        about(
+            "Overwrite files that drosurv did not write, and save a model that a leaking column has made perfect.",
+            None,
+            "--force",
+        ),
     ] = False,
     row_hashes: RowHashesOption = True,
     seed: Seed = 0,
@@ -92,7 +101,8 @@ def tune(
     """
     from drosurv.workflows import tune as tuned
 
-    check_outputs([output, table, plot], [source.data])
+    check_outputs([output, table, plot, hold_out], [source.data], force=True)
+    check_outputs([output, table, plot], [], force=force)
     check_picture(plot)
     if plot is not None and not groups:
         raise ValueError("--plot shows a disparity between groups: pass --groups COLUMNS.")
@@ -112,7 +122,8 @@ def tune(
     values = _grid_for(estimator, grid)
     rule = rule or ("careful" if groups else "best")
     with recording_warnings() as warned:
-        chosen_by, read = make_rule(rule, tolerance, minimise), source.read(groups)
+        chosen_by = make_rule(rule, tolerance, minimise)
+        read, held = source.hold_out(source.read(groups), hold_out, hold_out_share, seed, force=force)
         try:
             search, trained = tuned(
                 read,
@@ -130,6 +141,7 @@ def tune(
             if grid and error.argument in values:
                 raise ValueError(f"--grid {error}") from error
             raise
+    source.write_held_out(held, hold_out, force=force)
     if output is not None:
         trained.save(output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(warned))
     if table is not None:

@@ -27,5 +27,10 @@ def write_figure(figure: Figure, path: Path) -> None:
 
     kind = path.suffix.lower().removeprefix(".")
     # Element ids are random and the date is today's unless told otherwise.
+    metadata = {
+        "svg": {"Date": None, "Creator": "drosurv"},
+        "png": {"Software": "drosurv"},
+        "pdf": {"Creator": "drosurv"},
+    }
     with rc_context({"svg.hashsalt": "drosurv"}), whole_file(path) as part:
-        figure.savefig(part, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        figure.savefig(part, format=kind, dpi=150, metadata=metadata.get(kind))

@@ -83,9 +83,10 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A column of categories: one indicator per level but the reference, which is the most frequent one.
+    """A column of categories: one indicator per level but the reference, which is the most frequent one if not given.
 
-    Missing values, and levels that training never saw, count as the reference. `means` and `deviations` are of the
+    Levels that training never saw count as the reference; missing values as the most frequent level.
+    `means` and `deviations` are of the
     indicators of the other levels; 0 and 1 if they stay 0 and 1.
     """
 
@@ -95,6 +96,7 @@ class CategoryColumn:
     means: tuple[float, ...]
     deviations: tuple[float, ...]
     n_missing: int
+    most_frequent: str = ""
 
     kind: ClassVar[str] = "category"
 
@@ -111,7 +113,7 @@ class CategoryColumn:
     @property
     def fill(self) -> str:
         """What stands in for a missing value, in words."""
-        return f"the most frequent level {self.reference!r}"
+        return f"the most frequent level {self.most_frequent or self.reference!r}"
 
     @property
     def done(self) -> str:
@@ -133,6 +135,8 @@ class CategoryColumn:
             if unseen == "error":
                 raise ValueError(f"{problem}; known are {shown(self.levels)}.")
             warn_caller(f"{problem}; taken as {self.reference!r}.", category=UnseenLevelWarning)
+        if self.most_frequent:
+            found = found.fillna(self.most_frequent)
         indicators = (
             found.to_numpy(dtype=object)[:, None] == np.array(self.others, dtype=object)[None, :]
         ).astype(np.float64)
@@ -161,8 +165,13 @@ class LeftOutColumn:
 Column = NumberColumn | CategoryColumn | LeftOutColumn
 
 
-def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool) -> Column:
-    """Decide what becomes of a column (n,) from its training values; `categorical` is what the user says of it."""
+def learn_column(
+    column: pd.Series[Any], *, categorical: bool, standardize: bool, reference: str | None = None
+) -> Column:
+    """Decide what becomes of a column (n,) from its training values.
+
+    `categorical` and `reference`, the level that others are compared with, are what the user says of it.
+    """
     name, n_missing = str(column.name), int(column.isna().sum())
     if column.dtype.kind in "mM":
         raise HoldsDates(name)
@@ -180,7 +189,7 @@ def learn_column(column: pd.Series[Any], *, categorical: bool, standardize: bool
         return LeftOutColumn(name, f"its only value is {label(distinct[0])!r}", n_missing)
     if holds_numbers(column) and not categorical:
         return _learn_number(column, name, n_missing, standardize)
-    return _learn_category(column, name, n_missing, categorical, standardize)
+    return _learn_category(column, name, n_missing, categorical, standardize, reference)
 
 
 def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize: bool) -> Column:
@@ -208,7 +217,12 @@ def _warn_if_it_names_patients(values: FloatArray, name: str) -> None:
 
 
 def _learn_category(
-    column: pd.Series[Any], name: str, n_missing: int, categorical: bool, standardize: bool
+    column: pd.Series[Any],
+    name: str,
+    n_missing: int,
+    categorical: bool,
+    standardize: bool,
+    reference: str | None,
 ) -> Column:
     found = labels(column)
     counts = found.value_counts()
@@ -218,12 +232,25 @@ def _learn_category(
         order = [level for level in labels(pd.Series(column.dtype.categories)) if level in counts.index]
     else:
         order = sorted(counts.index)
-    reference = max(order, key=lambda level: counts[level])
+    most_frequent = max(order, key=lambda level: counts[level])
+    if reference is None:
+        reference = most_frequent
+    elif reference not in order:
+        raise ArgumentError(
+            "reference",
+            f"reference {reference!r} is not a level of column {name!r}, which has {shown(order)}.",
+        )
     shares = np.array([counts[level] for level in order if level != reference]) / len(column)
     means = shares if standardize else np.zeros(len(shares))
     deviations = np.sqrt(shares * (1 - shares)) if standardize else np.ones(len(shares))
     return CategoryColumn(
-        name, tuple(order), reference, tuple(means.tolist()), tuple(deviations.tolist()), n_missing
+        name,
+        tuple(order),
+        reference,
+        tuple(means.tolist()),
+        tuple(deviations.tolist()),
+        n_missing,
+        "" if most_frequent == reference else most_frequent,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -49,7 +49,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     standardize : bool
         False keeps numbers and indicators as they are.
     unseen : {"reference", "error"}
-        What a level that training never saw becomes: the most frequent one, with a warning, or an error.
+        What a level that training never saw becomes: the reference, with a warning, or an error.
+    reference : mapping of str to str, optional
+        Level of a column that its other levels are compared with, such as ``{"sex": "female"}``; the most frequent
+        level by default.
 
     Attributes
     ----------
@@ -70,6 +73,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     [['age', 'kept as it is', 1], ['sex', "indicators of 'm' against 'f'", 0]]
     """
 
+    # Encoders saved before there was a choice have none.
+    reference: Mapping[str, str] | None = None
+
     def __init__(
         self,
         *,
@@ -77,11 +83,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         drop: Sequence[str] = (),
         standardize: bool = True,
         unseen: str = "reference",
+        reference: Mapping[str, str] | None = None,
     ) -> None:
         self.categorical = categorical
         self.drop = drop
         self.standardize = standardize
         self.unseen = unseen
+        self.reference = reference
 
     def __sklearn_tags__(self) -> Any:
         """Missing values and text are what this is for; what comes out is always float64."""
@@ -105,6 +113,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         frame = _as_frame(X)
         require_columns(frame, self.categorical, "categorical")
         require_columns(frame, self.drop, "drop")
+        require_columns(frame, list(self.reference or {}), "reference")
         columns = self._learn(frame.drop(columns=list(self.drop)))
         names = pd.Series([name for column in columns for name in column.features], dtype=object)
         if len(names) == 0:
@@ -132,7 +141,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for name in frame.columns:
             told = name in self.categorical
             try:
-                columns.append(learn_column(frame[name], categorical=told, standardize=self.standardize))
+                columns.append(
+                    learn_column(
+                        frame[name],
+                        categorical=told,
+                        standardize=self.standardize,
+                        reference=(self.reference or {}).get(str(name)),
+                    )
+                )
             except HoldsDates:
                 dates.append(repr(name))
             except ValueError as problem:

@@ -50,6 +50,12 @@ _SMALLEST_SHARE = 0.03
 _OLD = 65
 
 
+class UnknownColumns(ArgumentError):
+    """Nothing tells which columns hold time and event; `pairs` are those that may."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True)
 class GuessedColumns:
     """Columns of a table and how they were found.
@@ -180,16 +186,18 @@ def _related(time: str, event: str) -> float:
 
 def _unknown(
     frame: pd.DataFrame, time: str | None, event: str | None, pairs: Sequence[tuple[float, str, str]]
-) -> ArgumentError:
+) -> UnknownColumns:
     likely = [(t, e) for score, t, e in pairs if score >= 3]
     missing = " and ".join(role for role, given in (("time", time), ("event", event)) if given is None)
     columns = listing([str(name) for name in frame.columns], 20)
     if likely:
         options = " or ".join(f"time={t!r} event={e!r}" for t, e in likely)
-        return ArgumentError(
+        error = UnknownColumns(
             "time", f"which columns hold {missing}? Pass {options}. The columns are {columns}."
         )
-    return ArgumentError(
+        error.pairs = tuple(likely)
+        return error
+    return UnknownColumns(
         "time",
         f"which columns hold {missing}? No names or values of columns tell. Pass time=COLUMN and event=COLUMN. The "
         f"columns are {columns}.",

@@ -93,6 +93,20 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
     return found
 
 
+def copies_of_time(frame: pd.DataFrame, y: Any) -> dict[str, float]:
+    """Columns that equal the time, in some unit, for most patients, and for which share of them."""
+    target = parse_target(of_any_cause(y), require_event=False)
+    found: dict[str, float] = {}
+    if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
+        return found
+    for name in frame.columns:
+        if holds_numbers(frame[name]) and frame[name].nunique() > _MOST_CODES:
+            share = _same_times(floats(frame[name]), target.time)
+            if share > 0.5:
+                found[str(name)] = share
+    return found
+
+
 def _same_times(values: FloatArray, time: FloatArray) -> float:
     """Share of the patients of whom a column holds the time, such as that of a relapse that most never had."""
     known = np.isfinite(values) & (time > 0)
@@ -181,7 +195,9 @@ def _copies(frame: pd.DataFrame, kept: Sequence[str | None]) -> Iterator[Argumen
 
 def names_patients(name: Any, column: pd.Series[Any]) -> bool:
     """Whether a column names patients by its name and values: far fewer values would be classes of patients."""
-    return _ID_NAME.search(str(name)) is not None and column.nunique() > len(column) / 10
+    if _ID_NAME.search(str(name)) is None or column.nunique() <= len(column) / 10:
+        return False
+    return not holds_numbers(column) or bool((_finite(column) % 1 == 0).all())
 
 
 def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:

@@ -57,6 +57,6 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
         return np.ones(len(frame), dtype=np.bool_)
     if not away.any():
         raise ArgumentError(
-            "train", "train holds no patient who is not also in the other table: pass other patients."
+            "train", "train holds no patient who is not also in the other table: pass another table."
         )
     return away.to_numpy(dtype=np.bool_)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, as_number, require, warn_caller
 from drosurv.tables.columns import MOST_LEVELS
-from drosurv.tables.problems import copies_told, table_problems
+from drosurv.tables.problems import copies_told, names_patients, table_problems
 from drosurv.tables.reading import TableNote, read_frame, require_columns
 from drosurv.tables.same_patients import patient_numbers
 from drosurv.tables.target_columns import TargetColumns
@@ -22,13 +22,14 @@ from drosurv.tables.values import first_wrong, holds_numbers, labels, row_number
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 MOST_NUMBERS = 12
-_CUT = re.compile(r"(?P<column>.+?)\s*>\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")
+_CUT = re.compile(r"(?P<column>.+?)\s*(?P<sign>>=?)\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")
 
 
 def group_labels(frame: pd.DataFrame, groups: Sequence[str], categorical: Sequence[str] = ()) -> pd.DataFrame:
     """Labels (n, len(groups)) of each patient's groups, missing where the column is.
 
-    A group is named by its column, or by a cut of one, such as ``"age>65"``. More than a dozen different numbers are
+    A group is named by its column, or by a cut of one, such as ``"age>65"`` or ``"age>=65"``.
+    More than a dozen different numbers are
     taken for amounts, which ask for a cut, unless the column is among the `categorical` ones.
 
     Examples
@@ -72,7 +73,11 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
     if not holds_numbers(frame[name]):
         raise ArgumentError("groups", f"groups {spec!r} cuts column {name!r}, which does not hold numbers.")
     values = to_floats(frame[name])
-    above = pd.Series(np.where(values > float(limit), f">{limit}", f"<={limit}"), frame.index, dtype=object)
+    if cut["sign"] == ">":
+        sides = np.where(values > float(limit), f">{limit}", f"<={limit}")
+    else:
+        sides = np.where(values >= float(limit), f">={limit}", f"<{limit}")
+    above = pd.Series(sides, frame.index, dtype=object)
     return above.mask(np.isnan(values))
 
 
@@ -90,6 +95,8 @@ class SurvivalTable:
         One column of labels per group wanted; without columns if none was.
     patients : (n,) int
         Equal for rows of the same patient, which must not be divided between training and testing.
+    id : str or None
+        Column that names the patient.
     """
 
     frame: pd.DataFrame
@@ -98,6 +105,7 @@ class SurvivalTable:
     X: pd.DataFrame
     sensitive_features: pd.DataFrame
     patients: IntArray
+    id: str | None = None
 
     @staticmethod
     def parse(
@@ -135,6 +143,7 @@ class SurvivalTable:
             frame[used],
             group_labels(frame, groups, categorical),
             patient_numbers(frame, None if id is None else frame[id], columns.names),
+            id,
         )
 
     @property
@@ -293,7 +302,14 @@ def read_survival_table(
     """
     columns = TargetColumns(time, event, event_value, start, end, entry, causes)
     frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
+    # Before the slower parts, so that a mistyped name is reported at once.
+    columns.require(frame)
     require_columns(frame, numeric, "numeric")
+    if not features:
+        drop = [
+            *drop,
+            *_ids(frame, columns, [*drop, *numeric, *categorical, *groups, *(observed or {}).values(), id]),
+        ]
     for name in numeric:
         to_floats(frame[name], "numeric ")
     table = SurvivalTable.parse(
@@ -332,6 +348,20 @@ def read_survival_table(
     ):
         warn_caller(problem)
     return table
+
+
+def _ids(frame: pd.DataFrame, columns: TargetColumns, others: Sequence[str | None]) -> list[str]:
+    """Columns that name patients, which are no features; those that have another role are left alone."""
+    found = [
+        str(name)
+        for name in frame.columns
+        if name not in columns.names and name not in others and names_patients(name, frame[name])
+    ]
+    for name in found:
+        repeated = frame[name].nunique() < frame[name].count()
+        rows = f"; pass id={name!r} to keep rows of one patient together" if repeated else ""
+        warn_caller(f"column {name!r} names patients and is no feature{rows}.", category=TableNote)
+    return found
 
 
 def _features(frame: pd.DataFrame, wanted: Sequence[str], aside: Sequence[str]) -> list[str]:

@@ -153,10 +153,12 @@ class OpenedModel:
     ) -> pd.DataFrame:
         """Predictions for the patients of a table.
 
-        Columns of the table named in `keep`, ``log_risk``, and ``survival_TIME`` for every time, written as it was
-        given. Of a model of causes, ``log_risk_CAUSE`` and ``incidence_CAUSE_TIME``.
+        The column that named patients at training, those in `keep`, ``log_risk``, and ``survival_TIME`` for every
+        time, written as it was given. Of a model of causes, ``log_risk_CAUSE`` and ``incidence_CAUSE_TIME``.
         """
         require_columns(frame, keep, "keep")
+        named = self.id_column(frame)
+        keep = list(dict.fromkeys([*([] if named is None else [named]), *keep]))
         at = _numbers(times)
         with warnings.catch_warnings(action="ignore", category=UnseenLevelWarning):
             # `findings` says it with its rows.
@@ -214,11 +216,21 @@ class OpenedModel:
         require_columns(frame, [column], "strata")
         return {"strata": frame[column].to_numpy()}
 
+    def id_column(self, frame: pd.DataFrame) -> str | None:
+        """The column that named patients at training, where a table has it."""
+        noted = self.notes.get("id")
+        return noted if noted in frame.columns else None
+
     def findings(self, frame: pd.DataFrame, strata: str | None = None) -> pd.DataFrame:
         """What was made up or left aside in a table, apart from the columns of the target and of the strata."""
         if self.encoder is None:
             return pd.DataFrame({"column": [], "rows": [], "done": []})
-        named = [strata, *self.notes.get("target", {}).values(), *self.notes.get("observed", {}).values()]
+        named = [
+            strata,
+            *self.notes.get("target", {}).values(),
+            *self.notes.get("observed", {}).values(),
+            self.notes.get("id"),
+        ]
         return self.encoder.findings(frame[[name for name in frame.columns if name not in named]])
 
     def table(
@@ -250,6 +262,7 @@ class OpenedModel:
         target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
         columns = TargetColumns(**target)
         known = [] if self.encoder is None else self.encoder.categorical
+        id = id or self.id_column(frame)
         table = SurvivalTable.parse(
             frame,
             columns,

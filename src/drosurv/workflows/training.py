@@ -30,6 +30,7 @@ from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn
+from drosurv.tables.problems import copies_of_time
 from drosurv.tables.row_hashes import RowHashes
 from drosurv.tables.values import labels
 from drosurv.target import FloatArray, parse_target
@@ -47,7 +48,8 @@ _FOLDS = 3
 # A log hazard per standard deviation that only an outcome in disguise gives.
 _ENDLESS = 8.0
 # The test of proportional hazards costs n d^2 and d^4.
-_MOST_TESTED = 60
+_MOST_TESTED, _MOST_WORK = 60, 1e9
+_OBSERVED = ("entry", "strata", "clusters", "id")
 # Who opens the model puts the steps between them back.
 _CURVE_TIMES = 1000
 
@@ -112,7 +114,8 @@ class Trained:
     @cached_property
     def endless(self) -> list[str]:
         """Levels in which nobody had the event, whose coefficients have no end."""
-        if not hasattr(self.estimator, "coef_") or getattr(self.estimator, "l2", 0.0) > 0:
+        penalty = getattr(self.estimator, "l2_", getattr(self.estimator, "l2", 0.0))
+        if not hasattr(self.estimator, "coef_") or penalty > 0:
             return []
         event = pd.Series(self.table.event)
         return [
@@ -238,6 +241,8 @@ def save_with_notes(
     unless `row_hashes` is False, and the `warnings` given in training, as :func:`drosurv.errors.as_records` has them.
     """
     target = {name: value for name, value in asdict(table.columns).items() if value}
+    if table.id is not None:
+        notes = {"id": table.id, **notes}
     notes = {"target": target, "trained_on": fingerprint(data), "warnings": list(warnings), **notes}
     if row_hashes:
         notes["row_hashes"] = RowHashes.of(table.X[columns_used(model)], table.y).to_dict()
@@ -253,14 +258,20 @@ def train(
     observed: Mapping[str, str] | None = None,
     bootstrap: int = 0,
     verbose: bool = False,
+    reference: Mapping[str, str] | None = None,
+    force: bool = False,
 ) -> Trained:
     """Train a model on a table. Its groups go to estimators that are trained with groups.
 
     `categorical` and `unseen` are as in :class:`TableEncoder`; columns of codes that name groups are categories anyway.
     Columns `observed` say how rows were observed, by the argument of ``fit`` they go to: ``strata``, ``clusters``,
-    ``id``. `bootstrap` refits give the standard errors of the model's ``summary``.
+    ``id``. `bootstrap` refits give the standard errors of the model's ``summary``. `reference` names the level that
+    the others of a column are compared with. A column that equals the time for most patients is an error unless
+    `force` is true.
     """
-    encoder = table_encoder(table, categorical, unseen)
+    if not force:
+        refuse_copies_of_time(table)
+    encoder = table_encoder(table, categorical, unseen, reference)
     repaired = isinstance(estimator, RepairedCox)
     talks = "verbose" in estimator.get_params()
     if talks:
@@ -302,37 +313,59 @@ def train(
     return trained
 
 
-def plain_cox_table(
-    encoder: TableEncoder, table: SurvivalTable, level: float = 0.95
-) -> tuple[CoxTable | None, str]:
-    """Plain Cox of a table on natural units, and what its test of proportional hazards found or why it did not run.
+def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | None, str]:
+    """Plain Cox on natural units, and what its test of proportional hazards found or why it did not run.
 
-    The table is None where there are several causes, or patients enter late.
+    Fitted to the same patients as the model, with their entry times, strata and clusters; None where events have
+    several causes.
     """
-    if table.columns.causes or table.entry is not None:
-        return None, "Proportional hazards were not tested: there are several causes, or patients enter late."
+    table, encoder = trained.table, trained.encoder
+    if table.columns.causes:
+        return None, "Proportional hazards were not tested: events have several causes."
+    given = {name.removeprefix("model__"): values for name, values in trained.fit_options.items()}
+    options = {f"cox__{name}": values for name, values in given.items() if name in _OBSERVED}
+    if table.repeated is not None and table.entry is None:
+        options.setdefault("cox__clusters", table.repeated)
     with warnings.catch_warnings(action="ignore"):
-        model = Pipeline([("table", clone(encoder)), ("cox", CoxPH())]).fit(
-            table.X, table.y, **({} if table.repeated is None else {"cox__clusters": table.repeated})
-        )
+        # Training the model has given these warnings already.
+        if trained.is_plain and isinstance(trained.model, Pipeline):
+            model = trained.model
+        else:
+            model = Pipeline([("table", clone(encoder)), ("cox", plain_cox(trained.model))])
+            model.fit(table.X, table.y, **options)
         cox, n_features = model[-1], len(encoder.get_feature_names_out())
         found = summary(model, level)
-        if n_features > _MOST_TESTED:
+        found.caption = f"Plain Cox: {found.caption[:1].lower()}{found.caption[1:]}"
+        untested = "Proportional hazards were not tested:"
+        if n_features > _MOST_TESTED or len(table) * n_features**2 > _MOST_WORK:
             return (
                 found,
-                f"Proportional hazards were not tested: there are more than {_MOST_TESTED} features.",
+                f"{untested} {counted(n_features, 'feature')} of {len(table):,} patients take too long.",
             )
         if not cox.converged_:
-            return found, f"Proportional hazards were not tested: plain Cox has no optimum ({cox.status_})."
+            return found, f"{untested} plain Cox has no optimum ({cox.status_})."
         return found, cox.check_proportional_hazards().sentence(1 - level)
 
 
+def refuse_copies_of_time(table: SurvivalTable) -> None:
+    """Raise if a column equals the time, in some unit, for most patients."""
+    for name, share in copies_of_time(table.X, table.y).items():
+        raise ArgumentError(
+            "drop",
+            f"column {name!r} is the time itself, in some unit, of {100 * share:.0f} % of the patients, so that it is "
+            "not known beforehand: name it in drop, or pass force if it is.",
+        )
+
+
 def table_encoder(
-    table: SurvivalTable, categorical: Sequence[str], unseen: str = "reference"
+    table: SurvivalTable,
+    categorical: Sequence[str],
+    unseen: str = "reference",
+    reference: Mapping[str, str] | None = None,
 ) -> TableEncoder:
     """The encoder of a table, for which codes that name groups are categories."""
-    codes = [name for name in [*categorical, *table.codes] if name in table.X.columns]
-    return TableEncoder(categorical=tuple(dict.fromkeys(codes)), unseen=unseen)
+    codes = [name for name in [*categorical, *(reference or {}), *table.codes] if name in table.X.columns]
+    return TableEncoder(categorical=tuple(dict.fromkeys(codes)), unseen=unseen, reference=reference)
 
 
 def readable_and_base(
@@ -400,10 +433,13 @@ def _coefficients(estimator: Any) -> dict[str, float] | None:
     if not hasattr(estimator, "coef_"):
         return None
     by_cause = np.ndim(estimator.coef_) == 2
+    # Splines make several features of a column.
+    splined = hasattr(estimator, "knots_")
+    names = (estimator.get_feature_names_out() if splined else estimator.feature_names_in_).tolist()
     return {
         f"cause {k}: {name}" if by_cause else name: value
         for k, row in enumerate(np.atleast_2d(estimator.coef_).tolist(), start=1)
-        for name, value in zip(estimator.feature_names_in_.tolist(), row, strict=True)
+        for name, value in zip(names, row, strict=True)
     }
 
 

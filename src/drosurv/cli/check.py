@@ -1,0 +1,98 @@
+"""``drosurv check``: from a table to one page with everything about it and a model of it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from drosurv.cli.messages import printable
+from drosurv.cli.options import (
+    DataFile,
+    FileOptions,
+    Groups,
+    Json,
+    Names,
+    Seed,
+    about,
+    command,
+    option_words,
+)
+from drosurv.cli.outputs import check_outputs, print_json
+
+
+@command
+def check(
+    data: DataFile,
+    file: FileOptions,
+    time: Annotated[str | None, about("Column of times; guessed if not given.")] = None,
+    event: Annotated[str | None, about("Column of events; guessed if not given.")] = None,
+    event_value: Annotated[
+        str | None, about("The value that means the event, where it is not clear.")
+    ] = None,
+    id: Annotated[str | None, about("Column that names the patient; guessed if not given.")] = None,
+    groups: Groups = (),
+    drop: Annotated[Names, about("Columns not to use as features.")] = (),
+    categorical: Annotated[Names, about("Columns that are categories although they hold numbers.")] = (),
+    horizon: Annotated[
+        float | None, about("Time at which survival is compared; the median follow-up if not given.")
+    ] = None,
+    output: Annotated[Path, about("Page to write.", None, "--output", "-o")] = Path("check.html"),
+    save: Annotated[Path | None, about("File to write the model to.")] = None,
+    force: Annotated[bool, about("Overwrite files that drosurv did not write.", None, "--force")] = False,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Check a table: what is in it, what a Cox model makes of it, whom the model fails, and what repair does.
+
+    Columns of time, event, patient and groups are guessed from names and values where they are not given. The model
+    is judged on patients that were left out of its training.
+
+    Example: drosurv check patients.csv --save model
+    """
+    from drosurv.presentation.progress import bar
+    from drosurv.tables.guess import UnknownColumns
+    from drosurv.workflows.check import check as checked
+
+    check_outputs([output, save], [data], force=force)
+    with bar("reading") as told:
+        try:
+            result = checked(
+                data,
+                time=time,
+                event=event,
+                event_value=event_value,
+                id=id,
+                groups=groups or None,
+                drop=drop,
+                categorical=categorical,
+                horizon=horizon,
+                file_format=file.format,
+                random_state=seed,
+                on_step=lambda name, steps: told(doing=name, of=steps),
+            )
+        except UnknownColumns as error:
+            if not error.pairs:
+                raise
+            commands = [
+                shlex.join(["drosurv", "check", str(data), "--time", t, "--event", e]) for t, e in error.pairs
+            ]
+            raise ValueError(f"{error} Type one of: {'; '.join(commands)}") from error
+    result.to_html(output)
+    if save is not None:
+        result.save(save, data)
+    columns = result.columns
+    given = {"time": columns.time, "event": columns.event, "id": columns.id, "groups": columns.groups}
+    following = ["drosurv", "fit", str(data)]
+    for name, value in given.items():
+        following += option_words(name, value) if value else []
+    following += ["--hold-out", "test.csv", "-o", "model"]
+    if as_json:
+        print_json({**result.to_dict(), "page": str(output), "next": following[1:]})
+        return
+    typer.echo(printable(result.summary()))
+    kept = "" if save is None else f" The model is in {save}."
+    typer.echo(printable(f"The page is in {output}.{kept} Next, hold patients out and train:"))
+    typer.echo(f"  {shlex.join(following)}")

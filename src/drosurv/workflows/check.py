@@ -1,0 +1,355 @@
+"""From a table of patients to one page: what is in it, what a model makes of it, and whom the model fails."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from drosurv.audit import AuditReport, audit
+from drosurv.audit.sections.section import Part, Section
+from drosurv.errors import ArgumentError, as_records
+from drosurv.estimators import CoxPHCV
+from drosurv.estimators.coefficients import CoxTable
+from drosurv.presentation import Statement, Table, counted, first_upper, unit_in
+from drosurv.repairs import RepairedCox
+from drosurv.tables import (
+    FileFormat,
+    GuessedColumns,
+    LeakWarning,
+    SurvivalTable,
+    TableNote,
+    TargetColumns,
+    find_leaks,
+    guess_columns,
+)
+from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
+from drosurv.tables.problems import table_problems
+from drosurv.tables.values import holds_dates, to_floats
+from drosurv.target import BoolArray
+from drosurv.tuning.folds import parse_folds
+from drosurv.workflows.training import Trained, plain_cox_table, train
+
+_FOLDS = 5
+# With fewer events nothing can be said about a model.
+_FEWEST_EVENTS = 20
+_STEPS = ("reading", "training", "plain Cox", "repair", "audit")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CheckResult:
+    """What :func:`check` found.
+
+    Attributes
+    ----------
+    model : Pipeline
+        :class:`drosurv.CoxPHCV` on the encoded table, trained on all patients.
+    table : SurvivalTable
+        The patients that were used.
+    columns : GuessedColumns
+        Columns of time, event, patient and groups.
+    problems : tuple of str
+        What is wrong with the table, or was left out of it.
+    report : AuditReport
+        The page: predictions of each patient come from a model trained without that patient.
+    cox : CoxTable or None
+        Plain Cox: hazard ratios per unit with intervals and p-values.
+    hazards : str
+        What the test of proportional hazards found, or why it did not run.
+    repaired : RepairedCox
+        The model with repairs where held-out patients confirm them.
+    """
+
+    model: Any
+    table: SurvivalTable
+    columns: GuessedColumns
+    problems: tuple[str, ...]
+    report: AuditReport
+    cox: CoxTable | None
+    hazards: str
+    repaired: RepairedCox
+    trained: Trained
+
+    def summary(self, width: int = 100) -> str:
+        """Return what was found as text of at most 40 lines of the given width."""
+        event, time = self.table.event, self.table.y[self.table.columns.time_name]
+        size = (
+            f"{counted(len(self.table), 'patient')} with {counted(int(event.sum()), 'event')}, followed up to "
+            f"{np.max(time):,.6g} {unit_in(self.table.columns.time_name)}".rstrip()
+        )
+        verdict = self.report.parts.get("verdict", Part()).statements
+        changed = self.repaired.in_words() or [self.repaired.status_]
+        model = f"{self._name}, judged on patients that were left out of its training ({_FOLDS} folds)"
+        parts: list[tuple[str, Sequence[str], int]] = [
+            (f"Table: {size}.", self.columns.notes, 6),
+            ("Problems of the table:" if self.problems else "Problems of the table: none.", self.problems, 9),
+            (f"Model: {model}.", [statement.text for statement in verdict], 14),
+            ("Repair:", changed, 6),
+            ("Plain Cox:", [self.hazards], 5),
+        ]
+        return "\n".join(line for part in parts for line in _lines(*part, width))
+
+    @property
+    def _name(self) -> str:
+        return type(self.trained.estimator).__name__
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the page, which needs no other file; also write it to `path` if given."""
+        return self.report.to_html(path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON knows it."""
+        columns = {name: getattr(self.columns, name) for name in ("time", "event", "id", "groups")}
+        return {
+            "patients": len(self.table),
+            "events": int(self.table.event.sum()),
+            "columns": columns,
+            "notes": list(self.columns.notes),
+            "problems": list(self.problems),
+            "cox": None if self.cox is None else self.cox.reset_index().to_dict("records"),
+            "proportional_hazards": self.hazards,
+            "repair": {"status": self.repaired.status_, "words": self.repaired.in_words()},
+            "report": self.report.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<li>{escape(line.removeprefix('- '))}</li>" for line in self.summary().splitlines())
+        tables = "" if self.cox is None else self.cox.to_html()
+        return f"<ul>{lines}</ul>{tables}"
+
+    def save(self, path: str | os.PathLike[str], data: Path) -> None:
+        """Save the model, trained on the table of the file `data`, for every command that reads models."""
+        records = [{"severity": "note", "text": text} for text in self.problems]
+        self.trained.save(Path(path), data, warnings=records)
+
+
+def check(
+    table: pd.DataFrame | str | os.PathLike[str],
+    *,
+    time: str | None = None,
+    event: str | None = None,
+    event_value: str | None = None,
+    id: str | None = None,
+    groups: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    horizon: float | None = None,
+    file_format: FileFormat | None = None,
+    n_bootstrap: int = 200,
+    random_state: int = 0,
+    on_step: Callable[[str, int], None] | None = None,
+) -> CheckResult:
+    """Check a table of patients and what a survival model makes of it.
+
+    Columns that are not given are guessed from names and values. The model, :class:`drosurv.CoxPHCV`, is judged on
+    patients that it was not trained on: five models are each trained without a fifth of the patients.
+
+    Parameters
+    ----------
+    table : DataFrame or path
+        One row per patient; a path as in :func:`drosurv.tables.read_frame`.
+    time, event, event_value, id : str, optional
+        Columns of time, event and patient, and the value that means the event.
+    groups : sequence of str, optional
+        Columns that define groups, or cuts such as ``"age>65"``.
+    drop, categorical : sequence of str
+        Columns that are no features, and columns of codes.
+    horizon : float, optional
+        Time at which survival is compared; the median follow-up by default.
+    file_format : FileFormat, optional
+        Separator, decimal mark, encoding and missing values of a CSV file; recognised by default.
+    n_bootstrap : int
+        Bootstrap replicates behind the intervals.
+    random_state : int
+        Seed of everything random.
+    on_step : callable, optional
+        Called with the name of each step and the number of steps.
+
+    Returns
+    -------
+    CheckResult
+        With ``.summary()``, ``.to_html(path)`` and ``.model``.
+
+    Examples
+    --------
+    >>> import drosurv
+    >>> data = drosurv.datasets.make_hidden_minority(600, random_state=0)
+    >>> patients = data.X.assign(time=data.y["time"], event=data.y["event"])
+    >>> found = drosurv.check(patients, groups=["x1>0"], n_bootstrap=20)  # doctest: +SKIP
+    >>> found.to_html("check.html")  # doctest: +SKIP
+    """
+    step = on_step or (lambda name, of: None)
+    step(_STEPS[0], len(_STEPS))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        frame = table if isinstance(table, pd.DataFrame) else (file_format or FileFormat()).read(table)
+        found = guess_columns(frame, time=time, event=event, id=id, groups=groups)
+        patients, problems = _patients(frame, found, event_value, drop, categorical)
+    said = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
+    problems = tuple(dict.fromkeys([*problems, *(str(message) for message in said)]))
+    events = int(patients.event.sum())
+    if events < _FEWEST_EVENTS:
+        raise ArgumentError(
+            "event",
+            f"event column {found.event!r} has {counted(events, 'event')} in {counted(len(patients), 'patient')}: at "
+            f"least {_FEWEST_EVENTS} are needed to check a model.",
+        )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        step(_STEPS[1], len(_STEPS))
+        trained = train(patients, CoxPHCV(random_state=random_state), categorical=categorical)
+        step(_STEPS[2], len(_STEPS))
+        cox, hazards = plain_cox_table(trained)
+        step(_STEPS[3], len(_STEPS))
+        X = patients.X[trained.encoder.used_]
+        recipe = Pipeline([("table", clone(trained.encoder)), ("model", CoxPHCV(random_state=random_state))])
+        repaired = RepairedCox(base=clone(recipe), random_state=random_state).fit(
+            X, patients.y, clusters=patients.repeated
+        )
+        step(_STEPS[4], len(_STEPS))
+        report = audit(
+            recipe,
+            X,
+            patients.y,
+            sensitive_features=patients.groups,
+            folds=parse_folds(_FOLDS, patients.event, random_state, patients.patients),
+            horizon=horizon,
+            features=X,
+            data_name="the table" if isinstance(table, pd.DataFrame) else Path(table).name,
+            time_title=unit_in(patients.columns.time_name),
+            n_bootstrap=n_bootstrap,
+            random_state=random_state,
+            warnings=as_records(_severities(said)),
+            sections=_sections(found, problems, cox, hazards, repaired),
+        )
+    return CheckResult(trained.model, patients, found, problems, report, cox, hazards, repaired, trained)
+
+
+def _lines(heading: str, items: Sequence[str], most: int, width: int) -> list[str]:
+    """A heading and items below it, wrapped; items beyond `most` lines are counted."""
+    lines = textwrap.wrap(heading, width)
+    for number, item in enumerate(items):
+        wrapped = textwrap.wrap(first_upper(item), width, initial_indent="- ", subsequent_indent="  ")
+        if len(lines) + len(wrapped) > most:
+            left = most - len(lines) - 1
+            if number == 0 and left > 0:
+                return [*lines, *wrapped[:left], "  ... (the page has the rest)"]
+            return [*lines, f"- {len(items) - number} more: see the page"]
+        lines += wrapped
+    return lines
+
+
+def _severities(said: Sequence[Any]) -> list[Warning]:
+    """Warnings for the report: a column that gives the outcome away was left out, so that it blocks nothing."""
+    return [one for one in said if not isinstance(one, (TableNote, LeakWarning))]
+
+
+def _patients(
+    frame: pd.DataFrame,
+    found: GuessedColumns,
+    event_value: str | None,
+    drop: Sequence[str],
+    categorical: Sequence[str],
+) -> tuple[SurvivalTable, tuple[str, ...]]:
+    """The patients and features that can be used, and everything that is wrong with the rest."""
+    problems: list[str] = []
+    usable = _usable_rows(frame, found, problems)
+    frame = frame[usable]
+    named = {found.time, found.event, found.id, *drop}
+    left_out: dict[str, str] = {}
+    for name in (one for one in frame.columns if one not in named):
+        try:
+            learned = learn_column(frame[name], categorical=name in categorical, standardize=True)
+        except HoldsDates:
+            left_out[name] = (
+                f"column {name!r} holds dates and was left out: turn it into an age or a number of days."
+            )
+        except ValueError as error:
+            left_out[name] = f"{error} The column was left out."
+        else:
+            if isinstance(learned, LeftOutColumn):
+                left_out[name] = f"column {name!r} was left out: {learned.reason}."
+    columns = TargetColumns(found.time, found.event, event_value)
+    aside = [*drop, *left_out]
+    patients = SurvivalTable.parse(
+        frame, columns, groups=found.groups, drop=aside, categorical=list(categorical), id=found.id
+    )
+    leaks = find_leaks(patients.X, patients.y)
+    for name, reason in leaks.items():
+        problems.append(f"column {name!r} may give the outcome away and was left out: {reason}.")
+    if leaks:
+        patients = SurvivalTable.parse(
+            frame, patients.columns, groups=found.groups, drop=[*aside, *leaks], id=found.id
+        )
+    if patients.X.shape[1] == 0:
+        raise ArgumentError("drop", f"the table has no column to predict from. {' '.join(left_out.values())}")
+    problems += left_out.values()
+    problems += map(
+        str,
+        table_problems(
+            patients.frame,
+            features=list(patients.X.columns),
+            target=columns.names,
+            categorical=[*categorical, *patients.codes],
+            id=found.id,
+            time=found.time,
+        ),
+    )
+    return patients, tuple(problems)
+
+
+def _usable_rows(frame: pd.DataFrame, found: GuessedColumns, problems: list[str]) -> BoolArray:
+    """Rows with a time that is not negative and an event; what is wrong with the others becomes a problem."""
+    if holds_dates(frame[found.time]):
+        raise ArgumentError(
+            "time", f"time column {found.time!r} holds dates: pass a column of numbers, such as days."
+        )
+    times = to_floats(frame[found.time], "time ")
+    usable = np.ones(len(frame), dtype=np.bool_)
+    for rows, why in (
+        (np.isnan(times), f"no time in column {found.time!r}"),
+        (times < 0, f"a negative time in column {found.time!r}"),
+        (frame[found.event].isna().to_numpy(), f"no value in event column {found.event!r}"),
+    ):
+        if rows.any():
+            first = int(np.flatnonzero(rows)[0]) + 1
+            problems.append(f"{counted(int(rows.sum()), 'row')} with {why} left out (first: row {first}).")
+            usable &= ~rows
+    return usable
+
+
+def _sections(
+    found: GuessedColumns,
+    problems: Sequence[str],
+    cox: CoxTable | None,
+    hazards: str,
+    repaired: RepairedCox,
+) -> tuple[Section, ...]:
+    """Sections of the page beside those of the audit."""
+    read = [Statement("columns", first_upper(note)) for note in found.notes]
+    wrong = [Statement("problem", first_upper(text), concern=True) for text in problems]
+    none = [] if wrong else [Statement("problem", "No problem of the table was found.")]
+    tables: tuple[Table, ...] = () if cox is None else (cox.to_table(),)
+    changed = [Statement("repair", text) for text in repaired.in_words() or [repaired.status_]]
+
+    def section(key: str, heading: str, place: int, part: Part) -> Section:
+        return Section(key, heading, place, lambda evidence: part)
+
+    return (
+        section("table", "What was read", 2, Part(statements=(*read, *wrong, *none))),
+        section("cox", "Plain Cox", 60, Part((Statement("hazards", hazards),), tables)),
+        section("repair", "What repair does", 70, Part(tuple(changed))),
+    )

@@ -1,0 +1,203 @@
+"""The demonstration: plain, cross-validated and repaired Cox regression on held-out patients of three datasets."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.audit import AuditReport, audit
+from drosurv.datasets import Dataset, load_flc, load_nwtco, make_hidden_minority
+from drosurv.estimators import CoxPH, CoxPHCV
+from drosurv.evaluation import evaluate
+from drosurv.repairs import RepairedCox
+from drosurv.target import BoolArray, parse_target
+
+PLAIN, CROSS_VALIDATED, REPAIRED = "plain Cox", "cross-validated Cox", "repaired Cox"
+WILMS, SIMULATED, NOTHING_FOUND = "nwtco", "simulated", "flc"
+# Share of the patients that is held out.
+_HELD_OUT = 1 / 3
+# Of the simulated group: the truth behind make_hidden_minority.
+_TRUTH = "x5 > 1.04"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Three models trained on the same patients and compared on others.
+
+    Attributes
+    ----------
+    data : str
+        Name of the dataset.
+    n_train, n_test, n_events : int
+        Patients trained on, held out, and the events of the latter.
+    rules : tuple of str
+        Subgroups that the repaired model found.
+    group, n_group : str and int
+        The subgroup that the table is about, "" for none, and its held-out patients.
+    table : DataFrame
+        One row per model: ``model``, ``gain`` and ``c_index`` of all held-out patients; of the subgroup
+        ``observed`` and ``expected`` events and ``group_gain``; ``seconds`` of training. A gain is in log likelihood
+        per patient over the null model.
+    """
+
+    data: str
+    n_train: int
+    n_test: int
+    n_events: int
+    rules: tuple[str, ...]
+    group: str
+    n_group: int
+    table: pd.DataFrame
+
+    def number(self, model: str, column: str) -> float:
+        """Return one number of the table."""
+        return float(self.table.set_index("model")[column][model])
+
+
+def models(random_state: int = 0) -> dict[str, Any]:
+    """Return the models of the demonstration, not fitted, by the names that tables show."""
+    return {
+        PLAIN: CoxPH(),
+        CROSS_VALIDATED: CoxPHCV(random_state=random_state),
+        REPAIRED: RepairedCox(random_state=random_state),
+    }
+
+
+def datasets(random_state: int = 0, n_simulated: int = 6000) -> dict[str, Callable[[], Dataset]]:
+    """Return loaders of the three datasets by name."""
+    return {
+        WILMS: load_nwtco,
+        SIMULATED: lambda: make_hidden_minority(n_simulated, random_state=random_state),
+        NOTHING_FOUND: load_flc,
+    }
+
+
+def demo(
+    *,
+    random_state: int = 0,
+    loaders: Mapping[str, Callable[[], Dataset]] | None = None,
+    on_model: Callable[[str], None] | None = None,
+) -> dict[str, Comparison]:
+    """Train and compare the models on held-out patients of each dataset.
+
+    Parameters
+    ----------
+    random_state : int
+        Seed of splits, folds and simulated patients.
+    loaders : mapping of str to callable, optional
+        Datasets by name; those of :func:`datasets` by default.
+    on_model : callable, optional
+        Called with the name of each model and dataset before training.
+
+    Examples
+    --------
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> found = demo(loaders={"simulated": lambda: make_hidden_minority(900, random_state=0)})
+    >>> found["simulated"].n_train, found["simulated"].n_test
+    (600, 300)
+    """
+    found = {}
+    for name, load in (datasets(random_state) if loaders is None else loaders).items():
+        data = load()
+        truth = None
+        if name == SIMULATED:
+            truth = (data.sensitive_features["membership"] == "minority").to_numpy()
+        found[name] = _compare(name, data, truth, random_state, on_model or (lambda text: None))
+    return found
+
+
+def held_out_rows(data: Dataset, random_state: int) -> BoolArray:
+    """Rows (n,) of a third of the patients, with the same share of events as the rest."""
+    from sklearn.model_selection import train_test_split
+
+    event = parse_target(data.y).event
+    _, test = train_test_split(
+        np.arange(len(event)), test_size=_HELD_OUT, stratify=event, random_state=random_state
+    )
+    return np.isin(np.arange(len(event)), test)
+
+
+def _compare(
+    name: str,
+    data: Dataset,
+    truth: BoolArray | None,
+    random_state: int,
+    on_model: Callable[[str], None],
+) -> Comparison:
+    """Train all models and compare them; the subgroup is the true one, or else the first that repair found."""
+    test = held_out_rows(data, random_state)
+    fitted, seconds = {}, {}
+    for model_name, model in models(random_state).items():
+        on_model(f"{model_name} on {name}")
+        start = perf_counter()
+        fitted[model_name] = model.fit(data.X[~test], data.y[~test])
+        seconds[model_name] = perf_counter() - start
+    rules = [repair.rule for repair in fitted[REPAIRED].repairs_ if repair.rule is not None]
+    X, y = data.X[test], data.y[test]
+    group, inside = "", np.zeros(len(y), dtype=np.bool_)
+    if truth is not None:
+        group, inside = _TRUTH, truth[test]
+    elif rules:
+        group, inside = str(rules[0]), rules[0].holds(X)
+    rows = []
+    for model_name, model in fitted.items():
+        with warnings.catch_warnings(action="ignore"):
+            scored = evaluate(
+                model,
+                X,
+                y,
+                y_train=data.y[~test],
+                subgroups={group: inside} if group else None,
+                n_bootstrap=0,
+            ).groups
+        everybody = scored.iloc[0]
+        row = {"model": model_name, "gain": everybody["gain"], "c_index": everybody["c_index"]}
+        if group:
+            own = scored[scored["attribute"] == "subgroup"].iloc[0]
+            row |= {"observed": own["observed"], "expected": own["expected"], "group_gain": own["gain"]}
+        rows.append({**row, "seconds": seconds[model_name]})
+    return Comparison(
+        name,
+        int((~test).sum()),
+        int(test.sum()),
+        parse_target(y).n_events,
+        tuple(map(str, rules)),
+        group,
+        int(inside.sum()),
+        pd.DataFrame(rows),
+    )
+
+
+def reports(
+    *, random_state: int = 0, n_bootstrap: int = 200, on_step: Callable[[str, int], None] | None = None
+) -> dict[str, AuditReport]:
+    """Audit plain and repaired Cox on the held-out children with Wilms tumour; by the names of the models."""
+    data = load_nwtco()
+    test = held_out_rows(data, random_state)
+    found = {}
+    for name, model in models(random_state).items():
+        if name == CROSS_VALIDATED:
+            continue
+        with warnings.catch_warnings(action="ignore"):
+            found[name] = audit(
+                model.fit(data.X[~test], data.y[~test]),
+                data.X[test],
+                data.y[test],
+                sensitive_features=data.sensitive_features[test],
+                X_train=data.X[~test],
+                y_train=data.y[~test],
+                alpha_path=(),
+                data_name="children with Wilms tumour",
+                title=f"{name}, on held-out children with Wilms tumour",
+                time_title="days",
+                n_bootstrap=n_bootstrap,
+                random_state=random_state,
+                on_step=on_step,
+            )
+    return found

@@ -1,0 +1,36 @@
+"""drosurv check: what it prints, writes and asks."""
+
+import pytest
+
+from drosurv import load
+
+
+@pytest.fixture
+def checked(drosurv, data, tmp_path):
+    return drosurv.ok("check", data, "-o", tmp_path / "page.html", "--save", tmp_path / "model")
+
+
+def test_one_command_gives_a_page_a_model_and_the_next_command(checked, data, patients, tmp_path):
+    assert len(checked.stdout.splitlines()) <= 43
+    assert "Time is column 'days'" in checked.stdout
+    assert f"drosurv fit {data} --time days --event status --id id --groups" in checked.stdout
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert len(load(tmp_path / "model").predict(patients)) == len(patients)
+
+
+def test_candidates_are_printed_as_commands(drosurv, patients, tmp_path):
+    frame = patients.rename(columns={"days": "dtime", "status": "death"})
+    frame.assign(rtime=frame["dtime"], recur=frame["death"]).to_csv(tmp_path / "d.csv", index=False)
+    line = drosurv.fails("check", tmp_path / "d.csv")
+    assert f"drosurv check {tmp_path / 'd.csv'} --time dtime --event death" in line
+
+
+def test_a_file_that_drosurv_did_not_write_is_not_overwritten(drosurv, data, tmp_path):
+    (tmp_path / "page.html").write_text("mine")
+    line = drosurv.fails("check", data, "-o", tmp_path / "page.html")
+    assert "exists and was not written by drosurv: choose another name, or pass --force" in line
+    assert (tmp_path / "page.html").read_text() == "mine"
+
+
+def test_a_missing_column_is_named(drosurv, data):
+    assert "Did you mean 'days'?" in drosurv.fails("check", data, "--time", "dayss")

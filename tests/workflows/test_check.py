@@ -1,0 +1,79 @@
+"""check reads a table, lists its problems, and judges a model on patients left out of its training."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import drosurv
+from drosurv.datasets import make_hidden_minority
+
+
+@pytest.fixture(scope="module")
+def patients():
+    data = make_hidden_minority(500, random_state=0)
+    rng = np.random.default_rng(0)
+    frame = data.X.round(4).assign(
+        patient_id=[f"p{k}" for k in range(500)],
+        days=np.ceil(1000 * data.y["time"]),
+        died=data.y["event"].astype(int),
+        sex=np.where(data.X["x3"] > 0, "f", "m"),
+        visit=pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 500), "D"),
+        last_seen=np.ceil(1000 * data.y["time"]) / 30,
+    )
+    frame.loc[3, "days"] = -1
+    frame.loc[7, "died"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def found(patients):
+    return drosurv.check(patients, n_bootstrap=20)
+
+
+def test_columns_are_guessed_and_told(found):
+    columns = found.columns
+    assert (columns.time, columns.event, columns.id, columns.groups) == (
+        "days",
+        "died",
+        "patient_id",
+        ("sex",),
+    )
+    assert "Time is column 'days'" in found.summary()
+
+
+def test_all_problems_are_listed_at_once(found, patients):
+    told = " ".join(found.problems)
+    assert "1 row with a negative time in column 'days' left out (first: row 4)" in told
+    assert "1 row with no value in event column 'died' left out (first: row 8)" in told
+    assert "column 'visit' holds dates and was left out" in told
+    assert "column 'last_seen' may give the outcome away and was left out" in told
+    assert len(found.table) == len(patients) - 2
+
+
+def test_the_model_uses_neither_ids_nor_dates_nor_copies_of_the_time(found, patients):
+    assert {"patient_id", "visit", "last_seen", "days"} & set(found.trained.encoder.used_) == set()
+    assert np.isfinite(found.model.predict(patients[found.model.feature_names_in_])).all()
+
+
+def test_the_plain_cox_table_is_that_of_plain_cox(found):
+    X = found.trained.encoder.transform(found.table.X)
+    cox = drosurv.CoxPH().fit(X, found.table.y)
+    np.testing.assert_allclose(found.cox["coef"], cox.coef_ / found.trained.encoder.scale_, rtol=1e-6)
+    assert found.hazards in found.summary().replace("\n  ", " ")
+
+
+def test_the_summary_has_at_most_40_lines_and_the_page_holds_its_parts(found, tmp_path):
+    assert len(found.summary().splitlines()) <= 40
+    assert max(map(len, found.summary().splitlines())) <= 100
+    page = found.to_html(tmp_path / "check.html")
+    assert (tmp_path / "check.html").read_text(encoding="utf-8") == page
+    for words in ("What was read", "Plain Cox", "What repair does", "holds dates and was left out"):
+        assert words in page
+    assert "<li>" in found._repr_html_()
+    assert found.to_dict()["columns"]["time"] == "days"
+
+
+def test_too_few_events_are_an_error(patients):
+    few = patients.assign(died=(patients.index < 5).astype(float))
+    with pytest.raises(ValueError, match="at least 20 are needed"):
+        drosurv.check(few.drop(columns="last_seen"))
