@@ -154,7 +154,7 @@ def warn_caller(
     warnings.warn(warning, stacklevel=level)
 
 
-def require_extra(package: str, extra: str) -> None:
+def require_extra(package: str, extra: str, what: str = "this") -> None:
     """Raise ImportError, with the command that installs it, unless an optional package is installed.
 
     Parameters
@@ -163,6 +163,8 @@ def require_extra(package: str, extra: str) -> None:
         Name under which the package is imported, such as "torch".
     extra : str
         The extra of drosurv that installs it, such as "deep".
+    what : str
+        What needs the package, for the message.
     """
     from importlib import import_module
 
@@ -170,5 +172,5 @@ def require_extra(package: str, extra: str) -> None:
         import_module(package)
     except ImportError as error:
         raise ImportError(
-            f'this needs {package}, which is not installed: pip install "drosurv[{extra}]".', name=package
+            f'{what} needs {package}, which is not installed: pip install "drosurv[{extra}]".', name=package
         ) from error

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, Surv, distributed
 
@@ -47,8 +48,6 @@ def write(frame, folder, parts):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_files_that_are_read_part_by_part_give_the_same_model(name, tmp_path):
-    from sklearn.base import clone
-
     whole = in_one_place(clone(MODELS[name]))
     columns = FRAME[[*FEATURES, "time", "event"]]
     parts = distributed.fit(
@@ -173,3 +172,16 @@ def test_what_is_wrong_is_named_with_its_part(tmp_path):
         fit(CoxPH(recalibrate=True))
     with pytest.raises(ValueError, match="data must be a Dask DataFrame or the path of Parquet files"):
         distributed.fit(CoxPH(), FRAME, time="time", event="event")
+
+
+def test_patients_of_weight_zero_are_dropped_as_in_fit(tmp_path):
+    frame = FRAME.assign(weight=np.where(np.arange(len(FRAME)) % 3 == 0, 0.0, FRAME["weight"]))
+    frame.loc[frame.index[:60], "weight"] = 0.0
+    y = Surv.from_dataframe("event", "time", frame)
+    model = DROCoxSplit(alpha=0.4, random_state=3, tol=1e-11)
+    whole = clone(model).fit(frame[FEATURES], y, sample_weight=frame["weight"])
+    folder = write(frame, tmp_path, 5)
+    columns = {"time": "time", "event": "event", "features": FEATURES, "sample_weight": "weight"}
+    parts = distributed.fit(clone(model), folder, **columns, rows_per_slab=70)
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
+    assert parts.n_patients_ == whole.n_patients_

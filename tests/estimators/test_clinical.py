@@ -17,7 +17,7 @@ from drosurv import (
     SubgroupRobustCox,
     Surv,
 )
-from drosurv.estimators import predicted_curves
+from drosurv.estimators import base
 
 FEATURES = ["a", "b", "c"]
 
@@ -353,7 +353,7 @@ def test_medians_and_means_of_those_who_survived_a_time_are_those_of_their_curve
     found = model.predict_expectation(some, conditional_after=after[::50])
     np.testing.assert_allclose(found, curves.mean(axis=1) * end, rtol=3e-3)
     # Of all patients, a few at a time, as of these.
-    monkeypatch.setattr(predicted_curves, "_TOGETHER", 30)
+    monkeypatch.setattr(base, "_TOGETHER", 30)
     everybody = model.predict_expectation(X, conditional_after=after)
     np.testing.assert_allclose(everybody[::50], found, rtol=1e-6)
 
@@ -391,7 +391,7 @@ def test_a_time_survived_is_checked_and_everybody_may_have_their_own(monkeypatch
     after = np.linspace(0.0, 5.0, len(X))
     at_once = model.predict_median(X, conditional_after=after)
     # Of few patients at a time: never a number for each two of them.
-    monkeypatch.setattr(predicted_curves, "_HELD", 900)
+    monkeypatch.setattr(base, "_BLOCK", 900)
     np.testing.assert_array_equal(model.predict_median(X, conditional_after=after), at_once)
 
 

@@ -104,3 +104,17 @@ def test_batches_without_one_of_the_halves_are_borne():
 def test_trees_are_refused_by_name():
     with pytest.raises(ValueError, match="network must be 'mlp', 'linear' or a callable for DeepHit"):
         DeepHit(network="trees").fit(DATA.X, DATA.y)
+
+
+def test_a_patient_of_weight_three_equals_three_copies():
+    weight = np.random.default_rng(0).integers(1, 4, len(DATA.y))
+    copies = np.repeat(np.arange(len(DATA.y)), weight)
+    settings = {"n_intervals": 5, "max_iter": 60, "early_stopping": False, "random_state": 0}
+    weighted = DeepHit(**settings).fit(DATA.X, DATA.y, weight)
+    copied = DeepHit(**settings).fit(DATA.X.iloc[copies], DATA.y[copies])
+    expected = copied.predict_survival_function(DATA.X, times=[0.2, 0.5, 1.0])
+    np.testing.assert_allclose(
+        weighted.predict_survival_function(DATA.X, times=[0.2, 0.5, 1.0]), expected, atol=1e-4
+    )
+    plain = DeepHit(**settings).fit(DATA.X, DATA.y).predict_survival_function(DATA.X, times=[0.2, 0.5, 1.0])
+    assert abs(plain - expected).max() > 0.01

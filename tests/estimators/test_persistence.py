@@ -22,12 +22,12 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from drosurv import all_estimators
 from drosurv.datasets import load_flc, make_hidden_minority
 from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, persistence
-from drosurv.estimators.base import SurvivalEstimator
+from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.persistence import load, read_saved_model, save
 from drosurv.metrics import FollowUp
 from drosurv.target import Surv
 
-EVERY_CLASS = [cls for _, cls in all_estimators() if issubclass(cls, SurvivalEstimator)]
+EVERY_CLASS = [cls for _, cls in all_estimators() if issubclass(cls, SurvivalModel)]
 # Rounded times, so that no curve happens to have one point per patient.
 DATA = make_hidden_minority(n_samples=523, random_state=0)
 X, Y = DATA.X, Surv.from_arrays(DATA.y["event"], np.ceil(20 * DATA.y["time"]) / 20)

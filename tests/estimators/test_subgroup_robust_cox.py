@@ -404,3 +404,16 @@ def test_a_share_just_short_of_the_smallest_group_is_said_exactly():
     data = make_hidden_minority(n_samples=499, random_state=0)
     with pytest.raises(ValueError, match=r"of 499 patients is 49\.9, fewer than min_group=50"):
         SubgroupRobustCox(min_group=50).fit(data.X, data.y)
+
+
+@pytest.mark.parametrize(("factor", "constant"), [(1.0, 1e6), (1e-8, 0.0)])
+def test_unit_and_origin_of_features_do_not_matter(factor, constant):
+    data = make_hidden_minority(n_samples=600, random_state=0)
+    X = data.X.to_numpy()
+    expected, found = (
+        SubgroupRobustCox(alpha=0.2, random_state=0, recalibrate=False)
+        .fit(features, data.y)
+        .predict_survival_function(features, times=[0.2, 0.5, 1.0])
+        for features in (X, X * factor + constant)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-5)

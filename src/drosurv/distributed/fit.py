@@ -14,7 +14,7 @@ import numpy as np
 
 from drosurv.distributed.shelf import DaskParts, ParquetParts
 from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
-from drosurv.errors import ArgumentError, check_count, require
+from drosurv.errors import ArgumentError, check_count, require, require_extra
 from drosurv.estimators.slabs import SlabCohort, fit_slabs
 
 Estimator = TypeVar("Estimator")
@@ -149,10 +149,9 @@ def _client() -> Any:
 
 def _new_client() -> Any:
     """A client with its worker in this process."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError("a Dask DataFrame needs Dask: pip install 'drosurv[dask]'.") from error
+    require_extra("distributed", "dask", "a Dask DataFrame")
+    import distributed
+
     dask: Any = distributed
     return dask.Client(processes=False, dashboard_address=":0")
 

@@ -174,10 +174,9 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> R
             _refuse(~np.isfinite(X[:, j]), name, *where)
     if len(time) and time.min() < 0:
         raise ValueError(f"{partition}: column {columns.time!r} has a negative time, {time.min():g}.")
-    if weight is not None and len(weight) and weight.min() <= 0:
+    if weight is not None and len(weight) and weight.min() < 0:
         raise ValueError(
-            f"{partition}: column {columns.weight!r} has a weight of {weight.min():g}; weights must be positive, "
-            "leave out the patients that should not count."
+            f"{partition}: column {columns.weight!r} has a weight of {weight.min():g}; weights must not be negative."
         )
     _refuse(frame[columns.event].isna().to_numpy(), columns.event, *where)
     flags = frame[columns.event].to_numpy()
@@ -188,6 +187,10 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> R
                 f"{partition}: column {columns.event!r} must hold 0 (censored) and 1 (event), found {bad!r}."
             )
         flags = flags.astype(np.bool_)
+    if weight is not None and not weight.all():
+        # As in fit: patients of weight zero are dropped.
+        kept = weight > 0
+        return Rows(X[kept], time[kept], flags[kept], weight[kept])
     return Rows(X, time, flags, weight)
 
 

@@ -21,6 +21,7 @@ from drosurv.errors import (
     check_share,
     check_widths,
     require,
+    require_extra,
     warn_caller,
 )
 from drosurv.estimators.base import SurvivalModel
@@ -33,7 +34,7 @@ from drosurv.objectives import CVaR, Mean
 from drosurv.objectives.balls import BALLS, ball_objective, check_ball
 from drosurv.solvers import Options, Result, TrainingData
 from drosurv.solvers.device import check_device, resolve_device
-from drosurv.solvers.networks import build, lightgbm, linear, mlp, restored
+from drosurv.solvers.networks import build, linear, mlp, restored
 from drosurv.target import BoolArray, FloatArray
 
 SOLVERS = ("auto", "adam", "convex")
@@ -103,7 +104,7 @@ class NetworkEstimator(SurvivalModel):
                 "network", f"be one of {NETWORKS} or a callable that builds a torch.nn.Module", self.network
             )
         if self.network == "trees":
-            lightgbm()
+            require_extra("lightgbm", "trees", "network='trees'")
             require(self.solver == "auto", "solver", "be 'auto' for network='trees'", self.solver)
         if self.solver == "convex" and not self._is_linear:
             raise ArgumentError(
@@ -153,7 +154,11 @@ class NetworkEstimator(SurvivalModel):
                 f"recalibrate=True stretches log hazards, but {type(self).__name__} "
                 f"{self._own_curves}. Use recalibrate=False.",
             )
+        if self.device not in ("auto", "cpu"):
+            require_extra("torch", "deep", f"device={self.device!r}")
         check_device(self.device)
+        if not self._uses_convex and self.network != "trees":
+            require_extra("torch", "deep", f"{type(self).__name__}, trained with Adam here,")
         if self._cpu_only and resolve_device(self.device, worthwhile=False) != "cpu":
             raise ArgumentError.must(
                 "device", f"be 'auto' or 'cpu': {type(self).__name__} trains on the CPU only", self.device

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 class DeepHitLoss(TorchLoss):
     """DeepHit's loss of each patient on quantile intervals of the event times; see :func:`deep_hit`.
 
-    Ties or few events give fewer intervals; `weight` (n,) are weights in the quantiles. `in_first` (n,) marks the
-    patients of the first half if each half is ranked against the other; None ranks all patients against all.
+    Ties or few events give fewer intervals; `weight` (n,) are weights in the quantiles and of the patients that others
+    are ranked against. `in_first` (n,) marks the patients of the first half if each half is ranked against the other;
+    None ranks all patients against all.
     """
 
-    _by_patient = ("target", "in_first", "_index")
+    _by_patient = ("target", "in_first", "weight", "_index")
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class DeepHitLoss(TorchLoss):
     ) -> None:
         super().__init__(deep_hit, target)
         self.in_first, self.intervals = in_first, Intervals.from_target(target, n_intervals, weight)
-        self.n_outputs = self.intervals.n_intervals
+        self.n_outputs, self.weight = self.intervals.n_intervals, weight
         self._index = self.intervals.exposure(target.time).index
 
     def _of(self, scores: Tensor, extra: Tensor, device: str) -> Tensor:
@@ -50,7 +51,7 @@ class DeepHitLoss(TorchLoss):
             event=torch.as_tensor(self.target.event),
             time=torch.as_tensor(self.target.time),
             own=torch.as_tensor(own),
-            reference=torch.as_tensor(own[::-1].copy()),
+            reference=torch.as_tensor(own[::-1] * (np.ones(self.n) if self.weight is None else self.weight)),
         )
 
     @classmethod
@@ -85,8 +86,10 @@ def deep_hit(
         Interval of each time.
     event : (n,) bool
     time : (n,)
-    own, reference : (G, n) bool
-        G comparisons of patients (`own`) with reference patients; every patient is in `own` once.
+    own : (G, n) bool
+        Patients of G comparisons; every patient is in one of them.
+    reference : (G, n)
+        Weights of the patients that they are compared with; 0 for others.
     ranking : float
         Weight r of the ranking, in [0, 1].
     sigma : float
@@ -118,6 +121,7 @@ def deep_hit(
         sums = torch.cat([sums, torch.zeros_like(sums[:, :1])], 1)
         reached = sums[:, later].gather(-1, place).squeeze(-1)
         # A batch may contain patients of one half alone.
-        count = others.sum().clamp(min=1)
-        rank = rank + torch.where(mine & event, reached * (-at_own / sigma).exp(), 0.0) / count
+        total = others.sum()
+        total = torch.where(total > 0, total, torch.ones_like(total))
+        rank = rank + torch.where(mine & event, reached * (-at_own / sigma).exp(), 0.0) / total
     return (1.0 - ranking) * likelihood + ranking * rank

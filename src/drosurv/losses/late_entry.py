@@ -27,7 +27,6 @@ import numba
 import numpy as np
 
 from drosurv.losses.risk_sets import FLAT, RiskSums, distinct, exponentials, logarithms
-from drosurv.radix import stable_order
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 
@@ -68,7 +67,7 @@ class EventTimes:
         if target.entry is None:
             begin = np.searchsorted(numbers, np.arange(stratum.max() + 1) * len(times))[stratum]
         else:
-            entered = stable_order(target.entry)
+            entered = np.argsort(target.entry, kind="stable")
             begin[entered] = np.searchsorted(times, target.entry[entered], side="right")
             begin += stratum * len(times)
             entered = _by_stratum(entered, target.stratum)

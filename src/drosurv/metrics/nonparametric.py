@@ -13,7 +13,6 @@ import numpy as np
 from scipy.stats import norm
 
 from drosurv.errors import as_number, require
-from drosurv.radix import stable_order
 from drosurv.target import FloatArray, Target
 
 # So many places in a step function are looked up in order of time, which is several times faster.
@@ -193,7 +192,7 @@ def _counts(
     at_risk = np.cumsum(mass[::-1])[::-1][first]
     if entry is not None:
         starts = entry[order]
-        by_entry = stable_order(starts)
+        by_entry = np.argsort(starts, kind="stable")
         later = np.concatenate((np.cumsum(mass[by_entry][::-1])[::-1], [0.0]))
         at_risk = at_risk - later[np.searchsorted(starts[by_entry], times, side="left")]
     return times, at_risk, [np.add.reduceat(mass * mark[order], first) for mark in marks]

@@ -21,7 +21,6 @@ from drosurv.errors import require
 from drosurv.objectives.balls import register_ball, robust_value
 from drosurv.objectives.objective import Curvature, Evaluation, LossSums, Moments, WorstCase, check_alpha
 from drosurv.objectives.worst_case import FromSums, curvature_of, moments, torch_shares
-from drosurv.radix import stable_order
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -232,7 +231,7 @@ def _iterate(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> f
 def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
     """Try the set of the k largest losses for every k: the one whose threshold separates it is optimal."""
     n = row.shape[0]
-    order = stable_order(-row)
+    order = np.argsort(-row, kind="mergesort")
     base = row[order[0]]
     share = first = second = 0.0
     best, best_miss = base, np.inf

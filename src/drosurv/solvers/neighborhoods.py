@@ -255,9 +255,11 @@ def forest(
             "patients.",
         )
     rng = np.random.default_rng(random_state)
-    # Trees read float32; converting once saves a copy per tree. A column is tried at one random threshold and
-    # a leaf is closed when none works, so few columns are repeated to give their trees as many tries as many.
-    x = np.tile(np.asarray(X, dtype=np.float32), -(-LEAST_TRIES // X.shape[1]))
+    # Trees read float32, so columns are standardised first: neither their unit nor their origin may matter. A column is
+    # tried at one random threshold and a leaf is closed when none works, so few columns are repeated to give their
+    # trees as many tries as many columns have.
+    (scaled,) = standardise(X)
+    x = np.tile(scaled.astype(np.float32), -(-LEAST_TRIES // X.shape[1]))
     # Thresholds that part a tree's half alike tie: rounding, say from another unit of time, must not pick one.
     regret = np.asarray(regret, dtype=np.float32).astype(np.float64)
     labels = np.empty((n_trees, n), dtype=np.int32)

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, require_extra
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ def coefficients(module: Any) -> FloatArray:
 
 def build(make: Callable[[int], Any], n_features: int, seed: int) -> Module:
     """Build a module with torch's default initialisation from a seed."""
+    require_extra("torch", "deep", "a network")
     import torch
 
     if isinstance(make, torch.nn.Module):
@@ -395,13 +396,10 @@ class Trees:
 
 
 def lightgbm() -> Any:
-    """The library, or what to install."""
-    try:
-        import lightgbm as library
-    except ImportError as error:
-        raise ImportError(
-            "network='trees' grows trees with LightGBM, which is not installed: pip install 'drosurv[trees]'."
-        ) from error
+    """Import LightGBM, or raise with the command that installs it."""
+    require_extra("lightgbm", "trees", "network='trees'")
+    import lightgbm as library
+
     return library
 
 

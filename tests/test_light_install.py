@@ -1,0 +1,106 @@
+"""The base install: without torch, scikit-survival, LightGBM and Dask everything but their extras works."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = r"""
+import json
+import sys
+import tempfile
+
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"torch", "sksurv", "lightgbm", "dask", "distributed"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Blocked())
+import numpy as np
+
+import drosurv
+from drosurv import *
+
+data = datasets.make_hidden_minority(n_samples=200, random_state=0)
+X, y, groups = data.X.to_numpy(), data.y, data.sensitive_features["membership"]
+works = {
+    "CoxPH": (CoxPH(), {}),
+    "DROCox": (DROCox(alpha=0.5), {}),
+    "DROCoxSplit": (DROCoxSplit(alpha=0.5, random_state=0), {}),
+    "SubgroupRobustCox": (SubgroupRobustCox(alpha=0.3, random_state=0), {}),
+    "GroupDROCox": (GroupDROCox(), {"sensitive_features": groups}),
+    "AcceleratedFailureTime": (AcceleratedFailureTime(), {}),
+    "DiscreteTimeHazard": (DiscreteTimeHazard(5), {}),
+    "NullModel": (NullModel(), {}),
+}
+found = {}
+with tempfile.TemporaryDirectory() as folder:
+    for name, (model, given) in works.items():
+        model.fit(X, y, **given).save(f"{folder}/model")
+        loaded = drosurv.load(f"{folder}/model")
+        curves = loaded.predict_survival_function(X, times=[0.2, 0.5])
+        found[name] = bool((loaded.predict(X) == model.predict(X)).all() and (np.diff(curves) <= 0).all())
+refused = {
+    "mlp": CoxPH("mlp"),
+    "callable": CoxPH(lambda d: None),
+    "RegularizedCox": RegularizedCox(),
+    "DeepHit": DeepHit(),
+    "adam": DROCox(solver="adam"),
+    "cuda": CoxPH(device="cuda"),
+    "trees": CoxPH("trees"),
+}
+for name, model in refused.items():
+    try:
+        model.fit(X, y)
+    except ImportError as error:
+        found[name] = str(error)
+try:
+    drosurv.distributed.fit(CoxPH(), type("Frame", (), {"to_delayed": None})(), time="time", event="event")
+except ImportError as error:
+    found["dask"] = str(error)
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def found():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", SCRIPT], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CoxPH",
+        "DROCox",
+        "DROCoxSplit",
+        "SubgroupRobustCox",
+        "GroupDROCox",
+        "AcceleratedFailureTime",
+        "DiscreteTimeHazard",
+        "NullModel",
+    ],
+)
+def test_linear_models_fit_predict_save_and_load_without_the_extras(found, name):
+    assert found[name] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [
+        ("mlp", "deep"),
+        ("callable", "deep"),
+        ("RegularizedCox", "deep"),
+        ("DeepHit", "deep"),
+        ("adam", "deep"),
+        ("cuda", "deep"),
+        ("trees", "trees"),
+        ("dask", "dask"),
+    ],
+)
+def test_what_needs_an_extra_says_how_to_install_it(found, name, extra):
+    assert f'pip install "drosurv[{extra}]"' in found[name]
