@@ -14,12 +14,12 @@ def group_row(attribute, group, c_index, *, worst=False, note=""):
         "group": group,
         "patients": 1200,
         "events": 300,
-        "c_index": c_index,
-        "c_low": c_index - 0.05,
-        "c_high": c_index + 0.05,
-        "brier_skill": 0.2,
-        "s_low": 0.1,
-        "s_high": 0.3,
+        "ratio": 1.5 * c_index,
+        "ratio_low": c_index,
+        "ratio_high": 2 * c_index,
+        "gain": 0.2,
+        "gain_low": 0.1,
+        "gain_high": 0.3,
         "worst": worst,
         "note": note,
     }
@@ -45,29 +45,31 @@ def tables_of(c_index, name, label):
     strips = (
         Column("patients", "Patients", "count"),
         Column("events", "Events", "count"),
-        Column("c_index", "c-index", "value", ("c_low", "c_high")),
-        Column("brier_skill", "Brier skill", "share", ("s_low", "s_high")),
+        Column("ratio", "Observed / expected", "value", ("ratio_low", "ratio_high")),
+        Column("gain", "Gain over no model", "value", ("gain_low", "gain_high")),
     )
     groups = (
         group_row("", "all patients", c_index),
         group_row(name, label, c_index - 0.1, worst=True),
         group_row(name, "others", c_index - 0.02, note="few events"),
     )
-    at = (*place, Column("horizon", "Time", "time"), *shares)
-    horizons = tuple({**row, "horizon": row["time"]} for row in curve[3:6])
+    tenths = tuple(
+        {**row, "low": row["observed"] - 0.05, "high": row["observed"] + 0.05, "patients": 100}
+        for row in curve
+    )
     over = (*place, Column("time", "Time", "time"), *shares)
     accuracy = ({"metric": "c-index", "estimate": c_index, "low": 0.6, "high": 0.9},)
     fairness = ({"metric": "imparity", "estimate": 0.1, "low": 0.0, "high": 0.2},)
     shrinkage = ({"metric": "slope", "estimate": 1.1, "low": None, "high": None},)
     return {
-        "groups": (Table("by_group", "Groups.", (*place, *strips), groups),),
-        "calibration": (
-            Table("survival", "Curves.", over, tuple(curve)),
-            Table("calibration", "Calibration.", at, horizons),
-        ),
-        "accuracy": (
+        "groups": (
+            Table("by_group", "Groups.", (*place, *strips), groups),
             Table("accuracy", "Accuracy.", metric, accuracy),
             Table("fairness", "Fairness.", metric, fairness),
+        ),
+        "calibration": (
+            Table("survival", "Curves.", over, tuple(curve)),
+            Table("tenths", "Tenths of risk.", shares, tenths),
         ),
         "trade-off": (Table("shrinkage", "Shrinkage.", metric, shrinkage),),
     }
@@ -103,39 +105,38 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
     )
     two = (Column("name", "Fact"), Column("value", "Value"))
     verdict = (
-        Column("group", "Group"),
-        Column("of_100", "Of 100 patients", "count"),
-        Column("no_model", "Served"),
+        Column("who", "Group"),
+        Column("patients", "Patients", "count"),
+        Column("finding", "Finding"),
     )
-    rules = (Column("rule", "Rule"), Column("patients", "Patients", "count"), Column("verdict", "Verdict"))
+    found = (
+        Column("group", "Subgroup"),
+        Column("patients", "Patients", "count"),
+        Column("p", "p", "p_value"),
+    )
     parts = {
         "verdict": Part(
             statements=(
+                Statement("blocking_warning", f"Column {name} may give the outcome away.", True),
+                Statement("note_warning", f"3 rows of {label} are copies."),
                 Statement("verdict", f"Not fit for {name} {label}.", True),
-                Statement("next_step", f"Find out why {name} {label} is served worst."),
+                Statement("excluded", "No subgroup has more than 2 times the predicted events."),
+                Statement("next_step", f"Find out why {name} {label} is predicted wrongly."),
             ),
             tables=(
-                Table(
-                    "verdict", "For whom.", verdict, ({"group": label, "of_100": 40, "no_model": "worse"},)
-                ),
+                Table("groups", "For whom.", verdict, ({"who": label, "patients": 40, "finding": "wrong"},)),
             ),
-            facts={
-                "status": "harm",
-                "per_100": {"no_model": {"worse": 40, "not shown": 10, "too few": 5, "better": 45}},
-                "reference": "plain Cox",
-                "ranks_only": False,
-            },
+            facts={"status": "harm", "note": "Gain: of the log likelihood."},
         ),
         "groups": Part(by_model=tuple(tables["groups"] for tables in own), said_by_model=said),
         "calibration": Part(
             by_model=tuple(tables["calibration"] for tables in own), facts={"time_unit": "days"}
         ),
-        "worst-off": Part(
-            statements=(Statement("rules", f"Served worse than by no model: {rule}.", True),),
+        "missed": Part(
+            statements=(Statement("subgroups", f"Different: {rule}."),),
             tables=(
-                Table("worst_off", "Rules.", rules, ({"rule": rule, "patients": 60, "verdict": "harmed"},)),
+                Table("significant", "Subgroups.", found, ({"group": rule, "patients": 60, "p": 0.01},)),
             ),
-            facts={"note": "Harm is a loss."},
         ),
         "trade-off": Part(
             tables=(
@@ -147,7 +148,6 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
             by_model=tuple(tables["trade-off"] for tables in own),
             facts={"attributes": {name: name}},
         ),
-        "accuracy": Part(by_model=tuple(tables["accuracy"] for tables in own)),
         "method": Part(
             tables=(Table("data", "Data.", two, ({"name": name, "value": label},)),),
             facts={"missing": [], "limits": ["Groups are as recorded."]},

@@ -4,7 +4,7 @@ from sklearn.pipeline import make_pipeline
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv.audit import train_alpha_path
-from drosurv.audit.stops import find_stops
+from drosurv.audit.alpha_path import find_stops
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import AcceleratedFailureTime, CoxPH, DROCox, DROCoxSplit, SubgroupRobustCox
 from drosurv.tables import TableEncoder

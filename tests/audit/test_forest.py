@@ -1,11 +1,9 @@
 import re
 from dataclasses import replace
 
-import pytest
 from jinja2 import Environment, PackageLoader
 
 from drosurv.audit.charts import Axis, Strip, forests
-from drosurv.audit.sections.calibration import difference_table
 from drosurv.presentation import Column, Table
 
 AXIS = Axis.over("", [0.0, 1.0], margin=0)
@@ -46,7 +44,7 @@ def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):
     tables = [model.tables["by_group"] for model in report.models]
     first, *others = forests(tables)
     assert all(forest.strips[0].axis == first.strips[0].axis for forest in others)
-    wild = {**tables[0].rows[2], "c_low": -9.0, "c_high": 9.0}
+    wild = {**tables[0].rows[2], "ratio_low": -9.0, "ratio_high": 9.0}
     stretched = replace(tables[0], rows=(*tables[0].rows[:2], wild))
     assert forests([stretched, *tables[1:]])[0].strips[0].axis == first.strips[0].axis
 
@@ -58,44 +56,7 @@ def test_marks_with_many_digits_are_few_enough_to_be_read():
     assert [tick.label for tick in strip.axis.ticks] == ["0.652", "0.654"]
 
 
-def test_the_guide_is_everyone_or_for_skill_zero(report):
-    forest = forests([report.audited.tables["by_group"]])[0]
-    assert [strip.guide for strip in forest.strips] == [
-        report.audited.tables["by_group"].rows[0]["c_index"],
-        0.0,
-    ]
-
-
-def calibration_forest(table):
-    (forest,) = forests([difference_table(table, "days")])
-    return forest
-
-
-def test_calibration_is_the_difference_and_its_own_interval_on_one_axis(report):
-    forest = calibration_forest(report.audited.tables["calibration"])
-    ((_, (row,)),) = forest.blocks
-    column = forest.strips[0].column
-    # At time 300: predicted .85, observed .82; the interval of the difference is 0 to .06.
-    assert (column.label, column.value(row), column.interval_of(row)) == (
-        "at 300 days",
-        "+3.0",
-        "0.0 to +6.0",
-    )
-    assert [row[key] for key in column.keys] == pytest.approx([0.03, 0.0, 0.06])
-    assert len({strip.axis for strip in forest.strips}) == 1
-    assert {strip.guide for strip in forest.strips} == {0.0}
-
-
-def test_nobody_is_called_served_worst_where_calibration_is_shown(report):
-    forest = calibration_forest(report.audited.tables["calibration"])
-    assert not any(row.get("worst") for _, rows in forest.blocks for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("difference", "text"), [(0.0004, "0.0"), (-0.0004, "0.0"), (-0.01, "−1.0"), (0.01, "+1.0")]
-)
-def test_a_difference_that_rounds_to_nothing_has_no_sign(report, difference, text):
-    (first, *others) = report.audited.tables["calibration"].rows
-    table = replace(report.audited.tables["calibration"], rows=({**first, "difference": difference}, *others))
-    forest = calibration_forest(table)
-    assert forest.strips[0].column.value(forest.blocks[0][1][0]) == text
+def test_the_thin_line_is_at_what_a_right_model_gives_or_at_all_patients(report):
+    table = report.audited.tables["by_group"]
+    forest = forests([table], {"gain": 0.0})[0]
+    assert [strip.guide for strip in forest.strips] == [table.rows[0]["ratio"], 0.0]

@@ -65,7 +65,8 @@ def test_a_reference_for_each_row_goes_with_the_rows(cohort):
 def test_a_reference_that_was_fitted_with_strata_is_given_them(cohort):
     model, whole, _ = cohort
     report = audited(model, **whole, reference=model, reference_name="itself")
-    assert "predicts what itself does" in report.to_markdown()
+    rows = report.tables["groups"].rows
+    assert all(abs(row["gain_over_cox"]) < 1e-6 for row in rows if row.get("gain_over_cox") is not None)
 
 
 def test_models_in_folds_are_told_of_entry_and_strata(cohort):

@@ -7,9 +7,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from drosurv import CoxPH, DROCox
+from drosurv.audit.alpha_path import Stop, find_stops
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.remedy import SECTION, find_remedy
-from drosurv.audit.stops import Stop, find_stops
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
 
@@ -85,5 +85,5 @@ def test_where_nothing_is_wrong_the_section_says_what_would_have_been_found():
 
 def test_a_model_without_curves_has_no_remedy():
     test = sample(3, n=200)
-    model = Predictions(np.zeros(200))
+    model = Predictions(np.arange(200.0))
     assert remedy_of([Stop("ranks", None, model)], test, test.y) is None

@@ -9,7 +9,7 @@ def test_json_is_strict_and_holds_every_table(report):
     read = json.loads(report.to_json(), parse_constant=pytest.fail)
     assert [model["name"] for model in read["models"]] == [model.name for model in report.models]
     assert set(read["models"][0]["tables"]) == set(report.models[0].tables)
-    assert set(read["tables"]) == {"verdict", "trade_off", "control", "worst_off", "data"}
+    assert set(read["tables"]) == {"groups", "trade_off", "control", "significant", "data"}
     assert read["models"][1]["summary"][0]["code"] == "worst_group"
 
 
@@ -28,9 +28,8 @@ def test_markdown_has_every_section_and_the_audited_models_numbers(report):
     text = report.to_markdown()
     for heading in (
         "Verdict",
-        "All numbers",
         "By group",
-        "Who is worst off",
+        "What could have been missed",
         "Method card",
         "Limits",
     ):

@@ -35,7 +35,7 @@ def test_a_new_section_is_one_file(one_more_file):
     assert (
         html.index('<section id="calibration"')
         < html.index('<section id="follow-up"')
-        < html.index('id="worst-off"')
+        < html.index('id="missed"')
     )
     assert '<a href="#follow-up">Follow-up</a>' in html
     assert said.replace("<", "&lt;").replace(">", "&gt;") in html

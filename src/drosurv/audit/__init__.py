@@ -1,10 +1,9 @@
 """The audit report: data first, pages second."""
 
+from drosurv.audit.alpha_path import ALPHAS, train_alpha_path
 from drosurv.audit.audit import audit
-from drosurv.audit.foreign import audit_predictions
-from drosurv.audit.prediction_columns import PredictionColumns, prediction_columns
+from drosurv.audit.predictions import PredictionColumns, audit_predictions, prediction_columns
 from drosurv.audit.report import AuditReport, ModelAudit
-from drosurv.audit.stops import ALPHAS, train_alpha_path
 
 __all__ = [
     "ALPHAS",

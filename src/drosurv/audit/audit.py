@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from drosurv.audit.alpha_path import Stop, find_stops, has_rows
 from drosurv.audit.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import AuditReport
-from drosurv.audit.stops import Stop, find_stops, has_rows
+from drosurv.audit.sections.section import Section
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.observed import Seen, given_of, of_rows, one_row_each, reference_seen, seen_from_entry
@@ -43,6 +44,7 @@ def audit(
     reference: Any = None,
     reference_name: str = "plain Cox",
     features: pd.DataFrame | None = None,
+    features_train: pd.DataFrame | None = None,
     title: str | None = None,
     data_name: str = "",
     time_title: str = "time",
@@ -54,6 +56,9 @@ def audit(
     on_step: Callable[[str, int], None] | None = None,
     also: Mapping[str, Any] | None = None,
     warnings: Sequence[Mapping[str, str]] = (),
+    horizon: float | None = None,
+    threshold: float | None = None,
+    sections: Sequence[Section] = (),
 ) -> AuditReport:
     """Audit a survival model on patients it was not trained on.
 
@@ -89,7 +94,9 @@ def audit(
     reference_name : str
         What readers call it.
     features : DataFrame, (n, d'), optional
-        Columns that the rules may speak about, in units and names that readers know; by default X.
+        Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
+    features_train : DataFrame, (m, d'), optional
+        The same columns of the training patients, who are then described beside the audited ones; by default X_train.
     title, data_name, time_title : str
         What the report is called, what the data are called, and what the times count, such as "days" ("time" where
         nobody knows).
@@ -108,6 +115,10 @@ def audit(
     warnings : sequence of mappings, optional
         Warnings about the model and the data, each with a ``severity`` and a ``text``. They are shown at the top of the
         report; those of severity "blocking" forbid a clear verdict.
+    horizon, threshold : float, optional
+        As in :func:`drosurv.evaluate`: with a threshold, decisions are judged too.
+    sections : sequence of Section, optional
+        Further sections of the report.
 
     Returns
     -------
@@ -180,6 +191,7 @@ def audit(
             sensitive_features=sensitive_features,
             reference_name=reference_name if folds is None else "plain Cox",
             features=features if features is not None else _columns(X),
+            features_train=features_train if features_train is not None else _frame(X_train),
             data=data,
             model=settings,
             title=title,
@@ -193,6 +205,9 @@ def audit(
             on_step=on_step,
             also=also,
             warnings=tuple(warnings),
+            horizon=horizon,
+            threshold=threshold,
+            sections=tuple(sections),
         )
     )
 
@@ -269,6 +284,10 @@ def _taken(reference: Any, model: Any, X: Any) -> Compared:
 def _columns(X: Any) -> Any:
     """The features that rules may speak about; None of bare predictions."""
     return X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
+
+
+def _frame(X: Any) -> pd.DataFrame | None:
+    return X if isinstance(X, pd.DataFrame) else None
 
 
 def _trained_on(estimator: Any, X: Any) -> dict[str, str]:

@@ -7,22 +7,21 @@ below each other, each number a strip on an axis that all rows and all models sh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from drosurv.presentation import Column, Kind, Table, written
 from drosurv.presentation.wording import HUGE
 
-Role = Literal["model", "observed", "control", "path"]
+# What a line or a point is, as the style sheet calls it: model, observed, control, path, or group-1 to group-6.
+Role = str
 Points = Sequence[tuple[float, float | None]]
 # Values no further apart than this share of their size are one value, and smaller ones than this are zero:
 # steps between them could not be told apart in floating point.
 ROUNDING = 1e-9
 NOTHING = 1e-100
-# Differences from something: zero is marked. Their signs take room, so there are fewer marks on the axis.
-DIFFERENCES: dict[Kind, int] = {"share": 1, "signed_points": 2}
 # Letters that find room below a strip.
 ROOM = 14
 
@@ -125,10 +124,17 @@ class Mark(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line through points; broken where a value is not known."""
+    """A line through points, broken where a value is not known; with a name it stands in the legend."""
 
     points: Points
     role: Role
+    name: str = ""
+
+
+def steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """A step function through points, which keeps each value until the next time."""
+    corners = [(time, before) for (_, before), (time, _) in pairwise(points)]
+    return [point for pair in zip_longest(points, corners) for point in pair if point is not None]
 
 
 @dataclass(frozen=True)
@@ -211,22 +217,23 @@ class Forest(NamedTuple):
     blocks: list[tuple[str, list[dict[str, Any]]]]
 
 
-def forests(tables: Sequence[Table]) -> list[Forest]:
+def forests(tables: Sequence[Table], guides: Mapping[str, float] | None = None) -> list[Forest]:
     """One forest per model from tables of groups: a strip for every column with an interval.
 
-    Columns of one kind have one axis for all models, so that on the page nothing moves but the values. The guide is at
-    zero for a difference, else at the value of all patients.
+    A column has one axis for all models, so that on the page nothing moves but the values. The thin line is at the
+    column's value in `guides`, or else at that of all patients.
     """
+    guides = guides or {}
     # A model without survival curves has fewer measures than the others.
     columns = max((table.columns for table in tables), key=len)
     counts = [column for column in columns if column.kind == "count"]
     plotted = [column for column in columns if column.interval is not None]
-    axes = {kind: _common_axis(kind, plotted, tables) for kind in {column.kind for column in plotted}}
+    axes = {column.key: _common_axis(column, tables, guides.get(column.key)) for column in plotted}
     found = []
     for table in tables:
         everyone = next((row for row in table.rows if not row["attribute"]), {})
         strips = [
-            Strip(column, axes[column.kind], 0.0 if column.kind in DIFFERENCES else everyone.get(column.key))
+            Strip(column, axes[column.key], guides.get(column.key, everyone.get(column.key)))
             for column in plotted
         ]
         blocks = groupby(table.rows, key=lambda row: str(row["attribute"] or ""))
@@ -234,19 +241,17 @@ def forests(tables: Sequence[Table]) -> list[Forest]:
     return found
 
 
-def _common_axis(kind: Kind, columns: Sequence[Column], tables: Sequence[Table]) -> Axis:
+def _common_axis(column: Column, tables: Sequence[Table], guide: float | None) -> Axis:
     values = [
         row.get(key)
-        for column in columns
-        if column.kind == kind
         for table in tables
         for row in table.rows
-        # The interval of a group too small to say anything must not squeeze the others.
-        for key in (column.keys[:1] if row.get("note") else column.keys)
+        # The interval of a group too small to be judged must not squeeze the others.
+        if not row.get("note")
+        for key in column.keys
     ]
-    zero = [0.0] if kind in DIFFERENCES else []
-    for count in range(DIFFERENCES.get(kind, 3), -1, -1):
-        axis = Axis.over("", [*values, *zero], kind=kind, count=count)
+    for count in range(3, -1, -1):
+        axis = Axis.over("", [*values, guide], kind=column.kind, count=count)
         if len(" ".join(tick.label for tick in axis.ticks)) <= ROOM:
             break
     return axis

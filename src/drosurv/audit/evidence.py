@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
-from drosurv.audit.stops import Stop
-from drosurv.evaluation import AgainstPlain, EvaluationResult, beside, evaluate
-from drosurv.evaluation.attributes import ALL, EVERYONE, Attribute, parse_attributes, rows_by_group
-from drosurv.evaluation.predictions import gains_over_null, predict_curves, predict_risk
-from drosurv.insight import WorstOff, worst_off
-from drosurv.metrics import concordance_index
+from drosurv.audit.alpha_path import Stop
+from drosurv.audit.verdict import ALL_PATIENTS, Verdict, judge
+from drosurv.errors import ArgumentError
+from drosurv.evaluation import EvaluationResult, Predictions, evaluate
+from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
+from drosurv.evaluation.observed import curve_times
+from drosurv.evaluation.predictions import predict_curves, predict_risk
+from drosurv.evaluation.statements import judged_gaps
+from drosurv.presentation import group_name, with_interval, written
 from drosurv.repairs import RepairedCox, repair
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
+from drosurv.target import FloatArray, IntArray, Target, parse_target
 
-# Of fewer patients than this a page that leaves the house shows nothing: it would tell what became of one of them.
+# Groups of fewer patients are not shown: the page could tell what became of one of them.
 FEWEST = 5
-# Fewer patients cannot hold two groups that say anything.
-LEAST_FOR_RULES = 50
+# Values of the reference's curves that are kept at most.
+_MOST_VALUES = 20_000_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +52,10 @@ class Evidence:
     model: Mapping[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
+    features_train: pd.DataFrame | None = None
     horizons: FloatArray | None = None
+    horizon: float | None = None
+    threshold: float | None = None
     until: float | None = None
     title: str | None = None
     data_name: str = ""
@@ -60,6 +68,7 @@ class Evidence:
     on_step: Callable[[str, int], None] | None = None
     also: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[Mapping[str, str], ...] = ()
+    sections: tuple[Any, ...] = ()
 
     @cached_property
     def target(self) -> Target:
@@ -96,6 +105,10 @@ class Evidence:
         shown = (attribute.without(self.tiny_groups) for attribute in self._every_attribute)
         return [attribute for attribute in shown if len(attribute.labels) > 1]
 
+    def rows_of(self, attribute: Attribute) -> dict[tuple[str, str], IntArray]:
+        """Rows of the patients of each group of an attribute, by attribute and label."""
+        return rows_by_group([attribute])
+
     @property
     def _judged(self) -> dict[str, Any]:
         """How every model is judged."""
@@ -106,8 +119,20 @@ class Evidence:
         return {attribute.name: attribute.groups for attribute in self.attributes} or None
 
     @cached_property
-    def _reference_risk(self) -> FloatArray | None:
-        return self.reference and predict_risk(*self.reference, len(self.target), name="reference")
+    def _reference(self) -> Any:
+        """The reference's predictions for the audited patients; None without one."""
+        if self.reference is None:
+            return None
+        n, (model, X) = len(self.target), self.reference
+        if isinstance(model, Predictions):
+            return model
+        risk, curves = predict_risk(model, X, n, name="reference"), predict_curves(model, X, n)
+        if curves is None or not self.target.n_events:
+            return risk
+        times = curves.jumps
+        if times is None or n * len(times) > _MOST_VALUES:
+            times = curve_times(self.target.time[self.target.event])
+        return Predictions(risk, curves.at(times), times)
 
     @cached_property
     def results(self) -> tuple[EvaluationResult, ...]:
@@ -127,7 +152,9 @@ class Evidence:
                         X_train=stop.X_train,
                         sensitive_features=self._groups,
                         horizons=self.horizons,
-                        reference=self._reference_risk,
+                        reference=self._reference,
+                        horizon=self.horizon,
+                        threshold=self.threshold,
                         n_bootstrap=self.n_bootstrap if stop.audited else self.compared_bootstrap,
                         **self._judged,
                     )
@@ -140,63 +167,87 @@ class Evidence:
         return min(self.n_bootstrap, self.n_bootstrap_path)
 
     @cached_property
-    def against(self) -> AgainstPlain | None:
-        """The audited model beside the reference, everybody and each group; None without intervals or a reference."""
-        if self.reference is None or self.n_bootstrap < 2:
-            return None
-        with warnings.catch_warnings(action="ignore"):
-            return beside(
-                (self.stop.model, self.stop.X),
-                self.reference,
-                self.y,
-                self._groups,
-                n_bootstrap=self.n_bootstrap,
-                name=self.reference_name,
-                recalibrated=bool(self.model.get("recalibrate")),
-                **self._judged,
-            )
-
-    @cached_property
-    def ranked_by_reference(self) -> dict[tuple[str, str], float]:
-        """The reference's c-index of everybody and of every group, by attribute and group; empty without one."""
-        if self._reference_risk is None:
-            return {}
-        risk, everybody = self._reference_risk, {(EVERYONE, ALL): np.arange(len(self.target))}
-        patients = everybody | rows_by_group(self.attributes)
-        with warnings.catch_warnings(action="ignore"):
-            return {who: concordance_index(self.y[rows], risk[rows]) for who, rows in patients.items()}
-
-    @cached_property
-    def worst_off(self) -> WorstOff | str:
-        """Rules for those served worst, or why none were searched."""
-        n, audited = len(self.target), self.stop
+    def bounds(self) -> SubgroupBounds | str:
+        """Bounds on the subgroups that columns define, or why there are none."""
         if not self.search_rules:
             return "it was not asked for"
-        self._tell("rules and repairs for the worst off")
-        if n < LEAST_FOR_RULES:
-            return f"{n} patients are too few, it takes {LEAST_FOR_RULES}"
-        curves = predict_curves(audited.model, audited.X, n)
-        if curves is None:
+        self._tell("subgroups")
+        n, audited = len(self.target), self.stop
+        if predict_curves(audited.model, audited.X, n) is None:
             return "the model gives no survival curves"
         if self.features is None or np.shape(self.features)[1] == 0:
-            return "no columns were given that rules could speak about"
-        return worst_off(
-            None,
-            self.features,
-            self.y,
-            harm=-gains_over_null(audited.model, curves, self.follow_up, self.target),
-            min_group=max(20, min(50, n // 20)),
-            confidence=self.level,
-            random_state=self.random_state,
+            return "no columns were given that could define them"
+        try:
+            return certify(
+                audited.model,
+                self.features if audited.X is None else audited.X,
+                self.y,
+                features=self.features,
+                level=self.level,
+                random_state=self.random_state,
+            )
+        except ArgumentError as error:
+            return str(error).rstrip(".")
+
+    @cached_property
+    def tests(self) -> pd.DataFrame:
+        """Tests beside those of the group table: of the calibration slope, and of ranking between groups."""
+        called = self.audited.headings
+        rows = [*_slope_test(self.audited)]
+        rows += [
+            {
+                "status": "unequal",
+                "attribute": gap.attribute,
+                "who": group_name(gap.attribute, gap.worst[0]),
+                "text": f"Among all patients, {group_name(gap.attribute, gap.worst[0])} is ranked less well than other "
+                f"groups of {called[gap.attribute]}: concordance imparity {written(gap.size, 'points')} percentage "
+                "points",
+                "p_value": gap.p_alone,
+            }
+            for gap in judged_gaps(self.audited, "concordance_imparity")
+            if gap.size > 0
+        ]
+        return pd.DataFrame(rows, columns=["status", "attribute", "who", "text", "p_value"])
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the numbers amount to."""
+        return judge(
+            self.audited.groups,
+            warnings=self.warnings,
+            bounds=self.bounds,
+            tests=self.tests,
+            level=self.level,
+            reference=self.reference_name,
         )
 
     @cached_property
     def repaired(self) -> RepairedCox | None:
-        """The audited model, repaired with the audited patients; None for one without survival curves."""
-        frozen = self.stop.frozen(self.features)
+        """The audited model, repaired with the audited patients.
+
+        None for a model without survival curves, and where the verdict shows nothing to repair.
+        """
+        wrong = any(problem.status == "miscalibrated" for problem in self.verdict.problems)
+        frozen = self.stop.frozen(self.features) if wrong and self.search_rules else None
         how: dict[str, Any] = {"features": self.features, "frozen": True, "random_state": self.random_state}
         return None if frozen is None else repair(*frozen, self.y, **how)
 
     def _tell(self, step: str) -> None:
         if self.on_step is not None:
             self.on_step(step, len(self.stops) + self.search_rules)
+
+
+def _slope_test(result: EvaluationResult) -> Iterator[dict[str, Any]]:
+    """The test of a calibration slope of 1; none where risks do not rise with the observed ones, as gains tell then."""
+    for row in result.select(metric="calibration_slope", kind="overall"):
+        error = (row.high - row.low) / (2 * norm.ppf((1 + result.settings.level) / 2))
+        if row.status == "ok" and error > 0 and row.value > 0 and len(result.survival):
+            way = "over" if row.value < 1 else "under"
+            yield {
+                "status": "miscalibrated",
+                "attribute": EVERYONE,
+                "who": ALL_PATIENTS,
+                "text": f"In the predicted probabilities, differences between patients are {way}stated: calibration "
+                f"slope {with_interval(row.value, row.low, row.high)}, where 1 is right",
+                "p_value": float(2 * norm.sf(abs(row.value - 1) / error)),
+            }

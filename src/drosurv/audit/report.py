@@ -10,17 +10,17 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from hashlib import sha256
 from html import escape
+from math import log
 from typing import Any
 
 from drosurv._version import __version__
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section, all_sections
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.statements import judged_gaps
 from drosurv.files import write_file
 from drosurv.presentation import (
     Statement,
@@ -30,10 +30,11 @@ from drosurv.presentation import (
     group_name,
     listing,
     literal,
+    plain_rows,
     written,
 )
 
-SCHEMA, VERSION = "drosurv.audit.summary", 1
+SCHEMA, VERSION = "drosurv.audit.summary", 2
 # Facts of a section that Markdown shows as lists.
 _LISTS = {"missing": "What could not be computed", "limits": "Limits"}
 PathLike = str | os.PathLike[str]
@@ -103,6 +104,8 @@ class AuditReport:
         The audited model and those to compare it with, in the order of the slider.
     parts : mapping of str to Part
         What each section found, by its key.
+    all_sections : tuple of Section
+        The sections it was made with, in order.
     """
 
     title: str
@@ -113,11 +116,13 @@ class AuditReport:
     time_unit: str
     models: tuple[ModelAudit, ...]
     parts: Mapping[str, Part]
+    all_sections: tuple[Section, ...] = field(default_factory=all_sections)
 
     @staticmethod
     def of(evidence: Evidence) -> AuditReport:
         """Let every section collect what it shows of the evidence."""
-        found = {section.key: section.collect(evidence) for section in all_sections()}
+        sections = tuple(sorted([*all_sections(), *evidence.sections], key=lambda section: section.place))
+        found = {section.key: section.collect(evidence) for section in sections}
         parts = {key: part for key, part in found.items() if part is not None}
         models = tuple(
             ModelAudit(
@@ -140,6 +145,7 @@ class AuditReport:
             time_unit=evidence.time_unit,
             models=models,
             parts=parts,
+            all_sections=sections,
         )
 
     @property
@@ -160,7 +166,7 @@ class AuditReport:
     @property
     def sections(self) -> list[Section]:
         """The sections that have something to show, in order."""
-        return [section for section in all_sections() if section.key in self.parts]
+        return [section for section in self.all_sections if section.key in self.parts]
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -199,10 +205,11 @@ class AuditReport:
 
     def to_summary(self, path: PathLike | None = None) -> str:
         """The verdict and the numbers behind it as JSON of a stable schema; also written to `path` if given."""
-        verdict = self._verdict
+        verdict, missed = self._verdict, self.parts.get("missed", Part())
         method, guidelines = (self.parts.get(key, Part()) for key in ("method", "guidelines"))
         said = {
-            code: [s.text for s in verdict.statements if s.code == code] for code in ("verdict", "next_step")
+            code: [s.text for s in verdict.statements if s.code == code]
+            for code in ("verdict", "excluded", "next_step")
         }
         summary = {
             "schema": SCHEMA,
@@ -213,10 +220,14 @@ class AuditReport:
             "model": self.audited.name,
             "level": self.level,
             "time_unit": self.time_unit,
-            "verdict": {"status": verdict.facts.get("status"), "text": " ".join(said["verdict"])},
-            "per_100": verdict.facts.get("per_100", {}),
-            "groups": verdict.facts.get("groups", []),
-            "gaps": verdict.facts.get("gaps", []),
+            "warnings": verdict.facts.get("warnings", []),
+            "verdict": {
+                "status": verdict.facts.get("status"),
+                "text": " ".join([*said["verdict"], *said["excluded"]]),
+                "problems": verdict.facts.get("problems", []),
+            },
+            "groups": [row for table in verdict.tables for row in table.rows],
+            "subgroup_bounds": missed.facts.get("bounds"),
             "statements": [vars(s) for s in (*self.statements, *self.audited.statements)],
             "next_steps": said["next_step"],
             "not_computed": method.facts.get("missing", []),
@@ -302,18 +313,21 @@ def _written(text: str, path: PathLike | None) -> str:
 
 def _headline(result: EvaluationResult) -> dict[str, str]:
     """The few numbers that change as the slider moves."""
-    worst = next((gap for gap in judged_gaps(result, "concordance_index") if gap.size > 0), None)
-    found = {"c-index": written(result.value("concordance_index"))}
-    if worst is not None:
-        found["Served worst"] = f"{written(worst.worst[1])}, {group_name(worst.attribute, worst.worst[0])}"
-        found["Gap"] = written(worst.size)
+    everybody, *groups = plain_rows(result.groups)
+    found = {"c-index": written(everybody["c_index"])}
+    if everybody["ratio"] is not None:
+        found["Observed / expected"] = f"{everybody['ratio']:.2f}"
+    judged = [row for row in groups if row["judged"] and row["ratio"]]
+    if judged:
+        worst = max(judged, key=lambda row: abs(log(row["ratio"])))
+        found["Furthest from 1"] = f"{worst['ratio']:.2f}, {group_name(worst['attribute'], worst['group'])}"
     return found
 
 
 def _subtitle(evidence: Evidence) -> str:
     target = evidence.target
-    told = f"{counted(len(target), 'patient')} with {counted(target.n_events, 'event')}"
+    text = f"{counted(len(target), 'patient')} with {counted(target.n_events, 'event')}"
     if evidence.attributes:
-        told += f", in groups by {listing(list(evidence.audited.headings.values()))}"
+        text += f", in groups by {listing(list(evidence.audited.headings.values()))}"
     trained = evidence.data.get("Patients trained on")
-    return f"{told}." + (f" The model was trained on {trained} patients." if trained else "")
+    return f"{text}." + (f" The model was trained on {trained} patients." if trained else "")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from drosurv.audit import AuditReport
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
+_KINDS = {"event": "event probability"}
 
 
 @command
@@ -52,6 +53,25 @@ def audit(
     risk: Annotated[
         str | None, about("Column of risk scores, higher meaning sooner.", "Predictions of any model")
     ] = None,
+    kind: Annotated[
+        str | None,
+        about(
+            "What the probabilities are: survival or event, if not recognised.", "Predictions of any model"
+        ),
+    ] = None,
+    risk_kind: Annotated[
+        str | None,
+        about(
+            "What the risk scores are: log-risk, hazard-ratio or other, if not recognised.",
+            "Predictions of any model",
+        ),
+    ] = None,
+    horizon: Annotated[
+        float | None, about("Time at which survival and decisions are judged.", "Page")
+    ] = None,
+    threshold: Annotated[
+        float | None, about("Event probability from which on a patient is treated: judges decisions.", "Page")
+    ] = None,
     folds: Annotated[
         int | None,
         about("Train MODEL's recipe anew on all folds of DATA but one and audit that one, in turn."),
@@ -70,7 +90,9 @@ def audit(
         str | None, about("What the times count, such as days, if the column does not say it.", "Page")
     ] = None,
     title: Annotated[str | None, about("Heading of the report.", "Page")] = None,
-    rules: Annotated[bool, about("Search for rules that describe who is worst off.", "Page")] = True,
+    rules: Annotated[
+        bool, about("Search the columns for subgroups whose predictions are wrong.", "Page")
+    ] = True,
     bootstrap: Annotated[
         int, about("Replicates behind intervals and tests of the audited model.", "Page")
     ] = 500,
@@ -90,7 +112,7 @@ def audit(
     summary = output.with_suffix(".summary.json") if view == "to_html" else None
     check_outputs([output, summary], [model, data, train, predictions], force=force)
     shown: dict[str, Any] = {"title": title, "n_bootstrap": bootstrap, "search_rules": rules}
-    shown |= {"random_state": seed, "time_title": time_unit}
+    shown |= {"random_state": seed, "time_title": time_unit, "horizon": horizon, "threshold": threshold}
     if predictions is not None:
         if any(given is not None for given in (model, folds, train)) or alphas:
             raise ValueError(
@@ -102,14 +124,15 @@ def audit(
                 f"{'--entry' if strata is None else '--strata'}, and predict for the patient's stratum. Late entries "
                 "can be audited with a model alone."
             )
+        shown |= {"kind": _KINDS.get(str(kind), kind), "risk_kind": risk_kind and risk_kind.replace("-", " ")}
         report = _of_predictions(predictions, file, target, groups, survival, risk, shown)
     else:
         if model is None or data is None:
             raise ValueError(
                 "name a model and a table, as in `drosurv audit model test.csv`, or pass --predictions FILE."
             )
-        if survival or risk:
-            raise ValueError("--survival and --risk name columns of --predictions FILE.")
+        if survival or risk or kind or risk_kind:
+            raise ValueError("--survival, --risk, --kind and --risk-kind are about --predictions FILE.")
         if alphas and train is None:
             raise ValueError("--alphas names models to train: pass --train FILE with the training patients.")
         shown |= {"n_bootstrap_path": bootstrap_path, "alpha_path": [_share(text) for text in alphas] or None}
@@ -117,9 +140,6 @@ def audit(
     getattr(report, view)(output)
     if summary is not None:
         report.to_summary(summary)
-    for statement in report.statements:
-        if statement.code in ("dominated", "slope"):
-            say("Warning", statement.text)
     if as_json:
         typer.echo(report.to_json())
     else:
@@ -216,6 +236,7 @@ def _of_model(
             )
         trained_on = opened.table(rows[kept], **asdict(target))
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
+        given["features_train"] = opened.readable(trained_on.frame)
     shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
     shown["warnings"] = [*opened.warnings, *as_records(warned)]
     with bar("reading") as told:

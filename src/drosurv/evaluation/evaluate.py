@@ -314,6 +314,7 @@ def prepare(
         y_train,
         reference=predict_risk(*beside, len(target), name="reference") if known else None,
         reference_curves=predict_curves(*beside, len(target)) if known else None,
+        reference_model=beside[0],
         features=features.test,
         **how,
     )

@@ -20,7 +20,7 @@ from drosurv.evaluation.predictions import (
     read_curves,
     training_follow_up,
 )
-from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
+from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null
 from drosurv.metrics.brier import weight_error
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.follow_up import Grid, auc_times, auc_times_of, brier_times
@@ -59,6 +59,7 @@ class Scoring:
     given_horizon: float | None = None
     reference: FloatArray | None = None
     reference_curves: SurvivalCurves | None = None
+    reference_model: Any = None
     convention: Convention = "paper"
     features: FloatArray | None = None
     scale: float = 0.01
@@ -164,7 +165,7 @@ class Scoring:
         """The same of the reference; None where it has no survival curves."""
         if self.reference_curves is None:
             return None
-        return likelihood_gains(self.follow_up, self.target, self.reference_curves)
+        return gains_over_null(self.reference_model, self.reference_curves, self.follow_up, self.target)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,8 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
         return parse_survival(survival, n, times)
     if isinstance(model, BaseEstimator) and hasattr(model, "fit"):
         check_is_fitted(model)
+    # A Pipeline has no such methods unless scikit-survival adds them.
+    model, X = final_step(model), prepared(model, X)
     curves = predict_curves(model, X, n)
     if curves is not None:
         return curves

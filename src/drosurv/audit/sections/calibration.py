@@ -1,27 +1,85 @@
-"""Do predicted probabilities come true in each group: curves, and differences at a few times."""
+"""Do predicted probabilities come true: curves in each group, and tenths of predicted risk."""
 
 from __future__ import annotations
 
 from itertools import groupby
 from typing import Any
 
-from drosurv.audit.charts import Axis, Chart, Forest, Frame, Line, Mark, forests
+import numpy as np
+
+from drosurv.audit.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.shown_tables import OBSERVED, calibration_table, named, survival_columns, time_column
-from drosurv.presentation import Column, Table, group_name, moment, plain_rows, written
+from drosurv.evaluation.predictions import predict_curves
+from drosurv.evaluation.shown_tables import OBSERVED, named, survival_columns, time_column
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.presentation import (
+    Column,
+    Table,
+    counted,
+    group_name,
+    moment,
+    plain,
+    plain_rows,
+    with_interval,
+    written,
+)
 
+_TENTHS = 10
+_LEAST_IN_TENTH = 20
 # So many places of each chart can be pointed at; the curves themselves are finer.
 _READINGS = 24
 
 
 def collect(evidence: Evidence) -> Part:
-    """Curves and differences of every model."""
+    """Return curves and tenths of risk of every model."""
     unit = evidence.time_unit
-    at = f"{'' if evidence.horizons is None else 'predicted times near '}quartiles of event times"
-    tables = tuple((survival_table(r, unit), calibration_table(r, unit, at)) for r in evidence.results)
-    return Part(by_model=tables, facts={"time_unit": unit})
+    tables = tuple(
+        (survival_table(result, unit), tenths_table(evidence, stop.model, stop.X, result))
+        for stop, result in zip(evidence.stops, evidence.results, strict=True)
+    )
+    return Part(
+        by_model=tables, facts={"time_unit": unit, "horizon": plain(evidence.audited.settings.horizon)}
+    )
+
+
+def tenths_table(evidence: Evidence, model: Any, X: Any, result: EvaluationResult) -> Table:
+    """Predicted and observed risk at the horizon, in tenths of the patients by predicted risk.
+
+    Observed risk is one less the Kaplan-Meier estimate. Fewer parts are made where a tenth would have fewer than 20
+    patients.
+    """
+    target, horizon = evidence.target, result.settings.horizon
+    curves = predict_curves(model, X, len(target))
+    rows = []
+    if curves is not None:
+        risk = 1 - curves.at(np.array([horizon]))[:, 0]
+        parts = max(2, min(_TENTHS, len(target) // _LEAST_IN_TENTH))
+        for rows_of_part in np.array_split(np.argsort(risk, kind="stable"), parts):
+            observed = KaplanMeier.of(target.take(rows_of_part))
+            at = np.array([horizon])
+            low, high = observed.interval(at, evidence.level)
+            rows.append(
+                {
+                    "predicted": plain(risk[rows_of_part].mean()),
+                    "observed": plain(1 - observed.at(at)[0]),
+                    "low": plain(1 - high[0]),
+                    "high": plain(1 - low[0]),
+                    "patients": len(rows_of_part),
+                    "events": int(target.event[rows_of_part].sum()),
+                }
+            )
+    columns = (
+        Column("predicted", "Predicted risk", "share"),
+        Column("observed", "Observed risk", "share", ("low", "high")),
+        Column("patients", "Patients", "count"),
+        Column("events", "Events", "count"),
+    )
+    when = moment(horizon, evidence.time_unit)
+    return Table(
+        "tenths", f"Predicted and observed risk at {when}, by tenth of predicted risk", columns, tuple(rows)
+    )
 
 
 def survival_table(result: EvaluationResult, time_unit: str) -> Table:
@@ -38,24 +96,46 @@ def survival_table(result: EvaluationResult, time_unit: str) -> Table:
     return Table("survival", caption, survival_columns(time_column("time", time_unit)), rows)
 
 
-def draw(part: Part) -> list[tuple[tuple[Chart, ...], Forest]]:
-    """Curves and forest of every model."""
+def draw(part: Part) -> list[tuple[tuple[Chart, ...], Chart | None]]:
+    """Return the curves, and the chart of tenths of risk, of every model."""
     unit = part.facts["time_unit"]
-    curves = [survival_charts(survival, unit) for survival, _ in part.by_model]
-    differences = [difference_table(calibration, unit) for _, calibration in part.by_model]
-    return list(zip(curves, forests(differences), strict=True))
+    return [(survival_charts(survival, unit), tenths_chart(tenths)) for survival, tenths in part.by_model]
 
 
-def difference_table(calibration: Table, unit: str) -> Table:
-    """A row per group, a column per horizon: predicted less observed survival."""
-    groups: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in calibration.rows:
-        place = {name: row.get(name) for name in ("attribute", "group", "note")}
-        own = groups.setdefault((row["attribute"], row["group"]), place)
-        own |= {f"{row['horizon']}{end}": row[f"difference{end}"] for end in ("", "_low", "_high")}
-    horizons = dict.fromkeys(row["horizon"] for row in calibration.rows)
-    columns = [Column.measured(str(h), f"at {moment(h, unit)}", "signed_points") for h in horizons]
-    return Table("differences", calibration.caption, tuple(columns), tuple(groups.values()))
+def tenths_chart(tenths: Table) -> Chart | None:
+    """Observed against predicted risk; on the diagonal they agree."""
+    rows = [row for row in tenths.rows if row["observed"] is not None]
+    if not rows:
+        return None
+    values = [row[key] for row in rows for key in ("predicted", "observed", "high") if row[key] is not None]
+    x, y = (
+        Axis.over(title, values, kind="share", count=5, include=(0.0,))
+        for title in ("predicted risk", "observed risk")
+    )
+    largest = max(rows, key=lambda row: abs(row["predicted"] - row["observed"]))
+    return Chart(
+        tenths.caption,
+        f"They differ most where {_risks(largest)}.",
+        Frame(x, y, width=380, height=340),
+        lines=(Line([(0.0, 0.0), (min(x.high, y.high),) * 2], "control"),),
+        marks=tuple(
+            Mark(
+                row["predicted"],
+                row["observed"],
+                f"{_risks(row)} ({counted(row['patients'], 'patient')})",
+                role="tenth",
+                drawn=True,
+                reach=[[(row["predicted"], row["low"]), (row["predicted"], row["high"])]],
+            )
+            for row in rows
+        ),
+        nearest="point",
+    )
+
+
+def _risks(row: dict[str, Any]) -> str:
+    interval = with_interval(row["observed"], row["low"], row["high"], "share")
+    return f"predicted {written(row['predicted'], 'share')}, observed {interval}"
 
 
 def survival_charts(survival: Table, unit: str) -> tuple[Chart, ...]:
@@ -106,18 +186,19 @@ SECTION = Section(
 <span class="key model">mean prediction</span>
 <span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band, while at least five patients are
 observed</span></p>
-<p>Below, a dot is the difference of the two, the bar its {{ report.level }} interval.</p>
+<p>Then, patients in tenths by their predicted risk: on the dotted line, as many had the event as predicted. Bars are
+{{ report.level }} intervals of each tenth alone.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}
-{% set charts, forest = drawn[k] %}
+{% set charts, tenths = drawn[k] %}
 {% if not charts %}
   <p class="aside">The model predicts no survival curves, so calibration cannot be judged.</p>
 {% else %}
   {{ m.panels(charts) }}
   {{ m.downloads(part.table("survival", k)) }}
-  {{ m.forest(forest) }}
-  {{ m.downloads(part.table("calibration", k)) }}
+  {% if tenths %}{{ m.chart(tenths) }}{% endif %}
+  {{ m.folded(part.table("tenths", k)) }}
 {% endif %}
 {% endcall %}
 """,

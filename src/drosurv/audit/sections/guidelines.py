@@ -121,13 +121,13 @@ def collect(evidence: Evidence) -> Part:
 def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
     """The page's answers by name: a status, and where."""
     result = evidence.audited
-    searched = not isinstance(evidence.worst_off, str)
+    searched = not isinstance(evidence.bounds, str)
     answers = {
-        "measures": ("partly", "All numbers says what each measure means; say why these were chosen."),
-        "accuracy": ("partly", "All numbers has the measures with intervals; declare those that users need."),
+        "measures": ("partly", "By group says what each measure means; say why these were chosen."),
+        "accuracy": ("partly", "By group has the measures with intervals; declare those that users need."),
         "testing": (
             "partly",
-            "Method card and All numbers give data, settings and measures; add test logs, dates and signatures.",
+            "Method card and By group give data, settings and measures; add test logs, dates and signatures.",
         ),
         "limits": ("partly", "Method card gives the limits of this audit; add those of the study."),
         "interpretation": ("partly", "Verdict is a start; interpret it for the intended use."),
@@ -138,7 +138,7 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
         "clusters": (LEFT, "Name hospitals or regions among the groups, and audit again."),
         "who": (
             "partly",
-            "Method card gives patients, events and follow-up of all; add dates, treatments and missing values.",
+            "Patients gives events, follow-up, columns and missing values by group; add dates, places and treatments.",
         ),
         "training patients": (LEFT, "Compare the two tables column by column."),
         "decisions": (LEFT, "Give a risk threshold and a horizon, and audit again."),
@@ -153,7 +153,7 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
     if result.attributes:
         answers["performance"] = (
             "answered",
-            "By group, Do the predictions come true?, All numbers: each number with its interval.",
+            "By group, Do the predictions come true?: each number with its interval.",
         )
         if result.calibration.empty:
             answers["performance"] = (
@@ -166,10 +166,15 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
             "partly",
             "Verdict names groups with too few patients. Say how you will close the gaps.",
         )
+    if evidence.features_train is not None:
+        answers["training patients"] = (
+            "answered",
+            "Patients shows the training patients beside the audited ones.",
+        )
     if searched:
         answers["missed"] = (
             "partly",
-            "Who is worst off searches all columns for subgroups in which predictions are wrong.",
+            "What could have been missed tests all subgroups that one or two columns define.",
         )
         if evidence.repaired is not None:
             answers["updating"] = (

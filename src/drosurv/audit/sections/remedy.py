@@ -37,22 +37,22 @@ COLUMNS = (
     Column.measured("elsewhere", "Gain elsewhere"),
 )
 NOTE = (
-    "Repair, recalibration and flexible correction are learnt from the audited patients in folds and measured on "
+    "Repair, recalibration and flexible correction are learned from the audited patients in folds and measured on "
     "patients not used for them; models trained otherwise are measured as they are. Gain: log likelihood per "
     "patient over the audited model. Intervals are of each number alone."
 )
 
 
 def collect(evidence: Evidence) -> Part | None:
-    """The repairs in words, and every remedy on the same groups; only where rules were searched."""
-    return None if isinstance(evidence.worst_off, str) else find_remedy(evidence)
+    """Return the repairs in words, and every remedy on the same groups; None where nothing is to be repaired."""
+    return None if evidence.repaired is None else find_remedy(evidence)
 
 
 def find_remedy(evidence: Evidence) -> Part | None:
     """Repair the audited model with the audited patients, and hold other remedies against it.
 
-    None for a model without survival curves. Everything is learnt and measured on folds of the audited patients, each
-    patient by what was learnt without him; models trained more robustly are measured as they are.
+    None for a model without survival curves. Everything is learned and measured on folds of the audited patients, each
+    patient by what was learned without that patient; models trained more robustly are measured as they are.
     """
     audited, target, repaired = evidence.stop, evidence.target, evidence.repaired
     curves = predict_curves(audited.model, audited.X, len(target))
@@ -91,7 +91,7 @@ def find_remedy(evidence: Evidence) -> Part | None:
 def _corrections(
     repaired: RepairedCox, expected: Expected, folds: Any, features: Any
 ) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Expected events and gains (n,) of each patient under corrections learnt without him."""
+    """Expected events and gains (n,) of each patient under corrections learned without that patient."""
     n = len(folds)
     risk = expected.log_risk - expected.log_risk.mean()
     Z = np.column_stack([np.ones(n), risk / max(float(risk.std()), 1e-9)])
@@ -102,10 +102,10 @@ def _corrections(
         effects = poisson_ridge(Z[rows], expected.events[rows], expected.hazard[rows], np.full(2, 1e-6))
         return Z @ effects
 
-    def held_out(learnt: Callable[[BoolArray], FloatArray]) -> FloatArray:
+    def held_out(learned: Callable[[BoolArray], FloatArray]) -> FloatArray:
         r = np.zeros(n)
         for fold in range(FOLDS):
-            r[folds == fold] = learnt(folds != fold)[folds == fold]
+            r[folds == fold] = learned(folds != fold)[folds == fold]
         return r
 
     ratios = {
@@ -121,7 +121,7 @@ def _corrections(
 
 
 def _trees(table: FloatArray, expected: Expected, rows: BoolArray) -> FloatArray:
-    """Log hazard ratios (n,) by boosted Poisson trees, learnt from some rows."""
+    """Log hazard ratios (n,) by boosted Poisson trees, learned from some rows."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     hazard = np.maximum(expected.hazard, 1e-4)

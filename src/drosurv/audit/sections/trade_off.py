@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from drosurv.audit.alpha_path import Stop
 from drosurv.audit.charts import Axis, Chart, Frame, Line, Mark, Points
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
-from drosurv.audit.stops import Stop
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.shown_tables import shrinkage_table
 from drosurv.presentation import Column, Table, plain

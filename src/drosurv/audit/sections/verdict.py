@@ -1,171 +1,166 @@
-"""The first screen: what the model does for whom, how sure that is, and what to do next."""
+"""The first screen: warnings, the verdict, the group table behind it, and what to do next."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from math import isnan
 from typing import Any
 
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.judgement import Grounds, find_grounds, next_steps, verdict
 from drosurv.audit.sections.section import Part, Section
-from drosurv.audit.standing import Standing, per_100
-from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.statements import judged_gaps
+from drosurv.audit.verdict import ALL_PATIENTS
+from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.attributes import whose
 from drosurv.presentation import (
     Column,
     Statement,
     Table,
     counted,
     first_upper,
-    group_name,
     in_years,
+    listing,
     moment,
-    plain,
+    plain_rows,
+    with_interval,
     written,
 )
-from drosurv.presentation.sentences import chance_text, gap_text, small_group_statements
+from drosurv.tables.problems import spellings
 
-# As a cell of the table says it.
-WORDS = {"not shown": "no difference shown", "too few": "too few to judge"}
+FOUND = "found by search"
+# Subgroups that the search found, in the table of the first screen.
+_MOST_FOUND = 3
 
 
 def collect(evidence: Evidence) -> Part:
-    """Verdict, natural frequencies, certainty and next steps."""
-    result, found = evidence.audited, find_grounds(evidence)
-    groups = [found.everybody, *found.named]
-    status, headline = verdict(found)
-    at = moment(result.settings.horizon, evidence.time_unit)
-    statements = (
-        Statement("verdict", headline, status not in ("clear", "unclear")),
-        *_effects(evidence, found.everybody, at),
-        *_certainty(evidence, found),
-        *(Statement("next_step", text) for text in next_steps(found, status)),
+    """Return warnings, verdict, numbers of all patients, next steps, and the group table."""
+    found, result = evidence.verdict, evidence.audited
+    said = (
+        *_warnings(evidence),
+        Statement("verdict", found.text, found.status not in ("clear", "unclear", "no_groups", "too_few")),
+        Statement("excluded", found.excluded),
+        *(
+            Statement("problem", problem.text, concern=True)
+            for problem in found.problems
+            if problem.status != found.status
+        ),
+        *_all_patients(evidence),
+        *(Statement("next_step", step) for step in found.steps),
     )
-    compared = ("no_model",) if evidence.against is None else ("no_model", "reference")
+    rows = [*group_rows(result), *_found(evidence)]
     return Part(
-        statements=statements,
-        tables=(_table(evidence, groups, at, ranks_only=found.ranks_only),),
+        statements=said,
+        tables=(group_table(rows, result, evidence.time_unit, evidence.reference_name),),
         facts={
-            "status": status,
-            "per_100": {of: per_100(evidence, groups, of) for of in compared},
-            "groups": [{"name": group.name, **plain(vars(group))} for group in groups],
-            # Version 1 of the summary says whether small groups were counted in: no longer.
-            "gaps": [
-                {**plain(vars(gap)), "size": plain(gap.size), "with_small": False}
-                for gap in judged_gaps(result, "concordance_index")
-            ],
-            "reference": evidence.reference_name,
-            "same": _same(evidence),
-            "horizon": plain(result.settings.horizon),
-            "ranks_only": found.ranks_only,
-            "too_few": " ".join(statement.text for statement in small_group_statements(result.small_groups)),
-            "note": _terms(evidence),
+            "status": found.status,
+            "problems": [problem._asdict() for problem in found.problems],
+            "warnings": [dict(warning) for warning in evidence.warnings],
+            "note": _note(evidence, rows),
         },
     )
 
 
-def _same(evidence: Evidence) -> bool:
-    """Whether the audited model is the reference itself: one sentence says so, and nothing is to be compared."""
-    return evidence.against is not None and evidence.against.same
+def _warnings(evidence: Evidence) -> Iterator[Statement]:
+    """Blocking warnings first, then notes, as they stand at the top of the page."""
+    for severity in ("blocking", "note"):
+        for warning in evidence.warnings:
+            if warning["severity"] == severity:
+                text = f"{first_upper(warning['text']).rstrip('.')}."
+                yield Statement(f"{severity}_warning", text, severity == "blocking")
 
 
-def _terms(evidence: Evidence) -> str:
-    """What the words of the first screen mean, for readers who meet them here."""
-    told = ["No model: every patient is given the same curve."]
-    if not len(evidence.audited.calibration):
-        told = ["Ranking by chance: half of all pairs are put in the right order."]
-    if "causes" in evidence.also:
-        told.append("The event: one of any cause; Cause by cause tells them apart.")
-    if evidence.against is not None and evidence.reference_name == "plain Cox":
-        told.append("Plain Cox: the usual statistical model, trained on the same patients.")
-    if evidence.against is not None:
-        shown = " ".join(statement.text for statement in evidence.against.statements)
-        named = [metric for metric in CATALOGUE.values() if f"({metric.label} " in shown]
-        told += [f"{first_upper(metric.label)}: {metric.meaning}." for metric in named]
-    return " ".join([*told, "Better and worse: by more than chance explains."])
-
-
-def _effects(evidence: Evidence, everybody: Standing, at: str) -> Iterator[Statement]:
-    """What the model does on the whole, in numbers per 100."""
-    ranked, low, high = map(_per_100, everybody.c_index)
-    sure = "" if isnan(everybody.c_index[1]) else f" ({low} to {high})"
-    theirs = everybody.reference_c_index
-    reference = "" if isnan(theirs) or _same(evidence) else f"{evidence.reference_name} {_per_100(theirs)}, "
-    pairs = f"Of 100 pairs of patients, the model puts {ranked}{sure} in the right order"
-    yield Statement("ranking", f"{pairs} ({reference}a coin 50).")
-    if not isnan(everybody.expected) and not isnan(everybody.observed):
-        years = in_years(evidence.audited.settings.horizon, evidence.time_unit)
-        expected = f"it expects {_per_100(everybody.expected)} to be free of the event at {at}{years}"
-        yield Statement("expectation", f"Of 100 patients, {expected}; {_per_100(everybody.observed)} were.")
-
-
-def _certainty(evidence: Evidence, found: Grounds) -> Iterator[Statement]:
-    target = evidence.target
-    text = f"Judged on {counted(len(target), 'patient')} with {counted(target.n_events, 'event')}"
+def _all_patients(evidence: Evidence) -> Iterator[Statement]:
+    """How well all patients together are predicted."""
+    everybody, unit = plain_rows(evidence.audited.groups)[0], evidence.time_unit
+    size = f"Judged on {counted(len(evidence.target), 'patient')} with {counted(evidence.target.n_events, 'event')}"
     if evidence.until is not None:
-        text += f" up to {moment(evidence.until, evidence.time_unit)}, where the predictions end"
-    if found.named and found.everybody.no_model != "not tested":
-        judged = len(found.named) - len(found.stand("too few"))
-        text += f"; {judged} of {len(found.named)} groups are large enough to be judged"
-    yield Statement("size", f"{text}.")
-    if found.against is not None:
-        yield from found.against.statements
-    if (gap := found.gap) is not None and gap.size:
-        worst, best = (group_name(gap.attribute, label) for label, _ in (gap.worst, gap.best))
-        # No sentence begins with a group: its name is a column's, which has no capital to begin with.
-        told = f"The model ranks {worst} less well than {best}, by {gap_text(gap)}. {chance_text(gap)}"
-        yield Statement("gap", told, gap.beyond_chance)
+        size += f" up to {moment(evidence.until, unit)}, where the predictions end"
+    yield Statement("size", f"{size}.")
+    if everybody["c_index"] is not None:
+        ranked = with_interval(*(everybody[f"c_index{end}"] for end in ("", "_low", "_high")))
+        yield Statement("ranking", f"c-index {ranked}; 0.5 is chance.")
+    if everybody["expected"] is not None:
+        observed, expected = written(everybody["observed"], "count"), written(everybody["expected"], "time")
+        yield Statement("events", f"{observed} events were observed and {expected} expected.")
+        at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
+        predicted, seen = (
+            written(everybody[f"survival_{one}"], "share") for one in ("predicted", "observed")
+        )
+        yield Statement(
+            "survival", f"At {at}, {predicted} were predicted to be free of the event; {seen} were."
+        )
 
 
-def _table(evidence: Evidence, groups: list[Standing], at: str, *, ranks_only: bool) -> Table:
-    columns = [
-        Column("group", "Group"),
-        Column("of_100", "Of 100 patients", "count"),
-        Column("ranked", "Pairs of 100 ranked rightly", "count"),
+def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
+    """Rows of the group table in readers' words; of groups that are not judged only how many patients they have."""
+    rows = []
+    for row in plain_rows(result.groups):
+        name = whose(row["attribute"], row["group"], ALL_PATIENTS)
+        hidden = not row["judged"] and row["expected"] is not None
+        shown = {key: None for key in row if key not in ("attribute", "group", "patients")} if hidden else row
+        finding = {"calibration": "predictions are wrong", "worse than no model": "worse than no model"}
+        reading = f"not judged: {row['why']}" if not row["judged"] else finding.get(row["concern"], "")
+        rows.append({**row, **shown, "who": name, "finding": reading})
+    return rows
+
+
+def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
+    """Rows of the subgroups that the search found, with the p-value that is adjusted for all that were searched."""
+    bounds = evidence.bounds
+    if isinstance(bounds, str):
+        return
+    significant = bounds.significant if bounds.rescaled is None else bounds.rescaled
+    for row in plain_rows(significant.head(_MOST_FOUND)):
+        yield {
+            **row,
+            "who": row["group"],
+            "attribute": FOUND,
+            "ratio_p": row["p"],
+            "finding": "predictions are wrong (found by search)",
+        }
+
+
+def group_table(rows: list[dict[str, Any]], result: EvaluationResult, unit: str, reference: str) -> Table:
+    """Return the group table as readers see it; columns of which nothing is known are left out."""
+    at = moment(result.settings.horizon, unit)
+    columns = (
+        Column("who", "Group"),
+        Column("patients", "Patients", "count"),
+        Column("observed", "Events", "count"),
+        Column("expected", "Expected", "time"),
+        Column("ratio", "Observed / expected", "value", ("ratio_low", "ratio_high")),
+        Column("ratio_p", "p, adjusted", "p_value"),
+        Column("survival_predicted", f"Survival at {at}, predicted", "share"),
+        Column("survival_observed", "observed", "share"),
+        Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
+        Column("gain", "Gain over no model", "value", ("gain_low", "gain_high")),
+        Column(
+            "gain_over_cox", f"Gain over {reference}", "value", ("gain_over_cox_low", "gain_over_cox_high")
+        ),
+        Column("finding", "Finding"),
+    )
+    known = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
+    return Table("groups", "The group table", tuple(known), tuple(rows))
+
+
+def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
+    """Explain the columns, and name the groups that are not judged."""
+    told = [
+        "Expected events: predicted cumulative hazards, summed. Gain: log likelihood per patient over giving everybody "
+        "the same curve. Intervals and p-values of these are adjusted for all tests of the table; the c-index has its "
+        "own interval and decides nothing."
     ]
-    same = _same(evidence)
-    if not same and any(not isnan(group.reference_c_index) for group in groups):
-        columns.append(Column("ranked_by_reference", f"The same by {evidence.reference_name}", "count"))
-    if any(not isnan(group.expected) for group in groups):
-        columns += [
-            Column("expected", f"Of 100, expected free of the event at {at}", "count"),
-            Column("observed", "Of 100, observed so", "count"),
-        ]
-    columns.append(Column("no_model", "Against chance" if ranks_only else "Against no model"))
-    if evidence.against is not None and not same:
-        columns.append(Column("reference", f"Against {evidence.reference_name}"))
-    return Table("verdict", "What the model does for whom", tuple(columns), tuple(map(_row, groups)))
-
-
-def _row(group: Standing) -> dict[str, Any]:
-    """A group's numbers; those of a handful of patients are noise, and may tell what became of one of them."""
-    shares = {
-        "ranked": group.c_index[0],
-        "ranked_by_reference": group.reference_c_index,
-        "expected": group.expected,
-        "observed": group.observed,
-    }
-    known = group.no_model != "too few"
-    return {
-        "group": group.name,
-        "of_100": group.of_100,
-        **{name: plain(100 * share) if known else None for name, share in shares.items()},
-        "no_model": WORDS.get(group.no_model, group.no_model),
-        "reference": WORDS.get(group.reference, group.reference),
-    }
-
-
-def _per_100(share: float) -> str:
-    return written(100 * share, "count")
-
-
-def draw(part: Part) -> Table:
-    """The groups that can be judged: rows of nothing but dashes would bury them."""
-    table = part.tables[0]
-    judged = tuple(row for row in table.rows if row.get("no_model") != WORDS["too few"])
-    return replace(table, rows=judged)
+    if "causes" in evidence.also:
+        told.append("The event is one of any cause.")
+    small = [row["who"] for row in rows if str(row["finding"]).startswith("not judged: fewer")]
+    if small:
+        told.append(f"Too small to be judged: {listing(small)}.")
+    spelled = [
+        f"{evidence.audited.headings[attribute.name]} {'/'.join(family)}"
+        for attribute in evidence.attributes
+        for family in spellings(attribute.labels)
+    ]
+    if spelled:
+        told.append(f"Check the table: {listing(spelled, 3)} may be one group in several spellings.")
+    return " ".join(told)
 
 
 SECTION = Section(
@@ -173,35 +168,43 @@ SECTION = Section(
     heading="Verdict",
     place=10,
     collect=collect,
-    draw=draw,
     template="""
 {% set said = part.statements %}
+{% for statement in said if statement.code == "blocking_warning" %}
+<p class="warning blocking"><strong>Warning.</strong> {{ statement.text }}</p>
+{% endfor %}
 {% for statement in said if statement.code == "verdict" %}
 <p class="headline {{ part.facts.status }}">{{ statement.text }}</p>
 {% endfor %}
+{% for statement in said if statement.code == "excluded" %}
+<p class="excluded">{{ statement.text }}</p>
+{% endfor %}
+{% set notes = said | selectattr("code", "equalto", "note_warning") | list %}
+{% if notes %}
+<ul class="warning notes">
+{% for statement in notes %}<li>{{ statement.text }}</li>{% endfor %}
+</ul>
+{% endif %}
 <div class="answers">
   <div>
-    <h3>What it does</h3>
-    {% for statement in said if statement.code in ("ranking", "expectation") %}<p>{{ statement.text }}</p>{% endfor %}
-    {% set shares = part.facts.per_100 %}
-    {{ m.of_100(shares.no_model, "Against ranking by chance" if part.facts.ranks_only else "Against no model") }}
-    {% if shares.get("reference") and not part.facts.same %}
-    {{ m.of_100(shares.reference, "Against " ~ part.facts.reference) }}
+    <h3>All patients</h3>
+    {% for statement in said if statement.code in ("size", "ranking", "events", "survival") %}
+    <p>{{ statement.text }}</p>
+    {% endfor %}
+    {% set more = said | selectattr("code", "equalto", "problem") | list %}
+    {% if more %}
+    <h3>Also found</h3>
+    {% for statement in more %}<p>{{ statement.text }}</p>{% endfor %}
     {% endif %}
   </div>
   <div>
-    <h3>How sure</h3>
-    {% for statement in said if statement.code not in ("verdict", "ranking", "expectation", "next_step") %}
-    <p>{{ statement.text }}</p>
-    {% endfor %}
     <h3>What to do next</h3>
     <ol class="steps">
     {% for statement in said if statement.code == "next_step" %}<li>{{ statement.text }}</li>{% endfor %}
     </ol>
   </div>
 </div>
-{{ m.plain_table(drawn) }}
-{% if part.facts.get("too_few") %}<p class="aside">{{ part.facts.too_few }}</p>{% endif %}
+{{ m.plain_table(part.tables[0], below=true) }}
 {% if part.facts.get("note") %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
 """,
 )

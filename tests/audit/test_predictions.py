@@ -7,9 +7,11 @@ from sksurv.metrics import concordance_index_censored
 
 from drosurv import CoxPH, Surv
 from drosurv.audit import audit_predictions, prediction_columns
-from drosurv.audit.foreign import between_times, nearest_quartiles, until
+from drosurv.audit.predictions import as_survival, completed, log_risk, nearest_quartiles, until
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
+from drosurv.metrics.expected_events import expected_events
+from drosurv.metrics.survival_curves import parse_survival
 from drosurv.repairs.curves import PredictionGrid, log_mean_hazard
 from drosurv.target import parse_target
 
@@ -49,52 +51,45 @@ def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(repor
     later = patients.y["time"] > TIMES[-1]
     event, time = patients.y["event"] & ~later, np.minimum(patients.y["time"], TIMES[-1])
     expected = concordance_index_censored(event, time, model.predict(patients.X))[0]
-    assert report.parts["verdict"].facts["groups"][0]["c_index"][0] == pytest.approx(expected, abs=1e-5)
-    assert len(report.audited.tables["calibration"])
-    assert "were not searched" in report.parts["worst-off"].statements[0].text
+    assert report.tables["groups"].rows[0]["c_index"] == pytest.approx(expected, abs=1e-5)
+    assert len(report.audited.tables["tenths"])
+    assert "were not searched" in report.parts["missed"].statements[0].text
     method = report.parts["method"].facts
     assert any("need columns to speak about" in reason for reason in method["missing"])
     assert any(limit.startswith("The predictions end at 2 years.") for limit in method["limits"])
     (size,) = (s.text for s in report.parts["verdict"].statements if s.code == "size")
-    assert f"{event.sum()} events up to 2 years, where the predictions end; " in size
+    assert f"{event.sum()} events up to 2 years, where the predictions end." in size
     assert "<html" in report.to_html()
 
 
-def test_calibration_is_looked_at_only_where_something_was_predicted(report, model, patients):
-    rows = [row for row in report.audited.tables["calibration"].rows if row["group"] == "all patients"]
-    assert {row["horizon"] for row in rows} <= set(TIMES)
-    for row in rows:
-        expected = model.predict_survival_function(patients.X, times=[row["horizon"]]).mean()
-        assert row["predicted"] == pytest.approx(expected, abs=1e-5)
+def test_survival_is_judged_only_where_something_was_predicted(report, model, patients):
+    row = report.tables["groups"].rows[0]
+    assert row["horizon"] in TIMES
+    expected = model.predict_survival_function(patients.X, times=[row["horizon"]]).mean()
+    assert row["survival_predicted"] == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients):
     report = audit_of(model.predict(patients.X), patients)
-    assert len(report.audited.tables["calibration"]) == 0
+    assert len(report.audited.tables["tenths"]) == 0
     (reason,) = (text for text in report.parts["method"].facts["missing"] if "Brier" in text)
     assert reason.endswith("are left out: the model gives no survival curves.")
-    assert report.parts["verdict"].facts["ranks_only"]
-    assert "ranked better than by chance" in report.parts["verdict"].statements[0].text
-    assert "Against chance" in report.parts["verdict"].tables[0].header
-    assert "Against ranking by chance" in report.to_html()
+    assert report.parts["verdict"].facts["status"] == "unclear"
+    assert "Only ranking can be judged" in report.to_html()
 
 
 def test_a_score_of_points_is_not_said_to_be_too_timid_or_too_bold(model, patients):
     report = audit_of(50 + 20 * model.predict(patients.X), patients)
     assert report.parts["verdict"].facts["status"] != "miscalibrated"
-    assert not any("Rescale" in statement.text for statement in report.parts["verdict"].statements)
 
 
-def test_columns_that_are_given_are_searched_for_rules(model, patients):
+def test_columns_that_are_given_define_subgroups(model, patients):
     survival = pd.DataFrame(model.predict_survival_function(patients.X, times=TIMES), columns=TIMES)
     report = audit_predictions(
         survival, patients.y, features=patients.X[["x5"]], n_bootstrap=0, time_title="years"
     )
-    assert report.audited.tables["calibration"].caption.endswith(
-        "at predicted times near quartiles of event times"
-    )
-    assert report.tables["worst_off"].rows
-    assert all(row["rule"].startswith("x5") for row in report.tables["worst_off"].rows)
+    bounds = report.parts["missed"].facts["bounds"]["bounds"]
+    assert all(bound["group"].startswith("x5") for bound in bounds.values())
 
 
 def test_another_models_predictions_can_be_compared_with(model, patients):
@@ -103,9 +98,8 @@ def test_another_models_predictions_can_be_compared_with(model, patients):
     cautious = np.exp(0.1 * np.log(survival) + 0.9 * np.log(survival).mean(axis=0))
     worse = Predictions(0.1 * model.predict(patients.X), cautious, TIMES)
     report = audit_of(survival, patients, times=TIMES, reference=worse, reference_name="the old score")
-    everybody = report.parts["verdict"].facts["groups"][0]
-    assert everybody["reference"] == "better"
-    assert "Against the old score" in report.to_html()
+    assert report.tables["groups"].rows[0]["gain_over_cox_low"] > 0
+    assert "Gain over the old score" in report.to_html()
 
 
 def test_the_truth_is_not_called_harmful_where_the_training_patients_are_not_known():
@@ -116,18 +110,31 @@ def test_the_truth_is_not_called_harmful_where_the_training_patients_are_not_kno
     truth = np.broadcast_to(np.exp(-times), (300, 40))
     told = {"times": times, "risk": generator.normal(size=300), "n_bootstrap": 50, "search_rules": False}
     report = audit_predictions(truth, y, sensitive_features={"half": np.arange(300) % 2}, **told)
-    assert {group["no_model"] for group in report.parts["verdict"].facts["groups"]} == {"not shown"}
+    assert report.parts["verdict"].facts["status"] == "unclear"
+    assert all(row["gain_low"] < 0 < row["gain_high"] for row in report.tables["groups"].rows)
 
 
-def test_between_predicted_times_the_hazard_is_constant():
-    rate = np.array([0.3, 1.2])
-    times = np.array([1.0, 3.0, 4.0])
-    y = np.array([(True, t) for t in (0.5, 1.5, 2.2, 3.7)], dtype=[("event", bool), ("time", float)])
-    grid = PredictionGrid.parse((times, np.exp(-np.outer(rate, times))), 2)
-    found = between_times(grid, parse_target(y))
-    # Exponential survival has a constant hazard everywhere, so the interpolation must give it back.
-    np.testing.assert_allclose(found.survival, np.exp(-np.outer(rate, found.times)), rtol=1e-12)
-    assert {0.5, 1.5, 2.2, 3.7} <= set(found.times.tolist())
+@pytest.mark.parametrize("shape", [0.5, 1.0, 2.0])
+def test_expected_events_are_right_between_predicted_times_whatever_the_hazard(shape):
+    generator = np.random.default_rng(0)
+    n, rate = 4000, np.exp(generator.normal(size=4000))
+    time, censored = (generator.exponential(size=n) / rate) ** (1 / shape), generator.uniform(0, 2, n)
+    y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
+    points = np.array([0.5, 1.0, 2.0])
+    grid = PredictionGrid.parse((points, np.exp(-np.outer(rate, points**shape))), n)
+    found = completed(grid, parse_target(y), np.log(rate))
+    expected, observed = expected_events(parse_survival(found.survival, n, found.times), parse_target(y))[
+        ::-1
+    ]
+    for low in (True, False):
+        inside = (rate < 1) == low
+        assert observed[inside].sum() == pytest.approx(
+            expected[inside].sum(), abs=3 * expected[inside].sum() ** 0.5
+        )
+    at_points = np.searchsorted(found.times, points)
+    np.testing.assert_allclose(
+        found.survival[:, at_points], np.exp(-np.outer(rate, points**shape)), atol=1e-9
+    )
 
 
 def test_the_risk_of_curves_is_the_log_hazard_ratio_up_to_a_constant():
@@ -154,7 +161,8 @@ def test_follow_up_ends_where_the_predictions_do():
             [1, 2],
             "cannot rise with time, but does for 1 patient, the first in row 1",
         ),
-        ([[90, 80], [70, 60]], [1, 2], "percentages are to be divided by 100"),
+        ([[900, 80], [70, 60]], [1, 2], "percentages are to be divided by 100"),
+        ([[0.9], [0.9]], [1.5], "kind is needed"),
         ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be finite, not negative and increasing"),
         ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "one column for each of the 3 times"),
         ([[0.9, 0.8], [0.9, 0.7]], None, "times is needed"),
@@ -242,14 +250,66 @@ def test_columns_named_otherwise_do_not_hide_predictions():
     assert prediction_columns(FRAME[["lp"]].assign(x5=[0, 1])).survival is None
 
 
-def test_percentages_and_decimal_commas_are_named():
-    percent = prediction_columns(FRAME.assign(**{"S(365)": [90, 80], "S(730)": [70, 60]}).drop(columns="x5"))
-    assert percent.survival.max() == 90
-    y = np.array([(True, 400.0), (False, 800.0)], dtype=[("event", bool), ("time", float)])
-    with pytest.raises(ValueError, match="percentages are to be divided by 100"):
-        audit_predictions(percent.survival, y, times=percent.times)
+def test_decimal_commas_are_named():
     with pytest.raises(ValueError, match=r"must hold numbers alone. If a comma .* decimal=','"):
         prediction_columns(FRAME.assign(one=["0,9", "0,8"]), survival=["one=1"])
+
+
+@pytest.mark.parametrize(
+    "names", [("risk_365", "risk_730"), ("mortality_365", "mortality_730"), ("cif365", "cif730")]
+)
+def test_columns_of_event_probabilities_are_recognised(names):
+    percent = pd.DataFrame(dict(zip(names, ([10.0, 20.0], [30.0, 40.0]), strict=True)))
+    assert prediction_columns(percent).names == names
+    assert prediction_columns(percent / 100).names == names
+
+
+FORMATS = {
+    "survival": lambda s: s,
+    "survival in percent": lambda s: 100 * s,
+    "event probability": lambda s: 1 - s,
+    "mortality in percent": lambda s: 100 * (1 - s),
+}
+
+
+@pytest.mark.parametrize("written", FORMATS.values(), ids=FORMATS)
+@pytest.mark.parametrize("times", [TIMES, [1.0]], ids=["several times", "one time"])
+def test_every_format_of_probabilities_is_read_as_the_same_survival(model, patients, written, times):
+    survival = model.predict_survival_function(patients.X, times=times)
+    found, notes = as_survival(written(survival), np.array(times), parse_target(patients.y))
+    np.testing.assert_allclose(found, survival, atol=1e-12)
+    assert any("percentages" in note for note in notes) == (written(survival).max() > 1)
+
+
+@pytest.mark.parametrize("kind", ["survival", "event probability"])
+def test_the_kind_that_is_given_decides(model, patients, kind):
+    survival = model.predict_survival_function(patients.X, times=[1.0])
+    found, _ = as_survival(survival, np.array([1.0]), parse_target(patients.y), kind)
+    np.testing.assert_allclose(found, survival if kind == "survival" else 1 - survival)
+
+
+def test_a_hazard_ratio_is_recognised_by_the_probabilities(model, patients):
+    risk = model.predict(patients.X)
+    for score in (risk, np.exp(risk), 7 * np.exp(risk)):
+        found, _ = log_risk(score, risk)
+        np.testing.assert_allclose(found - found.mean(), risk - risk.mean(), atol=1e-9)
+    assert "hazard ratio" in log_risk(np.exp(risk), risk)[1][0]
+    found, (note,) = log_risk(np.random.default_rng(0).normal(size=len(risk)), risk)
+    np.testing.assert_array_equal(found, risk)
+    assert "was left out" in note
+    with pytest.raises(ValueError, match="higher must mean sooner"):
+        log_risk(-risk, risk)
+    with pytest.raises(ValueError, match="above 0"):
+        log_risk(risk, risk, "hazard ratio")
+
+
+def test_partial_hazards_beside_survival_are_no_miscalibration(model, patients):
+    survival = model.predict_survival_function(patients.X, times=TIMES)
+    slopes = []
+    for risk in (None, np.exp(model.predict(patients.X))):
+        report = audit_of(survival, patients, times=TIMES, risk=risk)
+        slopes.append(report.tables["trade_off"].rows[0]["calibration_slope"])
+    assert slopes[0] == pytest.approx(slopes[1], abs=1e-6)
 
 
 def test_columns_can_be_named_with_their_times():

@@ -1,0 +1,521 @@
+"""The audit of a model of which only predictions are known: from R, lifelines, a vendor, or an EHR export.
+
+Predictions are survival or event probabilities at times, as fractions or in percent, and risk scores: log risks or
+hazard ratios. What they are is read off their values; where that is not possible, an error asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from scipy.stats import mannwhitneyu
+
+from drosurv.audit.alpha_path import Stop
+from drosurv.audit.evidence import Evidence
+from drosurv.audit.report import AuditReport
+from drosurv.audit.sections.section import Section
+from drosurv.errors import ArgumentError, require
+from drosurv.evaluation import Predictions
+from drosurv.evaluation.observed import curve_times
+from drosurv.metrics import FollowUp
+from drosurv.metrics.expected_events import known_everywhere
+from drosurv.metrics.survival_curves import ArrayCurves
+from drosurv.presentation import counted, moment
+from drosurv.repairs.curves import PredictionGrid, log_mean_hazard, reference_times
+from drosurv.tables.values import row_number
+from drosurv.target import FloatArray, Target, parse_target
+
+Kind: TypeAlias = Literal["survival", "event probability"]
+RiskKind: TypeAlias = Literal["log risk", "hazard ratio", "other"]
+KINDS: tuple[Kind, ...] = ("survival", "event probability")
+RISK_KINDS: tuple[RiskKind, ...] = ("log risk", "hazard ratio", "other")
+_ROUNDING = 1e-6
+_PERCENT = 100.0
+# A risk score that shares at least so much variance with the log hazard of the probabilities is one itself.
+_GOOD_FIT = 0.98
+# Above this p-value it is not known whether patients with the event have higher predictions.
+_UNSURE = 1e-3
+# "365", "S365", "S(365)", "survival_365", "surv.12", "risk_365", and "X365", which R makes of a column called 365.
+_AT_TIME = re.compile(
+    r"(?:x|s|t|p|surv|survival|prob|pred|risk|mort|mortality|death|event|cif|incidence)?[\s_.(=]*(\d+(?:\.\d+)?)\)?",
+    re.IGNORECASE,
+)
+# Called like predictions; "surv_1y" or "pred365d" may count in other units than the times do, so it is not guessed.
+_PERHAPS = re.compile(r"(?:surv|prob|pred)[a-z]*[\s_.(=-]*\d", re.IGNORECASE)
+_RISKS = (
+    "partial_hazard",
+    "hazard_ratio",
+    "hr",
+    "risk",
+    "risk_score",
+    "log_risk",
+    "lp",
+    "linear_predictor",
+    "score",
+    "prediction",
+)
+# A text column with more levels names patients rather than kinds of them.
+MOST_LEVELS = 20
+OWN_FOLLOW_UP = (
+    "The training patients are not known. What no model would predict, and how patients are censored, is taken from "
+    "the audited patients themselves, for which the likelihood gain allows.",
+    "Whether the model was trained on any of these patients cannot be seen from its predictions. If it was, every "
+    "number here is too good.",
+)
+
+
+def audit_predictions(
+    predictions: Any,
+    y: Any,
+    *,
+    times: Any = None,
+    risk: Any = None,
+    kind: Kind | None = None,
+    risk_kind: RiskKind | None = None,
+    sensitive_features: Any = None,
+    y_train: Any = None,
+    features: pd.DataFrame | None = None,
+    reference: Any = None,
+    reference_name: str = "the reference",
+    name: str = "Predictions",
+    title: str | None = None,
+    data_name: str = "",
+    time_title: str = "time",
+    n_bootstrap: int = 500,
+    level: float = 0.95,
+    search_rules: bool = True,
+    random_state: int = 0,
+    also: Mapping[str, Any] | None = None,
+    warnings: Sequence[Mapping[str, str]] = (),
+    horizon: float | None = None,
+    threshold: float | None = None,
+    sections: Sequence[Section] = (),
+) -> AuditReport:
+    """Audit predictions, whichever program made them.
+
+    Parameters
+    ----------
+    predictions : (n, k) array or DataFrame, Predictions, (n,) array, or None
+        Predicted survival or event probabilities at k times, one column each (a DataFrame's column names may be the
+        times), as fractions or in percent; or :class:`~drosurv.evaluation.Predictions`; or risk scores, higher meaning
+        sooner.
+    y : structured array, (n,)
+        What happened to the patients.
+    times : (k,) array, optional
+        Times of the columns.
+    risk : (n,) array, optional
+        Risk scores to rank by, where probabilities are given too; by default the log of the mean predicted cumulative
+        hazard. A score that is not a log hazard by these probabilities is left out.
+    kind : {"survival", "event probability"}, optional
+        What the probabilities are of. By default, probabilities that fall with time are survival; a single time is
+        decided by whose values are higher, patients with or without the event.
+    risk_kind : {"log risk", "hazard ratio", "other"}, optional
+        What the risk scores are. By default hazard ratios are recognised by the probabilities, which they fit after a
+        logarithm only.
+    sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
+        One column of group labels per attribute.
+    y_train : structured array or FollowUp, optional
+        Training target, if it is known; by default the audited patients stand in for the training patients.
+    features : DataFrame, (n, d), optional
+        Columns that the rules may speak about; without them no rules are searched.
+    reference : Predictions or (n,) array, optional
+        Another model's predictions for the same patients, to compare with.
+    reference_name, name : str
+        What readers call the reference, and the audited model.
+    title, data_name, time_title, n_bootstrap, level, search_rules, random_state, also, warnings
+        As in :func:`~drosurv.audit.audit`.
+    horizon, threshold, sections
+        As in :func:`~drosurv.audit.audit`.
+
+    Returns
+    -------
+    AuditReport
+
+    Examples
+    --------
+    >>> from drosurv import CoxPH
+    >>> from drosurv.audit import audit_predictions
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> data = make_hidden_minority(400, random_state=0)
+    >>> survival = CoxPH().fit(data.X, data.y).predict_survival_function(data.X, times=[0.5, 1.0, 2.0])
+    >>> report = audit_predictions(
+    ...     survival, data.y, times=[0.5, 1.0, 2.0], sensitive_features=data.sensitive_features, n_bootstrap=20
+    ... )
+    >>> report.audited.name
+    'Predictions'
+    """
+    require(kind is None or kind in KINDS, "kind", f"be one of {KINDS}", kind)
+    require(risk_kind is None or risk_kind in RISK_KINDS, "risk_kind", f"be one of {RISK_KINDS}", risk_kind)
+    said, found = as_predictions(predictions, times, risk, y, kind)
+    missing: list[str] = []
+    horizons: FloatArray | None = None
+    ends: tuple[str, ...] = ()
+    if isinstance(said, PredictionGrid):
+        end = float(said.times[-1])
+        y, ends = until(y, end, "" if time_title == "time" else time_title)
+        target = parse_target(y)
+        horizons = nearest_quartiles(target, said.times[said.times > 0])
+        own = log_mean_hazard(said.at(said.times[said.times > 0]))
+        score, more = (own, ()) if risk is None else log_risk(risk, own, risk_kind)
+        found += more
+        said = completed(said, target, score)
+    elif risk_kind == "hazard ratio":
+        said = Predictions(np.log(as_numbers(np.reshape(said.risk, (-1, 1)))[:, 0]))
+    if features is None:
+        missing.append("Rules for the worst off need columns to speak about: none were given.")
+    if reference is None:
+        missing.append("The model is not compared with another one: no other predictions were given.")
+    facts: dict[str, Any] = {"Audited": "predictions alone; the model itself was not seen"}
+    if horizons is not None:
+        facts["Times looked at"] = horizons.tolist()
+        horizon = float(horizons[len(horizons) // 2]) if horizon is None else horizon
+    notes = [{"severity": "note", "text": text} for text in found]
+    return AuditReport.of(
+        Evidence(
+            stops=(Stop(name, None, said),),
+            y=y,
+            follow_up=FollowUp.standing_in(parse_target(y)) if y_train is None else y_train,
+            sensitive_features=sensitive_features,
+            reference=None if reference is None else (reference, None),
+            reference_name=reference_name,
+            features=features,
+            model=facts,
+            missing=tuple(missing),
+            limits=(*ends, *(OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:])),
+            horizons=horizons,
+            until=end if ends else None,
+            title=title,
+            data_name=data_name,
+            time_title=time_title,
+            n_bootstrap=n_bootstrap,
+            level=level,
+            search_rules=search_rules,
+            random_state=random_state,
+            also=dict(also or {}),
+            warnings=(*warnings, *notes),
+            horizon=horizon,
+            threshold=threshold,
+            sections=tuple(sections),
+        )
+    )
+
+
+def as_predictions(
+    predictions: Any, times: Any, risk: Any, y: Any, kind: Kind | None = None
+) -> tuple[Predictions | PredictionGrid, tuple[str, ...]]:
+    """Predictions as they were given, checked, and notes on how they were read."""
+    if isinstance(predictions, Predictions):
+        return predictions, ()
+    if times is None and hasattr(predictions, "columns"):
+        times = _times_of(predictions.columns)
+    if predictions is None or np.ndim(predictions) == 1:
+        scores = risk if predictions is None else predictions
+        if scores is None:
+            raise ArgumentError(
+                "predictions",
+                "predictions or risk is needed: pass probabilities at times, or risk scores.",
+            )
+        return Predictions(scores), ()
+    if times is None:
+        raise ArgumentError("times", "times is needed: pass the time of each column of predictions.")
+    target = parse_target(y)
+    survival, notes = as_survival(as_numbers(predictions), np.asarray(times, dtype=float), target, kind)
+    return PredictionGrid.parse((times, survival), len(target)), notes
+
+
+def as_survival(
+    values: FloatArray, times: FloatArray, target: Target, kind: Kind | None = None
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Probabilities (n, k) as survival between 0 and 1, and notes on how they were read."""
+    notes: tuple[str, ...] = ()
+    if 1 + _ROUNDING < values.max(initial=0.0) <= _PERCENT and values.min(initial=0.0) >= 0:
+        values, notes = values / _PERCENT, ("predictions above 1 were read as percentages.",)
+    if kind is None:
+        kind, how = _kind_of(values, times, target)
+        notes += (how,) if how else ()
+    return (1 - values if kind == "event probability" else values), notes
+
+
+def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kind, str]:
+    """Whether probabilities are of survival or of the event, and how that was decided where it is not obvious."""
+    changes = np.diff(values, axis=1)
+    if changes.size and np.any(changes):
+        if (changes >= -_ROUNDING).all():
+            return (
+                "event probability",
+                "predictions rise with time, so they were read as event probabilities.",
+            )
+        # What falls and rises is refused with the first row that rises.
+        return "survival", ""
+    last = float(times[-1])
+    had, free = target.event & (target.time <= last), target.time > last
+    if not had.any() or not free.any():
+        raise ArgumentError("kind", "kind is needed: pass kind='survival' or kind='event probability'.")
+    higher = mannwhitneyu(values[had, -1], values[free, -1])
+    share = higher.statistic / (had.sum() * free.sum())
+    if higher.pvalue > _UNSURE:
+        raise ArgumentError(
+            "kind",
+            "kind is needed, since patients with and without the event have like predictions: pass kind='survival' or "
+            "kind='event probability'.",
+        )
+    if share > 0.5:
+        return (
+            "event probability",
+            "predictions are higher for patients who had the event, so they were read as event probabilities.",
+        )
+    return "survival", "predictions are lower for patients who had the event, so they were read as survival."
+
+
+def log_risk(risk: Any, own: FloatArray, kind: RiskKind | None = None) -> tuple[FloatArray, tuple[str, ...]]:
+    """A risk score as a log hazard, and a note on how it was read.
+
+    `own` (n,) is the log hazard that the predicted probabilities give. A score that fits it is taken as it is, one that
+    fits after a logarithm is a hazard ratio, and with any other score patients are ranked by the probabilities.
+    """
+    score = as_numbers(np.reshape(np.asarray(risk, dtype=object), (-1, 1)))[:, 0]
+    positive = bool((score > 0).all())
+    if kind == "hazard ratio" and not positive:
+        raise ArgumentError.must("risk", "be above 0 where it is a hazard ratio", float(score.min()))
+    plain_fit = _fit(score, own)
+    log_fit = _fit(np.log(score), own) if positive else -1.0
+    if kind is None:
+        if max(plain_fit, log_fit) < -_GOOD_FIT:
+            raise ArgumentError(
+                "risk",
+                "risk falls where the predicted risk rises: higher must mean sooner. Pass it with the other sign.",
+            )
+        kind = (
+            "log risk"
+            if plain_fit >= max(_GOOD_FIT, log_fit)
+            else "hazard ratio"
+            if log_fit > _GOOD_FIT
+            else "other"
+        )
+        if kind == "hazard ratio":
+            return np.log(score), (
+                "the risk score was read as a hazard ratio: it fits the probabilities as such.",
+            )
+    if kind == "other":
+        return own, (
+            "the risk score is no log hazard by the predicted probabilities, and was left out: patients are ranked by "
+            "the probabilities.",
+        )
+    return (np.log(score) if kind == "hazard ratio" else score), ()
+
+
+def _fit(score: FloatArray, own: FloatArray) -> float:
+    """Signed share of the variance that two scores have in common."""
+    if np.ptp(score) == 0 or np.ptp(own) == 0:
+        return 1.0
+    r = float(np.corrcoef(score, own)[0, 1])
+    return r * abs(r)
+
+
+def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
+    """What happened up to the last predicted time, where those still there are censored; and a limit that says so."""
+    event, time = y.dtype.names
+    later = y[time] > end
+    if not later.any():
+        return y, ()
+    cut = y.copy()
+    cut[event] &= ~later
+    cut[time] = np.minimum(y[time], end)
+    if not cut[event].any():
+        raise ArgumentError(
+            "predictions",
+            f"predictions end at {moment(end, time_unit)}, before the first event: predict later times, "
+            "in the unit of the observed ones.",
+        )
+    return cut, (
+        f"The predictions end at {moment(end, time_unit)}. What happened later to "
+        f"{counted(int(later.sum()), 'patient')} is not looked at.",
+    )
+
+
+def nearest_quartiles(target: Target, times: FloatArray) -> FloatArray:
+    """The predicted times nearest to the quartiles of the event times, so that no interpolation is judged."""
+    return np.unique(times[np.abs(times - reference_times(target)[:, None]).argmin(axis=1)])
+
+
+def completed(grid: PredictionGrid, target: Target, risk: FloatArray) -> Predictions:
+    """Curves also between the predicted times, where the shape of the hazard is learned from the audited patients.
+
+    Read as a step function, a curve at a few times would predict no event between them; a constant hazard would be
+    wrong by as much as the true hazard changes.
+    """
+    points = grid.times[grid.times > 0]
+    curves = ArrayCurves(points, np.exp(-grid.at(points)), "points")
+    times = np.union1d(points, curve_times(target.time[target.event]))
+    return Predictions(risk, known_everywhere(curves, target).at(times), times, curve_type="step")
+
+
+def _times_of(columns: Any) -> FloatArray:
+    try:
+        return np.array([float(name) for name in columns])
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            "times",
+            f"times is needed: the columns of predictions are not named by times: "
+            f"{[str(name) for name in columns]}.",
+        ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionColumns:
+    """Predictions found in a table.
+
+    Attributes
+    ----------
+    survival : (n, k) float64 or None
+        Probabilities at `times`, as they stand in the table: of survival or of the event.
+    times : (k,) float64 or None
+        Increasing.
+    risk : (n,) float64 or None
+    names : tuple of str
+        The columns that they stand in.
+    unread : tuple of str
+        Columns of numbers that are called like predictions, but whose times are not plain.
+    features : DataFrame, (n, d)
+        Other columns, which rules may speak about.
+    """
+
+    survival: FloatArray | None
+    times: FloatArray | None
+    risk: FloatArray | None
+    names: tuple[str, ...]
+    unread: tuple[str, ...]
+    features: pd.DataFrame
+
+
+def prediction_columns(
+    frame: pd.DataFrame, *, survival: Sequence[str] = (), risk: str | None = None
+) -> PredictionColumns:
+    """Find the predictions of a table.
+
+    Parameters
+    ----------
+    frame : DataFrame, (n, ...)
+        Predictions beside whatever else is known of the patients, without time and event.
+    survival : sequence of str
+        Columns of predicted survival, whose names end in their times, or ``COLUMN=TIME``; by default those whose
+        names are times (``365``, ``S365``, ``S(365)``, ``survival_365``) and whose values can be survival.
+    risk : str, optional
+        Column of risk scores; by default one that is called so.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drosurv.audit import prediction_columns
+    >>> found = prediction_columns(pd.DataFrame({"S365": [0.9, 0.8], "S730": [0.7, 0.6], "age": [50, 60]}))
+    >>> found.names, found.times.tolist(), list(found.features)
+    (('S365', 'S730'), [365.0, 730.0], ['age'])
+    """
+    frame = frame.rename(columns=str)
+    if risk is not None and risk not in frame.columns:
+        raise ArgumentError("risk", f"risk={risk!r} is not a column; the table has {[*frame.columns]}.")
+    scores = risk or next((name for name in frame.columns if name.lower() in _RISKS), None)
+    # Where nothing else can be the predictions, missing values are told of.
+    at = (
+        _given(frame, survival)
+        if survival
+        else _recognised(frame if scores is None else frame.dropna(axis=1))
+    )
+    if not at and scores is None:
+        raise ArgumentError(
+            "survival",
+            "no column of the table is recognised as predictions: name columns of predicted survival in "
+            "survival, such as S365=365,S730=730, or the column of risk scores in risk.",
+        )
+    ordered = sorted(at, key=lambda name: at[name])
+    names = (*ordered, *([] if scores is None else [scores]))
+    others = frame.drop(columns=list(names))
+    numbers = others.select_dtypes("number")
+    unread = tuple(name for name in numbers.columns if _PERHAPS.match(name))
+    return PredictionColumns(
+        survival=as_numbers(frame[ordered]) if at else None,
+        times=np.array([at[name] for name in ordered]) if at else None,
+        risk=None if scores is None else as_numbers(frame[[scores]])[:, 0],
+        names=names,
+        unread=unread,
+        features=others[[name for name in others.columns if name not in unread and _speaks(others[name])]],
+    )
+
+
+def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, float]:
+    found = {}
+    for entry in entries:
+        name, _, time = entry.rpartition("=") if entry not in frame.columns else (entry, "", "")
+        match = re.search(r"(\d+(?:\.\d+)?)\)?\s*$", time or name)
+        if name not in frame.columns or match is None:
+            raise ArgumentError(
+                "survival",
+                f"survival={entry!r} must be a column whose name ends in its time, or COLUMN=TIME; the "
+                f"table has {[*frame.columns]}.",
+            )
+        found[name] = float(match[1])
+    return found
+
+
+def _recognised(frame: pd.DataFrame) -> dict[str, float]:
+    """The most columns that are named alike by times and whose values all fall, or all rise, as the times do.
+
+    Only columns named alike are read together: a hormone called T3 says nothing about S365 and S730.
+    """
+    alike: dict[str, dict[str, float]] = {}
+    for name in frame.columns:
+        match = _AT_TIME.fullmatch(name)
+        if match is not None and pd.api.types.is_numeric_dtype(frame[name]):
+            alike.setdefault(name[: match.start(1)].lower(), {})[name] = float(match[1])
+    # Percentages are recognised after all others.
+    for most in (1.0, 100.0):
+        fit = [named for named in alike.values() if _is_monotone(frame, named, most)]
+        if fit:
+            return max(fit, key=lambda named: (len(named), frame[[*named]].notna().all(axis=None)))
+    return {}
+
+
+def _is_monotone(frame: pd.DataFrame, named: dict[str, float], most: float) -> bool:
+    """Whether columns hold what can be survival, or event probabilities, at their times, on a scale up to `most`."""
+    ordered: list[str] = sorted(named, key=lambda name: named[name])
+    values = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
+    # A column of nothing but 0 and 1 answers a question; a single one up to 100, such as x1, is an amount.
+    if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all() or (most > 1 and len(named) == 1):
+        return False
+    changes = np.diff(values, axis=1)
+    outside = (values < 0) | (values > most)
+    return not (outside.any() or ((changes > _ROUNDING).any() and (changes < -_ROUNDING).any()))
+
+
+def as_numbers(predictions: Any) -> FloatArray:
+    """Predictions (n, k) as numbers, none of them missing."""
+    named = isinstance(predictions, pd.DataFrame)
+    frame = predictions if named else pd.DataFrame(np.asarray(predictions))
+    try:
+        values: FloatArray = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        where = f": the columns {[*predictions.columns]}" if named else ""
+        raise ArgumentError(
+            "predictions",
+            f"predictions{where} must hold numbers alone. If a comma is the decimal mark, pass decimal=','.",
+        ) from None
+    if np.isnan(values).any():
+        rows = np.flatnonzero(np.isnan(values).any(axis=1))
+        first = row_number(predictions.index, rows[0]) if named else rows[0]
+        raise ArgumentError(
+            "predictions",
+            f"predictions are missing for {counted(len(rows), 'patient')}, the first in row {first}: "
+            "leave such patients out, and say so.",
+        )
+    return values
+
+
+def _speaks(column: pd.Series[Any]) -> bool:
+    """Whether a rule about the column would tell a reader something."""
+    levels = column.nunique()
+    return levels > 1 and bool(pd.api.types.is_numeric_dtype(column) or levels <= MOST_LEVELS)

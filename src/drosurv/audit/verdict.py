@@ -1,0 +1,262 @@
+"""The verdict: the gravest problem that the group table, the subgroup bounds and the warnings show.
+
+The rules are in docs/guide/verdict.md, and a test checks each row of that table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil, floor, isnan
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.groups import MISSING_LABEL
+from drosurv.presentation import counted, first_upper, listing, p_text, plain_rows, with_interval, written
+
+if TYPE_CHECKING:
+    from drosurv.repairs.subgroup_bounds import SubgroupBounds
+
+# Statuses that a problem gives, the gravest first. Where there is none: too_few, unclear, no_groups, clear.
+PROBLEMS = (
+    "data_problem",
+    "miscalibrated",
+    "harm",
+    "dominated",
+    "worse_for_some",
+    "wrong_decisions",
+    "unequal",
+)
+ALL_PATIENTS = "all patients"
+CHANCE = 0.5
+_TESTS = ("ratio_p", "gain_p", "gain_over_cox_p")
+# Groups of one kind that a sentence names.
+_MOST_NAMED = 3
+
+
+class Problem(NamedTuple):
+    """One problem: the status that it gives, whom it concerns, and a sentence about it."""
+
+    status: str
+    who: str
+    text: str
+
+
+class Verdict(NamedTuple):
+    """The verdict: a status, what it says, what can be `excluded` in subgroups, all problems, and what to do next."""
+
+    status: str
+    text: str
+    excluded: str
+    problems: tuple[Problem, ...]
+    steps: tuple[str, ...]
+
+
+def judge(
+    groups: pd.DataFrame,
+    *,
+    warnings: Sequence[Mapping[str, str]] = (),
+    bounds: SubgroupBounds | str = "it was not asked for",
+    tests: pd.DataFrame | None = None,
+    level: float = 0.95,
+    reference: str = "plain Cox",
+) -> Verdict:
+    """Judge a model by its group table, the bounds on subgroups and the warnings.
+
+    Parameters
+    ----------
+    groups : DataFrame
+        The group table of :func:`drosurv.evaluate`; its intervals and p-values are adjusted for all of its tests.
+    warnings : sequence of mappings
+        With ``severity`` and ``text``; "blocking" ones forbid a clear verdict.
+    bounds : SubgroupBounds or str
+        Of :func:`drosurv.certify`, or why subgroups were not searched.
+    tests : DataFrame, optional
+        Further tests: ``status`` (of :data:`PROBLEMS`), ``who``, ``text`` and unadjusted ``p_value``.
+    level : float
+        One less the chance of a false alarm.
+    reference : str
+        Name of the model that ``gain_over_cox`` is over.
+    """
+    rows = plain_rows(groups)
+    everybody, *named = rows
+    found = [
+        *_data_problems(warnings),
+        *_calibration(rows, bounds),
+        *_harm(rows),
+        *_against_reference(rows, reference),
+        *_further(tests, groups, level),
+    ]
+    found.sort(key=lambda problem: PROBLEMS.index(problem.status))
+    status, text = _without_problems(everybody, named, searched=not isinstance(bounds, str))
+    if found:
+        status = found[0].status
+        text = " ".join(problem.text for problem in found if problem.status == status)
+    return Verdict(
+        status, text, _excluded(bounds), tuple(found), tuple(_steps(status, found, rows, reference))
+    )
+
+
+def _data_problems(warnings: Sequence[Mapping[str, str]]) -> Iterator[Problem]:
+    for warning in warnings:
+        if warning["severity"] == "blocking":
+            yield Problem("data_problem", "", f"{first_upper(warning['text']).rstrip('.')}.")
+
+
+def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> Iterator[Problem]:
+    """Everybody, then named groups, then subgroups that were found; each by its observed and expected events."""
+    wrong = [row for row in rows if row["concern"] == "calibration"]
+    if wrong:
+        shown = wrong[:1] if wrong[0]["attribute"] == EVERYONE else wrong[:_MOST_NAMED]
+        told = [f"{_name(row)} had {_times(row)}" for row in shown]
+        more = len(wrong) - len(shown)
+        also = f", and {counted(more, 'group')} {'differs' if more == 1 else 'differ'} too" if more else ""
+        text = f"The predicted probabilities are wrong: {listing(told)} the predicted events{also}."
+        yield Problem("miscalibrated", _name(wrong[0]), text)
+    if isinstance(bounds, str):
+        return
+    significant = bounds.significant if bounds.rescaled is None else bounds.rescaled
+    if len(significant):
+        worst = plain_rows(significant)[0]
+        after = "" if bounds.rescaled is None else ", also after that is corrected for everybody"
+        who = f"the {counted(int(worst['patients']), 'patient')} with {worst['group']}"
+        others = (
+            f" ({len(significant) - 1:,} more subgroups, most of them overlapping, differ)"
+            if len(significant) > 1
+            else ""
+        )
+        text = (
+            f"Of {bounds.n_subgroups:,} subgroups that were searched, {who} differ most{after}: "
+            f"{written(worst['observed'], 'count')} events where {written(worst['expected'], 'count')} were predicted "
+            f"({worst['ratio']:.2f} times, {p_text(worst['p'])} adjusted for all of them){others}."
+        )
+        yield Problem("miscalibrated", f"patients with {worst['group']}", text)
+
+
+def _harm(rows: list[dict[str, Any]]) -> Iterator[Problem]:
+    """Groups whose predictions are worse than giving every patient the same curve."""
+    harmed = [row for row in rows if row["judged"] and row["gain_p"] is not None and row["gain_high"] < 0]
+    for row in harmed[:_MOST_NAMED]:
+        gain = with_interval(row["gain"], row["gain_low"], row["gain_high"])
+        text = (
+            f"For {_name(row)}, predictions are worse than one curve for everybody: gain {gain} per patient."
+        )
+        yield Problem("harm", _name(row), text)
+    everybody = rows[0]
+    if everybody["expected"] is None and (everybody["c_index_high"] or 1.0) < CHANCE:
+        yield Problem("harm", ALL_PATIENTS, "Patients are ranked worse than by chance.")
+
+
+def _against_reference(rows: list[dict[str, Any]], reference: str) -> Iterator[Problem]:
+    """The model beside plain Cox: dominated if somebody loses and nobody gains."""
+    tested = [row for row in rows if row["gain_over_cox_p"] is not None]
+    worse = [row for row in tested if row["gain_over_cox_high"] < 0]
+    better = any(row["gain_over_cox_low"] > 0 for row in tested)
+    for row in worse[:_MOST_NAMED]:
+        gain = with_interval(row["gain_over_cox"], row["gain_over_cox_low"], row["gain_over_cox_high"])
+        text = f"{first_upper(reference)} serves {_name(row)} better: gain {gain} per patient over it."
+        yield Problem("worse_for_some" if better else "dominated", _name(row), text)
+
+
+def _further(tests: pd.DataFrame | None, groups: pd.DataFrame, level: float) -> Iterator[Problem]:
+    """Further tests that are significant after adjustment."""
+    if tests is None or not len(tests):
+        return
+    for row, adjusted in zip(plain_rows(tests), adjusted_p_values(tests, groups), strict=True):
+        if adjusted < 1 - level:
+            yield Problem(
+                row["status"], row["who"], f"{row['text']} ({p_text(adjusted)}, adjusted for all tests)."
+            )
+
+
+def adjusted_p_values(tests: pd.DataFrame, groups: pd.DataFrame) -> list[float]:
+    """Bonferroni-adjusted p-values of further tests: counted are they and the tests of the group table."""
+    known = tests["p_value"].notna().sum() + sum(int(groups[name].notna().sum()) for name in _TESTS)
+    return [1.0 if isnan(p) else min(p * known, 1.0) for p in tests["p_value"].astype(float)]
+
+
+def _without_problems(
+    everybody: dict[str, Any], named: list[dict[str, Any]], *, searched: bool
+) -> tuple[str, str]:
+    """Status and sentence where nothing is shown to be wrong."""
+    if everybody["expected"] is None:
+        ranked = with_interval(*(everybody[f"c_index{end}"] for end in ("", "_low", "_high")))
+        return "unclear", f"Only ranking can be judged, since there are no survival curves: c-index {ranked}."
+    if not everybody["judged"]:
+        return "too_few", f"Too few patients to judge a model by: {everybody['why']}."
+    if everybody["gain_low"] is None or everybody["gain_low"] <= 0:
+        return (
+            "unclear",
+            "No problem is shown, but neither is a benefit over giving every patient the same curve.",
+        )
+    judged = [row for row in named if row["judged"]]
+    if not judged and not searched:
+        if named:
+            return (
+                "too_few",
+                "No problem is shown for all patients together; no group is large enough to be judged.",
+            )
+        return "no_groups", "No problem is shown for all patients together; no groups were named."
+    if unclear := [_name(row) for row in judged if row["gain_low"] is None or row["gain_low"] <= 0]:
+        whom = "any single group" if len(unclear) == len(judged) > 1 else listing(unclear, _MOST_NAMED)
+        return "unclear", f"No problem is shown, but a benefit is not shown for {whom} either."
+    return "clear", (
+        "No problem is shown: events agree with the predictions, and predictions are better than one curve for "
+        f"everybody, for all patients{' and in every group that can be judged' if judged else ''}."
+    )
+
+
+def _excluded(bounds: SubgroupBounds | str) -> str:
+    """What can be excluded in subgroups that nobody named."""
+    if isinstance(bounds, str):
+        return f"Subgroups were not searched: {bounds}."
+    most, least = (bounds.bounds["bound"][f"observed/expected, {end}"] for end in ("most", "least"))
+    return (
+        f"With {100 * bounds.level:g} % confidence, no subgroup of at least {100 * bounds.alpha:g} % of the patients "
+        f"that one or two columns define has more than {ceil(100 * most) / 100:.2f} times, or fewer than "
+        f"{floor(100 * least) / 100:.2f} times, the predicted events."
+    )
+
+
+def _steps(
+    status: str, problems: Sequence[Problem], rows: list[dict[str, Any]], reference: str
+) -> Iterator[str]:
+    """What to do next, the most urgent first. Each step answers one problem, so that no two contradict each other."""
+    who = {kind: list(dict.fromkeys(p.who for p in problems if p.status == kind)) for kind in PROBLEMS}
+    if who["data_problem"]:
+        yield "Solve the data problem, then audit again; until then the other numbers may be too good."
+    if who["harm"]:
+        yield f"Do not use the predictions for {listing(who['harm'], _MOST_NAMED)}."
+    if who["dominated"]:
+        yield f"Use {reference} instead, or write down what this model is preferred for."
+    elif ALL_PATIENTS in who["miscalibrated"]:
+        yield "Recalibrate the model for all patients, on other patients than these, then audit it again."
+    elif who["miscalibrated"]:
+        whom = listing(who["miscalibrated"], _MOST_NAMED)
+        yield f"Correct the model for {whom} with drosurv repair, then audit it on other patients."
+    if who["worse_for_some"]:
+        whom = listing(who["worse_for_some"], _MOST_NAMED)
+        yield f"Decide whether {whom} may be served worse than by {reference} for what others gain."
+    if who["wrong_decisions"]:
+        yield f"Reconsider the threshold, or decide otherwise, for {listing(who['wrong_decisions'], _MOST_NAMED)}."
+    if who["unequal"]:
+        yield f"Find out what is measured less well for {listing(who['unequal'], _MOST_NAMED)}."
+    unclear = [row for row in rows[1:] if row["group"] != MISSING_LABEL and not (row["gain_low"] or 0) > 0]
+    known = [row for row in rows[1:] if row["group"] != MISSING_LABEL]
+    if unclear and len(unclear) < len(known):
+        whom = listing([_name(row) for row in unclear], _MOST_NAMED)
+        yield f"Collect more patients of {whom}, for whom no benefit is shown yet."
+    elif unclear or status in ("too_few", "unclear"):
+        yield "Audit again with more patients."
+    if status == "no_groups":
+        yield "Name groups, such as sex and age, and audit again."
+    yield "Audit again when the model, the patients or their care change."
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return whose(row["attribute"], row["group"], ALL_PATIENTS)
+
+
+def _times(row: Mapping[str, Any]) -> str:
+    return f"{row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}) times"
