@@ -4,8 +4,8 @@ from itertools import groupby
 import numpy as np
 import pandas as pd
 import pytest
-
 from drosurv.audit.sections.accuracy import fairness_table
+
 from drosurv.audit.sections.groups import group_table
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.by_cause import judged_by_cause
