@@ -35,8 +35,8 @@ _TESTS = ("ratio_p", "gain_p", "gain_over_cox_p")
 _MOST_NAMED = 3
 
 
-class Problem(NamedTuple):
-    """One problem: the status that it gives, whom it concerns, and a sentence about it."""
+class Concern(NamedTuple):
+    """One problem that the numbers show: the status that it gives, whom it concerns, and a sentence about it."""
 
     status: str
     who: str
@@ -49,7 +49,7 @@ class Verdict(NamedTuple):
     status: str
     text: str
     excluded: str
-    problems: tuple[Problem, ...]
+    problems: tuple[Concern, ...]
     steps: tuple[str, ...]
 
 
@@ -98,13 +98,13 @@ def judge(
     )
 
 
-def _data_problems(warnings: Sequence[Mapping[str, str]]) -> Iterator[Problem]:
+def _data_problems(warnings: Sequence[Mapping[str, str]]) -> Iterator[Concern]:
     for warning in warnings:
         if warning["severity"] == "blocking":
-            yield Problem("data_problem", "", f"{first_upper(warning['text']).rstrip('.')}.")
+            yield Concern("data_problem", "", f"{first_upper(warning['text']).rstrip('.')}.")
 
 
-def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> Iterator[Problem]:
+def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> Iterator[Concern]:
     """Everybody, then named groups, then subgroups that were found; each by its observed and expected events."""
     wrong = [row for row in rows if row["concern"] == "calibration"]
     if wrong:
@@ -113,7 +113,7 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
         more = len(wrong) - len(shown)
         also = f", and {counted(more, 'group')} {'differs' if more == 1 else 'differ'} too" if more else ""
         text = f"The predicted probabilities are wrong: {listing(told)} the predicted events{also}."
-        yield Problem("miscalibrated", _name(wrong[0]), text)
+        yield Concern("miscalibrated", _name(wrong[0]), text)
     if isinstance(bounds, str):
         return
     significant = bounds.significant if bounds.rescaled is None else bounds.rescaled
@@ -131,10 +131,10 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
             f"{written(worst['observed'], 'count')} events where {written(worst['expected'], 'count')} were predicted "
             f"({worst['ratio']:.2f} times, {p_text(worst['p'])} adjusted for all of them){others}."
         )
-        yield Problem("miscalibrated", f"patients with {worst['group']}", text)
+        yield Concern("miscalibrated", f"patients with {worst['group']}", text)
 
 
-def _harm(rows: list[dict[str, Any]]) -> Iterator[Problem]:
+def _harm(rows: list[dict[str, Any]]) -> Iterator[Concern]:
     """Groups whose predictions are worse than giving every patient the same curve."""
     harmed = [row for row in rows if row["judged"] and row["gain_p"] is not None and row["gain_high"] < 0]
     for row in harmed[:_MOST_NAMED]:
@@ -142,13 +142,13 @@ def _harm(rows: list[dict[str, Any]]) -> Iterator[Problem]:
         text = (
             f"For {_name(row)}, predictions are worse than one curve for everybody: gain {gain} per patient."
         )
-        yield Problem("harm", _name(row), text)
+        yield Concern("harm", _name(row), text)
     everybody = rows[0]
     if everybody["expected"] is None and (everybody["c_index_high"] or 1.0) < CHANCE:
-        yield Problem("harm", ALL_PATIENTS, "Patients are ranked worse than by chance.")
+        yield Concern("harm", ALL_PATIENTS, "Patients are ranked worse than by chance.")
 
 
-def _against_reference(rows: list[dict[str, Any]], reference: str) -> Iterator[Problem]:
+def _against_reference(rows: list[dict[str, Any]], reference: str) -> Iterator[Concern]:
     """The model beside plain Cox: dominated if somebody loses and nobody gains."""
     tested = [row for row in rows if row["gain_over_cox_p"] is not None]
     worse = [row for row in tested if row["gain_over_cox_high"] < 0]
@@ -156,16 +156,16 @@ def _against_reference(rows: list[dict[str, Any]], reference: str) -> Iterator[P
     for row in worse[:_MOST_NAMED]:
         gain = with_interval(row["gain_over_cox"], row["gain_over_cox_low"], row["gain_over_cox_high"])
         text = f"{first_upper(reference)} serves {_name(row)} better: gain {gain} per patient over it."
-        yield Problem("worse_for_some" if better else "dominated", _name(row), text)
+        yield Concern("worse_for_some" if better else "dominated", _name(row), text)
 
 
-def _further(tests: pd.DataFrame | None, groups: pd.DataFrame, level: float) -> Iterator[Problem]:
+def _further(tests: pd.DataFrame | None, groups: pd.DataFrame, level: float) -> Iterator[Concern]:
     """Further tests that are significant after adjustment."""
     if tests is None or not len(tests):
         return
     for row, adjusted in zip(plain_rows(tests), adjusted_p_values(tests, groups), strict=True):
         if adjusted < 1 - level:
-            yield Problem(
+            yield Concern(
                 row["status"], row["who"], f"{row['text']} ({p_text(adjusted)}, adjusted for all tests)."
             )
 
@@ -220,7 +220,7 @@ def _excluded(bounds: SubgroupBounds | str) -> str:
 
 
 def _steps(
-    status: str, problems: Sequence[Problem], rows: list[dict[str, Any]], reference: str
+    status: str, problems: Sequence[Concern], rows: list[dict[str, Any]], reference: str
 ) -> Iterator[str]:
     """What to do next, the most urgent first. Each step answers one problem, so that no two contradict each other."""
     who = {kind: list(dict.fromkeys(p.who for p in problems if p.status == kind)) for kind in PROBLEMS}
