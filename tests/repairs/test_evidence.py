@@ -8,8 +8,8 @@ from scipy import integrate, optimize, stats
 from drosurv.repairs.evidence import (
     Limits,
     Residuals,
+    ScoreEvidence,
     SummedGain,
-    Wrongness,
     group_effects,
     likelihood_gains_of,
     log_bayes_factor,
@@ -48,7 +48,7 @@ def test_score_of_every_rule_is_that_of_the_definition(level_only):
     at = residuals_of(slope=0.8, inside=lambda z: z[:, 3] > 0.5)
     table = CodedTable.from_table(pd.DataFrame(at.columns[:, 1:], columns=list("abc")))
     limits = Limits(30, 10, tau=0.4, level_only=level_only)
-    criterion = Wrongness(at, limits)
+    criterion = ScoreEvidence(at, limits)
     pi = min(0.25, 2 / 3)
     for place in range(0, len(table.atoms), 7):
         g = table.covers((table.listed[place],))
@@ -69,8 +69,8 @@ def test_score_of_every_rule_is_that_of_the_definition(level_only):
 def test_huge_evidence_is_as_exact_as_small():
     n = 4000
     at = Residuals(np.ones(n), np.full(n, 0.1), np.column_stack([np.ones(n), np.linspace(-1, 1, n)]))
-    found = Wrongness(at, Limits(10, 10)).scores(
-        Wrongness(at, Limits(10, 10)).values.sum(axis=0, keepdims=True)
+    found = ScoreEvidence(at, Limits(10, 10)).scores(
+        ScoreEvidence(at, Limits(10, 10)).values.sum(axis=0, keepdims=True)
     )
     pi, u = 0.25, n - 0.1 * n
     z = at.columns[:, 1]

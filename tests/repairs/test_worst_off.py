@@ -296,3 +296,18 @@ def test_kinds_that_do_not_exist_or_need_a_model_are_refused():
         worst_off(model, X, y, kind="level", harm=np.zeros(400))
     with pytest.raises(ValueError, match="NoneType has neither predict_survival_function nor"):
         worst_off(None, X, y, kind="level")
+
+
+def test_groups_with_few_expected_events_are_not_judged():
+    """60 patients with short follow-up and no event look badly served, but 10 events were not to be expected."""
+    rng = np.random.default_rng(0)
+    n = 600
+    X = pd.DataFrame({"few": np.arange(n) < 60, "x": rng.normal(size=n)}).astype(float)
+    time = np.where(X["few"] == 1, 0.05, rng.exponential(size=n))
+    y = Surv.from_arrays((rng.random(n) < 0.7) & (X["few"] == 0), time)
+    harm = np.where(X["few"] == 1, 1.0, -0.1) + 0.1 * rng.normal(size=n)
+    found = worst_off(None, X, y, harm=harm, n_bootstraps=2, n_folds=3, min_group=20, max_conditions=1)
+    assert all("few" not in str(finding.rule) for finding in found.findings)
+    later = Surv.from_arrays(y["event"], np.where(X["few"] == 1, 2.0, time))
+    found = worst_off(None, X, later, harm=harm, n_bootstraps=2, n_folds=3, min_group=20, max_conditions=1)
+    assert str(found.groups[0].rule) == "few is 1"

@@ -58,7 +58,7 @@ class Limits:
         return min(0.25, 2.0 / max(n_effects, 1))
 
 
-class Wrongness:
+class ScoreEvidence:
     r"""Log Bayes factor that level or effects differ from the model's, from score statistics: a search criterion.
 
     .. math:: U_0 = \sum M, \quad V_0 = \sum E, \quad
@@ -293,7 +293,7 @@ def propose(
         best = max(leaders, key=lambda rule: rule.score - price(table, len(rule.atoms)), default=None)
         return None if best is None else best.atoms
 
-    search = RuleSearch(table, Wrongness(residuals, limits), counted, BEAM)
+    search = RuleSearch(table, ScoreEvidence(residuals, limits), counted, BEAM)
     heads = [c.atoms for ranked in search.by_length(max_conditions) for c in ranked[:HEADS]]
     for head in heads:
         current = judged(head)

@@ -88,7 +88,7 @@ _WORDS: dict[str, _Words] = {
     "level": _Words(
         "The model expects too many or too few events of these patients",
         "has more or fewer events than the model expects",
-        "Harm is the log likelihood per patient that a correction of the level, learnt from others, gains",
+        "Harm is the log likelihood per patient that a correction of the level gains",
     ),
     "effects": _Words(
         "The model has the level or effects wrong for these patients",
@@ -121,6 +121,8 @@ class Finding:
         Share of bootstraps in which it did.
     observed_expected : Estimate or None
         Events of the checked patients over those that the model expected; not for harm against no model.
+    p : float or None
+        P-value adjusted for all subgroups searched, for kind "level".
     harmed, stable : bool
         Whether the interval of the checked harm begins above 0, and whether the group comes back often enough.
     """
@@ -139,10 +141,13 @@ class Finding:
     harmed: bool
     stable: bool
     observed_expected: Estimate | None = None
+    p: float | None = None
 
     @property
     def verdict(self) -> str:
         """Why the rule is, or is not, reported as a group."""
+        if self.p is not None:
+            return "significant"
         if self.harmed and self.stable:
             return "harmed"
         if self.harmed:
@@ -214,6 +219,8 @@ class WorstOff:
             row |= {"harm_found": f.harm_found, "folds_found": f.folds_found, "stability": f.stability}
             if f.observed_expected is not None:
                 row |= f.observed_expected.named("observed_expected")
+            if f.p is not None:
+                row |= {"p": f.p}
             rows.append(row)
         return pd.DataFrame(rows, columns=list(rows[0]) if rows else COLUMNS)
 
@@ -221,6 +228,11 @@ class WorstOff:
     def note(self) -> str:
         """What a reader must know to read the table of rules."""
         overall = self.overall
+        if self.kind == "level":
+            return (
+                "Subgroups of one or two conditions with at least 10 predicted events were tested at once, by draws "
+                f"from the model; p is adjusted for all of them. Smallest subgroup: {self.min_group} patients."
+            )
         told = [
             f"{_WORDS[self.kind].harm}, measured on patients not used to find the rule; negative is a gain.",
             f"All {self.n_patients:,} patients: {with_interval(overall.value, overall.low, overall.high)}.",
@@ -236,6 +248,16 @@ class WorstOff:
 
     def to_table(self) -> Table:
         """The rules as readers see them."""
+        if self.kind == "level":
+            tested = (
+                Column("rule", "Rule"),
+                Column("patients", "Patients", "count"),
+                Column("share", "Of all", "share"),
+                Column("events", "Events", "count"),
+                Column.measured("observed_expected", "Observed / expected"),
+                Column("p", "p, adjusted", "value"),
+            )
+            return Table.of("worst_off", self.status, tested, self.to_frame(), (self.note,))
         columns = (
             Column("rule", "Rule"),
             Column("patients", "Patients", "count"),

@@ -175,10 +175,7 @@ def certify(
     weight = parse_weights(sample_weight, n)
     rng = generator(random_state)
     patients = _Patients.of(curves, target, weight, horizon, clusters, rng)
-    subgroups = Subgroups(CodedTable.from_table(table, N_CUTS, MOST_LEVELS))
-    # Events predicted until the censoring times, which do not depend on what happened.
-    counts = subgroups.sums(np.column_stack([weight, -weight * np.expm1(-patients.limit)]))
-    subgroups.keep((counts[:, 0] >= alpha * weight.sum() - 1e-9) & (counts[:, 1] >= LEAST_EXPECTED))
+    subgroups = judged_subgroups(table, patients, alpha * weight.sum())
     if len(subgroups) == 0:
         raise ArgumentError(
             "alpha",
@@ -211,6 +208,38 @@ def certify(
         notes=notes,
         subgroups=subgroups,
     )
+
+
+def judged_subgroups(table: pd.DataFrame, patients: _Patients, least: float) -> Subgroups:
+    """Subgroups of a table with at least so many patients, by weight, and 10 predicted events."""
+    subgroups = Subgroups(CodedTable.from_table(table, N_CUTS, MOST_LEVELS))
+    # Events predicted until the censoring times, which do not depend on what happened.
+    predicted = -np.expm1(-patients.limit)
+    counts = subgroups.sums(np.column_stack([patients.weight, patients.weight * predicted]))
+    subgroups.keep((counts[:, 0] >= least - 1e-9) & (counts[:, 1] >= LEAST_EXPECTED))
+    return subgroups
+
+
+def significant_subgroups(
+    curves: SurvivalCurves,
+    target: Target,
+    table: pd.DataFrame,
+    least: float,
+    level: float,
+    n_replicates: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[Rule, ...], pd.DataFrame]:
+    """Subgroups with significantly more or fewer events than predicted, the most significant first; see `certify`.
+
+    Of the subgroups of a table with at least so many patients and 10 predicted events: rules, and their rows as in
+    ``SubgroupBounds.significant``.
+    """
+    patients = _Patients.of(curves, target, np.ones(len(target)), None, None, rng)
+    subgroups = judged_subgroups(table, patients, least)
+    if len(subgroups) == 0:
+        return (), pd.DataFrame()
+    test = _test(subgroups, patients, level, n_replicates, rng)
+    return test.rules, test.significant
 
 
 def default_horizon(target: Target) -> float:

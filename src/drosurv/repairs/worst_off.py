@@ -11,6 +11,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, as_number, check_count, require
 from drosurv.folds import draw_folds
+from drosurv.metrics.expected_events import expected_events
 from drosurv.metrics.inference import generator
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.observation import numbers
@@ -31,6 +32,7 @@ from drosurv.repairs.evidence import (
 )
 from drosurv.repairs.findings import Estimate, Finding, WorstOff, Wrong
 from drosurv.repairs.rules import Atom, Candidate, CodedTable, RuleSearch, readable_table
+from drosurv.repairs.subgroup_bounds import significant_subgroups
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
 
 LEAST_CHECKED = 20
@@ -57,17 +59,18 @@ def worst_off(
 ) -> WorstOff:
     """Describe, in rules one can read, the patients whom a model serves badly.
 
-    Three kinds of wrongness can be looked for. "harm": served worse than by no model. Harm is a patient's
-    full-likelihood loss under the model minus that under the null model (everyone has the training set's curve).
-    "level": more or fewer of them had the event than the model expected. "effects": the level or the effects of
-    features differ from the model's. For these two, harm is the log likelihood that a correction learnt from other
-    patients of the group would gain a patient. Real Cox models seldom harm a group, but often have its level wrong.
+    Three kinds of errors can be searched. "harm": served worse than by no model. Harm is a patient's full-likelihood
+    loss under the model minus that under the null model (everyone has the training set's curve). "level": more or
+    fewer events than the model predicts. "effects": the level or the effects of features differ from the model's;
+    harm is then the log likelihood per patient that a correction learned from other patients of the group gains.
+    Real Cox models seldom harm a group, but often have its level wrong.
 
-    What the search finds on all patients is then checked: the search is repeated without each tenth of the
-    patients, and the same group's harm is measured on the tenth left out; and it is repeated on bootstrap
-    samples. A rule is reported as a group only if the harm on patients not used to find it is above 0 with
-    the given confidence (shared over the rules found), which is where its interval begins, and the group
-    comes back in at least `min_stability` of the bootstraps.
+    "level" uses the test of :func:`drosurv.certify`: all subgroups of at most two conditions at once, on all patients,
+    with p-values adjusted for all of them. The other kinds are searched on all patients and then checked: the search is
+    repeated without each tenth of the patients, and the same group's harm is measured on the tenth left out; and it is
+    repeated on bootstrap samples. A rule is reported as a group only if the harm on patients not used to find it is
+    above 0 with the given confidence, shared over the rules found, and the group is found again in at least
+    `min_stability` of the bootstraps. Groups have at least 10 expected events.
 
     Parameters
     ----------
@@ -134,6 +137,9 @@ def worst_off(
             f"{len(target)} patients in {n_folds} folds cannot hold two groups of min_group={min_group!r}; "
             "use n_folds >= 2 and a smaller min_group, or more patients.",
         )
+    rng = generator(random_state)
+    if kind == "level":
+        return _wrong_levels(model, X, target, table, max_rules, min_group, confidence, rng)
     coded = CodedTable.from_table(table)
     finder: GroupFinder
     if kind == "harm":
@@ -142,13 +148,12 @@ def worst_off(
             values = -likelihood_gains(follow_up_of(model, y_train, target), target, curves)
         else:
             values = numbers("harm", harm, len(target))
-        finder = HarmFinder(coded, values, min_group, **limits)
+        expected = follow_up_of(model, y_train, target).cumulative_hazard_at(target.time)
+        finder = HarmFinder(coded, values, min_group, expected, **limits)
     else:
         effects = table if X is None else readable_table(X, len(target), names)
         residuals = residuals_of(model, X, target, effects)
-        least = Limits(min_group, MIN_EVENTS, level_only=kind == "level")
-        finder = WrongnessFinder(coded, residuals, least, **limits)
-    rng = generator(random_state)
+        finder = EvidenceFinder(coded, residuals, Limits(min_group, MIN_EVENTS), **limits)
     found = finder.find(np.ones(len(target)))
     covered = finder.held(found)
     checked, values, again = finder.check(covered, draw_folds(len(target), n_folds, rng, target.event))
@@ -191,6 +196,76 @@ def worst_off(
     )
 
 
+# Draws from the model behind the test of levels.
+N_REPLICATES = 999
+
+
+def _wrong_levels(
+    model: Any,
+    X: Any,
+    target: Target,
+    table: pd.DataFrame,
+    max_rules: int,
+    min_group: int,
+    confidence: float,
+    rng: np.random.Generator,
+) -> WorstOff:
+    """Subgroups with more or fewer events than predicted, by the simultaneous test of :func:`drosurv.certify`.
+
+    At the same rate of false alarms it finds far more than a search that is confirmed on other folds.
+    """
+    curves = predicted_curves(model, X, len(target))
+    events, expected = expected_events(curves, target)
+    rules, rows = significant_subgroups(curves, target, table, min_group, confidence, N_REPLICATES, rng)
+    findings: list[Finding] = []
+    taken: list[BoolArray] = []
+
+    def gains(group: BoolArray) -> FloatArray:
+        ratio = np.log((events[group].sum() + 0.5) / (expected[group].sum() + 0.5))
+        return np.where(group, likelihood_gains_of(ratio, events, expected), 0.0)
+
+    for rule, p in zip(rules, rows["p"] if len(rows) else (), strict=True):
+        group = rule.holds(table)
+        if len(findings) == max_rules:
+            break
+        if any(overlap(group, other) > LEAST_NEW for other in taken):
+            continue
+        taken.append(group)
+        gain = gains(group)
+        findings.append(
+            Finding(
+                rule=rule,
+                n_patients=int(group.sum()),
+                share=float(group.mean()),
+                n_events=int(target.event[group].sum()),
+                n_checked=int(group.sum()),
+                harm=Estimate.mean(gain[group], confidence),
+                rest=Estimate.mean(gain[~group], confidence),
+                difference=Estimate.difference(gain[group], gain[~group], confidence),
+                harm_found=float(gain[group].mean()),
+                folds_found=0,
+                stability=float("nan"),
+                harmed=True,
+                stable=True,
+                observed_expected=Estimate.ratio(
+                    float(events[group].sum()), float(expected[group].sum()), confidence
+                ),
+                p=float(p),
+            )
+        )
+    return WorstOff(
+        kind="level",
+        findings=tuple(findings),
+        overall=Estimate.mean(gains(np.ones(len(target), dtype=np.bool_)), confidence),
+        n_patients=len(target),
+        n_events=target.n_events,
+        confidence=confidence,
+        min_group=min_group,
+    )
+
+
+# A significant subgroup that overlaps more with one already named (Jaccard) is the same finding.
+LEAST_NEW = 0.2
 Atoms = tuple[Atom, ...]
 # Two rules are the same group when they share at least half of the patients that either holds.
 SAME_GROUP = 0.5
@@ -269,7 +344,7 @@ class GroupFinder(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class WrongnessFinder(GroupFinder):
+class EvidenceFinder(GroupFinder):
     """Groups that a model is wrong about: harm is the log likelihood that correcting it would gain a patient."""
 
     residuals: Residuals
@@ -317,25 +392,29 @@ DISCOUNT = 1.0
 WORTH_A_CONDITION = 1.5
 
 
-class BorneHarm:
+class SummedHarm:
     """Lower bounds of the harm that a rule's patients bear together: a criterion for the search.
 
     The score counts harm from zero. What steers the search counts it from the mean of the patients left: a group that
     is harmed only under a second condition shows there first.
     """
 
-    def __init__(self, harm: FloatArray, left: BoolArray, min_group: int) -> None:
-        self.values = np.column_stack([np.ones(len(harm)), harm, harm**2])
+    def __init__(
+        self, harm: FloatArray, left: BoolArray, min_group: int, expected: FloatArray | None = None
+    ) -> None:
+        events = np.full(len(harm), np.inf) if expected is None else expected
+        self.values = np.column_stack([np.ones(len(harm)), harm, harm**2, np.minimum(events, MIN_EVENTS)])
         self.min_group = min_group
         self.mean = float(harm[left].mean())
 
     def scores(self, sums: FloatArray) -> FloatArray:
         """Harm borne and harm in excess of the mean, (2, A)."""
-        count, harm, squares = sums.T
+        count, harm, squares, expected = sums.T
         n = np.maximum(count, 1.0)
         error = np.sqrt(n * np.maximum(squares / n - (harm / n) ** 2, 0.0))
         borne = harm - DISCOUNT * error
-        return np.where(count >= self.min_group, np.stack([borne, borne - self.mean * count]), -np.inf)
+        enough = (count >= self.min_group) & (expected >= MIN_EVENTS - 1e-6)
+        return np.where(enough, np.stack([borne, borne - self.mean * count]), -np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,10 +427,13 @@ class HarmFinder(GroupFinder):
 
     values: FloatArray
     min_group: int
+    expected: FloatArray | None = None
 
     def next_rule(self, table: CodedTable, rows: IntArray, left: BoolArray) -> Atoms | None:
         """The rule whose patients bear most."""
-        search = RuleSearch(table, BorneHarm(self.values[rows], left, self.min_group), left, BEAM)
+        expected = None if self.expected is None else self.expected[rows]
+        criterion = SummedHarm(self.values[rows], left, self.min_group, expected)
+        search = RuleSearch(table, criterion, left, BEAM)
         best = Candidate((), -np.inf, -np.inf)
         for candidates in search.by_length(self.max_conditions):
             leader = search.revalued(max(candidates, key=lambda candidate: candidate.score))
