@@ -35,7 +35,7 @@ def house(tmp_path_factory):
 @pytest.fixture(scope="module")
 def said(house, tmp_path_factory):
     """What pytest says of the copy: its contract suites, and tests of this model alone. One process imports once."""
-    suites = ["tests/estimators/test_every_estimator.py", "tests/persistence/test_saved_model.py"]
+    suites = ["tests/estimators/test_every_estimator.py", "tests/estimators/test_persistence.py"]
     suites += ["tests/estimators/test_trees.py", "tests/test_documents.py"]
     own = house / "test_weibull.py"
     own.write_text(OWN)

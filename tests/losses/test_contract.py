@@ -117,7 +117,7 @@ def member(request):
 
 
 def sample(seed, n=24, tied=True):
-    """A target with ties (unless told otherwise), scores, weights, features."""
+    """A target with ties by default, scores, weights, features."""
     rng = np.random.default_rng(seed)
     time = rng.integers(0, 8, n).astype(float) if tied else rng.exponential(size=n)
     event = rng.random(n) < 0.6
@@ -154,7 +154,7 @@ def patients(draw):
 
 @settings(deadline=None, max_examples=60)
 @given(case=patients(), name=st.sampled_from(sorted(MEMBERS)))
-def test_losses_follow_the_definition_whatever_the_ties_scores_and_weights(case, name):
+def test_losses_equal_the_definition_for_any_ties_scores_and_weights(case, name):
     target, scores, weight = case
     member = MEMBERS[name]
     wanted = member.define(scores, target, np.ones(len(scores)) if weight is None else weight)
@@ -212,7 +212,7 @@ def test_adding_a_constant_to_all_scores_changes_nothing(member):
 
 # Copies are ties, which Efron's form tells apart from weights.
 @pytest.mark.parametrize("name", sorted(set(MEMBERS) - {"efron"}))
-def test_whole_number_weights_are_copies(name):
+def test_weights_equal_copies(name):
     member = MEMBERS[name]
     target, scores, _, _ = sample(4, n=20)
     counts = np.random.default_rng(0).integers(1, 4, 20)
@@ -280,7 +280,7 @@ def test_derivatives_in_linear_coefficients_follow_finite_differences(member, se
     np.testing.assert_allclose(loss.hessian(q, X), hessian, rtol=1e-6, atol=1e-7)
 
 
-def test_fewer_patients_are_the_loss_among_them(member):
+def test_take_equals_the_loss_of_those_patients(member):
     target, scores, weight, _ = sample(5)
     rows = np.sort(np.random.default_rng(0).permutation(len(scores))[:12])
     full = member.prepare(target, weight)
@@ -308,7 +308,7 @@ def test_a_single_patient_has_loss_zero(member):
         assert scores.grad.tolist() == [0.0]
 
 
-def test_without_any_event_there_is_nothing_to_lose(member):
+def test_losses_are_empty_without_events(member):
     target = Target(np.zeros(5, bool), np.arange(5.0))
     loss = member.prepare(target)
     assert loss(np.zeros((2, 5))).shape == (2, 0)

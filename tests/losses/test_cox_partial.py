@@ -12,7 +12,7 @@ def sample(n=60, seed=0):
     return target, rng.normal(size=(n, 3)), np.array([0.5, -1.0, 0.2])
 
 
-def test_losses_at_score_zero_are_the_logs_of_the_risk_sets_sizes():
+def test_losses_at_score_zero_are_logs_of_numbers_at_risk():
     losses = cox_partial(
         torch.zeros(5), torch.tensor([True, False, True, True, True]), torch.tensor([1.0, 2, 2, 3, 3])
     )
@@ -25,7 +25,7 @@ def test_efron_and_breslow_agree_without_ties():
     np.testing.assert_array_equal(CoxPartial(target, "efron")(scores), CoxPartial(target, "breslow")(scores))
 
 
-def test_two_tied_events_share_their_risk_set_by_hand():
+def test_efron_loss_of_two_tied_events_by_hand():
     # Risks 1, 2 tied at time 1, and 3 later: Efron's terms are log 6 and log(6 - 3/2).
     losses = cox_partial(
         torch.tensor([1.0, 2.0, 3.0]).log(),
@@ -78,7 +78,7 @@ def test_events_and_times_broadcast_over_a_batch_of_scores():
     torch.testing.assert_close(shared[1, 0], cox_partial(scores[1, 0], event, time))
 
 
-def test_each_row_of_a_batch_may_have_its_own_times_and_events():
+def test_rows_of_a_batch_may_differ_in_times_and_events():
     rng = np.random.default_rng(1)
     event, time = torch.as_tensor(rng.random((3, 20)) < 0.5), torch.as_tensor(rng.integers(0, 9, (3, 20)))
     scores = torch.as_tensor(rng.normal(size=(3, 20)))
@@ -87,7 +87,7 @@ def test_each_row_of_a_batch_may_have_its_own_times_and_events():
         torch.testing.assert_close(together[b], cox_partial(scores[b], event[b], time[b], ties="efron"))
 
 
-def test_each_row_of_a_batch_may_have_its_own_weights():
+def test_rows_of_a_batch_may_differ_in_weights():
     rng = np.random.default_rng(1)
     event, time = torch.as_tensor(rng.random(20) < 0.5), torch.as_tensor(rng.integers(0, 9, 20))
     scores, weight = torch.as_tensor(rng.normal(size=20)), torch.as_tensor(rng.uniform(1, 3, (4, 20)))
@@ -107,7 +107,7 @@ def test_event_flags_may_be_zeros_and_ones():
 
 
 @pytest.mark.parametrize("ties", ["breslow", "efron"])
-def test_a_patient_of_weight_zero_is_not_there(ties):
+def test_weight_zero_equals_leaving_a_patient_out(ties):
     target, X, _ = sample()
     scores = torch.as_tensor(X[:, 0]).requires_grad_()
     weight = torch.ones(len(X), dtype=torch.float64)
@@ -143,7 +143,7 @@ def test_memory_stays_linear_in_the_number_of_patients():
     np.testing.assert_allclose(loss(scores[None, :])[0], in_torch.numpy()[loss.rows], rtol=1e-10, atol=1e-9)
 
 
-def test_nothing_is_sorted_while_a_network_is_trained(monkeypatch):
+def test_training_steps_do_not_sort(monkeypatch):
     event, time = np.array([True, False, True, True]), np.array([2.0, 1.0, 2.0, 5.0])
     losses = [CoxPartial(Target(event, time), "efron"), CoxPartial(Target(event[::-1].copy(), time), "efron")]
     in_torch, order = CoxPartial.stacked(losses, "cpu")

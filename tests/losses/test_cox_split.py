@@ -22,7 +22,7 @@ def test_a_patient_who_outlived_the_other_half_has_loss_and_gradient_zero():
     assert reference.grad.tolist() == [0.0, 0.0]
 
 
-def test_a_reference_patient_seen_as_long_is_at_risk():
+def test_a_reference_patient_with_an_equal_time_is_at_risk():
     found = cox_split(
         torch.zeros(1),
         torch.tensor([True]),
@@ -33,7 +33,7 @@ def test_a_reference_patient_seen_as_long_is_at_risk():
     torch.testing.assert_close(found.exp(), torch.tensor([3.0]))
 
 
-def test_an_empty_reference_set_leaves_no_loss():
+def test_losses_are_zero_with_an_empty_reference_set():
     scores = torch.zeros(2, requires_grad=True)
     found = cox_split(scores, torch.tensor([True, False]), torch.ones(2), torch.zeros(0), torch.zeros(0))
     found.sum().backward()
@@ -61,7 +61,7 @@ def test_rows_list_the_events_of_each_half_in_order_of_time():
     np.testing.assert_allclose(np.exp(loss(np.zeros((1, 4)))), [[2.0, 3.0, 1.0]], rtol=1e-12)
 
 
-def test_reference_patients_of_weight_zero_are_not_there():
+def test_weight_zero_equals_leaving_a_reference_patient_out():
     rng = np.random.default_rng(0)
     scores, reference = torch.as_tensor(rng.normal(size=8)), torch.as_tensor(rng.normal(size=10))
     reference.requires_grad_()

@@ -34,7 +34,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_it_is_the_finite_difference_of_the_gradient(name):
+def test_curvature_equals_finite_differences_of_the_gradient(name):
     loss, rng = LOSSES[name](), np.random.default_rng(1)
     scores, weights = rng.normal(size=(2, N)), rng.random((2, len(loss.rows)))
     extra = np.tile(loss.start, (2, 1))
@@ -52,7 +52,7 @@ def test_it_is_the_finite_difference_of_the_gradient(name):
         np.testing.assert_allclose(found[:, j], slope, atol=1e-7)
 
 
-def test_torch_differentiates_twice_and_where_a_loss_hardly_bends_each_unit_of_weight_counts_one():
+def test_torch_losses_use_autograd_or_weights_where_curvature_is_small():
     def exponential(scores, event, time):
         return scores.exp() * time - event * scores
 
@@ -71,7 +71,7 @@ def test_torch_differentiates_twice_and_where_a_loss_hardly_bends_each_unit_of_w
     np.testing.assert_array_equal(straight.curvature(weights), weights)
 
 
-def test_copies_of_a_patient_have_a_share_each():
+def test_curvature_of_weights_equals_that_of_copies():
     weight = np.random.default_rng(2).integers(1, 4, N).astype(float)
     copies = np.repeat(np.arange(N), weight.astype(int))
     scores = np.random.default_rng(3).normal(size=(1, N))
@@ -84,7 +84,7 @@ def test_copies_of_a_patient_have_a_share_each():
 
 
 @pytest.mark.parametrize("spread", [1.0, 150.0, 400.0])
-def test_scores_far_apart_have_the_shares_of_the_definition(spread):
+def test_curvature_equals_the_definition_for_scores_far_apart(spread):
     """The diagonal sum of p (1 - p), with shares from differences of scores, which never leave the floats."""
     loss, scores = CoxPartial(TARGET), spread * np.random.default_rng(4).normal(size=N)
     loss(scores[None])

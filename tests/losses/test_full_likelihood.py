@@ -133,7 +133,7 @@ def test_an_interval_whose_events_have_no_weight_has_a_finite_rate():
     assert all_censored.n_intervals == 1
 
 
-def test_huge_scores_cost_an_infinite_loss_and_never_nan():
+def test_huge_scores_give_infinite_losses_and_never_nan():
     target = Target(np.array([True, True, False]), np.array([0.0, 1.0, 2.0]))
     loss = PiecewiseExponential(target, 2)
     losses = loss(np.array([1e3, -1e3, 1e3]), np.zeros(loss.n_intervals))
@@ -150,14 +150,14 @@ def test_huge_scores_cost_an_infinite_loss_and_never_nan():
     assert log_risk.grad.tolist() == [-1.0, -1.0]
 
 
-def test_follow_up_of_no_time_and_psi_of_wrong_length_are_refused():
+def test_zero_follow_up_and_psi_of_wrong_length_are_refused():
     with pytest.raises(ValueError, match="every observed time is 0"):
         PiecewiseExponential(Target(np.ones(2, bool), np.zeros(2)))
     with pytest.raises(ValueError, match="1 cut points make 2 intervals, got a last axis of 3"):
         full_likelihood(torch.zeros(1), torch.zeros(3), torch.ones(1), torch.ones(1), torch.ones(1))
 
 
-def test_a_patient_seen_in_two_parts_has_the_loss_of_the_whole():
+def test_losses_of_two_parts_of_follow_up_sum_to_the_whole():
     # The part before a cut without event, the part from the cut on with an entry time; an offset goes with both.
     rng = np.random.default_rng(0)
     n = 40

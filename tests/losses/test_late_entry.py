@@ -96,7 +96,7 @@ def patients(draw):
 
 @settings(deadline=None, max_examples=60)
 @given(case=patients(), ties=st.sampled_from(["breslow", "efron"]))
-def test_losses_follow_the_definition_whatever_the_windows(case, ties):
+def test_losses_equal_the_definition_for_any_entry_times_and_strata(case, ties):
     target, scores = case
     found = everyone(CoxPartial(target, ties), scores[None, :])[0]
     np.testing.assert_allclose(
@@ -140,7 +140,7 @@ def test_split_losses_and_their_derivatives_follow_the_definition(kind, spread):
         )
 
 
-def test_a_few_left_of_a_large_risk_keep_their_digits():
+def test_small_risk_sets_keep_their_digits_beside_large_risks():
     # Everybody with risk e^40 has gone, or has not come, when the two of small risk are alone at time 2.
     n = 2000
     time = np.concatenate([[2.0, 2.5], np.full(n, 1.0), np.full(n, 4.0)])
@@ -194,7 +194,7 @@ def test_jacobian_and_hessian_follow_finite_differences(kind, ties):
 
 
 @each_tie
-def test_entry_before_everything_and_one_stratum_are_the_plain_loss(ties):
+def test_early_entry_and_one_stratum_equal_the_plain_loss(ties):
     target, scores, weight, _ = sample(3, n=300, latest=60)
     plain = Target(target.event, target.time)
     for same in (
@@ -210,7 +210,7 @@ def test_entry_before_everything_and_one_stratum_are_the_plain_loss(ties):
 
 
 @each_kind
-def test_fewer_patients_have_the_loss_of_the_fewer(kind):
+def test_take_equals_the_loss_of_those_patients_with_entry_and_strata(kind):
     target, scores, weight, _ = sample(4, strata=KINDS[kind][0], entry=KINDS[kind][1])
     rows = np.flatnonzero(np.arange(len(target)) % 3 > 0)
     fewer = CoxPartial(target, "efron", weight).take(rows)

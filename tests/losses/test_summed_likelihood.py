@@ -100,25 +100,25 @@ def test_one_stratum_is_the_loss_without_strata():
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_a_stratum_without_events_has_no_hazard_and_nothing_to_lose():
+def test_patients_of_a_stratum_without_events_have_loss_zero():
     target, weight, offset, X, rng = sample()
-    silent = target.stratum == 1
-    quiet = Target(target.event & ~silent, target.time, target.entry, target.stratum)
-    loss = StratifiedLikelihood(quiet, K, weight, offset)
-    others = np.flatnonzero(~silent)
+    eventless = target.stratum == 1
+    without = Target(target.event & ~eventless, target.time, target.entry, target.stratum)
+    loss = StratifiedLikelihood(without, K, weight, offset)
+    others = np.flatnonzero(~eventless)
     rest = StratifiedLikelihood(target.take(others), K, weight[others], offset[others])
     scores, psi, q = rng.normal(size=(1, N)), rest.start[None], rng.random((1, N))
     losses = loss(scores, psi)
-    np.testing.assert_array_equal(losses[:, silent], 0.0)
+    np.testing.assert_array_equal(losses[:, eventless], 0.0)
     np.testing.assert_array_equal(losses[:, others], rest(scores[:, others], psi))
-    np.testing.assert_array_equal(loss.pullback(q)[0][:, silent], 0.0)
+    np.testing.assert_array_equal(loss.pullback(q)[0][:, eventless], 0.0)
     np.testing.assert_array_equal(loss.hessian(q, X), rest.hessian(q[:, others], X[others]))
     # Events of weight zero are none.
-    unweighted = StratifiedLikelihood(target, K, np.where(silent, 0.0, weight), offset)
+    unweighted = StratifiedLikelihood(target, K, np.where(eventless, 0.0, weight), offset)
     np.testing.assert_array_equal(unweighted(scores, psi), losses)
 
 
-def test_a_stratum_in_which_nobody_was_followed_is_an_error():
+def test_a_stratum_with_zero_follow_up_is_refused():
     target = Target(np.ones(3, bool), np.array([0.0, 0.0, 2.0]), stratum=np.array([0, 0, 1]))
     with pytest.raises(ValueError, match="strata contains a stratum in which every observed time is 0"):
         StratifiedLikelihood(target)

@@ -14,7 +14,7 @@ def slope(eta, losses, mass, c):
 
 @pytest.mark.parametrize("constant", ["tight", "paper"])
 @pytest.mark.parametrize("alpha", [0.05, 0.2, 0.5, 0.9])
-def test_eta_is_where_the_dual_function_stops_falling(alpha, constant):
+def test_eta_minimises_the_dual_function(alpha, constant):
     c = float(radius_constant(alpha, constant))
     for seed in range(10):
         rng = np.random.default_rng(seed)
@@ -29,7 +29,7 @@ def test_eta_is_where_the_dual_function_stops_falling(alpha, constant):
         assert found.eta[0] == pytest.approx(wanted, abs=1e-9)
 
 
-def test_published_constant_protects_the_masses_that_were_measured():
+def test_constants_protect_the_documented_masses():
     # 1/C^2 at the paper's alphas.
     for alpha, mass in [
         (0.1, 0.0061),

@@ -138,7 +138,7 @@ def test_torch_and_compiled_forms_agree(case, name):
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_losses_that_are_all_equal_give_that_loss_and_even_weights(member, alpha):
+def test_equal_losses_give_that_loss_and_equal_weights(member, alpha):
     mass = np.array([0.1, 0.2, 0.3, 0.4])
     value, weights, eta = evaluate(member.compiled(alpha), np.full(4, 2.5), mass)
     assert (value, eta) == pytest.approx((2.5, 2.5), rel=1e-14)
@@ -150,7 +150,7 @@ def test_losses_that_are_all_equal_give_that_loss_and_even_weights(member, alpha
     assert found.grad.tolist() == [0.25] * 4
 
 
-def test_a_ball_that_reaches_one_patient_gives_the_largest_loss_and_shares_it_among_ties(member):
+def test_a_ball_that_contains_single_patients_gives_the_largest_loss(member):
     losses = np.array([3.0, 1.0, 3.0, 2.0])
     value, weights, eta = evaluate(member.compiled(0.01), losses)
     assert value == eta == 3.0
@@ -160,7 +160,7 @@ def test_a_ball_that_reaches_one_patient_gives_the_largest_loss_and_shares_it_am
     )
 
 
-def test_one_patient_is_the_whole_population(member):
+def test_the_value_of_one_patient_is_the_loss(member):
     for alpha in (0.3, 1.0):
         value, weights, _ = evaluate(member.compiled(alpha), [4.0])
         assert (value, weights.tolist()) == (4.0, [1.0])
@@ -184,7 +184,7 @@ def test_alpha_one_is_the_mean(member):
 
 
 @pytest.mark.parametrize("alpha", [1 - 1e-12, 1 - 1e-9, 1 - 1e-6])
-def test_the_mean_is_approached_without_a_jump(member, alpha):
+def test_the_value_is_continuous_at_alpha_one(member, alpha):
     losses = np.random.default_rng(0).exponential(size=200)
     value, weights, _ = evaluate(member.compiled(alpha), losses)
     # Both balls have radius at most sqrt(1/alpha^2 - 1) around the mean's weights.
@@ -193,7 +193,7 @@ def test_the_mean_is_approached_without_a_jump(member, alpha):
     assert member.in_torch(torch.as_tensor(losses), alpha).item() == pytest.approx(value, abs=1e-7)
 
 
-def test_whole_number_masses_are_copies(member):
+def test_masses_equal_copies(member):
     rng = np.random.default_rng(0)
     losses, counts = rng.exponential(size=30), rng.integers(1, 5, 30)
     rows = np.repeat(np.arange(30), counts)
@@ -217,7 +217,7 @@ def test_patients_of_mass_zero_change_nothing(member):
             assert found[2] == pytest.approx(eta, rel=1e-9)
 
 
-def test_rows_of_a_batch_do_not_meet_and_each_may_have_its_alpha(member):
+def test_rows_of_a_batch_are_independent_with_one_alpha_each(member):
     rng = np.random.default_rng(0)
     losses, mass = rng.exponential(size=(4, 40)), rng.dirichlet(np.ones(40))
     alphas = np.array([0.05, 0.3, 0.9, 1.0])
@@ -236,7 +236,7 @@ def test_rows_of_a_batch_do_not_meet_and_each_may_have_its_alpha(member):
         assert in_torch.reshape(-1)[b].item() == pytest.approx(even, rel=1e-12)
 
 
-def test_earlier_evaluations_leave_no_trace(member):
+def test_values_do_not_depend_on_earlier_calls(member):
     rng = np.random.default_rng(0)
     objective = member.compiled(0.2)
     for scale in (1.0, 100.0, 1e-3, 0.0, 1.0, -1e6):

@@ -13,7 +13,7 @@ def test_cvar_is_the_mean_of_the_worst_share(k):
     assert cvar(torch.as_tensor(losses), k / 20).item() == pytest.approx(wanted, rel=1e-12)
 
 
-def test_a_share_that_cuts_a_patient_takes_a_part_of_it():
+def test_alpha_between_patients_weights_one_of_them_partly():
     # The worst 0.375 of four patients: all of 4.0 and half of 3.0.
     losses = np.array([1.0, 4.0, 2.0, 3.0])
     found = CVaR(0.375)(losses[None, :], uniform_mass(4))
@@ -30,7 +30,7 @@ def test_patients_of_equal_loss_share_their_weight():
     np.testing.assert_allclose(found.weights[0], losses.grad, rtol=1e-12)
 
 
-def test_one_row_of_losses_may_meet_several_shares():
+def test_one_row_of_losses_with_several_alphas():
     losses, alphas = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.25, 0.5, 1.0])
     for objective in (cvar, chi_square):
         together = objective(losses, alphas)
@@ -38,7 +38,7 @@ def test_one_row_of_losses_may_meet_several_shares():
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_losses_of_a_training_that_diverged_have_no_worst_case(wrong):
+def test_losses_that_are_not_finite_give_nan(wrong):
     losses = np.where(np.arange(6) < 3, wrong, 1.0)
     for objective in (CVaR(0.3), CVaR(0.3).smoothed(0.1)):
         found = objective(losses[None, :], uniform_mass(6))

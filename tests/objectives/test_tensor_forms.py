@@ -21,7 +21,7 @@ def censored_losses(seed=0, batch=4, n=60):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_patient_of_mass_two_counts_as_two(kind, alpha):
+def test_mass_two_equals_two_copies_on_tensors(kind, alpha):
     losses, copies = censored_losses()
     value, weights = KINDS[kind](torch.tensor(losses), alpha, torch.tensor(copies))
     repeated = torch.tensor(np.repeat(losses, copies, axis=1))
@@ -47,7 +47,7 @@ def test_masses_count_as_in_the_compiled_objective(kind, alpha):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_batch_has_its_own_masses_and_every_setting_its_own_alpha(kind):
+def test_masses_differ_by_batch_and_alpha_by_row(kind):
     losses, _ = censored_losses(seed=3, batch=6)
     losses = torch.tensor(losses).reshape(2, 3, -1)
     mass = torch.tensor(np.random.default_rng(4).random((2, 1, losses.shape[-1])))

@@ -91,7 +91,7 @@ def test_weighted_score_residuals_sum_to_zero_at_the_optimum(ties):
     np.testing.assert_allclose(DATA["weight"] @ fitted_cox.score(fit), [0.0, 0.0], atol=1e-8)
 
 
-def test_features_that_depend_on_each_other_have_no_variance_of_their_own():
+def test_dependent_features_have_no_variance():
     fit = fitted("efron", [0.5, 0.2])
     X = np.column_stack([fit.X, fit.X[:, 0] * 2, np.ones(len(fit.X))])
     more = FittedCox(X, fit.likelihood, np.array([0.5, 0.2, 0.0, 0.0]))

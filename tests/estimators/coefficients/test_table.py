@@ -35,7 +35,7 @@ def test_the_level_names_the_bounds():
         table(level=95)
 
 
-def test_plain_cox_stands_beside():
+def test_the_table_of_a_robust_model_shows_plain_cox():
     found = table(plain_coef=np.array([0.4, 0.0]), notes=["How to read it."])
     np.testing.assert_allclose(found["change"], [0.1, -0.2])
     assert "hazard ratio, plain Cox" in str(found)

@@ -164,7 +164,7 @@ def test_the_loss_is_the_sum_over_causes_with_its_derivatives():
     )
 
 
-def test_a_robust_model_s_table_stands_beside_plain_cox_and_takes_standard_errors_from_refits(tmp_path):
+def test_the_table_of_a_robust_model_shows_plain_cox_and_bootstrap_errors(tmp_path):
     model = CauseSpecificCox(0.8).fit(X, Y)
     table = model.summary(2)
     np.testing.assert_allclose(table["coef"], model.coef_[1])
@@ -184,7 +184,7 @@ def test_a_robust_model_s_table_stands_beside_plain_cox_and_takes_standard_error
     assert "CompetingTarget" not in repr(model.__getstate__())
 
 
-def test_a_model_that_helps_nobody_says_so():
+def test_a_null_model_is_warned_about():
     noise = np.random.default_rng(0).normal(size=(len(X), 2))
     with pytest.warns(UserWarning, match="is the null model"):
         CauseSpecificCox(0.2).fit(noise, Y)
@@ -254,7 +254,7 @@ def test_robust_models_take_late_entry():
     n = 6000
     x = rng.normal(size=(n, 1))
     time, cause = rng.exponential(np.exp(-0.7 * x[:, 0])) ** 0.5, rng.integers(1, 3, n)
-    # Who is ill enters late, if he lives to; ignoring it, illness looks less deadly than it is.
+    # Ill patients enter late, if they live until then; ignoring entry makes illness look less deadly than it is.
     entry = rng.uniform(0, 1, n) * (0.5 + 0.5 * np.tanh(2 * x[:, 0]))
     seen = time > entry
     y = Surv.competing(cause[seen], time[seen])
@@ -282,7 +282,7 @@ def test_rows_of_patients_are_counted_as_patients():
     np.testing.assert_allclose(model.follow_up_.survival_at(at), whole.follow_up_.survival_at(at))
 
 
-def test_patients_of_weight_zero_are_as_good_as_absent():
+def test_weight_zero_equals_leaving_a_patient_out_of_all_causes():
     weight = np.arange(len(X)) % 5 > 0
     model = CauseSpecificCox(alpha=0.9).fit(X, Y, weight.astype(float))
     alone = CauseSpecificCox(alpha=0.9).fit(X[weight], Y[weight])

@@ -60,7 +60,7 @@ def model():
     return fit(DATA)
 
 
-def test_the_feature_that_strata_were_made_of_has_no_coefficient(model):
+def test_the_feature_that_defines_the_strata_has_coefficient_zero(model):
     both = CauseSpecificCox(ALPHA, n_intervals=3, tol=1e-10)
     both.fit(X.assign(slow=1.0 * (DATA["stratum"] == "slow")), Y, **ALL)
     assert both.coef_[:, 2].tolist() == [0.0, 0.0]
@@ -110,7 +110,7 @@ def own_hazards(model, cuts):
     return psi
 
 
-def test_robust_models_minimise_the_worst_case_of_what_patients_lose_in_all_causes_and_rows():
+def test_robust_models_minimise_the_worst_case_over_causes_and_rows():
     model = fit(ROWS, id=ROWS["id"])
     assert model._baselines[0].strata == ("quick", "slow")
     cuts = []
@@ -128,7 +128,7 @@ def test_robust_models_minimise_the_worst_case_of_what_patients_lose_in_all_caus
 
 
 @pytest.mark.parametrize("alpha", [1.0, ALPHA])
-def test_rows_of_patients_whose_features_stay_are_the_patients(alpha):
+def test_rows_with_constant_features_equal_one_row_per_patient(alpha):
     rows, whole = fit(ROWS, alpha, id=ROWS["id"]), fit(DATA, alpha)
     assert rows.n_patients_ == len(DATA)
     np.testing.assert_allclose(rows.coef_, whole.coef_, atol=1e-5)
@@ -148,7 +148,7 @@ def test_rows_of_patients_whose_features_stay_are_the_patients(alpha):
 
 
 @pytest.mark.parametrize("alpha", [1.0, ALPHA])
-def test_a_weight_of_two_is_two_copies(alpha):
+def test_weight_two_equals_two_copies(alpha):
     copies = DATA.loc[DATA.index.repeat(DATA["weight"].astype(int))]
     weighted, copied = fit(DATA, alpha, DATA["weight"]), fit(copies, alpha)
     np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-5)
@@ -204,7 +204,7 @@ def test_saved_models_predict_with_strata_and_offset(model, tmp_path):
     assert loaded.score(X, Y, 2, offset=DATA["offset"]) == model.score(X, Y, 2, offset=DATA["offset"])
 
 
-def test_each_cause_takes_them_as_a_cox_model_does():
+def test_each_cause_equals_a_cox_model_with_entry_strata_and_offset():
     model = CauseSpecificCox().fit(X, Y, **ALL)
     alone = CoxPH().fit(X, Surv.from_arrays(DATA["cause"] == 2, DATA["time"]), **ALL)
     np.testing.assert_array_equal(model.coef_[1], alone.coef_)
@@ -254,13 +254,16 @@ def test_bad_input_is_named(asked, message, model):
         asked(model)
 
 
-def test_no_curve_for_a_stratum_in_which_a_cause_did_not_happen():
+def test_no_curve_for_a_stratum_without_any_event():
     stratum = np.where(DATA["cause"] == 2, "slow", DATA["stratum"])
     with pytest.warns(UserWarning, match="no event in stratum never"):
         model = fit(DATA.assign(stratum=np.where(DATA["cause"] == 0, "never", stratum)))
-    for silent in ("never", "quick"):
-        with pytest.raises(ValueError, match=f"no curve can be predicted for stratum '{silent}'"):
-            model.predict_cumulative_incidence(X[:1], TIMES, strata=[silent], offset=[0.0])
+    with pytest.raises(ValueError, match="no curve can be predicted for stratum 'never'"):
+        model.predict_cumulative_incidence(X[:1], TIMES, strata=["never"], offset=[0.0])
+    # No event of cause 2 in this stratum.
+    given = {"strata": ["quick"], "offset": [0.0]}
+    assert (model.predict_cumulative_incidence(X[:1], TIMES, cause=2, **given) == 0).all()
+    assert (model.predict_cumulative_incidence(X[:1], TIMES, cause=1, **given)[:, -1] > 0).all()
 
 
 def test_a_robust_reference_is_given_the_strata_it_was_fitted_with(model):

@@ -135,10 +135,10 @@ class CauseSpecificCox(CauseInference):
         given = {name: value for name, value in observed.items() if value is not None}
         any_cause, robust = target.of_any_cause(), self.alpha < 1.0
         training = TrainingData.parse(features, any_cause, sample_weight)
-        # At alpha 1 the model of each cause looks at its strata.
-        told = {name: value for name, value in given.items() if robust or name != "strata"}
-        if told:
-            training = training.observed(any_cause, told, name="CauseSpecificCox", robust=robust)
+        # With alpha 1 the model of each cause handles the strata.
+        parsed = {name: value for name, value in given.items() if robust or name != "strata"}
+        if parsed:
+            training = training.observed(any_cause, parsed, name="CauseSpecificCox", robust=robust)
         if not robust:
             self._fit_each(X, target, sample_weight, given)
         target, seen = target.take(training.kept), training.target
@@ -223,10 +223,10 @@ class CauseSpecificCox(CauseInference):
         offset : (n,) array, optional
             As in :meth:`predict`.
         """
-        row, place = self._row(cause), self._place(times)
+        row, index = self._row(cause), self._index_of(times)
         # All jumps count, whatever times are asked for.
         hazards = self._hazards(X, strata, offset)
-        return np.concatenate([cumulative_incidence(part)[row][:, place] for part in hazards])
+        return np.concatenate([cumulative_incidence(part)[row][:, index] for part in hazards])
 
     def predict_survival_function(  # type: ignore[override]
         self,
@@ -238,8 +238,8 @@ class CauseSpecificCox(CauseInference):
     ) -> FloatArray:
         """Probability (n, T) of no event of any cause by each time; parameters as above."""
         check_is_fitted(self)
-        place, hazards = self._place(times), self._hazards(X, strata, offset)
-        return np.concatenate([np.exp(-part.sum(axis=0))[:, place] for part in hazards])
+        index, hazards = self._index_of(times), self._hazards(X, strata, offset)
+        return np.concatenate([np.exp(-part.sum(axis=0))[:, index] for part in hazards])
 
     def score(  # type: ignore[override]
         self, X: Any, y: Any, cause: int = 1, *, offset: ArrayLike | None = None
@@ -254,8 +254,8 @@ class CauseSpecificCox(CauseInference):
             raise ValueError(f"cause must be one of 1 to {self.n_causes_}, got {cause!r}.")
         return int(cause) - 1
 
-    def _place(self, times: ArrayLike | None) -> IntArray:
-        """Which of ``unique_times_`` each of the times (T,) comes at or after."""
+    def _index_of(self, times: ArrayLike | None) -> IntArray:
+        """Return the index (T,) of the last of ``unique_times_`` at or before each time."""
         at = self.unique_times_ if times is None else checked_times(times)
         return np.searchsorted(self.unique_times_, at, side="right") - 1
 
@@ -270,8 +270,8 @@ class CauseSpecificCox(CauseInference):
     ) -> FloatArray:
         """Return the cumulative hazard (n, T) of an event of any cause; parameters as above."""
         check_is_fitted(self)
-        place, hazards = self._place(times), self._hazards(X, strata, offset)
-        return np.concatenate([part.sum(axis=0)[:, place] for part in hazards])
+        index, hazards = self._index_of(times), self._hazards(X, strata, offset)
+        return np.concatenate([part.sum(axis=0)[:, index] for part in hazards])
 
     @property
     def _cause_curves(self) -> Sequence[Curves]:
@@ -298,7 +298,7 @@ class CauseSpecificCox(CauseInference):
         return tuple(name for name, given in needed.items() if given)
 
     def _hazards(self, X: Any, strata: Any, offset: ArrayLike | None) -> Iterator[FloatArray]:
-        """Cumulative hazards (causes, rows, K) of some patients after the other."""
+        """Yield cumulative hazards (causes, rows, K) of chunks of patients."""
         features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
         times = self.unique_times_
         scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
