@@ -56,7 +56,7 @@ def test_heavy_tails_do_not_lose_the_maximum():
         assert slope == pytest.approx(model.fit(standard, y).coef_[0] / risk.std(), rel=1e-4, abs=1e-8)
 
 
-def test_undefined_and_infinite_slopes_are_told():
+def test_undefined_and_infinite_slopes_warn():
     y = Surv.from_arrays([True, True, False], [1.0, 2.0, 3.0])
     with pytest.warns(UndefinedMetricWarning, match=r"undefined \(NaN\)"):
         assert np.isnan(calibration_slope(y, [1.0, 1.0, 1.0]))
@@ -112,7 +112,7 @@ def test_entry_times_and_strata_limit_the_risk_sets(seed):
         assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_no_slope_is_best_is_told_under_late_entry_too():
+def test_undefined_and_infinite_slopes_warn_with_late_entry():
     y = Surv.from_arrays([True, True, True], [1.0, 2.0, 4.0])
     with pytest.warns(UndefinedMetricWarning, match="highest"):
         assert calibration_slope(y, [3.0, 2.0, 5.0], entry=[0.0, 0.0, 2.0]) == np.inf
@@ -132,7 +132,7 @@ def test_slope_of_curves_is_that_of_a_poisson_model():
     assert calibration_slope_of_curves(events[rows], expected[rows], z[rows]) == pytest.approx(found)
 
 
-def test_slope_of_curves_has_no_unit_and_tells_where_it_has_no_value():
+def test_slope_of_curves_is_free_of_units_and_warns_where_undefined():
     z = np.array([0.0, 1.0, 2.0, 3.0])
     hazard = np.array([0.5, 0.5, 1.0, 2.0])
     assert calibration_slope_of_curves([0, 1, 0, 1], hazard, z) == pytest.approx(

@@ -69,7 +69,7 @@ def test_with_one_cause_all_numbers_are_the_ordinary_ones():
     assert two.mean() == pytest.approx(brier_contributions(follow_up, y, 1 - predicted[:, :2], AT[:2]).mean())
 
 
-def test_the_right_incidence_is_calibrated_and_censoring_the_others_says_too_much():
+def test_the_right_incidence_is_calibrated_and_censoring_other_causes_overstates_it():
     x, cause, time = cohort(4, n=20_000)
     table = calibration_by_cause(cause, time, true_incidence(x, AT), AT)
     assert (table["low"] < table["predicted"]).all()

@@ -31,7 +31,7 @@ def test_curve_and_mean_equal_scikit_survival(seed):
     assert dynamic_auc(FollowUp.parse(train), test, risk, times[:1]) == pytest.approx(auc[0], rel=1e-12)
 
 
-def test_weights_that_leave_no_case_are_told_and_never_a_silent_nan():
+def test_weights_that_leave_no_case_give_nan_with_a_warning():
     rng = np.random.default_rng(2)
     train, test = cohort(rng, 150), cohort(rng, 60, longest=90)
     with pytest.warns(UndefinedMetricWarning, match="dynamic AUC is undefined"):

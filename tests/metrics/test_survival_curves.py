@@ -18,7 +18,7 @@ def test_step_functions_are_read_as_scikit_survival_reads_them():
     np.testing.assert_array_equal(curves.at_own(own), expected)
 
 
-def test_step_functions_are_held_after_their_last_time():
+def test_step_functions_are_constant_after_their_last_time():
     (value,) = parse_survival([StepFunction(np.array([0.0, 2.0]), np.array([1.0, 0.4]))], 1).at(
         np.array([99.0])
     )

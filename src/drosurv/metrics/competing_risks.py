@@ -1,6 +1,6 @@
 """Accuracy where patients may have one of several events: Brier score, calibration and concordance by cause.
 
-`cause` says what happened to each patient: 0 censored, 1, 2, ... the causes. With a single cause every number
+`cause` is the event of each patient: 0 censored, 1, 2, ... the causes. With a single cause every number
 here is that of the ordinary metric.
 """
 

@@ -41,7 +41,7 @@ def concordance_index(
     sample_weight : (n,) array, optional
         Patient weights; a pair weighs the product of its patients' weights.
     entry : (n,) array, optional
-        When each patient came under observation; before that nobody could see him have the event.
+        When each patient came under observation; an event before that would not have been seen.
     strata : (n,) array, optional
         Labels; only patients of one stratum are compared.
 
@@ -116,7 +116,7 @@ def concordance_counts(
         time are comparable and only equal scores are tied, or Harrell's (see :func:`concordance_index`).
     sample_weight : (n,) array, optional
         Patient weights. Weights that count copies give the pairs between different patients only: a patient
-        is never compared with his own copy.
+        is never compared with a copy of the same patient.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def cross_group_concordance(
     .. math:: xCI(a, b) = \Pr(f_i > f_j \mid i \in a \text{ had the event before } j \in b)
 
     by Harrell's rule; the diagonal is each group's own concordance index. A low xCI(a, b) beside a high
-    xCI(b, a) says that events of group a are ranked too low against group b, which the within-group indices
+    xCI(b, a) means that events of group a are ranked too low against group b, which the within-group indices
     cannot show.
 
     Parameters as in :func:`concordance_fractions`.

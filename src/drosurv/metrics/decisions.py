@@ -25,7 +25,7 @@ class Decisions:
     """Consequences of treating patients whose predicted risk by `horizon` is at least `threshold`.
 
     `table` has a row per group and metric: ``group``, ``metric``, ``value``, ``lower``, ``upper``, ``reason``,
-    ``patients`` and ``positives`` (those treated). Where a value cannot be estimated it is NaN and ``reason`` says why.
+    ``patients`` and ``positives`` (those treated). Where a value cannot be estimated it is NaN and ``reason`` gives the reason.
     `gaps` has a row per metric, the largest difference between two groups: ``metric``, ``value``, ``lower``, ``upper``,
     ``p`` and ``reason``. A gap is NaN as soon as one group has no value: that group must not look fair.
     """
@@ -129,7 +129,7 @@ def decision_values(
 ) -> FloatArray:
     """The `DECISION_METRICS` (5,) of patients of whom some are predicted positive, given as (n,) flags.
 
-    NaN where a value cannot be estimated; `why_undefined` says why. Weights (n,) count copies.
+    NaN where a value cannot be estimated (`why_undefined` gives the reason). Weights (n,) count copies.
     """
     weight = np.ones(len(target)) if weight is None else weight
     total = float(weight.sum())

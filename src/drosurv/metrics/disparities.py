@@ -342,7 +342,7 @@ def average_disparity(
     """Average disparity F_A = (F_I + F_G + F_cap) / 3.
 
     Parameters as in :func:`individual_disparity`, :func:`group_disparity` and
-    :func:`intersectional_disparity`. The three have different units, so their mean says little beyond the
+    :func:`intersectional_disparity`. The three have different units, so their mean has no use beyond the
     published tables that report it.
 
     Examples

@@ -71,7 +71,7 @@ class FollowUp:
 
     @property
     def end(self) -> float:
-        """Where the Kaplan-Meier curve of censoring reaches 0, or else the last time: later, it says nothing."""
+        """Where the Kaplan-Meier curve of censoring reaches 0, or else the last time; later G is unknown."""
         gone = np.flatnonzero(self.censoring == 0)
         return float(self.times[gone[0]] if len(gone) else self.times[-1])
 
@@ -80,7 +80,7 @@ class FollowUp:
         return step_function(self.times, self.censoring, time, before=1.0)
 
     def survival_at(self, time: FloatArray) -> FloatArray:
-        """Kaplan-Meier survival after each time; 1 before the first training time, the last value held."""
+        """Kaplan-Meier survival after each time; 1 before the first training time, constant after the last."""
         return step_function(self.times, self.survival, time, before=1.0)
 
     def cumulative_hazard_at(self, time: FloatArray) -> FloatArray:

@@ -35,14 +35,13 @@ def likelihood_gains(
               \lambda_{im} = \frac{H_i(t_m) - H_i(t_{m-1})}{t_m - t_{m-1}}
 
     with H = -log S the model's cumulative hazard, k(i) the interval of Y_i, and l0 the same of the training
-    patients' Nelson-Aalen hazard. The mean over a group says how much better than no model the group is
-    served; negative means harmed. It does not depend on the unit of time. The partial likelihood cannot be
-    read by group: a right model loses partial likelihood on low-risk groups, whose merit stands in other
-    patients' risk sets.
+    patients' Nelson-Aalen hazard. The mean over a group is how much better than no model the group is
+    predicted; negative means worse than no model. It does not depend on the unit of time. The partial likelihood cannot
+    be compared between groups: a right model loses partial likelihood on low-risk groups, because what it gains for
+    them is counted in the risk sets of other patients.
 
-    Curves known at few times only, such as those of a discrete-time model or of a file, are not said to
-    jump there: their hazard is constant between those times, and patients are scored up to the last of
-    them.
+    Curves known at few times only, such as those of a discrete-time model or of a file, are not taken as step
+    functions: their hazard is constant between those times, and patients are scored up to the last of them.
 
     Parameters
     ----------

@@ -214,7 +214,7 @@ def _add_simultaneous(
     """Give each patient its pairs inside its own block by Algorithm B.1; blocks are sorted by score.
 
     Every such pair with an event earns 1/2, and another 1/2 when two events share one score or when the event
-    has a higher score than the censored patient. Nobody is paired with a copy of himself.
+    has a higher score than the censored patient. No patient is paired with a copy of the same patient.
     """
     event, rank = order.event, order.rank
     for block in range(len(order.blocks) - 1):

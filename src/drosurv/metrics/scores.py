@@ -1,4 +1,4 @@
-"""Risk scores and patient weights, checked once at the door."""
+"""Checks of risk scores and patient weights, which every metric starts with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drosurv.target import FloatArray, Target, parse_target
 
 @dataclass(frozen=True, eq=False)
 class ScoredTarget:
-    """What happened to n patients beside what a model said of them.
+    """Outcomes of n patients beside the risk scores that a model gave them.
 
     Risk scores (n,) are finite, higher meaning sooner. Weights (n,) are not negative, and all one when the caller gave
     none.

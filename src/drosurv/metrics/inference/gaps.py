@@ -116,7 +116,7 @@ Number = Draws | Extreme
 
 @dataclass(frozen=True)
 class Gap(Interval):
-    """A gap between groups and all that is said about how sure it is; by default it was not tested.
+    """A gap between groups with its intervals and tests; by default it was not tested.
 
     The adjusted p-value and ends hold together with those of all tested gaps of its family, of which there are `looks`;
     the others are of this gap on its own. The test is "permutation", "bootstrap" or, without a p-value, "".
