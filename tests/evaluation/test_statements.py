@@ -263,6 +263,7 @@ def test_a_gain_that_no_reader_sees_is_none():
         (found,) = told(result_of(gain(value)), "harm")
         assert said in found.text
     causes = {"cause": 1, "attribute": "overall", "group": "all", "horizon": 1.0, "patients": 9, "events": 99}
+    causes["training_events"] = 1e6
     seen = pd.DataFrame([causes | {"observed": 0.2, "low": 0.1999, "high": 0.2001}] * 2)
     judged = judged_by_cause(seen.assign(predicted=[0.2003, 0.2007]), 0.95)
     assert judged["off"].tolist() == [False, True]

@@ -69,7 +69,7 @@ def evaluate_by_cause(
         ``cause``, ``attribute``, ``group``, ``horizon``, mean ``predicted`` and ``observed`` (Aalen-Johansen) incidence
         with the interval ``low`` to ``high``, their ``difference``, what counting other causes as censored would claim
         (``others_censored``) and by how much that is too high (``overstated``), ``brier``, ``c_index``, ``at_risk``,
-        ``patients`` and ``events`` of the cause. NaN where follow-up is too short to tell.
+        ``patients``, ``events`` of the cause and its ``training_events``. NaN where follow-up is too short to tell.
 
     Examples
     --------
@@ -114,6 +114,7 @@ def evaluate_by_cause(
                 # A group without a comparable pair has no number, which the table shows.
                 table["c_index"] = concordance_by_cause(causes, seen, risk[own], of=cause)
             table["patients"], table["events"] = len(own), int((causes == cause).sum())
+            table["training_events"] = float(final.n_events_[cause - 1])
             rows.append(table.assign(cause=cause, attribute=attribute, group=group))
     found = pd.concat(rows, ignore_index=True)
     first = ["cause", "attribute", "group", "horizon"]
@@ -123,12 +124,16 @@ def evaluate_by_cause(
 def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """Rows of the middle horizon that can be judged, and whether their predicted incidence is ``off``.
 
-    It is off if it lies outside of an interval so much wider that those of all rows hold together, and to the eye.
+    It is off if it lies outside of the interval of the observed incidence, and differs visibly. The interval is widened
+    so that those of all rows hold together, and by the error of the model's own estimates: its variance is to that of
+    the observed incidence as the events seen here are to those in training.
     """
     at = table["horizon"] == middle(sorted(table["horizon"].unique()))
     enough = (table["patients"] >= _FEWEST_PATIENTS) | (table["attribute"] == EVERYONE)
     judged = table[at & enough & (table["events"] >= _FEWEST_EVENTS)]
-    wider = widening(level, len(judged))
+    seen_here = table[at & (table["attribute"] == EVERYONE)].groupby("cause")["events"].max()
+    model_error = judged["cause"].map(seen_here) / judged["training_events"]
+    wider = widening(level, len(judged)) * np.sqrt(1 + model_error)
     low, high = (judged["observed"] + wider * (judged[end] - judged["observed"]) for end in ("low", "high"))
     seen = (judged["predicted"] - judged["observed"]).abs() >= sentences.LEAST_DIFFERENCE
     return judged.assign(off=seen & ((judged["predicted"] < low) | (judged["predicted"] > high)))
