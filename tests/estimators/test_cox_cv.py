@@ -260,6 +260,12 @@ def test_folds_are_the_same_in_every_fit_unless_seeded():
     assert CoxPHCV().fit(X, Y).cv_results_["mean_test_score"] == pytest.approx(
         fitted().cv_results_["mean_test_score"], rel=1e-9
     )
+    drawn = [
+        CoxPHCV(random_state=np.random.RandomState(3), l2s=[0.1]).fit(X, Y).cv_results_ for _ in range(2)
+    ]
+    assert np.array_equal(drawn[0]["mean_test_score"], drawn[1]["mean_test_score"])
+    with pytest.raises(ArgumentError, match="random_state must"):
+        CoxPHCV(random_state="seven").fit(X, Y)
     other = CoxPHCV(random_state=1).fit(X, Y).cv_results_["mean_test_score"]
     assert not np.allclose(other, fitted().cv_results_["mean_test_score"], rtol=1e-9)
 

@@ -72,7 +72,7 @@ class CoxPHCV(SurvivalModel):
         Number of folds. Rows of one id or cluster are in one fold, and events are spread evenly, within strata.
     ties : {"breslow", "efron"}
         How equal event times share a risk set.
-    random_state : int, Generator or None
+    random_state : int, RandomState, Generator or None
         Seed or source of the folds; None draws the same folds in every fit.
 
     Attributes
@@ -228,7 +228,7 @@ class CoxPHCV(SurvivalModel):
         return draw_folds(
             len(event),
             min(int(self.cv), with_event),
-            generator(0 if self.random_state is None else self.random_state),
+            self._generator(),
             event,
             units,
             training.target.stratum,
