@@ -246,6 +246,13 @@ class CoxPHCV(SurvivalModel):
         self._covariance = self._design.in_units(self._design.in_units(np.nan_to_num(fit.covariance)).T)
         self._kept_training = training
 
+    def _generator(self) -> np.random.Generator:
+        """The source of the folds; without a seed the same in every fit."""
+        given = 0 if self.random_state is None else self.random_state
+        if isinstance(given, np.random.RandomState):
+            given = int(given.randint(2**31 - 1))
+        return generator(given)
+
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Log hazard ratio (n,) of each patient to the mean of the training patients; higher means sooner.
 
