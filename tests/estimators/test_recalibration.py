@@ -231,7 +231,7 @@ def test_rivals_are_recalibrated_alike(model):
 
 def test_too_few_patients_in_a_fold_are_named():
     with pytest.raises(
-        ValueError, match=r"recalibrate=True trains on four fifths.*min_group.*recalibrate=False"
+        ValueError, match=r"recalibrate=True also trains on four fifths.*min_group.*recalibrate=False"
     ):
         SubgroupRobustCox(alpha=0.1, min_group=36, recalibrate=True, random_state=0).fit(X, Y)
 
@@ -256,3 +256,28 @@ def test_a_search_tunes_it():
         warnings.simplefilter("ignore", ConvergenceWarning)
         search.fit(X, Y)
     assert set(search.results_["recalibrate"].dropna()) == {False, True}
+
+
+def test_auto_recalibrates_worst_cases_of_log_hazards_with_enough_events():
+    automatic = DROCox(alpha=0.3, recalibrate="auto", random_state=0).fit(X, Y)
+    asked = DROCox(alpha=0.3, recalibrate=True, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(automatic.coef_, asked.coef_)
+    assert automatic.recalibration_ == asked.recalibration_
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (CoxPH(recalibrate="auto"), slice(None)),
+        (DROCox(alpha=1.0, recalibrate="auto"), slice(None)),
+        (DROCox(alpha=0.3, ball="paper", recalibrate="auto"), slice(None)),
+        (AcceleratedFailureTime(alpha=0.5, recalibrate="auto"), slice(None)),
+        (DROCox(alpha=0.5, recalibrate="auto"), slice(60)),
+    ],
+    ids=["plain", "alpha 1", "published ball", "log times", "few events"],
+)
+def test_auto_leaves_other_models_as_they_are(model, rows):
+    automatic = clone(model).fit(X[rows], Y[rows])
+    plain = clone(model).set_params(recalibrate=False).fit(X[rows], Y[rows])
+    np.testing.assert_array_equal(automatic.predict(X), plain.predict(X))
+    assert not hasattr(automatic, "recalibration_")

@@ -124,7 +124,7 @@ def _check(estimator: Any) -> None:
     estimator._check_parameters()
     allowed: dict[str, tuple[Any, ...]] = {
         "network": ("linear",),
-        "recalibrate": (False,),
+        "recalibrate": (False, "auto"),
         "solver": ("auto", "convex"),
     }
     for name, choices in allowed.items():

@@ -160,7 +160,8 @@ class CoefficientInference:
         def refit(counts: FloatArray) -> FloatArray:
             drawn = data.resample(counts)
             found: FloatArray = solve(model._problem(drawn, [model]), model._options([model])).network
-            return found * out_of_fold_factor(model, drawn) if model.recalibrate else found
+            factor = out_of_fold_factor(model, drawn) if model._recalibrates else None
+            return found if factor is None else found * factor
 
         return bootstrap_coefficients(refit, data.clusters, **how)
 
@@ -204,7 +205,9 @@ def check_linear(model: Any, asked: str) -> None:
 def title(model: Any) -> str:
     """Return the name of a model for the caption of its table."""
     alpha = getattr(model, "alpha", None)
-    name = f"recalibrated {type(model).__name__}" if model.recalibrate else type(model).__name__
+    name = type(model).__name__
+    if hasattr(model, "recalibration_"):
+        name = f"recalibrated {name}"
     return name if alpha is None else f"{name} (alpha = {alpha:g})"
 
 

@@ -50,10 +50,11 @@ class CoxPH(NetworkEstimator):
         Share of hidden units that each training step drops.
     tree_params : dict, optional
         Passed to LightGBM, such as ``{"max_depth": 4, "num_leaves": 16}``.
-    recalibrate : bool
+    recalibrate : bool or "auto"
         Whether to multiply the scores after training by the factor that maximises the partial likelihood of held-out
         patients, in five folds drawn with ``random_state``, and to estimate the baseline again. The order of the
-        patients does not change; robust training shrinks scores, and this corrects it.
+        patients does not change; robust training shrinks scores, and this corrects it. "auto" does so for robust
+        models of log hazards with at least 50 events, except ``ball="paper"``.
     random_state : int, RandomState or None
         Seed of the initial parameters, batches, validation set and folds.
     device : str
@@ -97,7 +98,7 @@ class CoxPH(NetworkEstimator):
 
     @property
     def _maximises_likelihood(self) -> bool:  # type: ignore[override]
-        return not self.recalibrate
+        return not self._recalibrates
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         return Problem(data, data.cox_loss(self.ties))

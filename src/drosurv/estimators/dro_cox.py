@@ -53,7 +53,7 @@ class DROCox(NetworkEstimator):
     1.0
     """
 
-    alpha: float = 0.2
+    alpha: float = 0.5
     ball: str = "chi2"
 
     _row_arguments = ROW_ARGUMENTS

@@ -42,7 +42,7 @@ class DROCoxSplit(NetworkEstimator):
         Sums to one; each half has mass one half.
     """
 
-    alpha: float = 0.2
+    alpha: float = 0.5
     ball: str = "chi2"
     n1: float = 0.5
     sides: str = "both"

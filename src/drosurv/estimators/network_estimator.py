@@ -65,7 +65,7 @@ class NetworkEstimator(SurvivalModel):
     n_iter_no_change: int = 20
     dropout: float = 0.0
     tree_params: Mapping[str, Any] | None = None
-    recalibrate: bool = False
+    recalibrate: bool | str = False
     random_state: Any = None
     device: str = "auto"
     verbose: bool = False
@@ -148,7 +148,8 @@ class NetworkEstimator(SurvivalModel):
                 "early_stopping=True is for networks that are trained step by step: a linear model is "
                 "solved to its optimum. Use l2, or solver='adam'.",
             )
-        if self.recalibrate and self._own_curves:
+        check_choice("recalibrate", self.recalibrate, (True, False, "auto"))
+        if self.recalibrate is True and self._own_curves:
             raise ArgumentError(
                 "recalibrate",
                 f"recalibrate=True stretches log hazards, but {type(self).__name__} "
@@ -246,8 +247,20 @@ class NetworkEstimator(SurvivalModel):
         return build(linear, n_features, seed)
 
     @property
+    def _recalibrates(self) -> bool:
+        """Whether scores are recalibrated; "auto" does so for worst cases of log hazards, where there are enough events.
+
+        The published ball and named accelerators are left as they are.
+        """
+        if self.recalibrate != "auto":
+            return bool(self.recalibrate)
+        worst_case = self._weights_losses and self._minimises_worst_case and getattr(self, "alpha", None) != 1
+        defined = not self._own_curves and getattr(self, "ball", None) != "paper"
+        return worst_case and defined and self.device in ("auto", "cpu")
+
+    @property
     def _over_slabs(self) -> bool:
-        return self._solves_over_slabs and self._uses_convex and not self.recalibrate
+        return self._solves_over_slabs and self._uses_convex and not self._recalibrates
 
     def _features(self, X: Any, y: Any) -> Any:
         found = features_on_device(self, X, y) if self._over_slabs else None
@@ -258,9 +271,10 @@ class NetworkEstimator(SurvivalModel):
 
     def _accept(self, result: Result) -> None:
         data = result.problem.data
-        if self.recalibrate:
-            self.recalibration_ = out_of_fold_factor(self, data)
-            result = rescaled(result, self.recalibration_, self.ties)
+        if self._recalibrates:
+            factor = out_of_fold_factor(self, data)
+            if factor is not None:
+                self.recalibration_, result = factor, rescaled(result, factor, self.ties)
         super()._accept(result)
         if hasattr(self, "coef_") and self._keeps_data:
             self._kept_training, self._findings = data, None

@@ -19,13 +19,19 @@ from drosurv.solvers.networks import network_scores
 from drosurv.target import FloatArray, IntArray, Target
 
 N_FOLDS = 5
+# With fewer events recalibrate="auto" leaves the scores as they are.
+FEWEST_EVENTS = 50
 
 
-def out_of_fold_factor(estimator: Any, data: TrainingData) -> float:
+def out_of_fold_factor(estimator: Any, data: TrainingData) -> float | None:
     """Return the factor b that maximises the partial likelihood of b f, each score f from a model trained without it.
 
-    It is 1, with a warning, where no positive factor is best.
+    It is 1, with a warning, where no positive factor is best. With ``recalibrate="auto"`` it is None where there are few
+    events, four fifths of the patients cannot be trained on, or no positive factor is best.
     """
+    auto = estimator.recalibrate == "auto"
+    if auto and data.n_events < FEWEST_EVENTS:
+        return None
     # A copy trains, because making the problem may set attributes of its estimator.
     other, fold = clone(estimator).set_params(verbose=False), recalibration_folds(data)
     scores = np.empty(len(fold))
@@ -38,6 +44,8 @@ def out_of_fold_factor(estimator: Any, data: TrainingData) -> float:
             try:
                 result = solve(other._problem(data.take(training), [other]), other._options([other]))
             except ValueError as error:
+                if auto:
+                    return None
                 raise ArgumentError(
                     "recalibrate",
                     f"recalibrate=True also trains on four fifths of the patients, and there: "
@@ -46,6 +54,8 @@ def out_of_fold_factor(estimator: Any, data: TrainingData) -> float:
             scores[held_out] = network_scores(result.network, data.X[held_out])
     factor = best_factor(scores, fold, data, estimator.ties)
     if not 0 < factor < np.inf:
+        if auto:
+            return None
         warn_caller(
             f"recalibration leaves the scores as they are: on patients not trained on the best factor is {factor:.3g}. "
             "The model may have learned nothing that holds for others."
