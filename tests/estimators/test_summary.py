@@ -213,10 +213,10 @@ def test_a_robust_model_stands_beside_plain_cox_without_a_bootstrap():
     assert table["se(coef)"].isna().all()
     shown = str(table)
     assert 'need a bootstrap: summary(method="bootstrap")' in shown
-    assert "minimise the loss of the patients for whom DROCox (alpha = 0.5) is worst" in shown
+    assert "minimise the loss of the patients for whom DROCox (alpha = 0.2) is worst" in shown
     assert "Changed most against plain Cox" in shown
     assert "largest worst-case weights have about average features" in shown
-    assert repr(model) == "DROCox()"
+    assert repr(model) == "DROCox(alpha=0.2)"
 
 
 OWN = [
