@@ -43,7 +43,12 @@ def columns_used(model: Any) -> list[str]:
 
 def is_plain_cox(model: Any) -> bool:
     """Whether an estimator is plain Cox, without penalty, network or recalibration."""
-    return type(model) is CoxPH and model.network == "linear" and model.l2 == 0 and not hasattr(model, "recalibration_")
+    return (
+        type(model) is CoxPH
+        and model.network == "linear"
+        and model.l2 == 0
+        and not hasattr(model, "recalibration_")
+    )
 
 
 @dataclass(frozen=True, eq=False)
