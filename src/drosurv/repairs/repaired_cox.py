@@ -266,7 +266,7 @@ class RepairedCox(RepairedPredictions):
         self._log_likelihood = float(
             weight @ interval_log_likelihood(ends, at_edges, expected.hazard, r, target) / weight.sum()
         )
-        self._describe(X, tables, predicted_curves(self.base_, X, n), target, since, weight)
+        self._add_predictions(X, tables, predicted_curves(self.base_, X, n), target, since, weight)
         return self
 
     def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any, clusters: Any, entry: Any) -> Self:
@@ -288,7 +288,7 @@ class RepairedCox(RepairedPredictions):
             self._find(expected, tables, folds, clusters, progress, frozen=True)
         curves = known_everywhere(predicted_curves(model, X, len(target)), target, entry=since)
         begun = np.zeros(len(target)) if since is None else since
-        self._describe(X, tables, curves, target, begun, np.ones(len(target)))
+        self._add_predictions(X, tables, curves, target, begun, np.ones(len(target)))
         return self
 
     def _begin(
@@ -396,7 +396,7 @@ class RepairedCox(RepairedPredictions):
         if n_clusters < self.n_patients_:
             self.status_ += f" Counted are rows, {self.n_patients_:,} in {n_clusters:,} clusters."
 
-    def _describe(
+    def _add_predictions(
         self,
         X: Any,
         tables: tuple[pd.DataFrame, pd.DataFrame],

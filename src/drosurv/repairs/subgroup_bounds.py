@@ -14,6 +14,7 @@ from scipy.special import xlogy
 from drosurv.errors import ArgumentError, as_number, as_whole, require
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
 from drosurv.evaluation.predictions import Predictions, gains_over_null
+from drosurv.metrics import default_horizon
 from drosurv.metrics.expected_events import (
     cumulative_hazard,
     curve_ends,
@@ -186,7 +187,7 @@ def certify(
     rescaled = None
     if test.overall["p"] <= 1 - level:
         rescaled = _test(subgroups, patients.rescaled(test.overall["ratio"]), level, n_replicates, rng)
-    at = default_horizon(target) if horizon is None else float(horizon)
+    at = float(default_horizon(target.to_structured())) if horizon is None else float(horizon)
     means = {
         BRIER: brier_losses(curves, target, at, weight),
         GAIN: -gains_over_null(model, curves, follow_up, target),
@@ -240,14 +241,6 @@ def significant_subgroups(
         return (), pd.DataFrame()
     test = _test(subgroups, patients, level, n_replicates, rng)
     return test.rules, test.significant
-
-
-def default_horizon(target: Target) -> float:
-    """Median follow-up by reverse Kaplan-Meier, at most the last time with a tenth of the patients at risk."""
-    _, censoring = KaplanMeier.both(target)
-    last = float(np.quantile(target.time, 0.9, method="lower"))
-    reached = np.flatnonzero(censoring.survival <= 0.5)
-    return min(float(censoring.times[reached[0]]), last) if len(reached) else last
 
 
 def _refuse(removed: dict[str, Any]) -> None:
