@@ -4,11 +4,14 @@ import pytest
 from fairlearn.metrics import MetricFrame
 from sklearn.exceptions import UndefinedMetricWarning
 
+from drosurv import Surv
 from drosurv.evaluation import Predictions, SmallGroupWarning, SurvivalMetricFrame
 from drosurv.metrics import concordance_index, log_partial_likelihood
 
 TWO = {"c": concordance_index, "lpl": log_partial_likelihood}
 SMALL = {"min_group": 1, "min_events": 0}
+
+pytestmark = pytest.mark.filterwarnings("ignore:SurvivalMetricFrame will be removed:DeprecationWarning")
 
 
 @pytest.fixture(scope="module")
@@ -274,3 +277,16 @@ def test_a_comparison_must_be_known(model, held_out, features):
     for compare in (frame.difference, frame.ratio):
         with pytest.raises(ValueError, match="method must be"):
             compare("to_mean")
+
+
+def test_the_warning_names_the_replacement():
+    y = Surv.from_arrays([True] * 4, [1.0, 2.0, 3.0, 4.0])
+    with pytest.warns(DeprecationWarning, match=r"use drosurv\.evaluate"):
+        SurvivalMetricFrame(
+            metrics=concordance_index,
+            y=y,
+            risk=[4.0, 3.0, 2.0, 1.0],
+            sensitive_features=["a", "a", "b", "b"],
+            min_group=0,
+            min_events=0,
+        )

@@ -198,21 +198,24 @@ def test_the_note_on_a_missing_reference_does_not_ask_for_what_was_given():
 
 
 @pytest.mark.parametrize("known", [("strata",), ("offset",), ("entry", "strata"), ("entry", "offset")])
-def test_a_model_held_against_itself_keeps_all_of_its_gain(known):
+def test_a_model_gains_nothing_over_itself(known):
     X, y, entry, strata = TEST
     given = {"entry": entry, "strata": strata, "offset": np.linspace(-1, 1, len(X))}
     given = {name: given[name] for name in known}
     model = CoxPH().fit(X, y, **given)
-    assert evaluate(model, X, y, reference=model, n_bootstrap=0, **given).value("share_of_gain") == 1.0
+    alone = evaluate(model, X, y, reference=model, n_bootstrap=0, **given).groups.iloc[0]
+    assert alone["gain_over_cox"] == pytest.approx(0.0, abs=1e-12)
     plain = CoxPH().fit(X, y)
-    assert evaluate(model, X, y, reference=plain, n_bootstrap=0, **given).value("share_of_gain") > 0
+    beside = evaluate(model, X, y, reference=plain, n_bootstrap=0, **given).groups.iloc[0]
+    assert beside["gain_over_cox"] != 0
 
 
 def test_predictions_of_a_reference_are_taken_as_they_are_beside_entry_times():
     X, y, entry, _ = TEST
     model = CoxPH().fit(X, y, entry=entry)
     seen = seen_from_entry(model, X, y, {"entry": entry}).predictions
-    assert evaluate(model, X, y, entry=entry, reference=seen, n_bootstrap=0).value("share_of_gain") == 1.0
+    found = evaluate(model, X, y, entry=entry, reference=seen, n_bootstrap=0).groups.iloc[0]
+    assert found["gain_over_cox"] == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("entry", [None, 0.3])

@@ -25,6 +25,8 @@ SAME = [
     "high_adjusted",
 ]
 
+pytestmark = pytest.mark.filterwarnings("ignore:SurvivalMetricFrame will be removed:DeprecationWarning")
+
 
 def risk_of_the_dead(patients, weight):
     """Mean score of those who died."""

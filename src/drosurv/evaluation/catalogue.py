@@ -37,7 +37,7 @@ from drosurv.target import FloatArray
 
 Better = Literal["higher", "lower", "near 1", "near 0", ""]
 Of = Literal["patients", "groups", "attribute", "everybody"]
-Need = Literal["risk", "survival", "reference", "features", "hazards", "groups"]
+Need = Literal["risk", "survival", "reference", "features", "log hazard", "slope", "hazards", "groups"]
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,11 @@ class Metric:
     - "attribute" or "everybody": one number that compares, of an attribute's groups or of everybody,
       ``(between) -> Number``.
 
-    It `needs` the model's "risk" scores or "survival" curves, a "reference" model, "features" to take distances in,
-    "hazards" that neither overflow nor vanish, or "groups". The `test` makes of patients a statistic of group labels,
-    the largest difference in its standard errors, for the permutation test that groups do not differ; without one the
-    p-value of a gap comes from the bootstrap.
+    It `needs` the model's "risk" scores or "survival" curves, scores that are a "log hazard", those or curves for a
+    "slope", a "reference" model,
+    "features" to take distances in, "hazards" that neither overflow nor vanish, or "groups". The `test` makes of
+    patients a statistic of group labels, the largest difference in its standard errors, for the permutation test that
+    groups do not differ; without one the p-value of a gap comes from the bootstrap.
 
     What is not `resampled`, such as a p-value, has no interval. Others are cut at the `bounds`, the lowest and the
     highest possible value. A "basic" interval mirrors the replicates at the estimate, for a mean of absolute values,
@@ -188,7 +189,7 @@ def dynamic_auc(some: Patients, weight: FloatArray) -> float:
     return metrics.dynamic_auc(follow_up, some.target, some.risk, at, grid=grid, sample_weight=weight)
 
 
-@metric("LPL", "higher", needs=("risk",), by_group=False)
+@metric("LPL", "higher", needs=("log hazard",), by_group=False)
 def log_partial_likelihood(some: Patients, weight: FloatArray) -> float:
     """How probable the model finds the order of events, per event."""
     return metrics.log_partial_likelihood(some.target, some.risk, sample_weight=weight)
@@ -227,10 +228,16 @@ def likelihood_gain(some: Patients, weight: FloatArray) -> float:
     return float(weight @ some.gains / weight.sum())
 
 
-@metric("slope", "near 1", needs=("risk",))
+@metric("slope", "near 1", needs=("slope",))
 def calibration_slope(some: Patients, weight: FloatArray) -> float:
     """What the risk scores must be multiplied by to be right: above 1 they are too timid, below 1 too bold."""
-    return metrics.calibration_slope(some.target, some.risk, sample_weight=weight)
+    if some.scoring.has_log_hazards:
+        return metrics.calibration_slope(some.target, some.risk, sample_weight=weight)
+    # Of other scores it is the slope of the cumulative hazard that the curves predict.
+    events, expected = some.events_and_expected
+    return metrics.calibration_slope_of_curves(
+        events, expected, some.log_hazard_at_horizon, sample_weight=weight
+    )
 
 
 @metric("predicted - observed", "near 0", needs=("survival",), bounds=(-1.0, 1.0))
@@ -255,13 +262,13 @@ def d_calibration_p(some: Patients, weight: FloatArray) -> float:
     return metrics.d_calibration(some.target, some.curves).p_value
 
 
-@metric("LPL gain", "higher", needs=("risk",), by_group=False)
+@metric("LPL gain", "higher", needs=("log hazard",), by_group=False)
 def gain_over_null(some: Patients, weight: FloatArray) -> float:
     """Gain in log partial likelihood over no model, per event."""
     return metrics.gain_over_null(some.target, some.risk, sample_weight=weight)
 
 
-@metric("share of Cox's gain", "higher", needs=("risk", "reference"), by_group=False)
+@metric("share of Cox's gain", "higher", needs=("log hazard", "reference"), by_group=False)
 def share_of_gain(some: Patients, weight: FloatArray) -> float:
     """The gain in log partial likelihood as a share of the reference's."""
     return metrics.share_of_gain(some.target, some.risk, some.reference, sample_weight=weight)

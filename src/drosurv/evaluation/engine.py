@@ -26,6 +26,7 @@ from drosurv.evaluation.attributes import (
 )
 from drosurv.evaluation.catalogue import CATALOGUE, Between, Metric, Need, with_what_it_reads
 from drosurv.evaluation.patients import Patients, hazards_exist
+from drosurv.metrics import FollowUpComparison, compare_follow_up
 from drosurv.metrics.inference import (
     Draws,
     Extreme,
@@ -78,7 +79,7 @@ class Panel:
     @cached_property
     def has_hazards(self) -> bool:
         """Whether every exp(risk) is a positive number; differences of hazards have no value otherwise."""
-        return self.everyone.scoring.has_risk and hazards_exist(self.everyone.risk)
+        return self.everyone.scoring.has_log_hazards and hazards_exist(self.everyone.risk)
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -93,6 +94,8 @@ class Panel:
         scoring = self.everyone.scoring
         has: dict[Need, Callable[[], bool]] = {
             "risk": lambda: scoring.has_risk,
+            "log hazard": lambda: scoring.has_log_hazards,
+            "slope": lambda: scoring.has_log_hazards or (scoring.has_risk and scoring.has_curves),
             "survival": lambda: scoring.has_curves,
             "reference": lambda: scoring.reference is not None,
             "features": lambda: scoring.features is not None,
@@ -127,14 +130,30 @@ class Panel:
         # Partitions that leave nobody out share the sorted pairs of everyone.
         everybody = len(self.everyone)
         return {
-            name: self.everyone if len(of.kept) == everybody else self.everyone.take(of.kept)
+            name: self._weighted(name) if len(of.kept) == everybody else self._weighted(name).take(of.kept)
             for name, of in self.partitions.items()
         }
 
     @cached_property
+    def follow_ups(self) -> dict[str, FollowUpComparison]:
+        """How follow-up differs between the groups of each attribute."""
+        target = self.everyone.target
+        return {
+            one.name: compare_follow_up(target.take(one.groups.kept), one.kept_groups)
+            for one in self.attributes
+        }
+
+    def _weighted(self, name: str) -> Patients:
+        """Everybody, with censoring weights by group where follow-up differs between the groups of an attribute."""
+        differs = name in self.follow_ups and self.follow_ups[name].differs
+        return replace(self.everyone, groups=self.partitions[name].groups) if differs else self.everyone
+
+    @cached_property
     def members(self) -> dict[Key, Patients]:
         """Attribute and label to the patients of a group."""
-        return {key: self.everyone.take(rows) for key, rows in rows_by_group(self.attributes).items()}
+        return {
+            key: self._weighted(key[0]).take(rows) for key, rows in rows_by_group(self.attributes).items()
+        }
 
     @cached_property
     def counts(self) -> dict[Key, Count]:

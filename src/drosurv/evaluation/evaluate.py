@@ -27,22 +27,30 @@ from drosurv.evaluation.engine import (
     warn_of_undefined_rows,
     without_intervals,
 )
-from drosurv.evaluation.groups import group_table, group_tables, parse_subgroups
+from drosurv.evaluation.groups import decision_table, group_table, group_tables, parse_subgroups
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, reference_seen, seen_from_entry
-from drosurv.evaluation.patients import Patients, Scoring, default_horizon
-from drosurv.evaluation.predictions import model_name, predict_curves, predict_risk, training_follow_up
+from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.predictions import (
+    model_name,
+    predict_curves,
+    predict_risk,
+    score_type,
+    training_follow_up,
+)
 from drosurv.evaluation.reference import fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.statements import hazards_statement
 from drosurv.groups import Missing
-from drosurv.metrics import FollowUp, sampled_individual_disparity
+from drosurv.metrics import FollowUp, default_horizon, sampled_individual_disparity
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.sampled_pairs import Pairs, sampled_number
+from drosurv.presentation import moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import has_causes, parse_target
 
 # Ends of intervals from fewer replicates, or the smallest p-value of fewer permutations, say little.
 _FEW = 50
+_SCORES = {"log time": "log times", "other": "not"}
 
 
 def evaluate(
@@ -229,13 +237,16 @@ def evaluate(
             for row in table
             if row.metric == "concordance_index" and row.kind != "gap"
         },
-        reference_gains=scoring.reference_gains if scoring.has_curves else None,
         subgroups=parse_subgroups(subgroups, len(panel.everyone)),
         level=level,
         min_group=min_group,
         min_events=min_events,
     )
+    decided = None
+    if threshold is not None and scoring.has_curves:
+        decided = decision_table(panel, threshold, level, n_bootstrap=replicates, **resampling)
     return EvaluationResult(
+        decisions=decided,
         table=frame_of(table),
         groups=groups_judged,
         **group_tables(panel, drawn, level),
@@ -261,6 +272,7 @@ def evaluate(
             missing=missing,
             horizons=tuple(scoring.calibration_times.tolist()),
             horizon=scoring.horizon,
+            threshold=threshold,
         ),
     )
 
@@ -306,13 +318,21 @@ def prepare(
     if reference is None:
         cox, why_no_reference = fit_plain_cox(model, features, y_train)
         beside = cox, features.test
-    known = beside[0] is not None
+    known, risk = beside[0] is not None, None
+    if known:
+        risk = predict_risk(*beside, len(target), name="reference")
+        if score_type(beside[0]) != "log hazard":
+            risk = None
+            why_no_reference = (
+                "the share of the reference's likelihood gain and the shrinkage control are left out: the scores of "
+                "the reference are not log hazards."
+            )
     scoring = Scoring(
         model,
         X,
         target,
         y_train,
-        reference=predict_risk(*beside, len(target), name="reference") if known else None,
+        reference=risk,
         reference_curves=predict_curves(*beside, len(target)) if known else None,
         reference_model=beside[0],
         features=features.test,
@@ -322,6 +342,7 @@ def prepare(
     _ = scoring.calibration_times, scoring.has_risk and scoring.risk, scoring.has_curves and scoring.curves
     panel = Panel(Patients(scoring), attributes, wanted)
     notes = [whose_follow_up, why_no_reference, features.note, *_left_out(panel), _sampled(panel)]
+    notes += _different_follow_up(panel)
     return replace(panel, notes=tuple(note for note in notes if note))
 
 
@@ -354,6 +375,24 @@ def _sampled(panel: Panel) -> str:
     )
 
 
+def _different_follow_up(panel: Panel) -> list[str]:
+    """A note for every attribute whose groups were observed for very different times."""
+    notes = []
+    for attribute in panel.attributes:
+        found = panel.follow_ups[attribute.name]
+        if found.differs:
+            medians = ", ".join(
+                f"{label}: {written(median, 'time')}"
+                for label, median in zip(attribute.labels, found.medians.values(), strict=True)
+            )
+            notes.append(
+                f"follow-up differs between groups of {attribute.name} (median {medians}): their Brier scores, gains "
+                f"and Uno's C use censoring weights of each group and end at {moment(found.horizon)}; their c-indices "
+                "are not comparable."
+            )
+    return notes
+
+
 def _left_out(panel: Panel) -> list[str]:
     notes, scoring = [], panel.everyone.scoring
     if not scoring.has_curves:
@@ -361,8 +400,20 @@ def _left_out(panel: Panel) -> list[str]:
             "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
         )
     if not scoring.has_risk:
-        labels = [metric.label for metric in CATALOGUE.values() if {"risk", "hazards"} & {*metric.needs}]
+        labels = [
+            metric.label
+            for metric in CATALOGUE.values()
+            if {"risk", "log hazard", "hazards"} & {*metric.needs}
+        ]
         notes.append(f"{', '.join(filter(None, labels))} are left out: no risk scores were given.")
+    elif not scoring.has_log_hazards:
+        labels = [
+            metric.label for metric in CATALOGUE.values() if {"log hazard", "hazards"} & {*metric.needs}
+        ]
+        notes.append(
+            f"{', '.join(filter(None, labels))} are left out: they need scores that are log hazards, and these are "
+            f"{_SCORES[score_type(scoring.model)]}."
+        )
     elif not panel.has_hazards:
         notes.append(
             f"disparities of hazards are left out: exp overflows, or is 0, for scores of {scoring.risk.min():g} to "

@@ -2,9 +2,8 @@
 
 One row holds what is judged of a group, and nothing else is judged of it:
 
-- observed against expected events. Expected events are the predicted cumulative hazards until each patient's own time,
-  summed; if the model is right, observed less expected events has mean 0 and variance "expected", so the test and the
-  interval are those of a Poisson count.
+- observed against expected events, with the exact interval and test of Poisson counts. Where the training patients are
+  known, the interval contains the error of expected events that were themselves estimated from training events.
 - the gain in log likelihood per patient over no model and over plain Cox, with normal intervals.
 
 All of these tests in one table are adjusted together (Bonferroni), once. An interval excludes 1, or 0, exactly where
@@ -14,19 +13,20 @@ its p-value is below one less the level.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, norm, poisson
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Drawn, Panel
 from drosurv.evaluation.patients import Patients
-from drosurv.metrics import calibration_at, d_calibration
-from drosurv.metrics.inference import Draws
+from drosurv.metrics import calibration_at, d_calibration, decisions
+from drosurv.metrics.inference import Draws, normal_interval, observed_over_expected
+from drosurv.metrics.inference.multiplicity import shared_level
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.target import FloatArray, IntArray
@@ -62,7 +62,6 @@ def group_table(
     panel: Panel,
     c_index: Mapping[tuple[str, str], tuple[float, float, float]],
     *,
-    reference_gains: FloatArray | None = None,
     subgroups: Mapping[str, IntArray] | None = None,
     level: float = 0.95,
     min_group: int = 50,
@@ -76,8 +75,6 @@ def group_table(
         The model's patients in all their groups.
     c_index : mapping
         Attribute and group to c-index and the ends of its interval.
-    reference_gains : (n,) array, optional
-        Each patient's gain of plain Cox over no model.
     subgroups : mapping, optional
         Name of a subgroup that was found to the rows of its patients.
     level : float
@@ -98,12 +95,12 @@ def group_table(
         if (attribute, group) in found and panel.everyone.scoring.has_risk:
             row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
         if panel.everyone.scoring.has_curves and len(patients):
-            row |= _of_curves(patients, reference_gains)
+            row |= _of_curves(patients)
         row["why"] = _why_not(row, min_group, min_events)
         row["judged"] = not row["why"]
         rows.append(row)
     table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    return _sorted(_tested(table, level))
+    return _sorted(_tested(table, level, panel.everyone.scoring.training_events))
 
 
 def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
@@ -121,7 +118,26 @@ def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
     return found
 
 
-def _of_curves(patients: Patients, reference_gains: FloatArray | None) -> dict[str, Any]:
+def decision_table(panel: Panel, threshold: float, level: float, **resampling: Any) -> pd.DataFrame:
+    """Decisions at a threshold at the horizon: of everybody, of every group, and the gaps between groups."""
+    everyone = panel.everyone
+    at = {"threshold": threshold, "horizon": everyone.scoring.horizon, "level": level, **resampling}
+    tables = [
+        decisions(everyone.target, 1 - everyone.survival_at_horizon, **at).table.assign(attribute=EVERYONE)
+    ]
+    for attribute in panel.attributes:
+        kept = panel.kept[attribute.name]
+        groups = replace(attribute.kept_groups, labels=attribute.labels)
+        found = decisions(kept.target, 1 - kept.survival_at_horizon, groups=groups, **at)
+        tables.append(found.table.assign(attribute=attribute.name))
+        tables.append(found.gaps.assign(attribute=attribute.name, group="gap"))
+    table = pd.concat(tables, ignore_index=True).rename(columns={"lower": "low", "upper": "high"})
+    table["group"] = table["group"].astype(str)
+    columns = ["attribute", "group", "metric", "value", "low", "high", "p", "patients", "positives", "reason"]
+    return table.reindex(columns=columns)
+
+
+def _of_curves(patients: Patients) -> dict[str, Any]:
     """What survival curves say of the patients."""
     horizon = patients.scoring.horizon
     observed, expected = patients.counted_events
@@ -137,8 +153,8 @@ def _of_curves(patients: Patients, reference_gains: FloatArray | None) -> dict[s
         # Standard errors, until the number of tests is known.
         "gain_p": _standard_error(gains),
     }
-    if reference_gains is not None:
-        more = gains - (reference_gains if patients.rows is None else reference_gains[patients.rows])
+    if patients.reference_gains is not None:
+        more = gains - patients.reference_gains
         row |= {"gain_over_cox": float(more.mean()), "gain_over_cox_p": _standard_error(more)}
     return row
 
@@ -151,36 +167,42 @@ def _standard_error(values: FloatArray) -> float:
 
 def _why_not(row: dict[str, Any], min_group: int, min_events: int) -> str:
     """Why a group is not judged; empty for one that is."""
-    if np.isnan(row["expected"]):
-        return "no survival curves"
     if row["patients"] < min_group:
         return f"fewer than {min_group:,} patients"
+    if np.isnan(row["expected"]):
+        return "no survival curves"
     if row["expected"] < min_events:
         return f"fewer than {min_events:,} expected events"
     return ""
 
 
-def _tested(table: pd.DataFrame, level: float) -> pd.DataFrame:
+def _tested(table: pd.DataFrame, level: float, training_events: float | None) -> pd.DataFrame:
     """Intervals, p-values and the concern of every judged row, adjusted for the number of tests in the table."""
     judged = table["judged"].to_numpy(dtype=bool)
     errors = {name: table[f"{name}_p"].to_numpy(dtype=float) for name in _GAINS}
     tests = int(judged.sum()) + sum(int((judged & (error > 0)).sum()) for error in errors.values())
-    doubt = (1 - level) / max(tests, 1)
-    observed, expected = (table[name].to_numpy(dtype=float) for name in ("observed", "expected"))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        low = np.where(observed > 0, chi2.ppf(doubt / 2, 2 * observed) / 2, 0.0)
-        high = chi2.ppf(1 - doubt / 2, 2 * (observed + 1)) / 2
-        tail = np.minimum(poisson.cdf(observed, expected), poisson.sf(observed - 1, expected))
-        table["ratio_low"] = np.where(judged, low / expected, np.nan)
-        table["ratio_high"] = np.where(judged, high / expected, np.nan)
-        table["ratio_p"] = np.where(judged, np.minimum(2 * tail * tests, 1.0), np.nan)
-        reach = norm.ppf(1 - doubt / 2)
-        for name, error in errors.items():
-            value, known = table[name].to_numpy(dtype=float), judged & (error > 0)
-            table[f"{name}_low"] = np.where(known, value - reach * error, np.nan)
-            table[f"{name}_high"] = np.where(known, value + reach * error, np.nan)
-            p_value = np.minimum(2 * norm.sf(np.abs(value) / error) * tests, 1.0)
-            table[f"{name}_p"] = np.where(known, p_value, np.nan)
+    each = shared_level(level, tests)
+    for name in ("ratio", *_GAINS):
+        table[[f"{name}_low", f"{name}_high", f"{name}_p"]] = np.nan
+    rows = table.to_dict("records")
+    for row, is_judged, *error in zip(rows, judged, *errors.values(), strict=True):
+        if not is_judged:
+            continue
+        # Training events are taken to be spread over the groups as expected events are.
+        share = row["expected"] / rows[0]["expected"]
+        trained = None if training_events is None else max(round(training_events * share), 1)
+        found = {
+            "ratio": observed_over_expected(
+                row["observed"], row["expected"], level=each, training_events=trained
+            )
+        }
+        for name, one in zip(_GAINS, error, strict=True):
+            if one > 0:
+                found[name] = normal_interval(row[name], one, level=each)
+        for name, interval in found.items():
+            p_value = min(interval.p_value * tests, 1.0)
+            row |= {f"{name}_low": interval.low, f"{name}_high": interval.high, f"{name}_p": p_value}
+    table = pd.DataFrame(rows, columns=list(_COLUMNS))
     wrong = (table["ratio_p"] < 1 - level) & ((table["ratio"] - 1).abs() >= _LEAST_RATIO)
     harmed = (table["gain_high"] < 0) & (table["gain"].abs() >= LEAST_DIFFERENCE)
     table["concern"] = np.where(wrong, CONCERNS[0], np.where(harmed, CONCERNS[1], ""))

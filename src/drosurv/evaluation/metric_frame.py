@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, warn_caller
 from drosurv.evaluation.attributes import (
     Attribute,
     Count,
@@ -35,7 +35,10 @@ RowMetric = Callable[[IntArray], float]
 
 
 class SurvivalMetricFrame:
-    """Metrics overall and by group, with group sizes, events and censoring.
+    """Deprecated: metrics overall and by group, with group sizes, events and censoring.
+
+    Use :func:`~drosurv.evaluation.evaluate`, whose result has ``overall``, ``by_group``, ``difference()`` and
+    ``ratio()``. This class will be removed in 0.4.
 
     Several sensitive features mean their intersections. With control features everything is computed inside
     each of their levels.
@@ -71,9 +74,11 @@ class SurvivalMetricFrame:
     >>> from drosurv.metrics import concordance_index
     >>> y = Surv.from_arrays([True] * 6, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     >>> risk, sex = [6.0, 5.0, 1.0, 3.0, 2.0, 4.0], ["f", "m", "f", "m", "f", "m"]
-    >>> frame = SurvivalMetricFrame(
-    ...     metrics=concordance_index, y=y, risk=risk, sensitive_features=sex, min_group=1, min_events=1
-    ... )
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     frame = SurvivalMetricFrame(
+    ...         metrics=concordance_index, y=y, risk=risk, sensitive_features=sex, min_group=1, min_events=1
+    ...     )
     >>> frame.by_group.round(3).to_dict(), round(frame.difference(), 3)
     ({'f': 0.667, 'm': 0.667}, 0.0)
     """
@@ -92,6 +97,11 @@ class SurvivalMetricFrame:
         min_group: int = 50,
         min_events: int = 10,
     ) -> None:
+        warn_caller(
+            "SurvivalMetricFrame will be removed in 0.4: use drosurv.evaluate, whose result has overall, by_group, "
+            "difference() and ratio().",
+            category=DeprecationWarning,
+        )
         self._target = parse_target(y, require_event=False)
         n = len(self._target)
         self._controls = parse_attributes(

@@ -23,7 +23,10 @@ from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import (
     Predictions,
+    ScoreType,
     final_step,
+    prepared,
+    score_type,
     take,
     training_follow_up,
     unwrapped,
@@ -100,16 +103,22 @@ class TimeScale(NamedTuple):
     horizon: float
     notes: tuple[str, ...]
 
-    def seen(self, survival: FloatArray, risk: FloatArray | None = None) -> Seen:
-        """Survival (n, k) at these times, of patients ranked by risk scores, or else by their cumulative hazard."""
+    def seen(
+        self, survival: FloatArray, risk: FloatArray | None = None, score_type: ScoreType = "log hazard"
+    ) -> Seen:
+        """Survival (n, k) at these times, of patients ranked by risk scores, or else by their cumulative hazard.
+
+        The score type is that of the risk scores; a cumulative hazard at one time is none of them.
+        """
         notes, follow_up = self.notes, self.follow_up
         if risk is None:
+            score_type = "other"
             follow_up = replace(follow_up, other_times=True)
             here = survival[:, np.searchsorted(self.times, self.horizon)]
             risk = np.log(np.maximum(-np.log(np.maximum(here, np.finfo(float).tiny)), _LEAST_HAZARD))
             ranked = f"patients are ranked by their predicted cumulative hazard at {moment(self.horizon)}."
             notes = (*notes, ranked)
-        predictions = Predictions(risk, survival, self.times)
+        predictions = Predictions(risk, survival, self.times, score_type=score_type)
         return Seen(predictions, self.target.to_structured(), follow_up, notes)
 
 
@@ -150,7 +159,10 @@ def seen_from_entry(
     scale = time_scale(y, entry, y_train if y_train is not None else training_follow_up(model), horizons)
     survival = survival_from_entry(model, X, scale.entry, told, scale.times)
     by_hazard = entry is not None or "strata" in told or causes
-    seen = scale.seen(survival, None if by_hazard else np.asarray(model.predict(X, **told), np.float64))
+    risk = None
+    if not by_hazard:
+        risk = np.asarray(final_step(model).predict(prepared(model, X), **told), np.float64)
+    seen = scale.seen(survival, risk, score_type(model))
     any_cause = "the event is an event of any cause; the table by cause tells them apart."
     return seen._replace(notes=(*seen.notes, any_cause)) if causes else seen
 
@@ -198,9 +210,9 @@ def survival_from_entry(
 ) -> FloatArray:
     """Survival (n, k) at times since entry, given no event before it."""
     # Once, and not for every part of the patients.
-    X = in_pandas(X)
+    model, X = final_step(model), in_pandas(prepared(model, X))
     # Curves change at these times only, so that they are known at all others too.
-    jumps = times if entry is None else np.asarray(final_step(model).unique_times_, dtype=np.float64)
+    jumps = times if entry is None else np.asarray(model.unique_times_, dtype=np.float64)
     out = np.empty((len(X), len(times)))
     for part in gen_batches(len(X), max(1, HELD // len(jumps))):
         own = {name: value[part] for name, value in told.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,25 +18,24 @@ from drosurv.evaluation.predictions import (
     predict_curves,
     predict_risk,
     read_curves,
+    score_type,
     training_follow_up,
 )
-from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null
+from drosurv.groups import Groups
+from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
 from drosurv.metrics.brier import weight_error
 from drosurv.metrics.disparities import Convention
-from drosurv.metrics.follow_up import Grid, auc_times, auc_times_of, brier_times
+from drosurv.metrics.expected_events import ExpectedEvents, expected_events
+from drosurv.metrics.follow_up import Grid, GroupFollowUp, auc_times, auc_times_of, brier_times
 from drosurv.metrics.likelihood_gain import gain_times
-from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.metrics.survival_curves import SurvivalCurves
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, as_numbers
+from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 60
-# Share of the patients that must be at risk at the default horizon.
-_AT_RISK = 0.1
-# A patient whose predicted survival is lower is expected to have had so many events, -log of it, and no more.
-_LEAST_SURVIVAL = 1e-10
+_LEAST_HAZARD = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +70,11 @@ class Scoring:
         """Whether the model gives risk scores."""
         return gives_risk(self.model)
 
+    @property
+    def has_log_hazards(self) -> bool:
+        """Whether the model gives risk scores that are log hazards."""
+        return self.has_risk and score_type(self.model) == "log hazard"
+
     @cached_property
     def risk(self) -> FloatArray:
         """Risk scores."""
@@ -87,6 +91,14 @@ class Scoring:
                 f"weights come: build the scorer with y_train=..., or use an estimator of drosurv.",
             )
         return FollowUp.parse(kept)
+
+    @property
+    def training_events(self) -> float | None:
+        """Events that the model was trained on, tied ones counted once; None if the training patients are unknown."""
+        if self.follow_up.stands_in:
+            return None
+        before = np.concatenate([[1.0], self.follow_up.survival[:-1]])
+        return float(np.count_nonzero(self.follow_up.survival < before))
 
     @property
     def grid(self) -> Grid:
@@ -125,13 +137,7 @@ class Scoring:
     @cached_property
     def curves(self) -> ReadCurves:
         """Predicted survival, read once at every time that will be needed."""
-        curves = predict_curves(self.model, self.X, len(self.target))
-        if curves is None:
-            raise ArgumentError(
-                "model",
-                f"{type(self.model).__name__} has no predict_survival_function: Brier scores and likelihood "
-                "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead.",
-            )
+        curves = self.model_curves
         times = [
             brier_times(self.follow_up, self.target, None, self.grid),
             gain_times(self.follow_up, curves.jumps),
@@ -141,14 +147,21 @@ class Scoring:
         return read_curves(curves, np.concatenate(times), self.target.time)
 
     @cached_property
-    def counted_events(self) -> tuple[BoolArray, FloatArray]:
-        """Each patient's event, and how many were expected until the patient's own time, each (n,).
+    def model_curves(self) -> SurvivalCurves:
+        """Predicted survival, to be read at any time."""
+        curves = predict_curves(self.model, self.X, len(self.target))
+        if curves is None:
+            raise ArgumentError(
+                "model",
+                f"{type(self.model).__name__} has no predict_survival_function: Brier scores and likelihood "
+                "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead.",
+            )
+        return curves
 
-        After the last time of the curves nothing was predicted, so that nothing is counted.
-        """
-        last = np.inf if self.curves.jumps is None else self.curves.jumps[-1]
-        hazard = -np.log(np.maximum(self.curves.own, _LEAST_SURVIVAL))
-        return self.target.event & (self.target.time <= last), hazard
+    @cached_property
+    def counted_events(self) -> ExpectedEvents:
+        """Observed and expected events of each patient until the end of follow-up, or of the curves."""
+        return expected_events(self.model_curves, self.target)
 
     @cached_property
     def brier(self) -> BrierAgainstNull:
@@ -167,20 +180,54 @@ class Scoring:
             return None
         return gains_over_null(self.reference_model, self.reference_curves, self.follow_up, self.target)
 
+    @cached_property
+    def _by_group(self) -> dict[int, GroupWeighted]:
+        return {}
+
+    def by_group(self, groups: Groups) -> GroupWeighted:
+        """Contributions with censoring weights of the patients' own groups, up to a horizon that all groups reach."""
+        if id(groups) not in self._by_group:
+            brier = gains = None
+            if self.has_curves:
+                curves = self.model_curves
+                brier = brier_against_null(self.follow_up, self.target, curves, grid=self.grid, groups=groups)
+                # Of several models each has a null model of its own, and the gains stay as they are.
+                if getattr(self.model, "trained_on", None) is None:
+                    gains = likelihood_gains(self.follow_up, self.target, curves, groups=groups)
+            beside = None
+            if self.reference_curves is not None and gains is not None:
+                beside = likelihood_gains(self.follow_up, self.target, self.reference_curves, groups=groups)
+            uno = GroupFollowUp.of(self.target, groups).inverse_probability(self.target) ** 2
+            self._by_group[id(groups)] = GroupWeighted(uno, brier, gains, beside)
+        return self._by_group[id(groups)]
+
+
+class GroupWeighted(NamedTuple):
+    """Uno's weights, Brier scores and gains of n patients, with censoring weights by group; None without curves."""
+
+    uno_weight: FloatArray
+    brier: BrierAgainstNull | None
+    gains: FloatArray | None
+    reference_gains: FloatArray | None
+
 
 @dataclass(frozen=True, eq=False)
 class Patients:
-    """All patients of a scoring, or those in some rows of it."""
+    """All patients of a scoring, or those in some rows of it.
+
+    With groups, of all patients of the scoring, censoring weights are those of each patient's own group.
+    """
 
     scoring: Scoring
     rows: IntArray | None = None
+    groups: Groups | None = None
 
     def __len__(self) -> int:
         return len(self.target)
 
     def take(self, rows: IntArray) -> Patients:
         """The given rows of these patients."""
-        return Patients(self.scoring, rows if self.rows is None else self.rows[rows])
+        return Patients(self.scoring, rows if self.rows is None else self.rows[rows], self.groups)
 
     def _own(self, values: FloatArray) -> FloatArray:
         return values if self.rows is None else values[self.rows]
@@ -220,6 +267,8 @@ class Patients:
     @cached_property
     def uno_weight(self) -> FloatArray:
         """Squared inverse probability of having been observed, at each event."""
+        if self.groups is not None:
+            return self._own(self.scoring.by_group(self.groups).uno_weight)
         return self.scoring.follow_up.inverse_probability(self.target) ** 2
 
     @cached_property
@@ -247,24 +296,47 @@ class Patients:
     def brier(self) -> BrierAgainstNull:
         """Brier contributions."""
         scores = self.scoring.brier
+        if self.groups is not None:
+            weighted = self.scoring.by_group(self.groups).brier
+            assert weighted is not None, "asked for only where there are curves"
+            scores = weighted
         return BrierAgainstNull(self._own(scores.model), self._own(scores.null))
 
     @cached_property
     def gains(self) -> FloatArray:
         """Full-likelihood gains over the null model."""
-        return self._own(self.scoring.gains)
+        weighted = None if self.groups is None else self.scoring.by_group(self.groups).gains
+        return self._own(self.scoring.gains if weighted is None else weighted)
+
+    @property
+    def reference_gains(self) -> FloatArray | None:
+        """Those of the reference; None where it has no survival curves."""
+        weighted = None if self.groups is None else self.scoring.by_group(self.groups).reference_gains
+        gains = self.scoring.reference_gains if weighted is None else weighted
+        return None if gains is None else self._own(gains)
+
+    @property
+    def events_and_expected(self) -> tuple[FloatArray, FloatArray]:
+        """Observed and expected events of each patient."""
+        events, expected = self.scoring.counted_events
+        return self._own(events), self._own(expected)
 
     @property
     def counted_events(self) -> tuple[float, float]:
-        """Observed and expected events."""
-        observed, expected = self.scoring.counted_events
-        rows = slice(None) if self.rows is None else self.rows
-        return float(observed[rows].sum()), float(expected[rows].sum())
+        """Observed and expected events of all of them."""
+        events, expected = self.events_and_expected
+        return float(events.sum()), float(expected.sum())
 
     @cached_property
     def survival_at_horizon(self) -> FloatArray:
         """Predicted survival at the horizon."""
         return self.curves.at(np.array([self.scoring.horizon]))[:, 0]
+
+    @cached_property
+    def log_hazard_at_horizon(self) -> FloatArray:
+        """Logarithm of the predicted cumulative hazard at the horizon."""
+        hazard = -np.log(np.maximum(self.survival_at_horizon, np.finfo(float).tiny))
+        return np.log(np.maximum(hazard, _LEAST_HAZARD))
 
     @cached_property
     def auc_times(self) -> FloatArray:
@@ -282,23 +354,6 @@ def hazards_exist(risk: FloatArray) -> bool:
 def middle(horizons: Sequence[float] | FloatArray) -> float:
     """The horizon, of several in order, where metrics of one horizon are taken."""
     return float(horizons[len(horizons) // 2])
-
-
-def default_horizon(target: Target) -> float:
-    """Median follow-up by the reverse Kaplan-Meier curve, at most the last time with a tenth of the patients at risk.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv.target import Target
-    >>> default_horizon(Target(np.array([True, False, True, False]), np.array([1.0, 2.0, 3.0, 4.0])))
-    4.0
-    """
-    _, censoring = KaplanMeier.both(target)
-    below = np.flatnonzero(censoring.survival <= 0.5)
-    median = censoring.times[below[0] if len(below) else -1]
-    descending = np.sort(target.time)[::-1]
-    return float(min(median, descending[max(int(np.ceil(_AT_RISK * len(target))) - 1, 0)]))
 
 
 def parse_horizons(horizons: Any, follow_up: FollowUp) -> FloatArray:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, require
 from drosurv.groups import in_pandas
 from drosurv.metrics import likelihood_gains, parse_survival
 from drosurv.metrics.scores import parse_risk
@@ -24,6 +24,16 @@ _CHUNK = 256
 _ROWS = 32_768
 
 
+ScoreType = Literal["log hazard", "log time", "other"]
+# What models of scikit-survival predict; boosted ones by their loss. Others of theirs are "other".
+_SKSURV_SCORES: dict[str, ScoreType] = {
+    "CoxPHSurvivalAnalysis": "log hazard",
+    "CoxnetSurvivalAnalysis": "log hazard",
+    "IPCRidge": "log time",
+}
+_BOOSTING_SCORES: dict[str, ScoreType] = {"coxph": "log hazard", "squared": "log time", "ipcwls": "log time"}
+
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Predictions of n patients as bare arrays, wherever a fitted model is accepted.
@@ -31,8 +41,7 @@ class Predictions:
     Parameters
     ----------
     risk : (n,) array, optional
-        Risk scores; higher means sooner. Disparities of hazards, likelihood and calibration slope read them
-        as log hazards. Without them, what orders patients or compares hazards is left out.
+        Risk scores; higher means sooner. Without them, what orders patients or compares hazards is left out.
     survival : n step functions or callables, or (n, k) array, optional
         Survival curves; an array holds the survival at `times`, one column each, and is read as a step
         function between them. Without curves, Brier scores, likelihood gains and calibration are left out.
@@ -44,6 +53,9 @@ class Predictions:
     curve_type : {"points", "step", "smooth"}
         What an array of survival says between its times: nothing ("points"), that the curve is a step function, or
         that it changes there too. Expected events depend on it; see :mod:`drosurv.metrics.expected_events`.
+    score_type : {"log hazard", "log time", "other"}
+        What `risk` is: log hazards, as of a Cox model; minus expected log times; or any other score. Disparities of
+        hazards, the partial likelihood and the Cox calibration slope need log hazards, and are left out otherwise.
 
     Examples
     --------
@@ -58,11 +70,14 @@ class Predictions:
     times: Any = None
     trained_on: Sequence[tuple[IntArray, Any]] | None = None
     curve_type: CurveType = "points"
+    score_type: ScoreType = "log hazard"
 
     def __post_init__(self) -> None:
-        """Refuse predictions that say nothing."""
+        """Raise if there is neither risk nor survival, or the score type is unknown."""
         if self.risk is None and self.survival is None:
             raise ArgumentError("risk", "give risk, survival or both.")
+        known = get_args(ScoreType)
+        require(self.score_type in known, "score_type", f"be one of {list(known)}", self.score_type)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +173,7 @@ def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArr
     model = unwrapped(model)
     if hasattr(model, "predict"):
         _check_rows(X, n, name)
-        sign = 1.0 if getattr(model, "_predict_risk_score", True) else -1.0
+        sign = 1.0 if getattr(final_step(model), "_predict_risk_score", True) else -1.0
         return sign * parse_risk(model.predict(X), n, name=f"the prediction of {name}")
     if isinstance(model, Sequence) or hasattr(model, "__array__"):
         return parse_risk(model, n, name=name)
@@ -169,6 +184,26 @@ def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArr
     )
 
 
+def score_type(model: Any) -> ScoreType:
+    """What the risk scores of a model are: "log hazard", "log time" or "other".
+
+    As the model or the predictions say. Of scikit-survival, Cox models and boosting with the loss "coxph" predict log
+    hazards, boosting with another loss and IPCRidge log times, and all others are "other", as is any model that does
+    not say. An array of scores is taken for log hazards; use :class:`Predictions` for others.
+    """
+    if not isinstance(model, Predictions) and not hasattr(unwrapped(model), "predict"):
+        return "log hazard"
+    final = model if isinstance(model, Predictions) else final_step(model)
+    if hasattr(final, "score_type"):
+        said: ScoreType = final.score_type
+        return said
+    if not type(final).__module__.startswith("sksurv."):
+        return "other"
+    boosted = "Boosting" in type(final).__name__
+    name = str(getattr(final, "loss", "")) if boosted else type(final).__name__
+    return (_BOOSTING_SCORES if boosted else _SKSURV_SCORES).get(name, "other")
+
+
 def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     """Survival curves of n patients, or None where the model has none; parameters as in `predict_risk`."""
     if isinstance(model, Predictions):
@@ -177,10 +212,11 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
         curves = parse_survival(model.survival, n, model.times)
         return replace(curves, curve_type=model.curve_type) if isinstance(curves, ArrayCurves) else curves
     # scikit-learn's Pipeline hands on only predict: its last step predicts curves.
-    final, X = final_step(model), prepared(model, X)
+    final = final_step(model)
     method = getattr(final, "predict_survival_function", None)
     if method is None:
         return None
+    X = prepared(model, X)
     if "times" in signature(method).parameters:
         # A model without a baseline has no times of its own.
         jumps = np.asarray(final.unique_times_, np.float64) if hasattr(final, "unique_times_") else None

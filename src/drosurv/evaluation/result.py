@@ -37,6 +37,7 @@ class Settings:
     missing: str
     horizons: tuple[float, ...]
     horizon: float
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,9 +53,13 @@ class EvaluationResult:
         and ``expected`` events and their ``ratio`` with ``ratio_low``, ``ratio_high`` and ``ratio_p``; at the
         ``horizon``, ``survival_observed`` (Kaplan-Meier) and ``survival_predicted``; ``c_index``, which decides
         nothing; ``gain`` in log likelihood per patient over no model and ``gain_over_cox`` over plain Cox, with
-        ``_low``, ``_high`` and ``_p``; whether the group was ``judged``, or ``why`` not; and the ``concern``: "calibration",
-        "worse than no model" or "". Intervals and p-values of the ratio and the gains are adjusted together for all of
-        them in the table.
+        ``_low``, ``_high`` and ``_p``; whether the group was ``judged``, or ``why`` not; and the ``concern``:
+        "calibration", "worse than no model" or "". Intervals and p-values of the ratio and the gains are adjusted
+        together for all of them in the table.
+    decisions : DataFrame, optional
+        With a threshold: ``attribute``, ``group``, ``metric`` ("sensitivity", "specificity", "ppv", "npv",
+        "net_benefit"), ``value`` with ``low`` and ``high``, ``p`` of the gaps between groups (group "gap"), and the
+        ``reason`` where a value cannot be estimated.
     calibration : DataFrame
         Kaplan-Meier against mean predicted survival by attribute, group and horizon, and the bootstrap interval of the
         difference.
@@ -198,7 +203,7 @@ class EvaluationResult:
     def overall(self) -> pd.Series:
         """Metrics of everybody, by name; as in fairlearn's MetricFrame."""
         rows = self.table[self.table["kind"] == "overall"]
-        return pd.Series(rows["value"].to_numpy(), index=pd.Index(rows["metric"], name=None))
+        return pd.Series(rows["value"].to_numpy(), index=rows["metric"].to_list())
 
     @property
     def by_group(self) -> pd.DataFrame:
@@ -234,8 +239,8 @@ class EvaluationResult:
     def harm(self) -> pd.DataFrame:
         """Is anybody worse served than by no model: Brier skill and likelihood gain, with a verdict.
 
-        ``verdict`` is "harmed" if the whole interval is below 0, "served" if it is above, else "unclear". Of groups it
-        is the interval ``low_adjusted`` to ``high_adjusted``, which allows for all groups; small ones stay "unclear".
+        ``verdict`` is "harmed" if the interval of the likelihood gain in the group table, ``low_adjusted`` to
+        ``high_adjusted``, is below 0, "served" if it is above, else "unclear", as for groups that are not judged.
         """
         return pd.DataFrame(harm_records(self))
 

@@ -12,42 +12,202 @@ import numpy as np
 import pandas as pd
 
 from drosurv.estimators import CoxPH
-from drosurv.evaluation.attributes import EVERYONE
+from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Row
 from drosurv.evaluation.predictions import final_step, prepared, unwrapped
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.metrics.inference import is_beyond_chance, widening
-from drosurv.presentation import GroupGap, GroupNumber, Statement, moment, plain, plain_rows, sentences
+from drosurv.presentation import (
+    GroupGap,
+    GroupNumber,
+    Statement,
+    counted,
+    group_name,
+    listing,
+    moment,
+    p_text,
+    plain,
+    plain_rows,
+    sentences,
+    written,
+)
+from drosurv.presentation.wording import interval_text
 from drosurv.solvers.arrays import on_host
 from drosurv.tables.encoder import enter
 from drosurv.target import Target
 
 HARM_METRICS = ("brier_skill", "likelihood_gain")
-_VERDICTS = {"worse": "harmed", "better": "served", "not shown": "unclear"}
+_DECISIONS = {
+    "sensitivity": "sensitivity",
+    "specificity": "specificity",
+    "ppv": "the positive predictive value",
+    "npv": "the negative predictive value",
+    "net_benefit": "net benefit",
+}
 _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
 def statements(result: Any, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
-    """What the numbers say, in the order of a reader's questions."""
+    """What the numbers say: events, gains, decisions, ranking, in the order of concern, then what limits them.
+
+    Whether events and gains are right is read from the group table, with the intervals that are shown there.
+    """
     own = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(own.values()))
     numbers = [(CATALOGUE[metric].label, own[metric].text) for metric in _OVERALL if metric in own]
-    at = moment(result.settings.horizon, time_unit)
-    ranked = judged_gaps(result, "concordance_index")
     return (
         sentences.overall_statement(first.n, first.events, numbers),
-        *(
-            sentences.gap_statements(ranked, any_groups=bool(result.attributes))
-            if "concordance_index" in own
-            else ()
-        ),
+        *_calibration(result.groups),
+        *_harm(result.groups),
+        *_against_reference(result.groups, reference),
+        *_decisions(result.decisions, result.settings, time_unit),
+        *(_ranking(result) if "concordance_index" in own else ()),
         *sentences.imparity_statements(judged_gaps(result, "concordance_imparity")),
-        *sentences.harm_statements(judged_gains(result), some_small=bool(result.small_groups)),
-        *sentences.calibration_statements(*judged_calibration(result), at),
         *_shrinkage(own, result.control, reference),
-        *sentences.small_group_statements(result.small_groups),
+        *_not_judged(result.groups),
     )
+
+
+def _name(row: Any) -> str:
+    return whose(row.attribute, row.group, "all patients together")
+
+
+def _judged_groups(groups: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the group table that are judged, of groups alone."""
+    return groups[groups["judged"].astype(bool) & (groups["attribute"] != EVERYONE)]
+
+
+def _calibration(groups: pd.DataFrame) -> list[Statement]:
+    """For whom observed events differ from the expected ones."""
+    if groups.empty or not groups["judged"].any():
+        return []
+    wrong = groups[groups["concern"] == "calibration"]
+    if wrong.empty:
+        every = "every judged group" if len(_judged_groups(groups)) else "all patients together"
+        return [
+            Statement("calibration", f"Observed events agree with expected events in {every}, within chance.")
+        ]
+    of_groups = wrong[wrong["attribute"] != EVERYONE]
+    shown = wrong if of_groups.empty else of_groups
+    parts = [
+        f"{_name(row)} ({row.observed:,} observed, {written(row.expected, 'count')} expected, ratio "
+        f"{written(row.ratio)}, {interval_text(row.ratio_low, row.ratio_high)})"
+        for row in shown.head(sentences.MOST_WITH_NUMBERS).itertuples()
+    ]
+    more = len(shown) - len(parts)
+    alone = ", and in no group alone beyond chance" if of_groups.empty and len(_judged_groups(groups)) else ""
+    text = f"Observed and expected events differ for {'; '.join(parts)}{f'; and {more} more' if more else ''}{alone}."
+    return [Statement("calibration", text, True)]
+
+
+def _harm(groups: pd.DataFrame) -> list[Statement]:
+    """Who is predicted worse than by no model, by the gain in log likelihood."""
+    judged = groups if groups.empty else _judged_groups(groups)
+    judged = judged if judged.empty else judged[judged["gain_low"].notna()]
+    if judged.empty:
+        return []
+    visible = judged["gain"].abs() >= sentences.LEAST_DIFFERENCE
+    harmed = judged[(judged["gain_high"] < 0) & visible]
+    if len(harmed):
+        named = listing([_gain(row, "gain") for row in harmed.itertuples()], sentences.MOST_NAMED)
+        return [Statement("harm", f"Predicted worse than by no model: {named}.", True)]
+    unclear = judged[(judged["gain_low"] <= 0) | ~visible]
+    if len(unclear):
+        named = listing(
+            [_name(row) for row in unclear.sort_values("gain_low").itertuples()], sentences.MOST_NAMED
+        )
+        text = (
+            f"No group is shown to be predicted worse than by no model; it cannot be ruled out for {named}."
+        )
+        return [Statement("harm", text)]
+    return [Statement("harm", "Every judged group is predicted better than by no model.")]
+
+
+def _against_reference(groups: pd.DataFrame, reference: str) -> list[Statement]:
+    """Whom the reference predicts better, by the gain in log likelihood."""
+    if groups.empty:
+        return []
+    worse = groups[
+        (groups["gain_over_cox_high"] < 0) & (groups["gain_over_cox"] <= -sentences.LEAST_DIFFERENCE)
+    ]
+    if worse.empty:
+        return []
+    named = listing([_gain(row, "gain_over_cox") for row in worse.itertuples()], sentences.MOST_NAMED)
+    return [Statement("against_plain", f"Predicted worse than by {reference}: {named}.", True)]
+
+
+def _gain(row: Any, column: str) -> str:
+    value, low, high = (getattr(row, f"{column}{end}") for end in ("", "_low", "_high"))
+    return f"{_name(row)} (log likelihood per patient {written(value)}, {interval_text(low, high)})"
+
+
+def _decisions(table: pd.DataFrame | None, settings: Any, time_unit: str) -> list[Statement]:
+    """Between which groups decisions at the threshold differ, and where that cannot be estimated."""
+    if table is None:
+        return []
+    gaps, rest = table[table["group"] == "gap"], table[table["group"] != "gap"]
+    tests = int(gaps["p"].notna().sum())
+    lead = (
+        f"At a threshold of {written(settings.threshold, 'share')} at {moment(settings.horizon, time_unit)}"
+    )
+    found = []
+    for gap in gaps[gaps["p"] * tests < 1 - settings.level].itertuples():
+        values = rest[(rest["attribute"] == gap.attribute) & (rest["metric"] == gap.metric)].sort_values(
+            "value"
+        )
+        low, high = values.iloc[0], values.iloc[-1]
+        text = (
+            f"{lead}, {_DECISIONS[str(gap.metric)]} is {written(low['value'])} for "
+            f"{whose(gap.attribute, low['group'])} and {written(high['value'])} for "
+            f"{whose(gap.attribute, high['group'])} ({p_text(min(gap.p * tests, 1.0))}, adjusted for "
+            f"{counted(tests, 'gap')})."
+        )
+        found.append(Statement("decisions", text, True))
+    unknown = rest[rest["value"].isna()]
+    for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
+        names = ", ".join(_DECISIONS[metric] for metric in part["metric"])
+        text = f"{lead}, {names} of {whose(str(attribute), str(group))} cannot be estimated: {part['reason'].iloc[0]}."
+        found.append(Statement("decisions", text))
+    if not found and tests:
+        found.append(
+            Statement("decisions", f"{lead}, no gap between groups is more than chance would explain.")
+        )
+    return found
+
+
+def _ranking(result: Any) -> list[Statement]:
+    """The lowest c-index of a group, which decides nothing."""
+    gaps = [gap for gap in judged_gaps(result, "concordance_index") if gap.size > 0]
+    if not gaps:
+        if result.select(kind="group"):
+            return [
+                Statement(
+                    "worst_group", "No two groups are large enough, and different, to compare c-indices."
+                )
+            ]
+        return [Statement("worst_group", "There are no two groups to compare.")]
+    gap = gaps[0]
+    text = (
+        f"Lowest c-index: {group_name(gap.attribute, gap.worst[0])}, {written(gap.worst[1])}, against "
+        f"{written(gap.best[1])} in {group_name(gap.attribute, gap.best[0])}. C-indices of groups whose risks or "
+        "follow-up spread differently are not comparable, so this decides nothing."
+    )
+    return [Statement("worst_group", text)]
+
+
+def _not_judged(groups: pd.DataFrame) -> list[Statement]:
+    """Which groups are not judged, and why."""
+    few = (
+        groups if groups.empty else groups[~groups["judged"].astype(bool) & (groups["attribute"] != EVERYONE)]
+    )
+    found = []
+    # That a model has no curves is among the notes.
+    few = few if few.empty else few[few["why"] != "no survival curves"]
+    for why, part in [] if few.empty else few.groupby("why", sort=False):
+        named = listing([_name(row) for row in part.itertuples()], sentences.MOST_NAMED)
+        found.append(Statement("small_groups", f"Not judged ({why}): {named}."))
+    return found
 
 
 def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
@@ -99,20 +259,21 @@ def judged_gains(result: Any, metrics: Sequence[str] = HARM_METRICS, zero: float
 
 
 def harm_records(result: Any) -> list[dict[str, Any]]:
-    """Rows of gains over no model, of everybody and of groups, with the verdict that the sentences give."""
-    judged = {(number.attribute, number.group, number.metric): number for number in judged_gains(result)}
+    """Brier skill and likelihood gain of everybody and of groups, with the verdict of the group table.
+
+    The likelihood gain decides, by its interval there.
+    """
+    judged = {(row.attribute, row.group): row for row in result.groups.itertuples()}
     found = []
     for row in result.rows:
         if row.metric not in HARM_METRICS or row.kind == "gap":
             continue
-        number = (
-            number_of(row)
-            if row.kind == "overall" and row.status == "ok"
-            else judged.get((row.attribute, row.group, row.metric))
-        )
-        ends = {} if number is None else {"low_adjusted": number.low, "high_adjusted": number.high}
-        verdict = "unclear" if number is None else _VERDICTS[sentences.against_nothing([number])]
-        found.append({**row._asdict(), **ends, "verdict": verdict})
+        group, ends = judged[row.attribute, row.group], {}
+        if row.metric == "likelihood_gain":
+            ends = {"low_adjusted": group.gain_low, "high_adjusted": group.gain_high}
+        visible = abs(group.gain) >= sentences.LEAST_DIFFERENCE
+        verdict = "harmed" if group.gain_high < 0 else "served" if group.gain_low > 0 else "unclear"
+        found.append({**row._asdict(), **ends, "verdict": verdict if visible else "unclear"})
     return found
 
 

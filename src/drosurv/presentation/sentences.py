@@ -173,7 +173,7 @@ def chance_text(gap: GroupGap) -> str:
         return "Whether it is chance was not tested."
     tested = p_text(gap.p_value)
     if gap.looks > 1:
-        tested += f" allowing for {gap.looks} attributes; {p_text(gap.p_alone)} on its own"
+        tested += f", adjusted for {gap.looks} attributes"
     verdict = "is more than chance would explain" if gap.beyond_chance else "may be chance"
     return f"That {verdict} ({tested})."
 

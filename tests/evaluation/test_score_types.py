@@ -1,0 +1,176 @@
+"""Scores that are not log hazards: what needs log hazards is left out, and right models are not called wrong."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, Surv, evaluate
+from drosurv.errors import ArgumentError
+from drosurv.evaluation import Predictions
+from drosurv.evaluation.predictions import score_type
+
+NEED_LOG_HAZARDS = {
+    "log_partial_likelihood",
+    "gain_over_null",
+    "share_of_gain",
+    "individual_disparity",
+    "group_disparity",
+    "intersectional_disparity",
+    "average_disparity",
+    "mean_hazard",
+}
+
+
+def features(rng, n):
+    X = rng.normal(size=(n, 3))
+    return X, X @ [0.7, -0.4, 0.2], np.where(X[:, 0] > 0.5, "high", "low")
+
+
+def censored(rng, died, rate=0.4):
+    left = rng.exponential(1 / rate, len(died)) * np.median(died)
+    return Surv.from_arrays(died <= left, np.minimum(died, left))
+
+
+def weibull_aft(rng, n, sigma):
+    X, log_risk, group = features(rng, n)
+    died = np.exp(-log_risk + sigma * np.log(rng.exponential(size=n)))
+    return X, censored(rng, died), group
+
+
+@pytest.mark.parametrize("sigma", [0.5, 2.0])
+def test_right_accelerated_failure_time_model_is_not_called_wrong(sigma):
+    rng = np.random.default_rng(7)
+    X, y, group = weibull_aft(rng, 1600, sigma)
+    model = AcceleratedFailureTime("weibull").fit(X[:800], y[:800])
+    result = evaluate(model, X[800:], y[800:], y_train=y[:800], sensitive_features=group[800:], n_bootstrap=0)
+    assert set(result.groups["concern"]) == {""}
+    assert result.groups["judged"].all()
+    assert not NEED_LOG_HAZARDS & set(result.table["metric"])
+    assert any("log times" in note and "F_I" in note for note in result.notes)
+    assert result.value("calibration_slope") == pytest.approx(1.0, abs=0.2)
+
+
+def test_numbers_of_an_accelerated_failure_time_model_do_not_depend_on_the_unit_of_time():
+    rng = np.random.default_rng(1)
+    X, y, group = weibull_aft(rng, 500, 1.0)
+    months = Surv.from_arrays(y["event"], 30.4 * y["time"])
+    tables = [
+        evaluate(
+            AcceleratedFailureTime("weibull").fit(X, seen), X, seen, sensitive_features=group, n_bootstrap=0
+        ).table.set_index(["attribute", "group", "metric"])["value"]
+        for seen in (y, months)
+    ]
+    np.testing.assert_allclose(tables[0], tables[1], atol=5e-3)
+
+
+def test_right_stratified_model_is_not_called_wrong():
+    rng = np.random.default_rng(2)
+    X, log_risk, group = features(rng, 1600)
+    strata = rng.integers(0, 2, 1600)
+    # Baseline hazards of different shapes and levels.
+    died = (rng.exponential(size=1600) / np.exp(log_risk)) ** np.where(strata == 1, 2.0, 0.7) * (
+        1 + 3 * strata
+    )
+    y = censored(rng, died)
+    train, test = slice(0, 800), slice(800, None)
+    model = CoxPH().fit(X[train], y[train], strata=strata[train])
+    result = evaluate(
+        model, X[test], y[test], strata=strata[test], sensitive_features=group[test], n_bootstrap=0
+    )
+    assert set(result.groups["concern"]) == {""}
+    assert result.value("calibration_slope") == pytest.approx(1.0, abs=0.2)
+
+
+def test_right_model_of_late_entry_is_not_called_wrong():
+    rng = np.random.default_rng(3)
+    X, log_risk, group = features(rng, 4000)
+    died, entry = rng.exponential(size=4000) / np.exp(log_risk), rng.uniform(0, 1, 4000)
+    y, seen = censored(rng, died), died > entry
+    seen &= y["time"] > entry
+    X, y, entry, group = X[seen], y[seen], entry[seen], group[seen]
+    half = len(X) // 2
+    model = CoxPH().fit(X[:half], y[:half], entry=entry[:half])
+    result = evaluate(
+        model, X[half:], y[half:], entry=entry[half:], sensitive_features=group[half:], n_bootstrap=0
+    )
+    assert set(result.groups["concern"]) == {""}
+    assert result.value("calibration_slope") == pytest.approx(1.0, abs=0.2)
+
+
+def test_right_model_of_causes_is_not_called_wrong():
+    rng = np.random.default_rng(4)
+    X, log_risk, group = features(rng, 1600)
+    first, second = (
+        rng.exponential(size=1600) / np.exp(log_risk),
+        rng.exponential(size=1600) / np.exp(-log_risk),
+    )
+    left = rng.exponential(1.5, 1600)
+    time = np.minimum(np.minimum(first, second), left)
+    cause = np.where(time == left, 0, np.where(first < second, 1, 2))
+    y = Surv.competing(cause, time)
+    model = CauseSpecificCox().fit(X[:800], y[:800])
+    result = evaluate(model, X[800:], y[800:], sensitive_features=group[800:], n_bootstrap=0)
+    assert set(result.groups["concern"]) == {""}
+    assert result.value("calibration_slope") == pytest.approx(1.0, abs=0.2)
+
+
+def test_random_survival_forest_has_no_share_of_gain():
+    ensemble = pytest.importorskip("sksurv.ensemble")
+    rng = np.random.default_rng(5)
+    X, y, group = weibull_aft(rng, 900, 1.0)
+    forest = ensemble.RandomSurvivalForest(50, min_samples_leaf=20, random_state=0).fit(X[:500], y[:500])
+    result = evaluate(
+        forest, X[500:], y[500:], y_train=y[:500], sensitive_features=group[500:], n_bootstrap=0
+    )
+    assert not NEED_LOG_HAZARDS & set(result.table["metric"])
+    assert result.value("concordance_index") > 0.6
+    assert result.groups["judged"].all()
+
+
+def test_score_types_of_models():
+    linear = pytest.importorskip("sksurv.linear_model")
+    ensemble = pytest.importorskip("sksurv.ensemble")
+    log_hazards = [
+        CoxPH(),
+        make_pipeline(StandardScaler(), CoxPH()),
+        linear.CoxPHSurvivalAnalysis(),
+        linear.CoxnetSurvivalAnalysis(),
+        ensemble.GradientBoostingSurvivalAnalysis(),
+        np.zeros(3),
+        Predictions(risk=[0.0]),
+    ]
+    assert [score_type(model) for model in log_hazards] == ["log hazard"] * 7
+    log_times = [
+        AcceleratedFailureTime(),
+        linear.IPCRidge(),
+        ensemble.GradientBoostingSurvivalAnalysis(loss="ipcwls"),
+        Predictions(risk=[0.0], score_type="log time"),
+    ]
+    assert [score_type(model) for model in log_times] == ["log time"] * 4
+
+    class Unknown:
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    assert [score_type(model) for model in (ensemble.RandomSurvivalForest(), Unknown())] == ["other"] * 2
+    with pytest.raises(ArgumentError, match="score_type"):
+        Predictions(risk=[0.0], score_type="hazard")
+
+
+def test_predictions_of_another_score_type_lose_only_what_needs_log_hazards():
+    rng = np.random.default_rng(6)
+    X, y, group = weibull_aft(rng, 300, 1.0)
+    risk = CoxPH().fit(X, y).predict(X)
+    kinds = ("log hazard", "other")
+    full, other = (
+        evaluate(Predictions(risk, score_type=kind), X, y, sensitive_features=group, n_bootstrap=0).table
+        for kind in kinds
+    )
+    lost = set(full["metric"]) - set(other["metric"])
+    # There are no curves either, from which a slope could come.
+    assert lost == (NEED_LOG_HAZARDS - {"share_of_gain"}) | {
+        "calibration_slope",
+        "censored_individual_disparity",
+        "censored_group_disparity",
+    }
