@@ -577,7 +577,7 @@ def test_no_interval_leaves_what_is_possible(opposite):
 
 def test_a_handful_of_patients_is_neither_best_nor_worst_served(opposite):
     few = [sentence for sentence in opposite.summary().split("\n") if "few" in sentence]
-    assert few == ["Not judged (fewer than 50 patients): size few."]
+    assert few == ["Not judged (fewer than 20 patients): size few."]
     for metric in ("concordance_index", "concordance_imparity"):
         found = {row.attribute: row.status for row in opposite.select(metric=metric, kind="gap")}
         assert found == {"size": "small group", "site": "ok"}

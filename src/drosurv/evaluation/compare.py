@@ -228,6 +228,8 @@ class AgainstPlain:
         What plain Cox, or the model in its place, is called.
     recalibrated : bool
         Whether the model was recalibrated in training.
+    can_recalibrate : bool
+        Whether the model can be; not, for example, one that predicts times.
     """
 
     table: pd.DataFrame
@@ -237,6 +239,7 @@ class AgainstPlain:
     plain_slope: float
     reference: str = "plain Cox"
     recalibrated: bool = False
+    can_recalibrate: bool = True
 
     def served(self, attribute: str, group: str) -> Literal["better", "not shown", "worse", "too few"]:
         """How the model serves a group beside plain Cox; worse if it is worse in anything."""
@@ -293,7 +296,12 @@ class AgainstPlain:
             return (told,)
         interval = self.slope_low, self.slope_high
         return told, sentences.slope_statement(
-            self.slope, interval, self.plain_slope, self.reference, recalibrated=self.recalibrated
+            self.slope,
+            interval,
+            self.plain_slope,
+            self.reference,
+            recalibrated=self.recalibrated,
+            can_recalibrate=self.can_recalibrate,
         )
 
     def __str__(self) -> str:
@@ -453,6 +461,8 @@ def beside(
         second.get(slope, unknown).estimate,
         name,
         recalibrated,
+        # Estimators whose curves do not come from log hazards refuse to be recalibrated.
+        not getattr(final_step(model[0]), "_own_curves", ""),
     )
 
 

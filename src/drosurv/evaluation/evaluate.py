@@ -403,7 +403,7 @@ def _left_out(panel: Panel) -> list[str]:
         labels = [
             metric.label
             for metric in CATALOGUE.values()
-            if {"risk", "log hazard", "hazards"} & {*metric.needs}
+            if {"risk", "log hazard", "slope", "hazards"} & {*metric.needs}
         ]
         notes.append(f"{', '.join(filter(None, labels))} are left out: no risk scores were given.")
     elif not scoring.has_log_hazards:

@@ -26,7 +26,7 @@ from drosurv.evaluation.engine import Drawn, Panel
 from drosurv.evaluation.patients import Patients
 from drosurv.metrics import calibration_at, d_calibration, decisions
 from drosurv.metrics.inference import Draws, normal_interval, observed_over_expected
-from drosurv.metrics.inference.multiplicity import shared_level
+from drosurv.metrics.inference.gaps import shared_level
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.target import FloatArray, IntArray

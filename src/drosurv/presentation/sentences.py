@@ -303,7 +303,13 @@ def _whom(names: Sequence[str]) -> str:
 
 
 def slope_statement(
-    slope: float, interval: tuple[float, float], other_slope: float, other: str, *, recalibrated: bool = False
+    slope: float,
+    interval: tuple[float, float],
+    other_slope: float,
+    other: str,
+    *,
+    recalibrated: bool = False,
+    can_recalibrate: bool = True,
 ) -> Statement:
     """What a calibration slope far from 1 means, beside that of another model, and what can be done about it."""
     text = (
@@ -312,7 +318,7 @@ def slope_statement(
         "survival curves as probabilities"
     )
     if not recalibrated:
-        return Statement("slope", f"{text} without recalibrating.", True)
+        return Statement("slope", f"{text}{' without recalibrating' if can_recalibrate else ''}.", True)
     remedy = "more patients" if slope > 1 else "more patients, fewer columns or a penalty"
     why = (
         "It was recalibrated in training already. Either too few events there could tell the right spread "
