@@ -48,6 +48,7 @@ _MOST_LEVELS = 6
 # A group is compared with others only if it has at least this share of the rows.
 _SMALLEST_SHARE = 0.03
 _OLD = 65
+_SLIPS = 0.05
 
 
 class UnknownColumns(ArgumentError):
@@ -152,7 +153,8 @@ def _time_score(name: str, column: pd.Series[Any]) -> float:
         return 0.0
     values = floats(column)
     values = values[np.isfinite(values)]
-    if len(values) == 0 or values.min() < 0 or len(np.unique(values)) < min(10, len(values) / 3):
+    # A few negative times are slips.
+    if len(values) == 0 or np.mean(values < 0) > _SLIPS or len(np.unique(values)) < min(10, len(values) / 3):
         return 0.0
     if counts_rows(column) and not _TIME.fullmatch(name):
         return 0.0
