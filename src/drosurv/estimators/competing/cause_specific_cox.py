@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from drosurv.errors import check_count, check_number
 from drosurv.estimators import CoxPH
 from drosurv.estimators.base import training_follow_up
-from drosurv.estimators.baseline import Curves, checked_times, piecewise
+from drosurv.estimators.baseline import Baseline, Curves, checked_times, piecewise
 from drosurv.estimators.competing.cause_inference import CauseInference
 from drosurv.estimators.subgroup_robust_cox import warn_if_null
 from drosurv.losses import CompetingRisks, ConvexLoss, RowsOfPatients
@@ -276,7 +276,10 @@ class CauseSpecificCox(CauseInference):
     @property
     def _cause_curves(self) -> Sequence[Curves]:
         """The baseline of each cause: zero in a stratum that has events of other causes only."""
-        causes = [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
+        known: Sequence[Any] = (
+            [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
+        )
+        causes: list[Baseline] = list(known)
         if not causes[0].strata:
             return causes
         # The NaN of a stratum without events of any cause stays: no curve can be predicted there.
