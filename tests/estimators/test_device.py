@@ -9,7 +9,6 @@ import torch
 from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox
 from drosurv.disparities import PENALTIES
 from drosurv.estimators.grid import fit_grid, fit_grids, fit_together
-from drosurv.estimators.slabs import on_accelerator
 from drosurv.solvers.device import Replay, resolve_device, worth_moving, worth_solving_on_accelerator
 from drosurv.solvers.solver import _choose_device
 from drosurv.target import Surv
@@ -293,11 +292,13 @@ def test_auto_solves_large_models_on_an_accelerator_that_has_room(monkeypatch, r
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**12, 10**12))
-    assert on_accelerator(CoxPH(), (rows, 50)) is moves
-    assert not on_accelerator(CoxPH(device="cpu"), (rows, 50))
-    assert not on_accelerator(CoxPH("mlp"), (rows, 50))
+    # No memory is touched.
+    X = np.broadcast_to(0.0, (rows, 50))
+    assert CoxPH()._on_accelerator(X) is moves
+    assert not CoxPH(device="cpu")._on_accelerator(X)
+    assert not CoxPH("mlp")._on_accelerator(X)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**6, 10**12))
-    assert not on_accelerator(CoxPH(), (rows, 50))
+    assert not CoxPH()._on_accelerator(X)
 
 
 def test_torch_is_not_imported_where_there_is_no_driver(monkeypatch):

@@ -19,8 +19,7 @@ from drosurv.metrics import FollowUp, concordance_index
 from drosurv.metrics.survival_curves import CurveType
 from drosurv.observation import with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
-from drosurv.solvers.arrays import is_tensor
-from drosurv.solvers.device import checked_tensor, cpu_array, tensor_scores
+from drosurv.solvers.device import checked_tensor, cpu_array, is_tensor, tensor_scores
 from drosurv.solvers.networks import network_scores, network_state
 from drosurv.tables.encoder import enter
 from drosurv.target import FloatArray, parse_target
@@ -220,8 +219,14 @@ class SurvivalModel(BaseEstimator):
 
     def _features(self, X: Any, y: Any) -> Any:
         """Check the features to train on."""
-        given = cpu_array(X, type(self).__name__) if is_tensor(X) else enter(self, X, y, fit=True)
-        return validate_data(self, given, dtype=np.float64, ensure_min_samples=2)
+        if is_tensor(X):
+            X = cpu_array(X, type(self).__name__)
+        elif type(X) is np.ndarray and X.dtype.kind in "biuf":
+            # Plain numbers need no encoder; one of an earlier fit is forgotten.
+            self.__dict__.pop("encoder_", None)
+        else:
+            X = enter(self, X, y, fit=True)
+        return validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
 
     def _accept(self, result: Result) -> None:
         """Become the trained model."""

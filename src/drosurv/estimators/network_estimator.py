@@ -33,7 +33,7 @@ from drosurv.losses.cox_partial import TIES
 from drosurv.objectives import CVaR, Mean
 from drosurv.objectives.balls import BALLS, ball_objective, check_ball
 from drosurv.solvers import Options, Result, TrainingData
-from drosurv.solvers.device import check_device, resolve_device
+from drosurv.solvers.device import check_device, is_tensor, resolve_device, solves_on_accelerator
 from drosurv.solvers.networks import build, linear, mlp, restored
 from drosurv.target import BoolArray, FloatArray
 
@@ -248,9 +248,9 @@ class NetworkEstimator(SurvivalModel):
 
     @property
     def _recalibrates(self) -> bool:
-        """Whether scores are recalibrated; "auto" does so for worst cases of log hazards, where there are enough events.
+        """Whether scores are recalibrated; "auto" does so for worst cases of log hazards with enough events.
 
-        The published ball and named accelerators are left as they are.
+        Models of the published ball and on named accelerators are not recalibrated by "auto".
         """
         if self.recalibrate != "auto":
             return bool(self.recalibrate)
@@ -262,12 +262,22 @@ class NetworkEstimator(SurvivalModel):
     def _over_slabs(self) -> bool:
         return self._solves_over_slabs and self._uses_convex and not self._recalibrates
 
+    def _on_accelerator(self, X: Any) -> bool:
+        """Whether a linear model is solved on the device of a tensor, or on an accelerator."""
+        if not self._over_slabs:
+            return False
+        if is_tensor(X):
+            return True
+        shape = np.shape(X)
+        if self.device != "auto":
+            return self.device != "cpu"
+        return len(shape) == 2 and solves_on_accelerator(*shape)
+
     def _features(self, X: Any, y: Any) -> Any:
-        found = features_on_device(self, X, y) if self._over_slabs else None
-        return super()._features(X, y) if found is None else found
+        return features_on_device(self, X, y) if self._on_accelerator(X) else super()._features(X, y)
 
     def _fit_on_accelerator(self, data: TrainingData) -> bool:
-        return self._over_slabs and fit_on_device(self, data)
+        return self._on_accelerator(data.X) and fit_on_device(self, data)
 
     def _accept(self, result: Result) -> None:
         data = result.problem.data

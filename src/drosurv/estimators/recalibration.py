@@ -26,8 +26,8 @@ FEWEST_EVENTS = 50
 def out_of_fold_factor(estimator: Any, data: TrainingData) -> float | None:
     """Return the factor b that maximises the partial likelihood of b f, each score f from a model trained without it.
 
-    It is 1, with a warning, where no positive factor is best. With ``recalibrate="auto"`` it is None where there are few
-    events, four fifths of the patients cannot be trained on, or no positive factor is best.
+    It is 1, with a warning, where no positive factor is best. With ``recalibrate="auto"`` it is None where there are
+    few events, four fifths of the patients cannot be trained on, or no positive factor is best.
     """
     auto = estimator.recalibrate == "auto"
     if auto and data.n_events < FEWEST_EVENTS:

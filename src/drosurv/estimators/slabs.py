@@ -28,7 +28,7 @@ from drosurv.solvers.arrays import (
     set_places,
     summed_by_block,
 )
-from drosurv.solvers.device import checked_tensor, resolve_device, solves_on_accelerator
+from drosurv.solvers.device import checked_tensor, resolve_device
 from drosurv.solvers.slab_problem import LocalWorkers, SlabProblem, Workers
 from drosurv.solvers.slabs import Scheme, device_slabs
 from drosurv.solvers.solver import warn_unless_converged
@@ -40,34 +40,25 @@ MOST_STEPS = 100_000
 
 
 def features_on_device(estimator: Any, X: Any, y: Any) -> Any:
-    """Return checked features for an accelerator: a tensor, or an array that may be float32; None for the CPU.
+    """Return checked features for an accelerator: a tensor, or an array that may be float32.
 
     On an accelerator float32 stays float32: half the memory, and the optimum is the same to 1e-6.
     """
     if is_tensor(X):
         return checked_tensor(estimator, X, fit=True)
-    if estimator.device == "cpu" or not on_accelerator(estimator, np.shape(X)):
-        return None
     given = enter(estimator, X, y, fit=True)
     return validate_data(estimator, given, dtype=(np.float64, np.float32), ensure_min_samples=2)
 
 
-def on_accelerator(estimator: Any, shape: tuple[int, ...]) -> bool:
-    """Return whether a linear model of (n, d) features is solved on an accelerator."""
-    if not estimator._over_slabs or estimator.device == "cpu":
-        return False
-    return estimator.device != "auto" or (len(shape) == 2 and solves_on_accelerator(*shape))
-
-
 def fit_on_device(estimator: Any, data: TrainingData) -> bool:
-    """Solve a linear model on the device of its features, or on an accelerator; return False for the CPU."""
+    """Solve a linear model on the device of its features, or on an accelerator; return False if only a CPU can."""
     tensor = is_tensor(data.X)
     plain = data.target.is_plain and data.observation.offset is None
     if tensor and not plain:
         raise ArgumentError(
             "X", "entry, strata, offset and id are not supported with a tensor: pass X as an array."
         )
-    if not plain or not (tensor or on_accelerator(estimator, (data.n_rows, data.X.shape[1]))):
+    if not plain:
         return False
     keeps_device = tensor and estimator.device == "auto"
     device = data.X.device if keeps_device else resolve_device(estimator.device, worthwhile=True)

@@ -8,14 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.solvers.device import is_tensor as is_tensor
+
 # An array of NumPy or torch.
 Array = Any
-
-
-def is_tensor(array: Any) -> bool:
-    """Whether something is a tensor; torch need not be there."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
 
 
 def is_numpy(array: Array) -> bool:

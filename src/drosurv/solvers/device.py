@@ -35,6 +35,12 @@ _ROWS = 1 << 20
 _WARM_UP = 3
 
 
+def is_tensor(array: Any) -> bool:
+    """Whether something is a tensor; torch need not be there."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
 def check_device(device: Any) -> None:
     """Raise for a name that is not a device. Whether the device exists is checked when it is used."""
     if isinstance(device, str) and device in ("auto", "cpu"):
