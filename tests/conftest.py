@@ -12,6 +12,9 @@ import pytest
 from hypothesis import settings
 from typer.testing import CliRunner
 
+# Scripts that made fixtures, with another version or in R.
+collect_ignore = ["fixtures"]
+
 # The same examples in every run, so that what passed once passes again; `make search` draws new ones.
 settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("search", print_blob=True)

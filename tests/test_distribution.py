@@ -70,4 +70,4 @@ def test_the_demonstration_runs_from_the_wheel_alone(run):
     assert "site-packages" in where
     shown = run("drosurv", "demo")
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "Plain Cox fails them" in shown.stdout
+    assert "Wilms tumour" in shown.stdout

@@ -18,7 +18,7 @@ def test_tables_comparisons_and_the_figure_are_written_in_every_format(grid, tmp
     tables = [
         *("flc-age-ci", "flc-age-fa", "flc-age-comparison", "flc-gender-ci", "flc-gender-fa"),
         *("split-size-fixed", "split-size-comparison", "sides-fixed", "sides-comparison", "agreement"),
-        "nearest",
+        *("nearest", "authors-setting"),
     ]
     expected = {f"{name}.{suffix}" for name in tables for suffix in ("md", "tex", "csv")}
     assert names == expected | {"alpha.png", "alpha.svg", "alpha.csv"}

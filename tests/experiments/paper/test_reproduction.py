@@ -76,7 +76,8 @@ def test_tables_comparison_and_the_document_are_written_where_asked(run, made_up
     # One method of sixteen, eight of its nine metrics counted.
     assert counts["cells"] == 8
     assert counts["missing"] == 15 * 8
-    text = (tmp_path / "docs" / "made.md").read_text(encoding="utf-8")
+    pages = ("made.md", "made-tables.md")
+    text = "".join((tmp_path / "docs" / page).read_text(encoding="utf-8") for page in pages)
     for name, (table, _) in found.tabulation.tables.items():
         assert table.caption in text, name
     assert "DIAGNOSTIC" in text
