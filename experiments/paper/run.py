@@ -95,6 +95,8 @@ def _estimators(unit: Unit, device: str) -> list[Any]:
             max_iter=protocol.max_iter,
             random_state=protocol.initial_seed,
             device=device,
+            # As published; robust models are recalibrated by default.
+            recalibrate=False,
             **dict(method.parameters),
             **point,
         )

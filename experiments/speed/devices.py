@@ -52,9 +52,9 @@ OPTIMA = [(1_000, 10), (10_000, 10), (30_000, 10), (100_000, 10), (100_000, 50),
 LARGE = 10_000_000, 50
 MODELS = {
     "CoxPH": lambda **given: CoxPH(**given),
-    "DROCox": lambda **given: DROCox(0.2, **given),
-    "DROCox, cvar": lambda **given: DROCox(0.2, "cvar", **given),
-    "DROCoxSplit": lambda **given: DROCoxSplit(0.2, random_state=0, **given),
+    "DROCox": lambda **given: DROCox(0.2, **given, recalibrate=False),
+    "DROCox, cvar": lambda **given: DROCox(0.2, "cvar", **given, recalibrate=False),
+    "DROCoxSplit": lambda **given: DROCoxSplit(0.2, random_state=0, **given, recalibrate=False),
 }
 
 

@@ -16,12 +16,12 @@ STEPS = 20
 
 FITS = {
     "Cox to the optimum": lambda X, y: CoxPH().fit(X, y),
-    "DRO-COX to the optimum": lambda X, y: DROCox(0.2).fit(X, y),
+    "DRO-COX to the optimum": lambda X, y: DROCox(0.2, recalibrate=False).fit(X, y),
     f"DRO-COX, {STEPS} Adam steps": lambda X, y: DROCox(
-        0.2, solver="adam", max_iter=STEPS, random_state=1
+        0.2, solver="adam", max_iter=STEPS, random_state=1, recalibrate=False
     ).fit(X, y),
     f"DRO-COX (SPLIT), {STEPS} Adam steps": lambda X, y: DROCoxSplit(
-        0.2, solver="adam", max_iter=STEPS, random_state=1
+        0.2, solver="adam", max_iter=STEPS, random_state=1, recalibrate=False
     ).fit(X, y),
 }
 METRICS = {

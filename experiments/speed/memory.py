@@ -14,7 +14,9 @@ UNKNOWN = "this system does not tell a process its memory"
 def _split(n, d, solver):
     from drosurv import DROCoxSplit
 
-    return DROCoxSplit(0.2, solver=solver, max_iter=500 if solver == "convex" else 10, random_state=1)
+    return DROCoxSplit(
+        0.2, solver=solver, max_iter=500 if solver == "convex" else 10, random_state=1, recalibrate=False
+    )
 
 
 def _penalised(n, d, penalty):
@@ -26,7 +28,7 @@ def _penalised(n, d, penalty):
 def _subgroup(n, d, kernel):
     from drosurv import SubgroupRobustCox
 
-    return SubgroupRobustCox(kernel=kernel, random_state=1)
+    return SubgroupRobustCox(kernel=kernel, random_state=1, recalibrate=False)
 
 
 def _repaired(n, d, base):

@@ -14,8 +14,8 @@ from experiments.speed.scale import cohort
 
 MODELS = {
     "CoxPH": CoxPH(),
-    "DROCox, chi2": DROCox(),
-    "DROCox, cvar": DROCox(ball="cvar"),
+    "DROCox, chi2": DROCox(recalibrate=False, alpha=0.2),
+    "DROCox, cvar": DROCox(ball="cvar", recalibrate=False, alpha=0.2),
 }
 
 

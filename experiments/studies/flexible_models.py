@@ -36,12 +36,16 @@ MODELS = {
     "`CoxPH`, mlp of 64, 64": CoxPH(**WIDE, solver="adam"),
     "`CoxPH`, mlp of 64, 64, early stopping, dropout .2": CoxPH(**WIDE, **STOPPED, dropout=0.2),
     "the same in batches of 256": CoxPH(**WIDE, **STOPPED, dropout=0.2, batch_size=256),
-    "`DROCox`, alpha .5, trees, early stopping": DROCox(alpha=0.5, network="trees", **STOPPED),
+    "`DROCox`, alpha .5, trees, early stopping": DROCox(
+        alpha=0.5, network="trees", **STOPPED, recalibrate=False
+    ),
     "the same, recalibrated": DROCox(alpha=0.5, network="trees", **STOPPED, recalibrate=True),
-    "`SubgroupRobustCox`": SubgroupRobustCox(),
-    "`SubgroupRobustCox`, trees, early stopping": SubgroupRobustCox(network="trees", **STOPPED),
+    "`SubgroupRobustCox`": SubgroupRobustCox(recalibrate=False),
+    "`SubgroupRobustCox`, trees, early stopping": SubgroupRobustCox(
+        network="trees", **STOPPED, recalibrate=False
+    ),
     "`SubgroupRobustCox`, alpha .3, trees, early stopping": SubgroupRobustCox(
-        alpha=0.3, network="trees", **STOPPED
+        alpha=0.3, network="trees", **STOPPED, recalibrate=False
     ),
     "`AcceleratedFailureTime`, Weibull": AcceleratedFailureTime(),
     "`DiscreteTimeHazard`": DiscreteTimeHazard(),

@@ -18,9 +18,9 @@ from experiments.studies import pages
 DATA = ("flc", "support2", "colon")
 MODELS = {
     "CoxPH": CoxPH(),
-    "DROCox, alpha .2": DROCox(alpha=0.2),
-    "DROCox, alpha .5": DROCox(alpha=0.5),
-    "SubgroupRobustCox": SubgroupRobustCox(),
+    "DROCox, alpha .2": DROCox(alpha=0.2, recalibrate=False),
+    "DROCox, alpha .5": DROCox(alpha=0.5, recalibrate=False),
+    "SubgroupRobustCox": SubgroupRobustCox(recalibrate=False),
 }
 
 

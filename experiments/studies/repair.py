@@ -84,7 +84,7 @@ def run_planted(setting, _, seed):
     train, test, inside = draw(setting, seed, N_TEST)
     models = {
         "Cox": CoxPH(),
-        "SubgroupRobust": SubgroupRobustCox(random_state=0),
+        "SubgroupRobust": SubgroupRobustCox(random_state=0, recalibrate=False),
         "boosted trees": BoostedTrees(),
         "repair": RepairedCox(random_state=seed),
     }
