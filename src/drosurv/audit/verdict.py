@@ -64,20 +64,9 @@ def judge(
 ) -> Verdict:
     """Judge a model by its group table, the bounds on subgroups and the warnings.
 
-    Parameters
-    ----------
-    groups : DataFrame
-        The group table of :func:`drosurv.evaluate`; its intervals and p-values are adjusted for all of its tests.
-    warnings : sequence of mappings
-        With ``severity`` and ``text``; "blocking" ones forbid a clear verdict.
-    bounds : SubgroupBounds or str
-        Of :func:`drosurv.certify`, or why subgroups were not searched.
-    tests : DataFrame, optional
-        Further tests: ``status`` (of :data:`PROBLEMS`), ``who``, ``text`` and unadjusted ``p_value``.
-    level : float
-        One less the chance of a false alarm.
-    reference : str
-        Name of the model that ``gain_over_cox`` is over.
+    `groups` is the group table of :func:`drosurv.evaluate`, whose p-values are adjusted for all of its tests. `warnings`
+    have a ``severity``, "blocking" or "note", and a ``text``. `bounds` are of :func:`drosurv.certify`, or say why
+    subgroups were not searched. `tests` are further tests: ``status``, ``who``, ``text`` and unadjusted ``p_value``.
     """
     rows = plain_rows(groups)
     everybody, *named = rows
