@@ -35,6 +35,8 @@ def groups_plot(result: Any, metric: str = "concordance_index", *, ax: Axes | No
     if not any(row.kind == "group" for row in rows):
         known = sorted({row.metric for row in result.rows if row.kind == "group"})
         raise ArgumentError.must("metric", f"be one that groups have, {known}", metric)
+    from matplotlib.ticker import MaxNLocator
+
     ax = axes_or_new(ax, height=1.2 + 0.35 * len(rows))
     for place, row in enumerate(rows):
         colour = "C0" if row.kind == "group" else "black"
@@ -48,6 +50,7 @@ def groups_plot(result: Any, metric: str = "concordance_index", *, ax: Axes | No
     ax.set_yticks(range(len(rows)), names, parse_math=False)
     ax.set_ylim(-0.6, len(rows) - 0.4)
     better = rows[0].better
+    ax.xaxis.set_major_locator(MaxNLocator(6))
     ax.set_xlabel(CATALOGUE[metric].label + (f" ({better} is better)" if better else ""))
     return ax
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from contextlib import suppress
 from math import isnan
 from typing import Any
@@ -17,17 +16,15 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Row
 from drosurv.evaluation.predictions import final_step, prepared, unwrapped
 from drosurv.evaluation.reference import ShrinkageControl
-from drosurv.metrics.inference import is_beyond_chance, widening
+from drosurv.metrics.inference import is_beyond_chance
 from drosurv.presentation import (
     GroupGap,
-    GroupNumber,
     Statement,
     counted,
     group_name,
     listing,
     moment,
     p_text,
-    plain,
     plain_rows,
     sentences,
     written,
@@ -243,21 +240,6 @@ def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
     return sorted(found, key=lambda gap: -gap.size)
 
 
-def number_of(row: Row, zero: float = 0.0, wider: float = 1.0) -> GroupNumber:
-    """A row's number above its zero, with an interval so many times wider."""
-    value, below, above = row.value - zero, wider * (row.value - row.low), wider * (row.high - row.value)
-    return GroupNumber(row.attribute, row.group, value, value - below, value + above, row.metric)
-
-
-def judged_gains(result: Any, metrics: Sequence[str] = HARM_METRICS, zero: float = 0.0) -> list[GroupNumber]:
-    """Gains over no model of every group that can be judged, with intervals that hold together.
-
-    They are what the metrics are above their zero.
-    """
-    rows = [row for metric in metrics for row in result.select(metric=metric, kind="group")]
-    return _judged(rows, result.settings.level, zero)
-
-
 def harm_records(result: Any) -> list[dict[str, Any]]:
     """Brier skill and likelihood gain of everybody and of groups, with the verdict of the group table.
 
@@ -275,31 +257,6 @@ def harm_records(result: Any) -> list[dict[str, Any]]:
         verdict = "harmed" if group.gain_high < 0 else "served" if group.gain_low > 0 else "unclear"
         found.append({**row._asdict(), **ends, "verdict": verdict if visible else "unclear"})
     return found
-
-
-def judged_calibration(result: Any) -> tuple[list[GroupNumber], GroupNumber | None]:
-    """Predicted less observed survival at the horizon of every group that can be judged, and of everybody.
-
-    They are judged together, so that a right model is seldom called off, however many numbers are looked at.
-    """
-    rows, horizon = plain_rows(result.calibration), plain(result.settings.horizon)
-    unsure = {
-        (row["attribute"], row["group"])
-        for row in rows
-        if row["horizon"] == horizon and row["difference_low"] is None
-    }
-    together = result.select(metric="calibration_difference", kind="overall")
-    groups = result.select(metric="calibration_difference", kind="group")
-    sure = [row for row in groups if (row.attribute, row.group) not in unsure]
-    found = _judged([*together, *sure], result.settings.level)
-    everybody = next((number for number in found if number.attribute == EVERYONE), None)
-    return [number for number in found if number is not everybody], everybody
-
-
-def _judged(rows: Sequence[Row], level: float, zero: float = 0.0) -> list[GroupNumber]:
-    """The numbers that can be judged, with intervals so much wider that all of them hold together."""
-    known = [row for row in rows if row.status == "ok" and not isnan(row.low)]
-    return [number_of(row, zero, widening(level, len(known))) for row in known]
 
 
 def _shrinkage(own: dict[str, Row], control: ShrinkageControl | None, reference: str) -> list[Statement]:
