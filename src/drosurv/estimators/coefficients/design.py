@@ -90,9 +90,9 @@ of nested categories, the wider one.
     varying = np.flatnonzero(~constant)
     sets = _dependent(_centred(X[:, varying], compared), varying)
     return DesignCheck(
-        tuple(names[j] for j in np.flatnonzero(constant)),
+        tuple(names[j] for j in np.flatnonzero(constant).tolist()),
         tuple(tuple(names[j] for j in members) for members in sets),
-        tuple(names[j] for j in np.flatnonzero(separating)),
+        tuple(names[j] for j in np.flatnonzero(separating).tolist()),
     )
 
 
