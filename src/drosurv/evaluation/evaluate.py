@@ -221,6 +221,9 @@ def evaluate(
     small = warn_of_small_groups(panel.counts, min_group=min_group, min_events=min_events)
     if Count.of(panel.everyone.target).is_small(min_group, min_events):
         small |= {(EVERYONE, ALL)}
+    if panel.everyone.scoring.has_curves:
+        # Read once, before groups and replicates ask for it.
+        _ = panel.everyone.scoring.counted_events
     resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
     tests = len(panel.tests) if permutations else 0
     with bar("evaluating", replicates + tests, shown=progress, late=True) as advance:
