@@ -119,7 +119,9 @@ class ShortHelp(TyperCommand):
         if rare:
             named = [f"{panel}: {' '.join(names)}" for panel, names in by_panel.items()]
             self.epilog = "\n\n".join(["More options, explained by --help-all:", *named])
-        listing = [option for option in self.params if "{balls}" in (getattr(option, "help", None) or "")]
+        listing: list[Any] = [
+            option for option in self.params if "{balls}" in (getattr(option, "help", None) or "")
+        ]
         texts = [option.help for option in listing]
         for option in listing:
             if not option.hidden:
