@@ -45,7 +45,9 @@ def test_a_grid_without_values_is_refused(grid):
 def test_it_is_trained_as_the_candidate_is(candidate, plain):
     (found,) = plain_models([candidate])
     assert found.get_params() == plain.get_params()
-    assert found._stops == candidate._stops
+    assert found._uses_convex == candidate._uses_convex
+    for option in ("early_stopping", "max_iter", "l2"):
+        assert getattr(found._options([found]), option) == getattr(candidate._options([candidate]), option)
 
 
 def test_candidates_that_differ_in_what_is_robust_share_one():
