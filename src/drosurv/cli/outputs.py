@@ -79,6 +79,10 @@ def _same(path: Path, other: Path) -> bool:
     return path.exists() and other.exists() and path.samefile(other)
 
 
+# A name of this length stays on one line.
+_NAME = 24
+
+
 def print_frame(frame: pd.DataFrame, title: str = "", *, on_stderr: bool = False) -> None:
     """Print a DataFrame as a table; numbers to the right, everything literally."""
     from rich.box import SIMPLE_HEAD
@@ -93,9 +97,16 @@ def print_frame(frame: pd.DataFrame, title: str = "", *, on_stderr: bool = False
         pad_edge=False,
         collapse_padding=True,
     )
-    for name in frame.columns:
+    for place, name in enumerate(frame.columns):
         right = frame[name].dtype.kind in "iuf"
-        table.add_column(Text(printable(str(name))), justify="right" if right else "left", overflow="fold")
+        # Rows are called by their first column, so short names there stay on one line.
+        longest = max((len(str(value)) for value in frame[name]), default=0) if place == 0 else 0
+        table.add_column(
+            Text(printable(str(name))),
+            justify="right" if right else "left",
+            overflow="fold",
+            min_width=longest if longest <= _NAME else None,
+        )
     for row in frame.itertuples(index=False, name=None):
         table.add_row(*(Text(printable(_cell(value))) for value in row))
     Console(stderr=on_stderr).print(table)

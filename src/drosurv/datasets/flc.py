@@ -55,6 +55,6 @@ def load_flc(as_published: bool = False) -> Dataset:
         FLC.name,
         pd.concat([numbers, male], axis="columns"),
         Surv.from_arrays(source["death"] == 1, source["futime"]),
-        label(age=numbers["age"] > 65, gender=male),
+        label(age=(numbers["age"] > 65).astype(float), gender=male),
     )
     return prepare_as_published(dataset, ["gender", "age"]) if as_published else dataset
