@@ -512,3 +512,10 @@ def test_every_estimator_there_is_can_be_trained_saved_and_used(drosurv, data, t
     held = ["--hold-out", tmp_path / "judges.csv", "--hold-out-share", "0.2", "-o", tmp_path / "m"]
     drosurv.ok("fit", data, *target, "--model", name, "--groups", "sex", *short, *held)
     assert len(drosurv.json("predict", tmp_path / "m", data, "--times", "100")) == 400
+
+
+def test_dependent_columns_are_named_when_the_model_is_fitted(drosurv, patients, tmp_path, target):
+    table = patients.assign(months=patients["kappa"].fillna(0) * 2 + 1, kappa=patients["kappa"].fillna(0))
+    table.to_csv(tmp_path / "dependent.csv", index=False)
+    result = drosurv.ok("fit", tmp_path / "dependent.csv", *target, "--model", "cox", "-o", tmp_path / "m")
+    assert "is a linear combination of" in result.stderr

@@ -19,7 +19,7 @@ from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.estimators import CoxPH, NullModel
 from drosurv.estimators.coefficient_inference import summary
-from drosurv.estimators.coefficients import CoxTable
+from drosurv.estimators.coefficients import CoxTable, check_design
 from drosurv.estimators.persistence import save
 from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.compare import is_recalibrated
@@ -307,10 +307,24 @@ def train(
     trained = Trained(model, encoder, table, options, observed or {})
     if trained.endless:
         warn_caller(
-            f"nobody with {listing(trained.endless, 3)} had the event: the model takes such patients for safe for "
-            f"ever. Merge levels, or use a penalty such as l2=0.1."
+            f"nobody with {listing(trained.endless, 3)} had the event, so the model predicts that such patients never "
+            "have it. Merge levels, or use a penalty such as l2=0.1."
         )
+    _warn_of_design(trained)
     return trained
+
+
+def _warn_of_design(trained: Trained) -> None:
+    """Warn of features whose coefficients the data do not determine, as the table of plain Cox would say later."""
+    table, names = trained.table, trained.encoder.get_feature_names_out()
+    if table.columns.causes or len(names) > _MOST_TESTED:
+        return
+    found = check_design(
+        np.asarray(trained.encoder.transform(table.X), dtype=np.float64), parse_target(table.y), list(names)
+    )
+    # Levels without events have their own warning, which names the column.
+    for sentence in replace(found, separating=() if trained.endless else found.separating).warnings:
+        warn_caller(sentence)
 
 
 def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | None, str]:
