@@ -1,6 +1,6 @@
 """The processor against an accelerator: steps of Adam, whole trainings, optima, and what ``device="auto"`` takes.
 
-``python -m bench.devices`` prints each row as soon as it is known; names of parts measure these alone.
+``python -m experiments.speed.devices`` prints each row as soon as it is known; names of parts measure these alone.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Time and memory against patients and features: in memory, on an accelerator, from Parquet files, on Dask workers.
 
-``python -m bench.scale`` measures, each point in a process of its own, and writes ``bench/results/scale.json`` and
-the plots of docs/performance.md; ``python -m bench.scale --plot`` only draws what was measured. Points of a device or
+``python -m experiments.speed.scale`` measures, each point in a process of its own, and writes ``experiments/speed/results/scale.json`` and
+the plots of docs/performance.md; ``python -m experiments.speed.scale --plot`` only draws what was measured. Points of a device or
 a package that is not there are left out.
 """
 
@@ -154,7 +154,7 @@ def plot(found, over, folder):
 
 def main():
     """Measure, or only draw."""
-    parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.speed.scale", description=__doc__)
     parser.add_argument("--most", type=int, default=10**7, help="largest number of patients")
     parser.add_argument("--plot", action="store_true", help="only draw what was measured")
     parser.add_argument("--one", nargs=3, metavar=("WHAT", "N", "D"), help="one point, as JSON")

@@ -1,8 +1,8 @@
 """Boosted Cox beside XGBoost's survival:cox, both stopped early by the same patients, where a minority is hidden.
 
 export PYTHONPATH=.venv/bench-peers                               # where `make bench` puts XGBoost
-python -m studies.boosters --jobs 16 --output results/boosters    # resumable: what is measured is kept
-python -m studies.boosters --render results/boosters              # writes docs/guide/flexible_models.md
+python -m experiments.studies.boosters --jobs 16 --output results/boosters    # resumable: what is measured is kept
+python -m experiments.studies.boosters --render results/boosters              # writes docs/guide/flexible_models.md
 """
 
 import argparse
@@ -114,7 +114,7 @@ def text(found):
 def main():
     """Measure what is missing, or write the page's table."""
     parser = argparse.ArgumentParser(
-        prog="python -m studies.boosters",
+        prog="python -m experiments.studies.boosters",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -126,7 +126,7 @@ def main():
     options = parser.parse_args()
     if options.render:
         said = text(load(options.render))
-        write_part("guide/flexible_models.md", "python -m studies.boosters", said)
+        write_part("guide/flexible_models.md", "python -m experiments.studies.boosters", said)
         return
     seeds = range(options.first, options.first + options.seeds)
     # Seed by seed, so that whatever is finished is balanced.

@@ -1,4 +1,4 @@
-"""How often the intervals of the Cox table hold the truth: ``python -m studies.coverage``.
+"""How often the intervals of the Cox table hold the truth: ``python -m experiments.studies.coverage``.
 
 Exponential times with known log hazard ratios, a third of the patients censored. Plain Cox's truth is what was
 simulated. A robust model's truth is its own coefficient in a population, taken from one fit to very many patients.
@@ -51,7 +51,7 @@ def covered(model, method, true, n, n_boot, level, seed):
 
 def main():
     """Print the share of samples whose interval holds the truth, by case and coefficient."""
-    parser = argparse.ArgumentParser(prog="python -m studies.coverage", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.studies.coverage", description=__doc__)
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--n", type=int, default=400, help="patients of a sample")
     parser.add_argument("--boot", type=int, default=200, help="refits of a bootstrap")

@@ -1,6 +1,6 @@
 """The perceptron as the paper trains it and as practitioners do, on real data.
 
-python -m studies.networks                 # writes its table into docs/guide/flexible_models.md
+python -m experiments.studies.networks                 # writes its table into docs/guide/flexible_models.md
 """
 
 import argparse
@@ -65,14 +65,14 @@ def text(found, seeds):
 
 def main():
     """Measure, and write the page's table."""
-    parser = argparse.ArgumentParser(prog="python -m studies.networks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.studies.networks", description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="random splits")
     seeds = parser.parse_args().seeds
     warnings.simplefilter("ignore")
     found = pd.DataFrame([row for seed in range(seeds) for name in DATA for row in measured(name, seed)])
     said = text(found, seeds)
     print(said)
-    pages.write_part("guide/flexible_models.md", "python -m studies.networks", said)
+    pages.write_part("guide/flexible_models.md", "python -m experiments.studies.networks", said)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What recalibration does to held-out patients: calibration slope and integrated Brier score, before and after.
 
-python -m studies.recalibration            # six minutes; writes its table into docs/guide/shrinkage.md
+python -m experiments.studies.recalibration            # six minutes; writes its table into docs/guide/shrinkage.md
 """
 
 import argparse
@@ -57,14 +57,14 @@ def table(found):
 
 def main():
     """Measure, and write the page's table."""
-    parser = argparse.ArgumentParser(prog="python -m studies.recalibration", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.studies.recalibration", description=__doc__)
     parser.add_argument("--seeds", type=int, default=10, help="random divisions into training and test part")
     seeds = parser.parse_args().seeds
     units = product(DATA, MODELS, (False, True), range(seeds))
     text = table(pd.DataFrame([measured(*unit) for unit in units]))
     print(text)
     said = f"{text}\nMeans over {seeds} random divisions, a fifth of the patients held out."
-    pages.write_part("guide/shrinkage.md", "python -m studies.recalibration", said)
+    pages.write_part("guide/shrinkage.md", "python -m experiments.studies.recalibration", said)
 
 
 if __name__ == "__main__":

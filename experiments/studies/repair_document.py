@@ -1,6 +1,6 @@
 """The document of the study of find and repair: tables from its finished units, in plain words.
 
-python -m studies.repair_document results/repair
+python -m experiments.studies.repair_document results/repair
 """
 
 import sys
@@ -37,7 +37,7 @@ def document(data):
             "Made by",
             "",
             *commands(data),
-            "    python -m studies.repair_document results/repair",
+            "    python -m experiments.studies.repair_document results/repair",
             "",
             f"{len(data):,} models were measured. How the method works, and what is proven: [the guide]"
             "(guide/repairs.md). *Gain* is the mean full log likelihood of a patient over the model "
@@ -64,7 +64,7 @@ def commands(data):
         seeds = own.groupby(["setting", "variant"]).seed.nunique()
         wanted = {"n": f"--nulls {seeds.min()}", "f": f"--seeds {seeds.min() // 4} --nulls {seeds.max()}"}
         lines.append(
-            f"    python -m studies.repair --part {part} {wanted.get(part, f'--seeds {seeds.min()}')}"
+            f"    python -m experiments.studies.repair --part {part} {wanted.get(part, f'--seeds {seeds.min()}')}"
             " --output results/repair"
         )
     return lines

@@ -1,6 +1,6 @@
 """The tables of the subgroup-robust study, from its finished units, written into its page part by part.
 
-python -m studies.subgroup_robust_document results
+python -m experiments.studies.subgroup_robust_document results
 """
 
 import sys
@@ -28,8 +28,8 @@ def write(folder):
         own = data[data.part == part]
         if len(own):
             write_part(
-                "subgroup_robust.md",
-                f"python -m studies.subgroup_robust --part {part}",
+                "subgroup_robust_tables.md",
+                f"python -m experiments.studies.subgroup_robust --part {part}",
                 "\n".join(tables(own)).rstrip(),
             )
 
