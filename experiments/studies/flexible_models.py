@@ -96,7 +96,9 @@ def table(draw, seeds):
 
 def main():
     """Measure, and write the page's tables."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.studies.flexible_models", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.studies.flexible_models", description=__doc__
+    )
     parser.add_argument("--seeds", type=int, default=3, help="random divisions, or draws of patients")
     seeds = parser.parse_args().seeds
     warnings.simplefilter("ignore")
@@ -107,7 +109,9 @@ def main():
     ):
         parts.append(f"{title} (means over {seeds} draws):\n\n{table(draw, seeds)}")
         print(parts[-1], flush=True)
-    pages.write_part("guide/flexible_models.md", "python -m experiments.studies.flexible_models", "\n\n".join(parts))
+    pages.write_part(
+        "guide/flexible_models.md", "python -m experiments.studies.flexible_models", "\n\n".join(parts)
+    )
 
 
 if __name__ == "__main__":
