@@ -177,7 +177,7 @@ def test_curvature_with_fixed_weights_is_that_of_the_weighted_losses():
     theta, step = np.array([0.3, -0.2, 0.5]), 1e-5
     problem.value(theta)
     fixed, _ = problem.curvature()
-    q = problem._current.weights.copy()
+    q = problem._evaluation.weights.copy()
 
     def weighted(at):
         return float(problem.criterion.losses((problem.X @ at)[None, :])[0] @ q[0])

@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize
 from scipy.special import logsumexp
 
-from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, PoissonDeviance
+from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential
 from drosurv.objectives import Blocks, ChiSquare, CVaR, Mean
 from drosurv.solvers import Criterion, LinearProblem, minimise
 from drosurv.solvers.adam import adam
@@ -47,16 +47,10 @@ def full_likelihood(scores, psi):
     return np.exp(scores) * base - EVENT * (scores + psi[interval])
 
 
-def deviance(scores, psi):
-    expected = np.exp(scores) * cumulative(psi)[0]
-    return 2 * (expected - EVENT - EVENT * np.log(expected))
-
-
 LOSSES = {
     "partial": (lambda: CoxPartial(TARGET), partial_likelihood),
     "split": (lambda: CoxSplit(TARGET, FIRST), split_likelihood),
     "full": (lambda: PiecewiseExponential(TARGET, 3), full_likelihood),
-    "deviance": (lambda: PoissonDeviance(TARGET, 3), deviance),
 }
 HALVES = [np.flatnonzero(FIRST), np.flatnonzero(~FIRST)]
 OBJECTIVES = {

@@ -356,7 +356,7 @@ def subgroup_columns(
     if varying.shape[1] == 0:
         which = "X" if subgroup_features is None else f"subgroup_features={list(subgroup_features)}"
         raise ValueError(
-            f"every column of {which} is constant, so covariates define no subgroup. "
+            f"{which} has no column that varies between patients, so it defines no subgroup. "
             "Add a column that varies, or use CoxPH."
         )
     return varying

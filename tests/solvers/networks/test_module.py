@@ -55,7 +55,7 @@ def test_what_is_no_module_is_refused():
 
 def test_an_instance_in_place_of_a_builder_is_refused():
     # A module is callable too, but what it takes are features.
-    with pytest.raises(TypeError, match="network is a Sequential itself; pass a function"):
+    with pytest.raises(TypeError, match="network is a Sequential; pass a function"):
         build(mlp(4), 4, seed=0)
 
 
