@@ -16,7 +16,9 @@ Y = Surv.from_arrays(RNG.random(40) < 0.7, RNG.exponential(size=40))
 def test_without_lightgbm_the_error_names_the_extra(monkeypatch, model):
     # None in the place of a module makes its import fail, installed or not.
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(ImportError, match=r"network='trees' needs lightgbm.*pip install \"drosurv\[trees\]\""):
+    with pytest.raises(
+        ImportError, match=r"network='trees' needs lightgbm.*pip install \"drosurv\[trees\]\""
+    ):
         model.fit(X, Y)
 
 
