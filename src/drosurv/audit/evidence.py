@@ -29,6 +29,13 @@ from drosurv.target import FloatArray, IntArray, Target, parse_target
 FEWEST = 5
 # Values of the reference's curves that are kept at most.
 _MOST_VALUES = 20_000_000
+_DECISIONS = {
+    "sensitivity": "sensitivity",
+    "specificity": "specificity",
+    "ppv": "the positive predictive value",
+    "npv": "the negative predictive value",
+    "net_benefit": "net benefit",
+}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -191,13 +198,14 @@ class Evidence:
 
     @cached_property
     def tests(self) -> pd.DataFrame:
-        """Tests beside those of the group table: of the calibration slope, and of ranking between groups."""
+        """Tests beside those of the group table: of the calibration slope, and of decisions and ranking of groups."""
         called = self.audited.headings
-        rows = [*_slope_test(self.audited)]
+        rows = [*_slope_test(self.audited), *_decision_tests(self.audited)]
         rows += [
             {
                 "status": "unequal",
                 "attribute": gap.attribute,
+                "metric": "concordance_imparity",
                 "who": group_name(gap.attribute, gap.worst[0]),
                 "text": f"Among all patients, {group_name(gap.attribute, gap.worst[0])} is ranked less well than other "
                 f"groups of {called[gap.attribute]}: concordance imparity {written(gap.size, 'points')} percentage "
@@ -207,7 +215,7 @@ class Evidence:
             for gap in judged_gaps(self.audited, "concordance_imparity")
             if gap.size > 0
         ]
-        return pd.DataFrame(rows, columns=["status", "attribute", "who", "text", "p_value"])
+        return pd.DataFrame(rows, columns=["status", "attribute", "metric", "who", "text", "p_value"])
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -246,8 +254,46 @@ def _slope_test(result: EvaluationResult) -> Iterator[dict[str, Any]]:
             yield {
                 "status": "miscalibrated",
                 "attribute": EVERYONE,
+                "metric": "calibration_slope",
                 "who": ALL_PATIENTS,
                 "text": f"In the predicted probabilities, differences between patients are {way}stated: calibration "
                 f"slope {with_interval(row.value, row.low, row.high)}, where 1 is right",
                 "p_value": float(2 * norm.sf(abs(row.value - 1) / error)),
             }
+
+
+def _decision_tests(result: EvaluationResult) -> Iterator[dict[str, Any]]:
+    """Tests of the gaps in decisions between groups; none without a threshold, or where a gap cannot be estimated."""
+    table = result.decisions
+    if table is None:
+        return
+    for gap in table[(table["group"] == "gap") & table["p"].notna()].itertuples():
+        same = (table["attribute"] == gap.attribute) & (table["metric"] == gap.metric)
+        values = table[same & (table["group"] != "gap")].sort_values("value")
+        ends = [
+            (group_name(str(gap.attribute), row.group), written(row.value)) for row in values.itertuples()
+        ]
+        (worst, low), (best, high) = ends[0], ends[-1]
+        what = _DECISIONS[str(gap.metric)]
+        yield {
+            "status": "wrong_decisions",
+            "attribute": gap.attribute,
+            "metric": gap.metric,
+            "who": worst,
+            "text": f"At the threshold of {written(result.settings.threshold, 'share')}, {what} is {low} for {worst} "
+            f"and {high} for {best}",
+            "p_value": _finer(gap, result),
+        }
+
+
+def _finer(gap: Any, result: EvaluationResult) -> float:
+    """The p-value of a gap; below the smallest that the replicates can show, by the tail of a normal distribution.
+
+    Else no gap could be significant once there are many tests. The tail decays slower than that of the largest of
+    several differences, whose interval sets its scale.
+    """
+    p, smallest = float(gap.p), 1 / (result.settings.n_bootstrap + 1)
+    if p > 1.5 * smallest or not gap.high > gap.value:
+        return p
+    distance = norm.ppf((1 + result.settings.level) / 2) * gap.value / (gap.high - gap.value)
+    return min(p, float(2 * norm.sf(distance)))

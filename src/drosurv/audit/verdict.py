@@ -64,7 +64,7 @@ def judge(
 ) -> Verdict:
     """Judge a model by its group table, the bounds on subgroups and the warnings.
 
-    `groups` is the group table of :func:`drosurv.evaluate`, whose p-values are adjusted for all of its tests. `warnings`
+    `groups` is the group table of :func:`drosurv.evaluate`, with p-values adjusted for all of its tests. `warnings`
     have a ``severity``, "blocking" or "note", and a ``text``. `bounds` are of :func:`drosurv.certify`, or say why
     subgroups were not searched. `tests` are further tests: ``status``, ``who``, ``text`` and unadjusted ``p_value``.
     """
@@ -82,9 +82,8 @@ def judge(
     if found:
         status = found[0].status
         text = " ".join(problem.text for problem in found if problem.status == status)
-    return Verdict(
-        status, text, _excluded(bounds), tuple(found), tuple(_steps(status, found, rows, reference))
-    )
+    steps = tuple(_steps(status, found, rows, reference))
+    return Verdict(status, text, _excluded(bounds), tuple(found), steps)
 
 
 def _data_problems(warnings: Sequence[Mapping[str, str]]) -> Iterator[Concern]:
@@ -231,8 +230,8 @@ def _steps(
         yield f"Reconsider the threshold, or decide otherwise, for {listing(who['wrong_decisions'], _MOST_NAMED)}."
     if who["unequal"]:
         yield f"Find out what is measured less well for {listing(who['unequal'], _MOST_NAMED)}."
-    unclear = [row for row in rows[1:] if row["group"] != MISSING_LABEL and not (row["gain_low"] or 0) > 0]
     known = [row for row in rows[1:] if row["group"] != MISSING_LABEL]
+    unclear = [row for row in known if not (row["gain_low"] or 0) > 0]
     if unclear and len(unclear) < len(known):
         whom = listing([_name(row) for row in unclear], _MOST_NAMED)
         yield f"Collect more patients of {whom}, for whom no benefit is shown yet."

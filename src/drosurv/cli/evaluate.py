@@ -158,7 +158,7 @@ def _decisions(table: pd.DataFrame) -> pd.DataFrame:
     cell = Column.measured("value", "value")
     shown = table.assign(
         group=list(map(whose, table["attribute"], table["group"])),
-        text=[cell.cell(row) if not row["why"] else row["why"] for row in plain_rows(table)],
+        text=[row["reason"] or cell.cell(row) for row in plain_rows(table)],
     )
     return shown.pivot_table(
         index="group", columns="metric", values="text", aggfunc="first", sort=False

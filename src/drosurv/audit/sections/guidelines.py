@@ -166,6 +166,8 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
             "partly",
             "Verdict names groups with too few patients. Say how you will close the gaps.",
         )
+        if result.decisions is not None:
+            answers["decisions"] = "partly", "Decisions has them at one threshold; say why this threshold."
     if evidence.features_train is not None:
         answers["training patients"] = (
             "answered",
