@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 from sksurv.nonparametric import kaplan_meier_estimator
 
-from drosurv.estimators import CoxPH
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators import AcceleratedFailureTime, CoxPH
 from drosurv.estimators.baseline import Baseline
+from drosurv.evaluation.predictions import predict_curves
 from drosurv.metrics import FollowUp
 from drosurv.step_function import StepFunction
 from drosurv.target import Target
@@ -88,3 +90,24 @@ def test_efrons_curves_let_tied_events_leave_one_after_the_other(weighted):
         assert model.cum_baseline_hazard_(t) == pytest.approx(wanted, rel=1e-9)
     breslow = CoxPH(ties="breslow").fit(X, target.to_structured(), weight).cum_baseline_hazard_
     assert abs(breslow(14.0) - hazard) > 0.05
+
+
+@pytest.mark.parametrize("model", [CoxPH(), AcceleratedFailureTime()], ids=["cox", "aft"])
+def test_survival_at_own_times_is_that_of_the_curve(model):
+    data = make_hidden_minority(n_samples=400, random_state=0)
+    model.fit(data.X, data.y)
+    times = np.random.default_rng(0).uniform(0, 1.2 * data.y["time"].max(), 400)
+    own = predict_curves(model, data.X, 400).at_own(times)
+    every = model.predict_survival_function(data.X, times=times)
+    np.testing.assert_allclose(own, np.diag(every), rtol=1e-12, atol=1e-15)
+
+
+def test_conditional_curves_start_at_the_survival_of_the_own_stratum():
+    data = make_hidden_minority(n_samples=400, random_state=0)
+    strata = np.where(data.X["x1"] > 0, "a", "b")
+    model = CoxPH().fit(data.X, data.y, strata=strata)
+    known = np.random.default_rng(0).uniform(0, np.median(data.y["time"]), 400)
+    at = np.array([data.y["time"].max()])
+    found = model.predict_survival_function(data.X, times=at, strata=strata, conditional_after=known)[:, 0]
+    every = model.predict_survival_function(data.X, times=np.append(at, known), strata=strata)
+    np.testing.assert_allclose(found, every[:, 0] / np.diag(every[:, 1:]), rtol=1e-9)

@@ -1,5 +1,6 @@
 import json
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -298,3 +299,23 @@ def test_names_are_exported_and_the_removed_one_says_what_replaced_it():
     assert drosurv.insight.SubgroupBounds is SubgroupBounds
     with pytest.raises(AttributeError, match="certify now returns a SubgroupBounds"):
         _ = drosurv.insight.Certificate
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    data = make_hidden_minority(n_samples=3000, random_state=1)
+    model = CoxPH().fit(data.X, data.y)
+    found = []
+    for threads in (1, 2):
+        with joblib.parallel_config(n_jobs=threads, backend="threading"):
+            found.append(certify(model, data.X, data.y, n_replicates=39).to_dict())
+    assert found[0] == found[1]
+
+
+def test_more_than_200_000_patients_have_199_replicates(monkeypatch):
+    monkeypatch.setattr(subgroup_bounds, "MANY_PATIENTS", 999)
+    data = make_hidden_minority(n_samples=1000, random_state=1)
+    model = CoxPH().fit(data.X, data.y)
+    assert (
+        certify(model, data.X, data.y).to_dict()
+        == certify(model, data.X, data.y, n_replicates=199).to_dict()
+    )

@@ -42,7 +42,10 @@ def certify(
     ] = None,
     level: Annotated[float, about("Confidence of the bounds, for all subgroups at once.")] = 0.95,
     strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
-    replicates: Annotated[int, about("Draws of events from the model.")] = 999,
+    replicates: Annotated[
+        int | None,
+        about("Draws of events from the model; by default 999, and 199 for more than 200,000 patients."),
+    ] = None,
     seed: Seed = 0,
     output: Annotated[
         Path | None, about("CSV file to write the significant subgroups to.", None, "--output", "-o")

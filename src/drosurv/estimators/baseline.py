@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import gen_batches
 
 from drosurv.errors import ArgumentError, require
 from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
@@ -17,6 +18,8 @@ from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Log of the largest cumulative hazard that is told from others.
 _LARGEST = 700.0
+# Patients whose own times are read together: the hazards of m patients at m times cost m * m.
+_TOGETHER = 256
 
 
 class Curves(ABC):
@@ -33,6 +36,15 @@ class Curves(ABC):
     @abstractmethod
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
         """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
+
+    def at_own(self, scores: FloatArray, times: FloatArray) -> FloatArray:
+        """Cumulative hazards (n,) of patients with the given scores, each at a time of its own (n,)."""
+        found = np.empty(len(scores))
+        for rows in gen_batches(len(scores), _TOGETHER):
+            distinct, column = np.unique(times[rows], return_inverse=True)
+            hazard = self.cumulative_hazard(scores[rows], distinct)
+            found[rows] = hazard[np.arange(len(column)), column]
+        return found
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
         """First times (n,) at which patients have come to a cumulative hazard (n,); infinity for who never does.
@@ -122,6 +134,14 @@ class Baseline(Curves):
             log_base = np.where(place >= 0, log_base[..., np.maximum(place, 0)], -np.inf)
         log_base = log_base if self.stratum is None else log_base[self.stratum]
         return np.exp(log_base + self._bounded(scores)[:, None])
+
+    def at_own(self, scores: FloatArray, times: FloatArray) -> FloatArray:
+        """Cumulative hazards (n,) of patients with the given scores, each at a time of its own (n,)."""
+        place = np.searchsorted(self.times, checked_times(times), side="right") - 1
+        stratum = () if self.stratum is None else (self.stratum,)
+        log_base = np.where(place >= 0, self.log_cumulative[(*stratum, np.maximum(place, 0))], -np.inf)
+        hazard: FloatArray = np.exp(log_base + self._bounded(scores))
+        return hazard
 
     def _bounded(self, scores: FloatArray) -> FloatArray:
         """Scores whose hazards are numbers: nobody survives the largest, and their differences are numbers too."""

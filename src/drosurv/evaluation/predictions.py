@@ -82,13 +82,18 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class ModelCurves:
-    """Curves computed from the features of n patients at any times that are asked for, so that no curve is kept."""
+    """Curves computed from the features of n patients at any times that are asked for, so that no curve is kept.
+
+    `survival` gives those of patients at common times, `own_hazard`, where the model has it, each patient's cumulative
+    hazard at a time of its own.
+    """
 
     survival: Callable[[Any, FloatArray], Any]
     X: Any
     n: int
     jumps: FloatArray | None = None
     curve_type: CurveType = "step"
+    own_hazard: Callable[[Any, FloatArray], FloatArray] | None = None
 
     def __len__(self) -> int:
         return self.n
@@ -104,6 +109,10 @@ class ModelCurves:
     def at_own(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
         found = np.empty(self.n)
+        if self.own_hazard is not None:
+            for rows in gen_batches(self.n, _ROWS):
+                found[rows] = np.exp(-self.own_hazard(take(self.X, rows), times[rows]))
+            return found
         # Patients of neighbouring times share the times to be computed.
         order = np.argsort(times, kind="stable")
         for chunk in gen_batches(self.n, _CHUNK):
@@ -221,7 +230,8 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
         # A model without a baseline has no times of its own.
         jumps = np.asarray(final.unique_times_, np.float64) if hasattr(final, "unique_times_") else None
         curve_type: CurveType = getattr(final, "curve_type", "step")
-        return ModelCurves(lambda X, at: method(X, times=at), in_pandas(X), n, jumps, curve_type)
+        own = final._hazard_at_own if hasattr(final, "_baseline") else None
+        return ModelCurves(lambda X, at: method(X, times=at), in_pandas(X), n, jumps, curve_type, own)
     return parse_survival(method(X), n)
 
 

@@ -24,7 +24,7 @@ from drosurv.target import FloatArray, IntArray, Target
 # A patient whom a model gives a larger cumulative hazard counts as censored there: the model is certain of the event.
 LARGEST_HAZARD = 23.0
 # At most so many jumps of a curve are read one by one, and about so many values of curves in all.
-_MOST_JUMPS, _FEWEST_JUMPS, _MOST_VALUES = 1_000, 100, 200_000_000
+_MOST_JUMPS, _FEWEST_JUMPS, _MOST_VALUES = 1_000, 100, 20_000_000
 # Values of curves in memory at once.
 _VALUES = 2_000_000
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -22,6 +22,7 @@ from drosurv.metrics.expected_events import (
     known_everywhere,
 )
 from drosurv.metrics.inference import generator
+from drosurv.metrics.inference.resampling import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import parse_weights
 from drosurv.metrics.survival_curves import SurvivalCurves
@@ -29,7 +30,7 @@ from drosurv.observation import label_codes
 from drosurv.presentation import Column, Table, axes_or_new, counted, moment
 from drosurv.repairs.curves import follow_up_of, predicted_curves
 from drosurv.repairs.rules import CodedTable, Rule, readable_table
-from drosurv.repairs.subgroups import Subgroups, batches
+from drosurv.repairs.subgroups import Subgroups
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 LEAST_PATIENTS = 50
 LEAST_EXPECTED = 10.0
+REPLICATES, REPLICATES_OF_MANY, MANY_PATIENTS = 999, 199, 200_000
 N_CUTS = 10
 MOST_LEVELS = 20
 # Curves with at most so many jumps are drawn from jump by jump; with more they are as good as continuous.
@@ -64,7 +66,7 @@ def certify(
     level: float = 0.95,
     features: Any = None,
     id: Any = None,
-    n_replicates: int = 999,
+    n_replicates: int | None = None,
     random_state: int | np.random.Generator | None = 0,
     entry: Any = None,
     strata: Any = None,
@@ -98,8 +100,9 @@ def certify(
         Columns that may define subgroups, in units and names that a reader knows; ``X`` by default.
     id : (n,) labels, optional
         Rows of the same patient. With `entry`, a patient is judged by what was known at the first row.
-    n_replicates : int
-        Draws of events from the model, and of multipliers.
+    n_replicates : int, optional
+        Draws of events from the model, and of multipliers: by default 999, and 199 for more than 200,000 patients. The
+        smallest p-value is 2 / (n_replicates + 1): 0.002 with 999, 0.01 with 199.
     random_state : int, Generator or None
         Seed or source of the draws.
     entry, strata, offset : (n,), optional
@@ -130,6 +133,10 @@ def certify(
     features; the Brier score and the draws after an event also take its distribution to be that of all patients.
     Not covered: subgroups that need more than two columns, finer cuts, or columns that were not measured.
 
+    *Time and memory.* With a Cox model and 10 numeric columns, 100,000 patients and 999 replicates take 27 s of one
+    processor core and 0.5 GB, 1,000,000 patients and 199 replicates 65 s and 1.3 GB. Replicates run in threads, on all
+    cores; the result does not depend on how many there are.
+
     Examples
     --------
     >>> import drosurv
@@ -143,6 +150,8 @@ def certify(
     _refuse(removed)
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
     require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)
+    if n_replicates is None:
+        n_replicates = REPLICATES if len(y) <= MANY_PATIENTS else REPLICATES_OF_MANY
     require(as_whole(n_replicates) >= 19, "n_replicates", "be a whole number of at least 19", n_replicates)
     table = readable_table(X, len(y), getattr(model, "feature_names_in_", None), features)
     notes: tuple[str, ...] = ()
@@ -309,11 +318,13 @@ class _Patients(NamedTuple):
         unit = rng.standard_exponential((len(self.weight[rows]), n_draws))
         return _draw(unit, self.weight[rows], self.limit[rows], self.jumps[rows], self.limit_jump[rows])
 
-    def multipliers(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
-        """Standard normal multipliers (n, n_draws), the same for rows of a cluster."""
+    def multipliers(self, n_draws: int, rng: np.random.Generator) -> Callable[[slice], FloatArray]:
+        """Standard normal multipliers (m, n_draws) of some rows at a time, the same for rows of a cluster."""
         if self.clusters is None:
-            return rng.standard_normal((len(self.weight), n_draws))
-        return rng.standard_normal((int(self.clusters.max()) + 1, n_draws))[self.clusters]
+            return lambda rows: rng.standard_normal((len(self.weight[rows]), n_draws))
+        clusters = self.clusters
+        drawn = rng.standard_normal((int(clusters.max()) + 1, n_draws))
+        return lambda rows: drawn[clusters[rows]]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -384,6 +395,25 @@ def _extremes(sums: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArr
     return high, low
 
 
+T = TypeVar("T")
+
+
+def _replicates(
+    work: Callable[[int, np.random.Generator], T],
+    subgroups: Subgroups,
+    n_replicates: int,
+    n_patients: int,
+    rng: np.random.Generator,
+) -> list[T]:
+    """What is found in each batch of replicates, in threads; the same whatever their number."""
+    sizes, streams = subgroups.batches(n_replicates), seed_sequence(rng)
+
+    def batch(number: int) -> T:
+        return work(sizes[number], replicate_rng(streams, number))
+
+    return list(in_parallel(batch, len(sizes), None, n_patients))
+
+
 class _Test(NamedTuple):
     bounds: dict[str, dict[str, Any]]
     significant: pd.DataFrame
@@ -405,20 +435,21 @@ def _test(
     z = signed_root_deviance(observed, expected, scale * effect)
     scale_all = np.array((w * w * e).sum() / (w @ e))
     z_all = signed_root_deviance(np.array([w @ d]), np.array([w @ e]), scale_all * effect_all)
-    highest, lowest, everybody = [], [], []
-    for k in batches(n_replicates):
+
+    def extremes(k: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
+        """Statistics of k replicates: the largest and minus the smallest of subgroups, and that of everybody."""
         totals = np.zeros(2 * k)
 
-        def values(rows: slice, k: int = k, totals: FloatArray = totals) -> FloatArray:
+        def values(rows: slice) -> FloatArray:
             drawn = patients.draw(rows, k, rng)
-            totals += drawn.sum(axis=0)
+            np.add(totals, drawn.sum(axis=0), out=totals)
             return drawn
 
         high, low = _extremes(subgroups.sums_of_parts(2 * k, values), scale)
-        highest.append(high)
-        lowest.append(-low)
-        everybody.append(abs(signed_root_deviance(totals[:k], totals[k:], scale_all)))
-    upper, lower = np.sort(np.concatenate(highest)), np.sort(np.concatenate(lowest))
+        return high, -low, abs(signed_root_deviance(totals[:k], totals[k:], scale_all))
+
+    drawn = _replicates(extremes, subgroups, n_replicates, len(w), rng)
+    upper, lower, everybody = (np.sort(np.concatenate(one)) for one in zip(*drawn, strict=True))
     p = np.minimum(2 * np.minimum(_p_values(z, upper), _p_values(-z, lower)), 1.0)
     side = (1 + level) / 2
     high = _ratio_at(observed, expected, scale * effect, -_quantile(lower, side))
@@ -443,7 +474,7 @@ def _test(
         }
     )
     total = {"observed": float(w @ d), "expected": float(w @ e), "ratio": float((w @ d) / (w @ e))}
-    total["p"] = float(_p_values(abs(z_all), np.sort(np.concatenate(everybody)))[0])
+    total["p"] = float(_p_values(abs(z_all), everybody)[0])
     return _Test(bounds, significant, tuple(subgroups.rule(g) for g in found), total)
 
 
@@ -489,8 +520,8 @@ def _design_effects(
     # Everybody is one more subgroup.
     observed, expected, squares = np.vstack([subgroups.sums(values), values.sum(axis=0)]).T
     ratio, variance = (observed / expected)[:, None], np.zeros(len(observed))
-    for k in batches(_CLUSTER_REPLICATES):
-        xi = patients.multipliers(k, rng)
+    for k in subgroups.batches(_CLUSTER_REPLICATES):
+        xi = patients.multipliers(k, rng)(slice(None))
         drawn = np.hstack([xi * values[:, [0]], xi * values[:, [1]]])
         sums = np.vstack([subgroups.sums(drawn), drawn.sum(axis=0)])
         variance += ((sums[:, :k] - ratio * sums[:, k:]) ** 2).sum(axis=1)
@@ -531,18 +562,27 @@ def _bounded_means(
     total, mean = sums[:, :1], sums[:, 2 : 2 + m] / sums[:, :1]
     variance = sums[:, 2 + 2 * m :] - 2 * mean * sums[:, 2 + m : 2 + 2 * m] + mean**2 * sums[:, 1:2]
 
-    def deviations(k: int) -> FloatArray:
+    def deviations(k: int, rng: np.random.Generator) -> FloatArray:
         """Sums of the multiplied deviations from the mean, (G, m, k)."""
-        xi = patients.multipliers(k, rng)
-        parts = np.hstack([xi * w[:, None], *(xi * v[:, [j]] for j in range(m))])
-        drawn = subgroups.sums(parts).reshape(len(subgroups), m + 1, k)
+        multipliers = patients.multipliers(k, rng)
+
+        def values(rows: slice) -> FloatArray:
+            xi = multipliers(rows)
+            return np.hstack([xi * w[rows, None], *(xi * v[rows, j, None] for j in range(m))])
+
+        drawn = subgroups.sums_of_parts((m + 1) * k, values).reshape(len(subgroups), m + 1, k)
         return drawn[:, 1:] - mean[:, :, None] * drawn[:, :1]
 
     if patients.clusters is not None:
-        variance = sum((deviations(k) ** 2).sum(axis=2) for k in batches(_CLUSTER_REPLICATES))
-        variance = variance / _CLUSTER_REPLICATES
+        parts = [(deviations(k, rng) ** 2).sum(axis=2) for k in subgroups.batches(_CLUSTER_REPLICATES)]
+        variance = np.sum(parts, axis=0) / _CLUSTER_REPLICATES
     error = np.sqrt(np.maximum(variance, 1e-18))
-    largest = [(deviations(k) / error[:, :, None]).max(axis=0) for k in batches(n_replicates)]
+
+    def extremes(k: int, rng: np.random.Generator) -> FloatArray:
+        largest: FloatArray = (deviations(k, rng) / error[:, :, None]).max(axis=0)
+        return largest
+
+    largest = _replicates(extremes, subgroups, n_replicates, len(w), rng)
     reach = [_quantile(np.sort(one), level) for one in np.concatenate(largest, axis=1)]
     found = {}
     for j, name in enumerate(names):

@@ -7,7 +7,7 @@ grow with the number of subgroups times the number of patients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 
 import numba
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from drosurv.repairs.rules import Atom, CodedTable, Rule
 from drosurv.target import BoolArray, FloatArray, IntArray
 
-# Rows of values that are made at a time, and replicates that share one pass over the codes.
-_ROWS, TOGETHER = 65_536, 8
+# Rows of values that are made at a time, and rows that stay in the processor's cache.
+_ROWS, _BLOCK = 16_384, 512
+# At most so many replicates share one pass over the patients, and about so many numbers are kept for them.
+_TOGETHER, _NUMBERS = 16, 4_000_000
 
 
 class Subgroups:
@@ -94,6 +96,12 @@ class Subgroups:
         pairs = np.matmul(second[:, None], half).reshape(-1, k)[self._existing]
         return np.concatenate([single, pairs])[self.kept]
 
+    def batches(self, n_replicates: int) -> list[int]:
+        """Sizes of batches of replicates that share one pass over the patients."""
+        each = len(self._pairs) * self.table.n_codes**2 + len(self._existing)
+        size = int(np.clip(_NUMBERS // max(each, 1), 1, _TOGETHER))
+        return [min(size, n_replicates - start) for start in range(0, n_replicates, size)]
+
     def atoms(self, number: int) -> tuple[Atom, ...]:
         """Conditions of one of the subgroups kept."""
         place = int(self.kept[number])
@@ -138,21 +146,18 @@ def add_to_cells(codes: NDArray[np.uint8], values: FloatArray, one: FloatArray, 
     """Add values (n, k) to the cells of their codes (n, d): (d, C, k) for columns, (P, C, C, k) for pairs of them."""
     n, d = codes.shape
     k = values.shape[1]
-    for i in range(n):
+    # A block of patients, and the cells of one pair of columns, stay in the processor's cache.
+    for start in range(0, n, _BLOCK):
+        stop = min(start + _BLOCK, n)
         pair = 0
         for a in range(d):
-            code = codes[i, a]
-            cell = one[a, code]
-            for j in range(k):
-                cell[j] += values[i, j]
-            for b in range(a + 1, d):
-                both = two[pair, code, codes[i, b]]
+            for i in range(start, stop):
+                code = codes[i, a]
                 for j in range(k):
-                    both[j] += values[i, j]
+                    one[a, code, j] += values[i, j]
+            for b in range(a + 1, d):
+                for i in range(start, stop):
+                    first, second = codes[i, a], codes[i, b]
+                    for j in range(k):
+                        two[pair, first, second, j] += values[i, j]
                 pair += 1
-
-
-def batches(n_replicates: int) -> Iterator[int]:
-    """Sizes of batches of replicates that share one pass over the patients."""
-    for start in range(0, n_replicates, TOGETHER):
-        yield min(TOGETHER, n_replicates - start)
