@@ -316,6 +316,5 @@ def test_more_than_200_000_patients_have_199_replicates(monkeypatch):
     data = make_hidden_minority(n_samples=1000, random_state=1)
     model = CoxPH().fit(data.X, data.y)
     assert (
-        certify(model, data.X, data.y).to_dict()
-        == certify(model, data.X, data.y, n_replicates=199).to_dict()
+        certify(model, data.X, data.y).to_dict() == certify(model, data.X, data.y, n_replicates=199).to_dict()
     )
