@@ -131,9 +131,10 @@ def test_a_column_that_is_not_there_is_named_with_its_option(fit, gbsg2, option)
 
 def test_what_a_model_does_not_understand_is_named(fit, gbsg2):
     repaired, few = ("--model", "repaired-cox"), gbsg2[["age", "days", "relapse"]].assign(at=1)
-    for option in ("--strata", "--entry"):
-        told = fit(few, *repaired, option, "at", how="__call__").stderr
-        assert f"{option} is not understood by RepairedCox: choose another model" in told
+    told = fit(few, *repaired, "--strata", "at", how="__call__").stderr
+    assert "--strata is not defined for RepairedCox, whose rules are for all patients: leave it out" in told
+    told = fit(few, "--model", "deep-hit", "--entry", "at", how="__call__").stderr
+    assert "DeepHit does not support --entry" in told
     told = fit(few, *repaired, "--bootstrap", "5", how="__call__").stderr
     assert "--bootstrap has no meaning for RepairedCox" in told
 
@@ -156,7 +157,9 @@ def test_rows_of_a_patient_stay_on_one_side_of_a_hold_out(fit, gbsg2, tmp_path):
         "column 'patient' names 400 different patients in 686 rows" in fit(frame, "--drop", "patient").stderr
     )
     told = " ".join(fit(frame, "--id", "patient", "--hold-out", tmp_path / "test.csv").stdout.split())
-    assert told.endswith("test.csv --id patient")
+    assert told.endswith("test.csv")
+    # The model's file names the column of patients, which the next command reads from there.
+    assert read_saved_model(tmp_path / "m").notes["id"] == "patient"
     away = pd.read_csv(tmp_path / "test.csv")
     sizes = frame["patient"].value_counts()
     assert all(count == sizes[name] for name, count in away["patient"].value_counts().items())
@@ -233,10 +236,14 @@ def test_lines_of_another_length_are_named(fit, gbsg2, tmp_path, change):
 @pytest.mark.parametrize("leak", ["the event", "the time"])
 def test_a_perfect_model_of_a_leak_is_saved_only_by_force(fit, gbsg2, tmp_path, leak):
     columns = {"the event": np.where(gbsg2["relapse"] == "yes", "x", "y"), "the time": gbsg2["days"] / 30.4}
+    said = {
+        "the event": "the model is not saved: column 'note' may give the outcome away",
+        "the time": "column 'note' is the time itself, in some unit, of 100 % of the patients",
+    }
     leaking = gbsg2[["age", "days", "relapse"]].assign(note=columns[leak])
     result = fit(leaking, how="__call__")
     assert result.exit_code == 2
-    assert "the model is not saved: column 'note' may give the outcome away" in result.stderr
+    assert said[leak] in result.stderr
     assert "Name in --drop what is not known beforehand, or pass --force" in result.stderr
     assert not (tmp_path / "m").exists()
     fit(leaking, "--force")
@@ -247,7 +254,10 @@ def test_a_model_that_is_not_saved_names_every_column_that_may_be_why(fit, gbsg2
     # Not the first alone: who drops that one has the true culprit still in the table.
     leaks = {"months": gbsg2["days"] / 30.4, "cause": np.where(gbsg2["relapse"] == "yes", "x", "y")}
     result = fit(gbsg2[["age", "days", "relapse"]].assign(**leaks), how="__call__")
-    assert "not saved: column 'months' and column 'cause' may give the outcome away" in result.stderr
+    assert (
+        "column 'months' is the time itself, in some unit, of 100 % of the patients and column 'cause' may give the outcome away"
+        in result.stderr
+    )
 
 
 def test_late_entry_goes_to_the_model_and_is_no_feature(fit, gbsg2, tmp_path):

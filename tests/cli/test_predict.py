@@ -123,7 +123,9 @@ def test_an_output_is_a_file_written_whole_through_links_and_never_a_device(dros
     real, link = tmp_path / "real.csv", tmp_path / "link.csv"
     real.write_text("old")
     link.symlink_to(real)
-    drosurv.ok("predict", model, data, "-o", link)
+    assert "exists and was not written by drosurv" in drosurv.fails("predict", model, data, "-o", link)
+    assert real.read_text() == "old"
+    drosurv.ok("predict", model, data, "-o", link, "--force")
     assert link.is_symlink()
     assert len(pd.read_csv(real)) == 400
     assert sorted(path.name for path in tmp_path.glob(".*")) == []

@@ -47,7 +47,7 @@ def test_fit_trains_the_same_repaired_model_and_says_its_rules_in_the_units_of_t
     there = tmp_path / "there.csv"
     minority.iloc[::4].to_csv(there, index=False)
     target = [*TARGET, "--categorical", "sex"]
-    drosurv.ok("repair", table, *target, "-o", tmp_path / "repaired")
+    drosurv.ok("repair", table, *target, "--model", "cox", "-o", tmp_path / "repaired")
     told = drosurv.ok("fit", table, *target, "--model", "repaired-cox", "-o", tmp_path / "fitted").stdout
     assert "The model was corrected for age > 6" in told
     one, other = (
@@ -131,6 +131,23 @@ def test_bad_predictions_are_named(drosurv, table, minority, tmp_path):
     assert "survival cannot rise" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
     pd.DataFrame({"10": np.full(7, 0.5)}).to_csv(made, index=False)
     assert "one row per patient" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
-    line = drosurv.fails("repair", table, *TARGET, "--entry", "age")
-    assert "--entry is not understood by a repair" in line
+    line = drosurv.fails("repair", table, *TARGET, "--set", "l2=0.1")
+    assert "--set is for one model: name it, for example --model cox" in line
     assert "goes with" in drosurv.fails("repair", table, *TARGET, "--corrected", tmp_path / "q.csv")
+
+
+def test_entry_times_reach_the_repair(drosurv, minority, tmp_path):
+    path, cox = tmp_path / "late.csv", ("--model", "cox")
+    minority.assign(since=0).to_csv(path, index=False)
+    same = drosurv.json("repair", path, *TARGET[:4], "--drop", "id,since", *cox)
+    found = drosurv.json("repair", path, *TARGET, *cox, "--entry", "since")
+    (repair,), (other,) = found["repairs"], same["repairs"]
+    assert repair["who"] == other["who"]
+    assert [repair[name] for name in ("events", "before", "after")] == pytest.approx(
+        [other[name] for name in ("events", "before", "after")], rel=1e-4
+    )
+    assert found["base"] == "CoxPH"
+    # Who enters late has fewer expected events.
+    minority.assign(since=minority["days"] // 2).to_csv(path, index=False)
+    late = drosurv.json("repair", path, *TARGET, *cox, "--entry", "since")
+    assert late["repairs"] != same["repairs"]

@@ -35,8 +35,12 @@ if TYPE_CHECKING:
 def repair(
     source: TrainingTable,
     model: Annotated[
-        str, about("What to repair: cox or another estimator to train, or a saved model's file.")
-    ] = "cox",
+        str | None,
+        about(
+            "What to repair: an estimator to train, such as cox, or a saved model's file. By default cox-cv or cox, "
+            "whichever is better once repaired, on patients not trained on."
+        ),
+    ] = None,
     predictions: Annotated[
         Path | None,
         about("Instead of a model: CSV of its survival probabilities, one column per time.", "Other models"),
@@ -64,11 +68,12 @@ def repair(
 
     Example: drosurv repair patients.csv --time months --event died -o model
     """
+    from drosurv.evaluation.predictions import final_step
     from drosurv.repairs.views import linear_effects
     from drosurv.workflows import OpenedModel, repair_from_table, save_with_notes
     from drosurv.workflows import corrected as corrections
 
-    saved = Path(model) if Path(model).is_file() else None
+    saved = Path(model) if model is not None and Path(model).is_file() else None
     check_outputs([output, corrected, hold_out], [source.data, predictions, saved], force=True)
     check_outputs([output, corrected], [], force=force)
     if hold_out is not None and predictions is not None:
@@ -79,6 +84,8 @@ def repair(
         raise ValueError("--predictions takes the place of --model: pass one of them.")
     if set_ and (saved is not None or predictions is not None):
         raise ValueError("--set is for a model that is trained here: leave it out.")
+    if set_ and model is None:
+        raise ValueError("--set is for one model: name it, for example --model cox.")
     with recording_warnings() as warned:
         table, held = source.hold_out(source.read(), hold_out, hold_out_share, seed, force=force)
         opened = None if saved is None else OpenedModel.open(saved)
@@ -88,7 +95,7 @@ def repair(
         trained = opened is None and given is None
         repaired = repair_from_table(
             table,
-            make_estimator(model, {}, read_settings(set_), seed) if trained else None,
+            make_estimator(model, {}, read_settings(set_), seed) if trained and model is not None else "auto",
             opened=opened,
             predictions=given,
             categorical=source.categorical,
@@ -109,6 +116,7 @@ def repair(
     if as_json:
         print_json(
             {
+                "base": None if repaired.base_ is None else type(final_step(repaired.base_)).__name__,
                 "status": repaired.status_,
                 "words": repaired.in_words(),
                 "repairs": repaired.to_frame().to_dict("records"),
@@ -118,9 +126,19 @@ def repair(
         )
     else:
         _show(repaired, ratios)
+        if model is None and predictions is None:
+            typer.echo(f"Repaired was {type(final_step(repaired.base_)).__name__}: {_chosen(repaired)}.")
         for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
             if path is not None:
                 typer.echo(f"{what} saved to {path}.")
+
+
+def _chosen(model: RepairedCox) -> str:
+    """Why this model was repaired and not the other."""
+    found = model.base_log_likelihoods_
+    if min(found) == float("-inf"):
+        return "there are too few patients to compare it with CoxPH"
+    return f"on patients not trained on it is better by {max(found) - min(found):.4f} in log likelihood per patient"
 
 
 def _show(model: RepairedCox, ratios: Table | None) -> None:

@@ -137,12 +137,12 @@ class RepairedPredictions(SurvivalModel):
         return np.clip(survival, 0.0, 1.0) ** ratios
 
     def score(  # type: ignore[override]
-        self, X: Any, y: Any, features: Any = None
+        self, X: Any, y: Any, features: Any = None, *, entry: Any = None
     ) -> float:
-        """Harrell's c-index of the predicted risks."""
+        """Harrell's c-index of the predicted risks, among those at risk if entry times are given."""
         from drosurv.metrics import concordance_index
 
-        return float(concordance_index(y, self.predict(X, features)))
+        return float(concordance_index(y, self.predict(X, features), entry=entry))
 
     def _known(self, X: Any, features: Any) -> tuple[Any, Any]:
         """The columns of a table that the model was fitted on, in their order, and those that rules use."""

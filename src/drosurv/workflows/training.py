@@ -74,6 +74,11 @@ class Trained:
         """The model without the encoder before it."""
         return final_step(self.model)
 
+    @property
+    def _given(self) -> dict[str, Any]:
+        """What the estimator was fitted with besides features and target, by the names of its arguments."""
+        return {name.removeprefix("model__"): values for name, values in self.fit_options.items()}
+
     def _columns(self, table: SurvivalTable) -> pd.DataFrame:
         """What the model takes of a table."""
         return table.X[list(self.model.feature_names_in_)]
@@ -174,12 +179,12 @@ class Trained:
         looks at no feature, patients are too few to judge by, or rows were observed in a way that the comparison does
         not hand on (entry times, strata).
         """
-        observed = {"model__entry", "model__strata"} & set(self.fit_options)
+        observed = {"entry", "strata"} & set(self._given)
         alone = (
             self.is_plain or isinstance(self.estimator, NullModel) or observed or self.table.columns.causes
         )
-        judges = next((one for one in (held, self.table) if one is not None and _can_judge(one)), None)
-        if alone or judges is None:
+        judges = self.table if held is None or not _can_judge(held) else held
+        if alone or judges.event.sum() < _EVENTS_PER_FEATURE:
             return None, "nobody"
         own = self._columns(judges)
         if judges is held:
@@ -202,11 +207,11 @@ class Trained:
 
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""
-        columns, given = self.table.columns, self.fit_options
+        columns, given = self.table.columns, self._given
         event = "any cause" if columns.causes else repr(columns.event_value)
         # Only patients who are at risk together, in one stratum, are compared.
         wanted = () if columns.causes else ("entry", "strata")
-        at_risk = {name: given[f"model__{name}"] for name in wanted if f"model__{name}" in given}
+        at_risk = {name: given[name] for name in wanted if name in given}
         return {
             "estimator": type(self.estimator).__name__,
             "parameters": self.estimator.get_params(deep=False),
@@ -277,7 +282,7 @@ def train(
     if talks:
         estimator.set_params(verbose=verbose)
     options = fit_options(estimator, table)
-    if table.groups is not None and "model__sensitive_features" not in options:
+    if table.groups is not None and not any(name.endswith("sensitive_features") for name in options):
         warn_caller(
             f"groups are not used to train {type(estimator).__name__}: they say which columns hold codes, and where "
             "the model is compared with plain Cox.",
@@ -287,14 +292,14 @@ def train(
     for name, column in (observed or {}).items():
         require_understood(estimator, name)
         options[name if repaired else f"model__{name}"] = table.frame[column]
-    if bootstrap and not hasattr(estimator, "summary"):
+    if bootstrap and (repaired or not hasattr(estimator, "summary")):
         raise ArgumentError(
             "bootstrap",
-            f"bootstrap has no meaning for {type(estimator).__name__}, which has no table of coefficients.",
+            f"bootstrap has no meaning for {type(estimator).__name__}, whose coefficients have no standard errors.",
         )
     if repaired:
-        X, base = readable_and_base(table, encoder, CoxPH() if estimator.base is None else estimator.base)
-        model = estimator.set_params(base=base)
+        X, bases = readable_and_bases(table, encoder, estimator._bases())
+        model = estimator.set_params(base=bases if len(bases) > 1 else bases[0])
     else:
         X, model = table.X, Pipeline([("table", encoder), ("model", estimator)])
     model.fit(X, table.y, **options)
@@ -336,8 +341,7 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
     table, encoder = trained.table, trained.encoder
     if table.columns.causes:
         return None, "Proportional hazards were not tested: events have several causes."
-    given = {name.removeprefix("model__"): values for name, values in trained.fit_options.items()}
-    options = {f"cox__{name}": values for name, values in given.items() if name in _OBSERVED}
+    options = {f"cox__{name}": values for name, values in trained._given.items() if name in _OBSERVED}
     if table.repeated is not None and table.entry is None:
         options.setdefault("cox__clusters", table.repeated)
     with warnings.catch_warnings(action="ignore"):
@@ -363,11 +367,20 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
 
 def refuse_copies_of_time(table: SurvivalTable) -> None:
     """Raise if a column equals the time, in some unit, for most patients."""
-    for name, share in copies_of_time(table.X, table.y).items():
+    copies = copies_of_time(table.X, table.y)
+    if copies:
+        named = [
+            f"column {name!r} is the time itself, in some unit, of {100 * share:.0f} % of the patients"
+            for name, share in copies.items()
+        ]
+        named += [
+            f"column {name!r} may give the outcome away"
+            for name in find_leaks(table.X, table.y)
+            if name not in copies
+        ]
         raise ArgumentError(
             "drop",
-            f"column {name!r} is the time itself, in some unit, of {100 * share:.0f} % of the patients, so that it is "
-            "not known beforehand: name it in drop, or pass force if it is.",
+            f"{listing(named)}. Name in drop what is not known beforehand, or pass force if all of it is.",
         )
 
 
@@ -382,17 +395,18 @@ def table_encoder(
     return TableEncoder(categorical=tuple(dict.fromkeys(codes)), unseen=unseen, reference=reference)
 
 
-def readable_and_base(
-    table: SurvivalTable, encoder: TableEncoder, estimator: Any
-) -> tuple[pd.DataFrame, Pipeline]:
-    """The columns that rules may speak about, and an estimator that takes them as they are.
+def readable_and_bases(
+    table: SurvivalTable, encoder: TableEncoder, estimators: Sequence[Any]
+) -> tuple[pd.DataFrame, list[Pipeline]]:
+    """The columns that rules may use, and estimators that take them as they are.
 
-    Columns that number the rows, or say the same of everyone, are nothing for a rule to speak about. The encoder is
-    fitted on the whole table to tell which those are.
+    Columns that number the rows, or are constant, are not among them. The encoder is fitted on the whole table to
+    find which those are.
     """
     X = table.X[encoder.fit(table.X).used_]
     codes = [name for name in encoder.categorical if name in X]
-    return X, Pipeline([("table", clone(encoder).set_params(categorical=codes)), ("model", estimator)])
+    encoder = clone(encoder).set_params(categorical=codes)
+    return X, [Pipeline([("table", clone(encoder)), ("model", estimator)]) for estimator in estimators]
 
 
 def _can_judge(table: SurvivalTable) -> bool:
@@ -403,11 +417,12 @@ def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
     """What the table holds for training besides features and target."""
     options: dict[str, Any] = {}
     if getattr(estimator, "_compares_groups", None) is not None and table.groups is not None:
-        options["model__sensitive_features"] = table.groups
+        options["sensitive_features"] = table.groups
     if table.entry is not None:
         require_understood(estimator, "entry")
-        options["model__entry"] = table.entry
-    return options
+        options["entry"] = table.entry
+    prefix = "" if isinstance(estimator, RepairedCox) else "model__"
+    return {f"{prefix}{name}": values for name, values in options.items()}
 
 
 def require_understood(estimator: Any, name: str) -> None:
@@ -459,7 +474,7 @@ def _coefficients(estimator: Any) -> dict[str, float] | None:
 
 def repair_from_table(
     table: SurvivalTable,
-    estimator: Any = None,
+    estimator: Any = "auto",
     *,
     opened: OpenedModel | None = None,
     predictions: pd.DataFrame | None = None,
@@ -468,18 +483,21 @@ def repair_from_table(
 ) -> RepairedCox:
     """Find and repair the groups that a model is wrong about; the model takes the columns of the table as they are.
 
-    The model is an `estimator`, trained on the table; or a saved model, `opened`, which stays as it is; or
+    The model is an `estimator`, trained on the table, or the better one of :class:`drosurv.CoxPHCV` and
+    :class:`drosurv.CoxPH` if it is "auto"; or a saved model, `opened`, which stays as it is; or
     `predictions`: survival probabilities that somebody predicted for the table's patients, one column for each time,
     named by it (``12`` or ``survival_12``). `options` are parameters of :class:`drosurv.RepairedCox`.
     """
-    table.refuse_entry("a repair, which counts events and expected events from time 0 on")
-    options["clusters"] = table.repeated
+    options |= {"clusters": table.repeated, "entry": table.entry}
     if opened is not None:
         return repair(opened.model, opened.readable(table.frame), table.y, frozen=True, **options)
-    X, base = readable_and_base(table, table_encoder(table, categorical), estimator)
+    seed = options.get("random_state")
+    X, bases = readable_and_bases(
+        table, table_encoder(table, categorical), RepairedCox(base=estimator, random_state=seed)._bases()
+    )
     if predictions is not None:
         return repair(predicted_at(predictions), X, table.y, frozen=True, **options)
-    return repair(base, X, table.y, **options)
+    return repair(bases if len(bases) > 1 else bases[0], X, table.y, **options)
 
 
 def corrected(model: RepairedCox, table: SurvivalTable, predictions: pd.DataFrame) -> pd.DataFrame:
