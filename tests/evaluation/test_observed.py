@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from drosurv import AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
-from drosurv.evaluation import Predictions
+from drosurv.evaluation import Predictions, compare
 from drosurv.evaluation.observed import of_rows, seen_from_entry
 from drosurv.metrics import FollowUp, concordance_index, likelihood_gain
 from drosurv.target import parse_target
@@ -268,3 +268,30 @@ def test_a_model_of_few_steps_is_not_said_to_see_no_hazard_between_them(n, n_str
     assert found == pytest.approx(
         likelihood_gain(null, since, np.exp(-np.cumsum(smooth, axis=1)), own), abs=0.1
     )
+
+
+def test_compare_judges_every_model_from_entry_on_with_its_strata():
+    X, y, entry, strata = TEST
+    models = {
+        "plain": CoxPH().fit(X, y, entry=entry),
+        "stratified": CoxPH().fit(X, y, entry=entry, strata=strata),
+    }
+    table = compare(models, X, y, entry=entry, strata=strata, n_bootstrap=0)
+    for name, model in models.items():
+        given = {"entry": entry} | ({"strata": strata} if name == "stratified" else {})
+        alone = evaluate(model, X, y, **given, n_bootstrap=0)
+        for metric in ("concordance_index", "integrated_brier_score", "likelihood_gain"):
+            found = table[(table["model"] == name) & (table["metric"] == metric)]["value"].item()
+            assert found == pytest.approx(alone.value(metric))
+
+
+def test_compare_names_what_no_model_takes():
+    X, y, entry, strata = TEST
+    model = CoxPH().fit(X, y)
+    for what in ("strata", "offset"):
+        with pytest.raises(ValueError, match=f"none of the models was fitted with {what}"):
+            compare({"Cox": model}, X, y, **{what: np.zeros(len(X))})
+    with pytest.raises(ValueError, match=r"models\['scores'\] must be a fitted model"):
+        compare({"Cox": model, "scores": model.predict(X)}, X, y, entry=entry)
+    with pytest.raises(ValueError, match="y_train has no definition beside entry"):
+        compare({"Cox": model}, X, y, y_train=y, entry=entry)

@@ -19,7 +19,8 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whos
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import Drawn, Key, Panel, Place, replicates_of
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.predictions import final_step, gives_risk, prepared
+from drosurv.evaluation.observed import Seen, given_of, reference_seen, seen_from_entry
+from drosurv.evaluation.predictions import final_step, gives_risk, prepared, training_follow_up
 from drosurv.evaluation.reference import plain_cox
 from drosurv.groups import Missing
 from drosurv.metrics.disparities import Convention
@@ -45,10 +46,13 @@ def compare(
     X: Any,
     y: Any,
     *,
-    y_train: Any,
+    y_train: Any = None,
     sensitive_features: Any = None,
     X_train: Any = None,
     reference: Any = None,
+    entry: Any = None,
+    strata: Any = None,
+    offset: Any = None,
     convention: Convention = "paper",
     scale: float = 0.01,
     missing: Missing = "group",
@@ -71,10 +75,16 @@ def compare(
     models : mapping
         Name to a fitted model, :class:`~drosurv.evaluation.Predictions` or array of risk scores; the first is
         the one that the others are compared with.
-    X, y, y_train, sensitive_features, X_train, convention, scale, missing, labels
+    X, y, sensitive_features, X_train, convention, scale, missing, labels
         As in :func:`~drosurv.evaluation.evaluate`.
+    y_train : structured array or FollowUp, optional
+        Training targets, for censoring weights and the null model; by default those that the first model keeps. Not
+        with `entry`.
     reference : fitted model, Predictions, or (n,) array, optional
         For the share of likelihood gain; by default the first model, unless it gives survival curves alone.
+    entry, strata, offset : (n,) arrays, optional
+        As in :func:`~drosurv.evaluation.evaluate`, for fitted models. Entry times are for all of them; strata and offset
+        for those that were fitted with them.
     n_bootstrap : int
         Bootstrap replicates; 0 for values alone.
     min_group, min_events : int
@@ -110,6 +120,14 @@ def compare(
     first = next(iter(models.values()))
     reference = first if reference is None and gives_risk(first) else reference
     replicates = replicates_of("n_bootstrap", n_bootstrap)
+    if y_train is None and entry is None:
+        y_train = training_follow_up(first)
+    given = given_of(entry=entry, strata=strata, offset=offset)
+    if given:
+        reference = reference_seen(reference, X, y, given, y_train=y_train)
+        seen = _seen(models, X, y, given, y_train)
+        models = {name: one.predictions for name, one in seen.items()}
+        y, y_train = (getattr(next(iter(seen.values())), part) for part in ("y", "follow_up"))
     how: dict[str, Any] = {
         "y_train": y_train,
         "sensitive_features": sensitive_features,
@@ -158,6 +176,33 @@ def compare(
             baseline = baseline or numbers
     warn_of_undefined(undefined)
     return pd.DataFrame(rows)
+
+
+def _seen(
+    models: Mapping[str, Any], X: Any, y: Any, given: dict[str, Any], y_train: Any
+) -> dict[str, Seen]:
+    """What each model predicts from entry on, with the strata and offset that it was fitted with."""
+    fitted_with = {name: getattr(final_step(model), "_fitted_with", ()) for name, model in models.items()}
+    for what in given:
+        if what != "entry" and not any(what in names for names in fitted_with.values()):
+            raise ArgumentError(what, f"none of the models was fitted with {what}: leave it out.")
+    for name, model in models.items():
+        if not hasattr(final_step(model), "predict_survival_function"):
+            raise ArgumentError(
+                "models",
+                f"models[{name!r}] must be a fitted model with predict_survival_function, which "
+                f"{', '.join(given)} needs, got {type(model).__name__}.",
+            )
+    return {
+        name: seen_from_entry(
+            model,
+            X,
+            y,
+            {what: value for what, value in given.items() if what in ("entry", *fitted_with[name])},
+            y_train=y_train,
+        )
+        for name, model in models.items()
+    }
 
 
 def _drawn(

@@ -130,7 +130,7 @@ class Panel:
         # Partitions that leave nobody out share the sorted pairs of everyone.
         everybody = len(self.everyone)
         return {
-            name: self._weighted(name) if len(of.kept) == everybody else self._weighted(name).take(of.kept)
+            name: self.weighted(name) if len(of.kept) == everybody else self.weighted(name).take(of.kept)
             for name, of in self.partitions.items()
         }
 
@@ -143,7 +143,7 @@ class Panel:
             for one in self.attributes
         }
 
-    def _weighted(self, name: str) -> Patients:
+    def weighted(self, name: str) -> Patients:
         """Everybody, with censoring weights by group where follow-up differs between the groups of an attribute."""
         differs = name in self.follow_ups and self.follow_ups[name].differs
         return replace(self.everyone, groups=self.partitions[name].groups) if differs else self.everyone
@@ -152,7 +152,7 @@ class Panel:
     def members(self) -> dict[Key, Patients]:
         """Attribute and label to the patients of a group."""
         return {
-            key: self._weighted(key[0]).take(rows) for key, rows in rows_by_group(self.attributes).items()
+            key: self.weighted(key[0]).take(rows) for key, rows in rows_by_group(self.attributes).items()
         }
 
     @cached_property
@@ -457,6 +457,8 @@ def gaps_between_large(
     what it asks, whether these groups are ordered equally well among each other.
     """
     large = panel.without(small, JUDGED_GAPS)
+    # Compared once, before rows and tests ask for it.
+    _ = large.follow_ups
     changed = [attribute for attribute in large.attributes if attribute not in panel.attributes]
     own = replace(large, attributes=changed).p_values(permutations, **resampling)
     rows = rows_of(large, drawn, {**p_values, **own}, (), level)

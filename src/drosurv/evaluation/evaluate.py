@@ -198,8 +198,9 @@ def evaluate(
     groups: dict[str, Any] = {"sensitive_features": sensitive_features, "missing": missing}
     by_cause = evaluate_by_cause(model, X, y, horizons, level=level, **groups, **given) if causes else None
     if given or causes:
-        seen = seen_from_entry(model, X, y, given, y_train=y_train, horizons=horizons)
-        reference = reference_seen(reference, X, y, given, y_train=y_train, horizons=horizons)
+        when: dict[str, Any] = {"y_train": y_train, "horizons": horizons, "horizon": horizon}
+        seen = seen_from_entry(model, X, y, given, **when)
+        reference = reference_seen(reference, X, y, given, **when)
         judged, y, y_train = seen.predictions, seen.y, seen.follow_up
     panel = prepare(
         judged,

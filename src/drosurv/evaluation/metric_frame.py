@@ -136,20 +136,26 @@ class SurvivalMetricFrame:
                 "y_train", "y_train is needed for metrics given by name: they take censoring weights from it."
             )
         self._patients = Patients(Scoring(risk, None, self._target, y_train, name="risk"))
-        self._functions = {
-            name: _of_name(metric, self._patients)
-            if isinstance(metric, str)
-            else _of_callable(metric, self._patients, params.get(name) or {})
-            for name, metric in given.items()
-        }
+        # Groups with different follow-up get censoring weights by group, as in an evaluation.
+        cells = intersection_of(self._attributes)
+        weighted = Panel(self._patients, [cells]).weighted(cells.name)
+        whole, parts = (
+            {
+                name: _of_name(metric, patients)
+                if isinstance(metric, str)
+                else _of_callable(metric, patients, params.get(name) or {})
+                for name, metric in given.items()
+            }
+            for patients in (self._patients, weighted)
+        )
         self._counts = {
             key: Count.of(self._target.take(rows)) for key, rows in self._cells(self._attributes).items()
         }
         attribute = AND.join(names)
         named = {(attribute, AND.join(key)): count for key, count in self._counts.items() if count.n}
         self._small = warn_of_small_groups(named, min_group=min_group, min_events=min_events)
-        self._by_group = self._table(self._attributes)
-        self._overall = self._table(self._controls)
+        self._by_group = self._table(self._attributes, parts)
+        self._overall = self._table(self._controls, whole)
         # Levels of the control features, of which there is one without any, by groups, by metrics.
         self._values = self._by_group.to_numpy().reshape(len(self._overall), -1, len(given))
 
@@ -253,16 +259,18 @@ class SurvivalMetricFrame:
         labels = product(*(attribute.labels for attribute in attributes))
         return {key: self._kept[cell == k] for k, key in enumerate(labels)}
 
-    def _table(self, attributes: Sequence[Attribute]) -> pd.DataFrame:
+    def _table(
+        self, attributes: Sequence[Attribute], functions: Mapping[str, RowMetric]
+    ) -> pd.DataFrame:
         """Every metric of every combination of labels."""
         cells = self._cells(attributes)
-        found = pd.DataFrame(np.nan, _index(attributes), list(self._functions))
+        found = pd.DataFrame(np.nan, _index(attributes), list(functions))
         undefined = []
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             for k, (key, rows) in enumerate(cells.items()):
                 if len(rows) == 0:
                     continue
-                values = {name: float(function(rows)) for name, function in self._functions.items()}
+                values = {name: float(function(rows)) for name, function in functions.items()}
                 found.iloc[k] = list(values.values())
                 who = AND.join(key) or "all"
                 undefined += [f"{name} of {who}" for name, value in values.items() if np.isnan(value)]

@@ -32,7 +32,7 @@ from drosurv.evaluation.predictions import (
     unwrapped,
 )
 from drosurv.groups import in_pandas
-from drosurv.metrics import FollowUp
+from drosurv.metrics import FollowUp, default_horizon
 from drosurv.observation import ends_of_patients, entry_times, parse_observation
 from drosurv.presentation import moment
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
@@ -122,10 +122,13 @@ class TimeScale(NamedTuple):
         return Seen(predictions, self.target.to_structured(), follow_up, notes)
 
 
-def time_scale(y: Any, entry: Any, follow_up: Any = None, horizons: Any = None) -> TimeScale:
+def time_scale(
+    y: Any, entry: Any, follow_up: Any = None, horizons: Any = None, horizon: float | None = None
+) -> TimeScale:
     """The time scale of patients who are judged from their entry (n,) on, or from the beginning where it is None.
 
-    The follow-up is that of the scored patients unless another is given; from entry on nobody knows another.
+    The follow-up is that of the scored patients unless another is given; from entry on nobody knows another. The
+    horizon at which patients are ranked is chosen as in :func:`~drosurv.evaluation.evaluate`.
     """
     target, notes = parse_target(of_any_cause(y)), []
     since = None if entry is None else entry_times(entry, target)
@@ -137,12 +140,21 @@ def time_scale(y: Any, entry: Any, follow_up: Any = None, horizons: Any = None) 
         )
     follow_up = FollowUp.standing_in(target) if follow_up is None else FollowUp.parse(of_any_cause(follow_up))
     at = parse_horizons(horizons, follow_up)
-    times = np.unique(np.concatenate([[0.0], curve_times(target.time), at]))
-    return TimeScale(target, since, follow_up, times, middle(at), tuple(notes))
+    if horizon is None:
+        horizon = default_horizon(target) if horizons is None else middle(at)
+    times = np.unique(np.concatenate([[0.0, horizon], curve_times(target.time), at]))
+    return TimeScale(target, since, follow_up, times, float(horizon), tuple(notes))
 
 
 def seen_from_entry(
-    model: Any, X: Any, y: Any, given: dict[str, Any], *, y_train: Any = None, horizons: Any = None
+    model: Any,
+    X: Any,
+    y: Any,
+    given: dict[str, Any],
+    *,
+    y_train: Any = None,
+    horizons: Any = None,
+    horizon: float | None = None,
 ) -> Seen:
     """What a model with survival curves predicts for patients whose entry, strata or offset, each (n,), are given."""
     model, causes, entry = unwrapped(model), has_causes(y), given.get("entry")
@@ -156,7 +168,8 @@ def seen_from_entry(
     for name, value in told.items():
         require(value.shape == (len(y),), name, f"have one value per row, shape ({len(y)},)", value.shape)
     check_takes(model, told)
-    scale = time_scale(y, entry, y_train if y_train is not None else training_follow_up(model), horizons)
+    follow_up = y_train if y_train is not None else training_follow_up(model)
+    scale = time_scale(y, entry, follow_up, horizons, horizon)
     survival = survival_from_entry(model, X, scale.entry, told, scale.times)
     by_hazard = entry is not None or "strata" in told or causes
     risk = None

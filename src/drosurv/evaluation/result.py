@@ -83,7 +83,7 @@ class EvaluationResult:
         Returns a statement on features whose effect changes with time, where there are any. It fits a Cox model to the
         scored patients, so it is called only by :meth:`statements`.
     by_cause : DataFrame, optional
-        Of a model of competing causes: the table of :func:`drosurv.estimators.competing.evaluate_by_cause`.
+        Of a model of competing causes: the table of :func:`drosurv.competing.evaluate_by_cause`.
     """
 
     table: pd.DataFrame

@@ -63,17 +63,18 @@ def test_evaluate_judges_an_event_of_any_cause_and_tells_the_causes_apart(evalua
     y = Surv.competing(cause, time)
     result = evaluate(model, X, y, sensitive_features=pd.Series(group, name="site"), n_bootstrap=0)
     assert result.select(metric="concordance_index", kind="overall")[0].events == (cause > 0).sum()
-    # Ranked by the predicted probability of any event by the middle horizon.
+    # Ranked by the predicted probability of any event by the horizon.
     survival = model.predict_survival_function(X, times=[result.settings.horizon])[:, 0]
     anything = Surv.from_arrays(cause > 0, time)
     assert result.value("concordance_index") == pytest.approx(concordance_index(anything, -survival))
-    wanted = evaluate_by_cause(
-        model, X, y, result.settings.horizons, sensitive_features=pd.Series(group, name="site")
-    )
+    wanted = evaluate_by_cause(model, X, y, sensitive_features=pd.Series(group, name="site"))
     pd.testing.assert_frame_equal(result.by_cause, wanted)
     told = evaluate(model, X, y, y_train=y, reference=model, n_bootstrap=0)
     assert told.value("brier_skill") == pytest.approx(result.value("brier_skill"))
-    assert told.value("share_of_gain") == 1.0
+    assert told.groups["gain_over_cox"].tolist() == [0.0]
+    # A probability of any event is no log hazard.
+    assert "share_of_gain" not in told.overall
+    assert any("not log hazards" in note or "need scores that are log hazards" in note for note in told.notes)
 
 
 def test_late_entries_are_judged_from_entry_on(evaluated):
@@ -90,7 +91,7 @@ def test_late_entries_are_judged_from_entry_on(evaluated):
     observed = aalen_johansen(cause[kept], time[kept] - 0.3).at(np.array([0.5]))
     assert found["observed"] == pytest.approx(observed.item())
     result = evaluate(model, X[kept], y[kept], **late, n_bootstrap=0)
-    wanted = evaluate_by_cause(model, X[kept], y[kept], result.settings.horizons, **late)
+    wanted = evaluate_by_cause(model, X[kept], y[kept], **late)
     pd.testing.assert_frame_equal(result.by_cause, wanted)
 
 
@@ -154,7 +155,7 @@ def test_the_audit_has_a_section_by_cause(evaluated):
     # Group b often dies of the second cause first.
     assert any("Cause 1: counting the other causes as censored" in text and "site b" in text for text in said)
     assert "Cause by cause" in report.to_html()
-    assert "The event is one of any cause" in report.parts["verdict"].facts["note"]
+    assert "The event is one of any cause." in report.parts["verdict"].facts["note"]
     ranked = next(text for text in said if "the c-index is lowest" in text)
     assert "site a" in ranked
     assert "site b" in ranked
