@@ -178,9 +178,7 @@ def compare(
     return pd.DataFrame(rows)
 
 
-def _seen(
-    models: Mapping[str, Any], X: Any, y: Any, given: dict[str, Any], y_train: Any
-) -> dict[str, Seen]:
+def _seen(models: Mapping[str, Any], X: Any, y: Any, given: dict[str, Any], y_train: Any) -> dict[str, Seen]:
     """What each model predicts from entry on, with the strata and offset that it was fitted with."""
     fitted_with = {name: getattr(final_step(model), "_fitted_with", ()) for name, model in models.items()}
     for what in given:

@@ -151,9 +151,7 @@ class Panel:
     @cached_property
     def members(self) -> dict[Key, Patients]:
         """Attribute and label to the patients of a group."""
-        return {
-            key: self.weighted(key[0]).take(rows) for key, rows in rows_by_group(self.attributes).items()
-        }
+        return {key: self.weighted(key[0]).take(rows) for key, rows in rows_by_group(self.attributes).items()}
 
     @cached_property
     def counts(self) -> dict[Key, Count]:

@@ -259,9 +259,7 @@ class SurvivalMetricFrame:
         labels = product(*(attribute.labels for attribute in attributes))
         return {key: self._kept[cell == k] for k, key in enumerate(labels)}
 
-    def _table(
-        self, attributes: Sequence[Attribute], functions: Mapping[str, RowMetric]
-    ) -> pd.DataFrame:
+    def _table(self, attributes: Sequence[Attribute], functions: Mapping[str, RowMetric]) -> pd.DataFrame:
         """Every metric of every combination of labels."""
         cells = self._cells(attributes)
         found = pd.DataFrame(np.nan, _index(attributes), list(functions))
