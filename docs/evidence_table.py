@@ -26,7 +26,7 @@ MEASURES = {"gain": "gain", "c_index": "c-index", "worst_named_gain": "gain of t
 
 def differences(method: str, measure: str) -> pd.Series:
     """Return a method's measure less that of plain Cox on each dataset."""
-    means = pd.read_csv(DOCS / "benchmark.csv").pivot(index="dataset", columns="method", values=measure)
+    means = pd.read_csv(DOCS / "benchmark.csv").pivot_table(index="dataset", columns="method", values=measure)
     return (means[method] - means["cox"]).dropna()
 
 

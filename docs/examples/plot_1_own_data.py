@@ -6,6 +6,8 @@ From a file with one row per patient to a model and to whom it serves how well. 
 Tumor Study as a hospital might export it; take your own instead.
 """
 
+from textwrap import fill
+
 from drosurv import CoxPHCV, datasets, evaluate
 from drosurv.tables import read_survival_table
 
@@ -32,7 +34,7 @@ result
 # %%
 # What the numbers say, in words.
 
-print(result.summary())
+print("\n".join(fill(line, 95) for line in result.summary().splitlines()))
 
 # %%
 # The same as a picture. ``drosurv check`` does all of this with one command.

@@ -6,6 +6,8 @@ All that is needed are predictions beside what happened: from R, lifelines, a ve
 Here boosted trees stand for the model that nobody can look into.
 """
 
+from textwrap import fill
+
 import pandas as pd
 
 from drosurv import CoxPH, datasets
@@ -41,4 +43,4 @@ report
 # What could not be computed, and what such an audit cannot know, is on the page.
 
 for sentence in report.parts["method"].facts["limits"][:3]:
-    print("-", sentence)
+    print(fill(sentence, 95, initial_indent="- ", subsequent_indent="  "))

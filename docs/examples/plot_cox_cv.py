@@ -2,8 +2,8 @@
 Curved effects, chosen by cross-validation
 ==========================================
 
-Plain Cox fits a straight line to every column. ``CoxPHCV`` chooses between lines and splines, and how much to shrink them,
-by cross-validation. On the FLC data it is compared with plain Cox on patients that neither has seen.
+Plain Cox fits a straight line to every column. ``CoxPHCV`` chooses between lines and splines, and how much to
+shrink them, by cross-validation. On the FLC data it is compared with plain Cox on patients that neither has seen.
 """
 
 import matplotlib.pyplot as plt
