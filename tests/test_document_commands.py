@@ -121,7 +121,9 @@ def test_what_a_sentence_calls_a_command_is_one(page):
             continue
         command, rest = command_of(words)
         assert command is not GROUP, f"drosurv has no command {words[0]!r}"
-        known = {option for parameter in command.params for option in parameter.opts}
+        known = {
+            option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
+        }
         assert {word for word in rest if word.startswith("-")} <= known, words
     assert set(made) <= targets
 
