@@ -117,6 +117,8 @@ def test_every_number_of_a_sentence_is_that_of_the_models_predictions(case):
             )
             assert float(there) == pytest.approx(np.exp(np.log(ratio[inside]).mean()), rel=0.02)
             assert float(elsewhere) == pytest.approx(np.exp(np.log(ratio[~inside]).mean()), rel=0.02)
+        changes_only_effects = found.version != "level" and found.before.low <= 1 <= found.before.high
+        assert ("was right within chance" in words) == changes_only_effects
         assert f"Checked on the {model.checked_[model.repairs_.index(found)].sum():,} patients" in words
 
 

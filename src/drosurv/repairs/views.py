@@ -150,7 +150,7 @@ def in_words(repair: Repair) -> str:
     if np.isfinite(repair.predicted):
         sentences.append(
             f"For {whom}, {_count(repair.events)} events were observed; the model predicted {repair.predicted:.1f}, "
-            f"the repaired model predicts {repair.predicted_after:.1f}."
+            f"the repaired model predicts {repair.predicted_after:.1f}. The repair was fitted to these patients."
         )
     else:
         sentences.append(f"Repaired: {whom}.")
@@ -167,6 +167,10 @@ def in_words(repair: Repair) -> str:
             "compare with base=CoxPHCV()."
         )
     before, after, gain = repair.before, repair.after, repair.gain_inside
+    if repair.version != "level" and before.low <= 1 <= before.high:
+        sentences.append(
+            "The number of events there was right within chance: the repair changes who of them is at high risk."
+        )
     group = "" if repair.rule is None else " in the groups that were found without them"
     sentences.append(
         f"Checked on the {repair.checked:,} patients{group}: {_times(before.value)} as many had the event as "

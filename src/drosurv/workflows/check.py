@@ -43,6 +43,11 @@ from drosurv.workflows.training import Trained, plain_cox_table, train
 _FOLDS = 5
 # With fewer events nothing can be said about a model.
 _FEWEST_EVENTS = 20
+_REPAIR_AND_SUBGROUPS = (
+    "Repair chooses its own cuts, and also looks for effects of features that differ in a subgroup. The part on "
+    "subgroups compares observed with expected events, in subgroups with fixed cuts. They can name different "
+    "subgroups; every number is of the subgroup beside it."
+)
 _STEPS = ("reading", "training", "plain Cox", "repair", "audit")
 
 
@@ -344,6 +349,8 @@ def _sections(
     none = [] if wrong else [Statement("problem", "No problem of the table was found.")]
     tables: tuple[Table, ...] = () if cox is None else (cox.to_table(),)
     changed = [Statement("repair", text) for text in repaired.in_words() or [repaired.status_]]
+    if repaired.repairs_:
+        changed.append(Statement("repair", _REPAIR_AND_SUBGROUPS))
 
     def section(key: str, heading: str, place: int, part: Part) -> Section:
         return Section(key, heading, place, lambda evidence: part)
