@@ -251,7 +251,7 @@ def test_several_events_of_a_patient_are_for_plain_cox():
     y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
     x, rows = np.array([[0.0], [1.0], [0.5], [2.0]]), {"entry": [0.0, 1.0, 0.0, 0.0], "id": [1, 1, 2, 3]}
     assert CoxPH().fit(x, y, **rows).n_patients_ == 3
-    with pytest.raises(ValueError, match="DROCox weighs patients by their loss, and one id has 2 events"):
+    with pytest.raises(ValueError, match="DROCox weights patients by their loss, and one id has 2 events"):
         DROCox(0.5).fit(x, y, **rows)
 
 

@@ -238,7 +238,7 @@ def test_too_few_patients_in_a_fold_are_named():
 
 def test_the_bootstrap_draws_the_factor_too_and_the_information_is_not_offered():
     model = CoxPH(recalibrate=True, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="not of recalibrated CoxPH"):
+    with pytest.raises(ValueError, match="not for recalibrated CoxPH"):
         model.summary(method="information")
     table = model.summary(method="bootstrap", n_boot=30)
     np.testing.assert_array_equal(table["coef"], model.coef_)

@@ -260,6 +260,6 @@ def test_a_bootstrap_refits_with_strata():
 @EACH
 def test_rows_of_a_patient_have_no_subgroup(make):
     with pytest.raises(
-        ValueError, match="no definition for id: features change between the rows of a patient"
+        ValueError, match="does not support id: features change between the rows of a patient"
     ):
         fit(make(), id=np.arange(len(X)), entry=DATA["entry"])

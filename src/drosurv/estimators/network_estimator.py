@@ -268,9 +268,10 @@ class NetworkEstimator(SurvivalModel):
             return False
         if is_tensor(X):
             return True
-        shape = np.shape(X)
         if self.device != "auto":
             return self.device != "cpu"
+        # Lists and other array-likes have no shape yet, and are small.
+        shape = getattr(X, "shape", ())
         return len(shape) == 2 and solves_on_accelerator(*shape)
 
     def _features(self, X: Any, y: Any) -> Any:
