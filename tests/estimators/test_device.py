@@ -146,7 +146,9 @@ def test_a_models_module_rests_on_the_processor_after_training():
 def test_a_missing_accelerator_is_reported(monkeypatch, make, device):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     one = sample(0)
-    with pytest.raises(ValueError, match=f"device='{device}' needs a CUDA device, and torch finds none; use device='cpu'"):
+    with pytest.raises(
+        ValueError, match=f"device='{device}' needs a CUDA device, and torch finds none; use device='cpu'"
+    ):
         make(device).fit(one.X, one.y)
 
 
