@@ -16,7 +16,9 @@ from drosurv.datasets import make_hidden_minority
 
 ROOT = Path(__file__).parents[1]
 GROUP = get_command(app)
-SHOWN = re.compile(r"^```(?:console|bash|sh|shell)\n(.*?)^```|((?:^ {4}\S[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
+SHOWN = re.compile(
+    r"^```(?:console|bash|sh|shell)\n(.*?)^```|((?:^ {4}\S[^\n]*\n)+)", re.DOTALL | re.MULTILINE
+)
 INLINE = re.compile(r"`((?:drosurv|make) [^`]+)`")
 OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--document")
 
