@@ -171,7 +171,7 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
     from drosurv.evaluation.attributes import whose
 
     gaps = [(label, row) for metric, label in _GAPS.items() for row in result.gaps(metric)]
-    # The sentences below say the same of the gaps that they speak of.
+    # The sentences below say the same of the gaps they name.
     together = len({row.attribute for _, row in gaps}) > 1
     overall = [
         {"metric": label, "value": row.text}

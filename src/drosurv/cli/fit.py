@@ -240,7 +240,7 @@ def _widths(text: str | None) -> tuple[int, ...] | None:
 
 
 def _size(table: SurvivalTable, id: str | None) -> dict[str, int]:
-    """Patients and rows of a table: the same number, unless a column tells which rows are of one patient."""
+    """Patients and rows of a table: the same number, unless a column names the patient of each row."""
     return {"patients": len(table) if id is None else len(set(table.patients.tolist())), "rows": len(table)}
 
 

@@ -38,7 +38,7 @@ _MENTION = re.compile(
 )
 _BEFORE_A_NAME = re.compile(r"\b(?:in|pass) $", re.IGNORECASE)
 _BAD_INPUT = 2
-# Recalibrated below this, risks are so near to each other that nobody is told anything.
+# Recalibrated below this, risks are nearly equal for all patients.
 _LITTLE_HELD = 0.2
 
 
@@ -137,7 +137,7 @@ def _is_parameter(name: str) -> bool:
 
 def tell_recalibration(factor: float | None, how: str) -> None:
     """Print what recalibration did to a model's risks; `how` says how to leave them as they are."""
-    # One stands for a factor that was not taken, of which a warning has told.
+    # 1: the factor was not used, and a warning said so.
     if factor is None or factor == 1:
         return
     typer.echo(f"Risks were multiplied by {factor:.3g}, the best factor for patients not trained on ({how}).")

@@ -18,7 +18,7 @@ def model_classes() -> dict[str, type[Any]]:
 
 
 def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], seed: int = 0) -> Any:
-    """An estimator by its name on the command line, or its class's; a robust one is recalibrated unless told otherwise.
+    """An estimator by its name on the command line, or its class's; robust ones are recalibrated by default.
 
     Of the `common` parameters None keeps the default; one of any that this estimator lacks is an error.
     """

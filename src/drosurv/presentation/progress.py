@@ -12,8 +12,8 @@ from typing import Protocol
 SECONDS = 3.0
 
 
-class Told(Protocol):
-    """What a bar is told after each step of the work."""
+class ProgressCallback(Protocol):
+    """Called with the steps done after each step of the work."""
 
     def __call__(self, done: int | None = None, doing: str | None = None, of: int | None = None) -> None:
         """How many steps are done (one more if not given), and where they change what is done and of how many."""
@@ -23,7 +23,7 @@ class Told(Protocol):
 @contextmanager
 def bar(
     doing: str, of: int | None = None, *, shown: bool | None = None, late: bool = False
-) -> Iterator[Told]:
+) -> Iterator[ProgressCallback]:
     """Yield what to call after each step; a bar on standard error shows how far the work is.
 
     It is shown by default where standard error is a terminal. A late one appears only when the work takes more than

@@ -27,7 +27,7 @@ from drosurv.presentation.wording import (
 
 # Below this share of the reference's information, fairness was paid for with silence.
 LITTLE_KEPT = 0.5
-# Above this share of the reference's scores, or of its information, there is no shrinking to speak of.
+# Above this share of the reference's scores, or of its information, shrinkage is too small to mention.
 SHRUNK = 0.99
 # A disparity within five percent of what shrinking gives is not called lower.
 CLEARLY_LOWER = 0.95

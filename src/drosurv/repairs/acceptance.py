@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from drosurv.presentation.progress import Told
+from drosurv.presentation.progress import ProgressCallback
 from drosurv.repairs.corrections import CHOICES, Chain, Found, Kind, Version
 from drosurv.repairs.evidence import Limits, Residuals, likelihood_gains_of, poisson_ridge
 from drosurv.repairs.rules import CodedTable, Rule
@@ -89,7 +89,7 @@ class Shadows:
         folds: IntArray,
         max_conditions: int,
         evidence: float,
-        progress: Told,
+        progress: ProgressCallback,
         *,
         frozen: bool = False,
     ) -> None:

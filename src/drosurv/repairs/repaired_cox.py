@@ -24,7 +24,7 @@ from drosurv.metrics.scores import parse_weights
 from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.observation import entry_times, label_codes
 from drosurv.presentation import Table, literal
-from drosurv.presentation.progress import Told, bar
+from drosurv.presentation.progress import ProgressCallback, bar
 from drosurv.repairs.acceptance import Attempt, Shadows, fewest_folds, find_repairs
 from drosurv.repairs.curves import (
     QUARTILES,
@@ -366,7 +366,7 @@ class RepairedCox(RepairedPredictions):
         tables: tuple[pd.DataFrame, pd.DataFrame],
         folds: IntArray,
         clusters: IntArray,
-        progress: Told,
+        progress: ProgressCallback,
         *,
         frozen: bool = False,
     ) -> None:

@@ -1,4 +1,4 @@
-"""Tables: the front door for a user's own CSV or Parquet file, down to the numbers a model takes."""
+"""Read a table of patients from a file, find its problems, and encode it as features and a target."""
 
 from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn, UnseenLevelWarning
 from drosurv.tables.encoder import TableEncoder

@@ -134,7 +134,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def _learn(self, frame: pd.DataFrame) -> list[Column]:
-        """What becomes of every column; what is wrong with any of them is told at once, not one per attempt."""
+        """What becomes of every column; the problems of all columns are raised at once."""
         columns: list[Column] = []
         problems: list[ValueError] = []
         dates: list[str] = []

@@ -1,4 +1,4 @@
-"""Rows of the same patient: told by a column, or copies of each other."""
+"""Rows of the same patient: by the column that names patients, or copies of each other."""
 
 from __future__ import annotations
 

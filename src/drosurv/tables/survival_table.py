@@ -185,7 +185,7 @@ class SurvivalTable:
         return self.patients if len(np.unique(self.patients)) < len(self) else None
 
     def warn_of_copies(self) -> None:
-        """Say so where rows are of the same patient: whoever judges a model by them takes each for another patient."""
+        """Warn where rows are of the same patient: an evaluation counts each as another patient."""
         copies = len(self) - len(np.unique(self.patients))
         if copies:
             warn_caller(
@@ -279,7 +279,7 @@ def read_survival_table(
     categorical, numeric : sequence of str
         Columns of whole numbers that are codes, or amounts: those are not asked about.
     id : str, optional
-        Column that tells which patient a row belongs to; no feature.
+        Column that names the patient of a row; no feature.
     drop_missing_target : bool
         Leave out rows without a time or an event, instead of refusing the table.
     complete_cases : bool
@@ -376,7 +376,7 @@ def _features(frame: pd.DataFrame, wanted: Sequence[str], aside: Sequence[str]) 
 
 
 def _left(frame: pd.DataFrame, known: BoolArray, lacking: str) -> pd.DataFrame:
-    """The rows that have what is needed; how many have not is told."""
+    """The rows without missing values in what is needed; warns how many others there are."""
     if not known.any():
         raise ValueError(f"all {len(frame):,} rows have {lacking}: nobody is left.")
     if not known.all():

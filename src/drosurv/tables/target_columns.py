@@ -1,4 +1,4 @@
-"""Which columns of a table hold the target, and what they say: asked for unless there is no doubt."""
+"""Columns of a table that hold the target, and the value that means the event; an error where it is ambiguous."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class TargetColumns:
         return frame[list(self.names)].notna().all(axis="columns").to_numpy(dtype=np.bool_)
 
     def resolved(self, frame: pd.DataFrame) -> TargetColumns:
-        """The same columns with the value that means the event, told by the table's own where it is obvious."""
+        """The same columns with the value that means the event, found in the table where it is unambiguous."""
         if self.causes and self.event_value is not None:
             raise ArgumentError(
                 "event_value", "event_value means nothing for a model of causes: every code but 0 is one."
@@ -184,7 +184,7 @@ class TargetColumns:
         found = labels(column)
         counts = found.value_counts()
         wanted, expected = label(self.event_value), obvious(list(counts.index))
-        # Where the words leave no doubt, their case does not matter.
+        # Case does not matter where the words are unambiguous.
         same = [
             value
             for value in counts.index
@@ -247,7 +247,7 @@ def _refuse_missing(column: pd.Series[Any], role: str) -> None:
 
 
 def obvious(values: Sequence[str]) -> str | None:
-    """The label of an event column that means the event where there is no doubt; None where the user must be asked.
+    """The label of an event column that means the event; None where that is ambiguous.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a search tries: the paper's grids, one that suits an estimator, and plain models to hold settings against."""
+"""What a search tries: the paper's grids, one that suits an estimator, and plain models to compare settings with."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def plain_models(candidates: Sequence[NetworkEstimator]) -> list[NetworkEstimato
     models: list[NetworkEstimator] = []
     for candidate in candidates:
         shared = {name: value for name, value in candidate.get_params(deep=False).items() if name in known}
-        # Only robust training needs its risks spread out again.
+        # Only robust training shrinks risks, which recalibration corrects.
         shared["recalibrate"] = False
-        # Like is compared with like: 500 steps of Adam are not the optimum. Networks keep their solver, with which they
-        # stop early or not.
+        # Plain models use the candidate's solver: 500 steps of Adam are not the optimum. For networks the solver also
+        # decides whether they stop early.
         if candidate._is_linear:
             shared["solver"] = "convex" if candidate._uses_convex else "adam"
         if candidate._uses_convex:

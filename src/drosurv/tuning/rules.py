@@ -49,7 +49,7 @@ class BestScore:
     Parameters
     ----------
     metric : str
-        Column to judge by.
+        Column to rank by.
     maximise : bool
         Whether higher is better.
 
@@ -200,7 +200,7 @@ class AccuracyBudget:
 
 @dataclass(frozen=True)
 class OneStandardError:
-    """Take the lowest disparity among settings whose accuracy cannot be told from the best.
+    """Take the lowest disparity among settings whose accuracy does not differ from the best beyond chance.
 
     Settings qualify whose ``metric`` is within one standard error (that of the best setting) of the best.
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Okabe and Ito's colours, told apart with any colour vision.
+# Okabe and Ito's colours, distinct with any colour vision.
 _SETTING, _FRONT, _CHOSEN, _PLAIN = "#56B4E9", "#0072B2", "#D55E00", "#000000"
 _LABELS = {"gain_share": "share of the unregularised model's gain in log partial likelihood"}
 

@@ -30,7 +30,7 @@ _FAR = 10
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a file: tells whether a model was trained on it, without keeping a row."""
+    """SHA-256 of a file: shows whether a model was trained on it, without keeping a row."""
     return sha256(path.read_bytes()).hexdigest()
 
 
@@ -123,7 +123,7 @@ class OpenedModel:
         return frame[list(names)]
 
     def readable(self, frame: pd.DataFrame, groups: Sequence[str] = ()) -> pd.DataFrame:
-        """Columns that rules may speak about: those the model uses, and those that define groups."""
+        """Columns that rules may use: those the model uses, and those that define groups."""
         used = columns_used(self.model)
         return frame[list(dict.fromkeys([*used, *(name for name in groups if name in frame.columns)]))]
 

@@ -41,16 +41,16 @@ from drosurv.workflows.saved_model import OpenedModel, columns_used, fingerprint
 # With fewer events for each feature, coefficients are mostly chance.
 _EVENTS_PER_FEATURE = 10
 _FEWEST_JUDGES = 50
-# Survival that is too high by less than this nobody notices.
+# A smaller error of survival curves is not reported.
 _TOO_HIGH = 0.02
-# Two more trainings on two thirds each: cheap, and every patient is a judge.
+# Each model is trained on two thirds of the patients, and every patient is predicted once.
 _FOLDS = 3
-# A log hazard per standard deviation that only an outcome in disguise gives.
+# A larger log hazard ratio per standard deviation means that the feature contains the outcome.
 _ENDLESS = 8.0
 # The test of proportional hazards costs n d^2 and d^4.
 _MOST_TESTED, _MOST_WORK = 60, 1e9
 _OBSERVED = ("entry", "strata", "clusters", "id")
-# Who opens the model puts the steps between them back.
+# Steps of the curve that are kept in the file.
 _CURVE_TIMES = 1000
 
 
@@ -59,7 +59,7 @@ class Trained:
     """A fitted model, and the patients trained on.
 
     The model takes columns of the table as they are: it is a pipeline of a :class:`TableEncoder` and an estimator, or
-    a repair of one, whose rules then speak in the table's units. It was fitted with `fit_options` besides features and
+    a repair of one, whose rules then are in the table's units. It was fitted with `fit_options` besides features and
     target, from columns `observed` as in :func:`train`.
     """
 
@@ -94,7 +94,7 @@ class Trained:
     ) -> None:
         """Write the model to a file, with what the commands that use it need besides it; no row of the table.
 
-        `force` saves even a model that tells the outcome from a column that gives it away; other parameters as in
+        `force` saves even a model with a column that gives the outcome away; other parameters as in
         :func:`save_with_notes`.
         """
         leaks = find_leaks(self.table.X[self.encoder.used_], self.table.y) if self._separates() else {}
@@ -112,7 +112,7 @@ class Trained:
         save_with_notes(self.model, path, self.table, data, row_hashes=row_hashes, warnings=warnings, **notes)
 
     def _separates(self) -> bool:
-        """Whether the model tells patients apart perfectly, or as good as that."""
+        """Whether the model separates patients with and without the event perfectly, or nearly so."""
         largest = np.abs(getattr(self.estimator, "coef_", 0.0)).max()
         return bool(getattr(self.estimator, "status_", "") == "separated" or largest > _ENDLESS)
 
@@ -148,7 +148,7 @@ class Trained:
             return plain_cox(self.model).fit(features, self.table.y, entry=self.table.entry)
 
     def _plain_notes(self) -> dict[str, Any]:
-        """Plain Cox, which the model is held against: coefficients, and the hazard of a mean patient."""
+        """Plain Cox, which the model is compared with: coefficients, and the hazard of a mean patient."""
         if self.table.columns.causes or not self._plain.converged_:
             return {"plain_cox": None}
         mean = self.encoder.transform(self.table.X).mean(axis=0).to_frame().T
