@@ -1,16 +1,19 @@
 """How often an exactly right model is called wrong: gaps between groups, calibration, and coverage of intervals.
 
 python -m experiments.studies.false_alarms gaps        # groups with different follow-up
+python -m experiments.studies.false_alarms evaluated   # the same gaps and the sentences of evaluate
 python -m experiments.studies.false_alarms fitted      # calibration of Cox models fitted to as many patients
 python -m experiments.studies.false_alarms coverage    # intervals of the integrated Brier score
 """
 
 import argparse
+import warnings
 
 import numpy as np
 import pandas as pd
 
-from drosurv import CauseSpecificCox, CoxPH
+from drosurv import CauseSpecificCox, CoxPH, evaluate
+from drosurv.evaluation import Predictions
 from drosurv.groups import parse_groups
 from drosurv.metrics import (
     FollowUp,
@@ -118,6 +121,35 @@ def run_gaps(runs, n):
     return pd.concat(rows)
 
 
+GAPS = ("integrated_brier_score", "likelihood_gain", "uno_concordance")
+
+
+def evaluated(seed, n, rates):
+    """Whether an evaluation of the true model calls a gap significant, a group worst served, or predictions wrong."""
+    rng = np.random.default_rng(seed)
+    _, train, _ = patients(rng, n, rates)
+    x, y, group = patients(rng, n, rates)
+    times = np.linspace(0, y["time"].max(), 400)
+    model = Predictions(x, Exponential(x).at(times), times)
+    with warnings.catch_warnings(action="ignore"):
+        result = evaluate(
+            model, None, y, y_train=train, sensitive_features={"group": group}, n_bootstrap=100, threads=1
+        )
+    table = result.table.query("kind == 'gap'").set_index("metric")["p_value"]
+    text = result.summary()
+    found = {name: table[name] < LEVEL for name in GAPS}
+    worst = "served worst" in text or "more than chance" in text
+    return {**found, "worst served": worst, "a concern": bool((result.groups["concern"] != "").any())}
+
+
+def run_evaluated(runs, n):
+    """Share of evaluations of the true model with a false statement."""
+    settings = ((0.2, 2.0), (0.5, 0.5))
+    return pd.DataFrame(
+        {str(rates): pd.DataFrame([evaluated(k, n, rates) for k in range(runs)]).mean() for rates in settings}
+    ).T.rename_axis("censoring rates")
+
+
 KINDS = ("plain", "strata", "entry", "cause")
 
 
@@ -210,11 +242,16 @@ def run_coverage(runs, n):
 def main():
     """Print one of the tables."""
     parser = argparse.ArgumentParser(prog="python -m experiments.studies.false_alarms", description=__doc__)
-    parser.add_argument("what", choices=("gaps", "fitted", "coverage"))
+    parser.add_argument("what", choices=("gaps", "evaluated", "fitted", "coverage"))
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--patients", type=int, default=1000)
     given = parser.parse_args()
-    run = {"gaps": run_gaps, "fitted": run_fitted, "coverage": run_coverage}[given.what]
+    run = {
+        "gaps": run_gaps,
+        "evaluated": run_evaluated,
+        "fitted": run_fitted,
+        "coverage": run_coverage,
+    }[given.what]
     print(run(given.runs, given.patients).round(3).to_string())
 
 

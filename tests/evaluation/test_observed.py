@@ -286,7 +286,7 @@ def test_compare_judges_every_model_from_entry_on_with_its_strata():
 
 
 def test_compare_names_what_no_model_takes():
-    X, y, entry, strata = TEST
+    X, y, entry, _ = TEST
     model = CoxPH().fit(X, y)
     for what in ("strata", "offset"):
         with pytest.raises(ValueError, match=f"none of the models was fitted with {what}"):

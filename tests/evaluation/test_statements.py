@@ -81,6 +81,7 @@ def result_of(*rows, control=None, groups=(), decisions=None):
         empty,
         empty,
         empty,
+        empty,
         control,
         (),
         settings,

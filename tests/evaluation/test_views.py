@@ -155,8 +155,35 @@ def test_one_horizon_may_be_chosen(full, axes):
         full.plot_calibration("site", horizon=0.123, ax=axes)
 
 
+def test_the_plot_of_tenths_shows_observed_risk_by_tenth_of_predicted_risk(full, model, held_out, axes):
+    horizon = full.settings.horizon
+    risk = 1 - model.predict_survival_function(held_out.X, times=[horizon])[:, 0]
+    rows = full.tenths.query("attribute == 'overall'")
+    assert rows["patients"].tolist() == [24] * 10
+    order = np.argsort(risk)
+    # The highest tenth, from the definition of Kaplan-Meier.
+    y, left = held_out.y[order[-24:]], 1.0
+    for time in np.unique(y["time"][y["event"] & (y["time"] <= horizon)]):
+        left *= 1 - (y["event"] & (y["time"] == time)).sum() / (y["time"] >= time).sum()
+    assert rows.iloc[-1]["observed"] == pytest.approx(1 - left)
+    assert rows.iloc[-1]["predicted"] == pytest.approx(risk[order[-24:]].mean())
+    assert (rows["low"] <= rows["observed"]).all()
+    full.plot_tenths(ax=axes)
+    line = next(line for line in axes.get_lines() if np.array_equal(line.get_xdata(), rows["predicted"]))
+    np.testing.assert_array_equal(line.get_ydata(), rows["observed"])
+
+
+def test_tenths_may_be_drawn_by_group(full, axes):
+    full.plot_tenths("site", ax=axes)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["site a", "site b"]
+    counts = full.tenths.query("attribute == 'site'").groupby("group")["patients"].sum()
+    assert counts.sum() == 240
+
+
 def test_the_survival_plot_shows_lines_and_steps(full, axes):
     full.plot_survival("sex", ax=axes)
+    dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--" and len(line.get_xdata())]
+    assert [line.get_drawstyle() for line in dashed] == ["steps-post"] * 2
     rows = full.survival.query("attribute == 'sex' and group == 'f'")
     shown = [line.get_ydata() for line in axes.get_lines()]
     assert any(np.array_equal(y, rows["predicted"]) for y in shown)
@@ -174,7 +201,13 @@ def test_the_control_plot_shows_the_model_beside_the_curve(result, axes):
 def test_plots_make_their_own_axes(full):
     import matplotlib.pyplot as plt
 
-    for draw in (full.plot_groups, full.plot_calibration, full.plot_survival, full.plot_control):
+    for draw in (
+        full.plot_groups,
+        full.plot_calibration,
+        full.plot_tenths,
+        full.plot_survival,
+        full.plot_control,
+    ):
         assert draw().figure is not None
     plt.close("all")
 

@@ -83,8 +83,8 @@ def compare(
     reference : fitted model, Predictions, or (n,) array, optional
         For the share of likelihood gain; by default the first model, unless it gives survival curves alone.
     entry, strata, offset : (n,) arrays, optional
-        As in :func:`~drosurv.evaluation.evaluate`, for fitted models. Entry times are for all of them; strata and offset
-        for those that were fitted with them.
+        As in :func:`~drosurv.evaluation.evaluate`, for fitted models. Entry times are for all of them; strata and
+        offset for those that were fitted with them.
     n_bootstrap : int
         Bootstrap replicates; 0 for values alone.
     min_group, min_events : int

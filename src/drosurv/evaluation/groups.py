@@ -29,7 +29,7 @@ from drosurv.metrics.inference import Draws, normal_interval, observed_over_expe
 from drosurv.metrics.inference.gaps import shared_level
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import FloatArray, IntArray, Target
 
 #: What the table calls the attribute of subgroups that were found, not named.
 FOUND = "subgroup"
@@ -38,6 +38,7 @@ CONCERNS = ("calibration", "worse than no model", "")
 # A smaller distance of observed/expected from 1 is not seen in two decimals.
 _LEAST_RATIO = 0.005
 _ROUNDING = 1e-6
+_TENTHS, _LEAST_IN_TENTH = 10, 20
 _COLUMNS = (
     *(
         "attribute",
@@ -250,11 +251,15 @@ def group_tables(panel: Panel, drawn: Drawn, level: float) -> dict[str, pd.DataF
         ends[~(table["low"] < table["high"])] = np.nan
         return {**table.to_dict("list"), "difference_low": ends[:, 0], "difference_high": ends[:, 1]}
 
-    def tenths(some: Patients) -> dict[Any, Any]:
+    def shares_at_event(some: Patients) -> dict[Any, Any]:
         """Share of patients in each tenth of predicted survival at the event, a tenth each being right."""
         shares = d_calibration(some.target, some.curves).shares
         edges = np.arange(len(shares) + 1) / len(shares)
         return {"bin_low": edges[:-1], "bin_high": edges[1:], "share": shares}
+
+    def tenths(some: Patients) -> dict[Any, Any]:
+        """Predicted and observed risk at the horizon, in tenths of the patients by predicted risk."""
+        return tenths_of_risk(some.target, 1 - some.survival_at_horizon, some.scoring.horizon, level)
 
     def curves(some: Patients) -> dict[Any, Any]:
         """Mean predicted survival and, while somebody is observed, Kaplan-Meier."""
@@ -271,10 +276,28 @@ def group_tables(panel: Panel, drawn: Drawn, level: float) -> dict[str, pd.DataF
 
     return {
         "calibration": _by_group(panel, calibration),
-        "d_calibration": _by_group(panel, tenths),
+        "d_calibration": _by_group(panel, shares_at_event),
+        "tenths": _by_group(panel, tenths),
         "survival": _by_group(panel, curves),
         "cross_group": _cross_group(panel),
     }
+
+
+def tenths_of_risk(target: Target, risk: FloatArray, horizon: float, level: float) -> dict[str, Any]:
+    """Columns of a table of predicted and observed risk (n,) by the horizon, in tenths of the patients by risk.
+
+    Observed risk is one less the Kaplan-Meier estimate, NaN after the end of a tenth's follow-up. Fewer parts are made
+    where a tenth would have fewer than 20 patients.
+    """
+    at, parts = np.array([horizon]), max(1, min(_TENTHS, len(target) // _LEAST_IN_TENTH))
+    rows = []
+    for own in np.array_split(np.argsort(risk, kind="stable"), parts):
+        observed = KaplanMeier.of(target.take(own))
+        low, high = observed.interval(at, level)
+        counts = len(own), int(target.event[own].sum())
+        rows.append((risk[own].mean(), 1 - observed.at(at)[0], 1 - high[0], 1 - low[0], *counts))
+    names = ("predicted", "observed", "low", "high", "patients", "events")
+    return {"tenth": np.arange(1, parts + 1), **dict(zip(names, zip(*rows, strict=True), strict=True))}
 
 
 def _cross_group(panel: Panel) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.predictions import final_step, unwrapped
 from drosurv.evaluation.reference import disparity_column
 from drosurv.groups import in_pandas
-from drosurv.presentation import axes_or_new, written
+from drosurv.presentation import axes_or_new, moment, written
 from drosurv.solvers.arrays import on_host
 from drosurv.target import FloatArray
 
@@ -73,23 +73,39 @@ def calibration_plot(
     ax = axes_or_new(ax, width=4.5, height=4.5)
     ax.plot([0, 1], [0, 1], color=_GREY, lw=0.8, ls=":")
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
-        reach = np.nan_to_num(np.vstack([part["observed"] - part["low"], part["high"] - part["observed"]]))
-        ax.errorbar(
-            part["predicted"],
-            part["observed"],
-            yerr=reach.clip(min=0.0),
-            fmt="o-",
-            color=f"C{k}",
-            capsize=3,
-            lw=1.0,
-            label=_who(attribute, str(group)),
-        )
+        _points_with_intervals(ax, part, f"C{k}", _who(attribute, str(group)))
     low = float(np.nanmin(rows[["predicted", "observed", "low"]].to_numpy(dtype=float)))
     shown = max(0.0, low - 0.05), 1.0
     ax.set(xlim=shown, xlabel="mean predicted survival")
     ax.set(ylim=shown, ylabel="observed survival (Kaplan-Meier)")
     ax.legend(frameon=False)
     return ax
+
+
+def tenths_plot(result: Any, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
+    """Observed (with its interval) against mean predicted risk by the horizon, a point per tenth of predicted risk.
+
+    Of everybody, or of each of an attribute's groups.
+    """
+    rows = _of_attribute(result.tenths, attribute)
+    ax = axes_or_new(ax, width=4.5, height=4.5)
+    ax.plot([0, 1], [0, 1], color=_GREY, lw=0.8, ls=":")
+    for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
+        _points_with_intervals(ax, part, f"C{k}", _who(attribute, str(group)))
+    high = float(np.nanmax(rows[["predicted", "observed", "high"]].to_numpy(dtype=float)))
+    shown = 0.0, min(1.0, high + 0.05)
+    ax.set(xlim=shown, xlabel=f"predicted risk by {moment(result.settings.horizon)}")
+    ax.set(ylim=shown, ylabel="observed risk (Kaplan-Meier)")
+    ax.legend(frameon=False)
+    return ax
+
+
+def _points_with_intervals(ax: Axes, part: pd.DataFrame, colour: str, label: str) -> None:
+    """Observed against predicted, one point per row, with the interval of the observed."""
+    away = np.nan_to_num(np.vstack([part["observed"] - part["low"], part["high"] - part["observed"]]))
+    yerr = away.clip(min=0.0)
+    x, y = part["predicted"], part["observed"]
+    ax.errorbar(x, y, yerr=yerr, fmt="o-", color=colour, capsize=3, lw=1.0, label=label)
 
 
 def survival_plot(result: Any, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
@@ -152,10 +168,6 @@ def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:
 
 def _who(attribute: str, group: str) -> str:
     return whose(attribute, group).replace("$", r"\$")
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,7 +21,7 @@ from drosurv.evaluation.statements import HARM_METRICS, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, headings, plain
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
-_TABLES = ("groups", "harm", "calibration", "d_calibration", "survival", "cross_group")
+_TABLES = ("groups", "harm", "calibration", "d_calibration", "tenths", "survival", "cross_group")
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,9 @@ class EvaluationResult:
         difference.
     d_calibration : DataFrame
         Share of patients in each tenth of predicted survival at the event, by attribute and group.
+    tenths : DataFrame
+        Patients in tenths by their predicted risk of an event by the horizon: mean ``predicted`` and ``observed``
+        (Kaplan-Meier) risk with the interval ``low`` to ``high``, by attribute and group.
     survival : DataFrame
         Mean predicted survival and Kaplan-Meier over time, by attribute and group.
     cross_group : DataFrame
@@ -90,6 +93,7 @@ class EvaluationResult:
     groups: pd.DataFrame
     calibration: pd.DataFrame
     d_calibration: pd.DataFrame
+    tenths: pd.DataFrame
     survival: pd.DataFrame
     cross_group: pd.DataFrame
     control: ShrinkageControl | None
@@ -308,6 +312,7 @@ class EvaluationResult:
 
     plot_groups = plots.groups_plot
     plot_calibration = plots.calibration_plot
+    plot_tenths = plots.tenths_plot
     plot_survival = plots.survival_plot
     plot_control = plots.control_plot
 

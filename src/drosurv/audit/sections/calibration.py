@@ -5,15 +5,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-import numpy as np
-
 from drosurv.audit.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.predictions import predict_curves
+from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.shown_tables import OBSERVED, named, survival_columns, time_column
-from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import (
     Column,
     Table,
@@ -26,8 +23,6 @@ from drosurv.presentation import (
     written,
 )
 
-_TENTHS = 10
-_LEAST_IN_TENTH = 20
 # So many places of each chart can be pointed at; the curves themselves are finer.
 _READINGS = 24
 
@@ -35,48 +30,22 @@ _READINGS = 24
 def collect(evidence: Evidence) -> Part:
     """Return curves and tenths of risk of every model."""
     unit = evidence.time_unit
-    tables = tuple(
-        (survival_table(result, unit), tenths_table(evidence, stop.model, stop.X, result))
-        for stop, result in zip(evidence.stops, evidence.results, strict=True)
-    )
+    tables = tuple((survival_table(result, unit), tenths_table(result, unit)) for result in evidence.results)
     return Part(
         by_model=tables, facts={"time_unit": unit, "horizon": plain(evidence.audited.settings.horizon)}
     )
 
 
-def tenths_table(evidence: Evidence, model: Any, X: Any, result: EvaluationResult) -> Table:
-    """Predicted and observed risk at the horizon, in tenths of the patients by predicted risk.
-
-    Observed risk is one less the Kaplan-Meier estimate. Fewer parts are made where a tenth would have fewer than 20
-    patients.
-    """
-    target, horizon = evidence.target, result.settings.horizon
-    curves = predict_curves(model, X, len(target))
-    rows = []
-    if curves is not None:
-        risk = 1 - curves.at(np.array([horizon]))[:, 0]
-        parts = max(2, min(_TENTHS, len(target) // _LEAST_IN_TENTH))
-        for rows_of_part in np.array_split(np.argsort(risk, kind="stable"), parts):
-            observed = KaplanMeier.of(target.take(rows_of_part))
-            at = np.array([horizon])
-            low, high = observed.interval(at, evidence.level)
-            rows.append(
-                {
-                    "predicted": plain(risk[rows_of_part].mean()),
-                    "observed": plain(1 - observed.at(at)[0]),
-                    "low": plain(1 - high[0]),
-                    "high": plain(1 - low[0]),
-                    "patients": len(rows_of_part),
-                    "events": int(target.event[rows_of_part].sum()),
-                }
-            )
+def tenths_table(result: EvaluationResult, time_unit: str) -> Table:
+    """Predicted and observed risk at the horizon, in tenths of the patients by predicted risk."""
+    rows = [row for row in plain_rows(result.tenths) if row["attribute"] == EVERYONE]
     columns = (
         Column("predicted", "Predicted risk", "share"),
         Column("observed", "Observed risk", "share", ("low", "high")),
         Column("patients", "Patients", "count"),
         Column("events", "Events", "count"),
     )
-    when = moment(horizon, evidence.time_unit)
+    when = moment(result.settings.horizon, time_unit)
     return Table(
         "tenths", f"Predicted and observed risk at {when}, by tenth of predicted risk", columns, tuple(rows)
     )
