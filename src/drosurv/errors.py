@@ -8,7 +8,10 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 
 class _AboutArgument(Exception):
@@ -88,6 +91,17 @@ def check_number(name: str, value: Any, *, positive: bool = False) -> None:
 def check_share(name: str, value: Any) -> None:
     """Raise unless the value is a number in (0, 1]."""
     require(0 < as_number(value) <= 1, name, "lie in (0, 1]", value)
+
+
+def check_alpha(alpha: ArrayLike) -> NDArray[Any]:
+    """Return alpha, one number or several, as float64; raise unless all lie in (0, 1]."""
+    import numpy as np  # Here, because commands that compute nothing start without it.
+
+    alphas = np.asarray(alpha, dtype=np.float64)
+    if not (np.isfinite(alphas).all() and (alphas > 0).all() and (alphas <= 1).all()):
+        wanted = "lie in (0, 1], as the smallest share of patients to protect"
+        raise ArgumentError.must("alpha", wanted, alpha)
+    return alphas
 
 
 def check_widths(name: str, value: Any) -> None:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import require
-from drosurv.objectives.objective import Mean, Objective, check_alpha, uniform_mass
+from drosurv.errors import check_alpha, require
+from drosurv.objectives.objective import Mean, Objective, uniform_mass
 from drosurv.objectives.worst_case import RobustObjective
 from drosurv.target import FloatArray
 

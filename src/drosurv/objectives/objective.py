@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import ArgumentError, OnProcessorOnly
+from drosurv.errors import OnProcessorOnly
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -234,12 +233,3 @@ class Blocks(Objective):
 def uniform_mass(n: int) -> FloatArray:
     """Return equal masses of n patients, summing to one."""
     return np.full(n, 1.0 / n)
-
-
-def check_alpha(alpha: ArrayLike) -> NDArray[Any]:
-    """Return alpha as float64; raise unless it lies in (0, 1]."""
-    alphas = np.asarray(alpha, dtype=np.float64)
-    if not (np.isfinite(alphas).all() and (alphas > 0).all() and (alphas <= 1).all()):
-        wanted = "lie in (0, 1], as the smallest share of patients to protect"
-        raise ArgumentError.must("alpha", wanted, alpha)
-    return alphas

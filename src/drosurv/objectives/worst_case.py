@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
+from drosurv.errors import check_alpha
 from drosurv.objectives.objective import (
     Curvature,
     Evaluation,
@@ -24,7 +25,6 @@ from drosurv.objectives.objective import (
     Moments,
     Objective,
     WorstCase,
-    check_alpha,
 )
 from drosurv.target import FloatArray
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.errors import check_count, check_number
+from drosurv.errors import check_alpha, check_count, check_number
 from drosurv.estimators import CoxPH
 from drosurv.estimators.base import training_follow_up
 from drosurv.estimators.baseline import Baseline, Curves, checked_times, piecewise
@@ -20,7 +20,6 @@ from drosurv.estimators.subgroup_robust_cox import warn_if_null
 from drosurv.losses import CompetingRisks, ConvexLoss, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball, lists_balls
-from drosurv.objectives.objective import check_alpha
 from drosurv.observation import ends_of_patients, with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.tables.encoder import enter
