@@ -271,7 +271,8 @@ def _decision_tests(result: EvaluationResult) -> Iterator[dict[str, Any]]:
         same = (table["attribute"] == gap.attribute) & (table["metric"] == gap.metric)
         values = table[same & (table["group"] != "gap")].sort_values("value")
         ends = [
-            (group_name(str(gap.attribute), row.group), written(row.value)) for row in values.itertuples()
+            (group_name(str(gap.attribute), str(row.group)), written(row.value))
+            for row in values.itertuples()
         ]
         (worst, low), (best, high) = ends[0], ends[-1]
         what = _DECISIONS[str(gap.metric)]
