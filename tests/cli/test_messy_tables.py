@@ -281,3 +281,8 @@ def test_parameters_are_named_as_the_command_line_spells_them(drosurv, gbsg2, tm
     assert result.exit_code == 2
     assert "Error: --alpha 0.125 of 300 patients is 37.5, fewer than --set min_group=60" in result.stderr
     assert "Use --set min_group=37 or less, or --alpha 0.2 or more." in result.stderr
+
+
+def test_a_small_table_is_compared_in_folds(fit, gbsg2):
+    told = " ".join(fit(gbsg2[["age", "pnodes", "days", "relapse"]].iloc[:40]).stderr.split())
+    assert "In 3 folds of these patients, by models trained without them" in told

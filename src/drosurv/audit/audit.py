@@ -109,7 +109,7 @@ def audit(
     random_state : int
         Seed of everything random.
     on_step : callable, optional
-        ProgressCallback each step's name and the number of steps.
+        Called with each step's name and the number of steps.
     also : mapping, optional
         What further sections read, by their key.
     warnings : sequence of mappings, optional

@@ -13,7 +13,7 @@ SECONDS = 3.0
 
 
 class ProgressCallback(Protocol):
-    """Called with the steps done after each step of the work."""
+    """Function to call after each step of the work."""
 
     def __call__(self, done: int | None = None, doing: str | None = None, of: int | None = None) -> None:
         """How many steps are done (one more if not given), and where they change what is done and of how many."""
