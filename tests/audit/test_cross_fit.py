@@ -1,4 +1,4 @@
-"""A recipe on folds: every patient is predicted by a model that has not seen him."""
+"""A recipe on folds: every patient is predicted by a model that was trained without them."""
 
 import numpy as np
 import pytest
@@ -80,7 +80,9 @@ def test_folds_may_be_given_and_must_be_complete(patients):
     for incomplete in (parts[:1], []):
         with pytest.raises(ValueError, match="rows are left out or repeated"):
             fold_parts(event, incomplete, 0)
-    with pytest.raises(ValueError, match="every patient once, by a model that has not seen him: some rows"):
+    with pytest.raises(
+        ValueError, match="every patient once, by a model that was trained without them: some rows"
+    ):
         fold_parts(event, [(np.arange(200), test) for _, test in parts], 0)
     with pytest.raises(ValueError, match="folds must be a whole number from 2"):
         fold_parts(event, 1, 0)

@@ -23,6 +23,7 @@ from drosurv.presentation import first_upper, written
 from drosurv.solvers.arrays import on_host
 from drosurv.target import has_causes, parse_target
 
+UNTESTED = "Proportional hazards were not tested: "
 # What the model is compared with, and the features that it takes.
 Compared: TypeAlias = tuple[Any, Any] | None
 
@@ -80,11 +81,11 @@ def audit(
         Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
     entry, strata, offset, id : (n,) arrays, optional
         As in :func:`drosurv.evaluate`: patients are judged from their entry on, and each once. Models trained in folds
-        are told of them too; those of the slider have no definition beside them.
+        are given them too; those of the slider have no definition beside them.
     folds : int, or pairs of arrays, optional
         For cohorts too small to keep patients away: the recipe is trained on all folds but one and predicts that one,
-        so that every patient is audited by a model that has not seen him, beside plain Cox trained likewise. Or the
-        rows to train on and those to predict, fold by fold.
+        so that every patient is audited by a model that was trained without them, beside plain Cox trained likewise.
+        Or the rows to train on and those to predict, fold by fold.
     alpha_path : mapping of alpha to fitted model, or sequence of alphas, optional
         The models of the slider, or the shares to train them at; by default :data:`~drosurv.audit.ALPHAS` where
         training patients are given. An empty sequence leaves the slider out.
@@ -224,6 +225,8 @@ def _fitted(
             "patients' follow-up. Pass the training target.",
         )
     stops, missing = find_stops(model, X, X_train, y_train, alpha_path)
+    if np.ndim(getattr(final_step(model), "coef_", 0)) != 1:
+        missing += (f"{UNTESTED}the model has no coefficients.",)
     left_out = "The model is not compared with plain Cox: "
     if compared is None and (X_train is None or not has_rows(y_train)):
         missing += (f"{left_out}no training patients were given.",)
@@ -256,7 +259,10 @@ def _cross_fitted(recipe: Any, X: Any, y: Any, given: dict[str, Any], parts: Par
     cox = cross_fitted_cox(recipe, X, y, parts, given=given)
     seen = cross_fitted(recipe, X, y, parts, given=given)
     name = f"{type(final_step(recipe)).__name__}, cross-fitted"
-    missing = () if cox is not None else ("Plain Cox could not be trained on these features.",)
+    missing = (
+        *(() if cox is not None else ("Plain Cox could not be trained on these features.",)),
+        f"{UNTESTED}the predictions are of several models, one per fold.",
+    )
     limits = (*CROSS_FITTED, *map(first_upper, seen.notes))
     return _of_seen(seen, name, None if cox is None else (cox, None), missing, limits)
 

@@ -22,7 +22,7 @@ Points = Sequence[tuple[float, float | None]]
 # steps between them could not be told apart in floating point.
 ROUNDING = 1e-9
 NOTHING = 1e-100
-# Letters that find room below a strip.
+# Letters that fit below a strip.
 ROOM = 14
 
 
@@ -107,7 +107,7 @@ def _label(value: float, step: float, kind: Kind) -> str:
 
 
 class Mark(NamedTuple):
-    """A point of a chart that a reader can point at, and the text that is told there.
+    """A point of a chart that a reader can point at, and the text shown there.
 
     Beside it stands its label, if any. It stands for the model of number `stop`. It is a dot only if it is drawn, with
     lines that `reach` to the ends of its intervals.
@@ -139,7 +139,7 @@ def steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 @dataclass(frozen=True)
 class Frame:
-    """The rectangle of a chart: two axes on a drawing of fixed size, with room for the axes' labels.
+    """The rectangle of a chart: two axes on a drawing of fixed size, with space for the axes' labels.
 
     Small enough to be read on a phone without scaling.
     """

@@ -112,7 +112,8 @@ def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:
                 "some rows to predict are also rows to train on" if seen else "rows are left out or repeated"
             )
             raise ArgumentError(
-                "folds", f"folds must predict every patient once, by a model that has not seen him: {wrong}."
+                "folds",
+                f"folds must predict every patient once, by a model that was trained without them: {wrong}.",
             )
         return given
     fewest = int(np.sum(event))

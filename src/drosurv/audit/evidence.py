@@ -201,6 +201,7 @@ class Evidence:
         """Tests beside those of the group table: of the calibration slope, and of decisions and ranking of groups."""
         called = self.audited.headings
         rows = [*_slope_test(self.audited), *_decision_tests(self.audited)]
+        ends = {gap.attribute: gap.high for gap in self.audited.gaps("concordance_imparity")}
         rows += [
             {
                 "status": "unequal",
@@ -210,7 +211,7 @@ class Evidence:
                 "text": f"Among all patients, {group_name(gap.attribute, gap.worst[0])} is ranked less well than other "
                 f"groups of {called[gap.attribute]}: concordance imparity {written(gap.size, 'points')} percentage "
                 "points",
-                "p_value": gap.p_alone,
+                "p_value": _finer(gap.p_alone, gap.size, ends[gap.attribute], self.audited),
             }
             for gap in judged_gaps(self.audited, "concordance_imparity")
             if gap.size > 0
@@ -267,14 +268,15 @@ def _decision_tests(result: EvaluationResult) -> Iterator[dict[str, Any]]:
     table = result.decisions
     if table is None:
         return
+    gap: Any
     for gap in table[(table["group"] == "gap") & table["p"].notna()].itertuples():
         same = (table["attribute"] == gap.attribute) & (table["metric"] == gap.metric)
         values = table[same & (table["group"] != "gap")].sort_values("value")
-        ends = [
+        shown = [
             (group_name(str(gap.attribute), str(row.group)), written(row.value))
             for row in values.itertuples()
         ]
-        (worst, low), (best, high) = ends[0], ends[-1]
+        (worst, low), (best, high) = shown[0], shown[-1]
         what = _DECISIONS[str(gap.metric)]
         yield {
             "status": "wrong_decisions",
@@ -283,18 +285,17 @@ def _decision_tests(result: EvaluationResult) -> Iterator[dict[str, Any]]:
             "who": worst,
             "text": f"At the threshold of {written(result.settings.threshold, 'share')}, {what} is {low} for {worst} "
             f"and {high} for {best}",
-            "p_value": _finer(gap, result),
+            "p_value": _finer(float(gap.p), gap.value, gap.high, result),
         }
 
 
-def _finer(gap: Any, result: EvaluationResult) -> float:
+def _finer(p: float, size: float, high: float, result: EvaluationResult) -> float:
     """The p-value of a gap; below the smallest that the replicates can show, by the tail of a normal distribution.
 
     Else no gap could be significant once there are many tests. The tail decays slower than that of the largest of
     several differences, whose interval sets its scale.
     """
-    p, smallest = float(gap.p), 1 / (result.settings.n_bootstrap + 1)
-    if p > 1.5 * smallest or not gap.high > gap.value:
+    if not (p <= 1.5 / (result.settings.n_bootstrap + 1) and high > size):
         return p
-    distance = norm.ppf((1 + result.settings.level) / 2) * gap.value / (gap.high - gap.value)
+    distance = norm.ppf((1 + result.settings.level) / 2) * size / (high - size)
     return min(p, float(2 * norm.sf(distance)))

@@ -152,7 +152,7 @@ def audit_predictions(
     require(kind is None or kind in KINDS, "kind", f"be one of {KINDS}", kind)
     require(risk_kind is None or risk_kind in RISK_KINDS, "risk_kind", f"be one of {RISK_KINDS}", risk_kind)
     said, found = as_predictions(predictions, times, risk, y, kind)
-    missing: list[str] = []
+    missing = ["Proportional hazards were not tested: predictions come without a model's coefficients."]
     horizons: FloatArray | None = None
     ends: tuple[str, ...] = ()
     if isinstance(said, PredictionGrid):

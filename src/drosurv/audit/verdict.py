@@ -97,10 +97,10 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
     wrong = [row for row in rows if row["concern"] == "calibration"]
     if wrong:
         shown = wrong[:1] if wrong[0]["attribute"] == EVERYONE else wrong[:_MOST_NAMED]
-        told = [f"{_name(row)} had {_times(row)}" for row in shown]
+        said = [f"{_name(row)} had {_times(row)}" for row in shown]
         more = len(wrong) - len(shown)
         also = f", and {counted(more, 'group')} {'differs' if more == 1 else 'differ'} too" if more else ""
-        text = f"The predicted probabilities are wrong: {listing(told)} the predicted events{also}."
+        text = f"The predicted probabilities are wrong: {listing(said)} the predicted events{also}."
         yield Concern("miscalibrated", _name(wrong[0]), text)
     if isinstance(bounds, str):
         return

@@ -30,8 +30,8 @@ _LONGEST = 12
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "torch")
 LIMITS = (
     "A gap that is not significant is not shown to be absent: with few patients or events, large gaps go unseen.",
-    "The sentences and their p-values allow for how many groups and attributes were looked at; single intervals in "
-    "tables and charts do not: of twenty, one may miss by chance.",
+    "The verdict, the group table and all p-values allow for the number of tests; other intervals do not: of twenty, "
+    "one may miss by chance.",
     "Intervals say how the numbers would change with other patients like these. They do not say how another training "
     "would change the model, nor what happens where patients differ from these.",
     "Groups are as recorded. Who is wrongly recorded, or missing, is wrongly counted here.",

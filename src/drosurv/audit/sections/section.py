@@ -62,7 +62,7 @@ class Section:
 @cache
 def all_sections() -> tuple[Section, ...]:
     """The ``SECTION`` of every file in this folder, by place."""
-    room = import_module(__name__.rpartition(".")[0])
-    modules = [import_module(f"{room.__name__}.{found.name}") for found in iter_modules(room.__path__)]
+    package = import_module(__name__.rpartition(".")[0])
+    modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
     found = [module.SECTION for module in modules if hasattr(module, "SECTION")]
     return tuple(sorted(found, key=lambda section: section.place))

@@ -143,24 +143,24 @@ def group_table(rows: list[dict[str, Any]], result: EvaluationResult, unit: str,
 
 def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     """Explain the columns, and name the groups that are not judged."""
-    told = [
+    said = [
         "Expected events: predicted cumulative hazards, summed. Gain: log likelihood per patient over giving everybody "
         "the same curve. Intervals and p-values of these are adjusted for all tests of the table; the c-index has its "
         "own interval and decides nothing."
     ]
     if "causes" in evidence.also:
-        told.append("The event is one of any cause.")
+        said.append("The event is one of any cause.")
     small = [row["who"] for row in rows if str(row["finding"]).startswith("not judged: fewer")]
     if small:
-        told.append(f"Too small to be judged: {listing(small)}.")
+        said.append(f"Too small to be judged: {listing(small)}.")
     spelled = [
         f"{evidence.audited.headings[attribute.name]} {'/'.join(family)}"
         for attribute in evidence.attributes
         for family in spellings(attribute.labels)
     ]
     if spelled:
-        told.append(f"Check the table: {listing(spelled, 3)} may be one group in several spellings.")
-    return " ".join(told)
+        said.append(f"Check the table: {listing(spelled, 3)} may be one group in several spellings.")
+    return " ".join(said)
 
 
 SECTION = Section(
