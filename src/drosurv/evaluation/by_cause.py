@@ -13,7 +13,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import gen_batches
 
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
-from drosurv.evaluation.observed import HELD, given_of, since_entry
+from drosurv.evaluation.observed import NUMBERS_AT_ONCE, given_of, since_entry
 from drosurv.evaluation.patients import middle, parse_horizons
 from drosurv.evaluation.predictions import final_step, prepared, take
 from drosurv.groups import Missing
@@ -148,7 +148,7 @@ def _incidence(
         return found
     jumps = model.unique_times_
     out = np.empty((len(X), len(times)))
-    for part in gen_batches(len(X), max(1, HELD // len(jumps))):
+    for part in gen_batches(len(X), max(1, NUMBERS_AT_ONCE // len(jumps))):
         own = {name: np.asarray(value)[part] for name, value in given.items()}
         by = model.predict_cumulative_incidence(take(X, part), cause=cause, **own)
         left = model.predict_survival_function(take(X, part), **own)

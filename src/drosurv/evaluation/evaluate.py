@@ -192,7 +192,7 @@ def evaluate(
             of_rows(part, rows)
             for part in (model, X, sensitive_features, reference, entry, strata, offset, subgroups)
         )
-    given, told = given_of(entry=entry, strata=strata, offset=offset), y
+    given, y_given = given_of(entry=entry, strata=strata, offset=offset), y
     judged, seen = model, None
     causes = has_causes(y)
     groups: dict[str, Any] = {"sensitive_features": sensitive_features, "missing": missing}
@@ -218,7 +218,7 @@ def evaluate(
         intersections=intersections,
         **groups,
     )
-    hazards = partial(hazards_statement, model, X, parse_target(told), given, level) if not causes else tuple
+    hazards = partial(hazards_statement, model, X, parse_target(y_given), given, level) if not causes else tuple
     small = warn_of_small_groups(panel.counts, min_group=min_group, min_events=min_events)
     if Count.of(panel.everyone.target).is_small(min_group, min_events):
         small |= {(EVERYONE, ALL)}

@@ -39,8 +39,8 @@ from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_caus
 
 # So many times are enough for curves that are averaged and compared.
 _TIMES = 300
-# Survival curves of this many numbers are held at a time.
-HELD = 2_000_000
+# Survival curves are predicted for so many patients at once that they have this many numbers.
+NUMBERS_AT_ONCE = 2_000_000
 _LEAST_HAZARD = 1e-12
 
 
@@ -164,17 +164,17 @@ def seen_from_entry(
             "y_train has no definition beside entry: it does not say when those patients entered. "
             "Leave it out; censoring weights then come from the scored patients.",
         )
-    told = {name: np.asarray(value) for name, value in given.items() if name != "entry"}
-    for name, value in told.items():
+    columns = {name: np.asarray(value) for name, value in given.items() if name != "entry"}
+    for name, value in columns.items():
         require(value.shape == (len(y),), name, f"have one value per row, shape ({len(y)},)", value.shape)
-    check_takes(model, told)
+    check_takes(model, columns)
     follow_up = y_train if y_train is not None else training_follow_up(model)
     scale = time_scale(y, entry, follow_up, horizons, horizon)
-    survival = survival_from_entry(model, X, scale.entry, told, scale.times)
-    by_hazard = entry is not None or "strata" in told or causes
+    survival = survival_from_entry(model, X, scale.entry, columns, scale.times)
+    by_hazard = entry is not None or "strata" in columns or causes
     risk = None
     if not by_hazard:
-        risk = np.asarray(final_step(model).predict(prepared(model, X), **told), np.float64)
+        risk = np.asarray(final_step(model).predict(prepared(model, X), **columns), np.float64)
     seen = scale.seen(survival, risk, score_type(model))
     any_cause = "the event is an event of any cause; the table by cause tells them apart."
     return seen._replace(notes=(*seen.notes, any_cause)) if causes else seen
@@ -193,8 +193,8 @@ def reference_seen(reference: Any, X: Any, y: Any, given: dict[str, Any], **how:
     return seen_from_entry(reference, X, y, own, **how).predictions
 
 
-def check_takes(model: Any, told: dict[str, Any]) -> None:
-    """Raise unless a model predicts curves from what is told of the patients besides their features."""
+def check_takes(model: Any, columns: dict[str, Any]) -> None:
+    """Raise unless a model predicts curves from strata and offset as they are given."""
     method = getattr(final_step(model), "predict_survival_function", None)
     if method is None or not hasattr(final_step(model), "unique_times_"):
         raise ArgumentError(
@@ -202,7 +202,7 @@ def check_takes(model: Any, told: dict[str, Any]) -> None:
             f"{type(final_step(model)).__name__} has no predict_survival_function and unique_times_, without which "
             "entry times and strata have no definition.",
         )
-    missing = [name for name in told if name not in signature(method).parameters]
+    missing = [name for name in columns if name not in signature(method).parameters]
     if missing:
         raise ArgumentError(
             missing[0],
@@ -219,7 +219,7 @@ def curve_times(times: FloatArray) -> FloatArray:
 
 
 def survival_from_entry(
-    model: Any, X: Any, entry: FloatArray | None, told: dict[str, Any], times: FloatArray
+    model: Any, X: Any, entry: FloatArray | None, columns: dict[str, Any], times: FloatArray
 ) -> FloatArray:
     """Survival (n, k) at times since entry, given no event before it."""
     # Once, and not for every part of the patients.
@@ -227,8 +227,8 @@ def survival_from_entry(
     # Curves change at these times only, so that they are known at all others too.
     jumps = times if entry is None else np.asarray(model.unique_times_, dtype=np.float64)
     out = np.empty((len(X), len(times)))
-    for part in gen_batches(len(X), max(1, HELD // len(jumps))):
-        own = {name: value[part] for name, value in told.items()}
+    for part in gen_batches(len(X), max(1, NUMBERS_AT_ONCE // len(jumps))):
+        own = {name: value[part] for name, value in columns.items()}
         curves = np.asarray(model.predict_survival_function(take(X, part), times=jumps, **own), np.float64)
         if entry is None:
             out[part] = curves
