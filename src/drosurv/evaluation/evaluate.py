@@ -218,7 +218,9 @@ def evaluate(
         intersections=intersections,
         **groups,
     )
-    hazards = partial(hazards_statement, model, X, parse_target(y_given), given, level) if not causes else tuple
+    hazards = (
+        partial(hazards_statement, model, X, parse_target(y_given), given, level) if not causes else tuple
+    )
     small = warn_of_small_groups(panel.counts, min_group=min_group, min_events=min_events)
     if Count.of(panel.everyone.target).is_small(min_group, min_events):
         small |= {(EVERYONE, ALL)}
