@@ -14,35 +14,37 @@ CLASSES = {"losses": "WeibullHazard", "estimators": "WeibullCox"}
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
+def package_copy(tmp_path_factory):
     """A copy of the package with the page's files and lines added."""
-    copy = tmp_path_factory.mktemp("house") / "drosurv"
+    copy = tmp_path_factory.mktemp("package_copy") / "drosurv"
     # With what numba compiled, which would take a minute to do again.
     shutil.copytree(ROOT / "src" / "drosurv", copy)
     files = re.findall(r"`src/drosurv/([a-z_/]+\.py)`.*?```python\n(.*?)```", PAGE, re.DOTALL)
     assert [Path(path).parent.name for path, _ in files] == list(CLASSES)
     for path, code in files:
         (copy / path).write_text(code)
-        room = Path(path).parent.name
-        contents = copy / room / "__init__.py"
-        line = f"from drosurv.{path.removesuffix('.py').replace('/', '.')} import {CLASSES[room]}\n"
+        subpackage = Path(path).parent.name
+        contents = copy / subpackage / "__init__.py"
+        line = f"from drosurv.{path.removesuffix('.py').replace('/', '.')} import {CLASSES[subpackage]}\n"
         assert f"`{line.strip()}`" in PAGE
-        text = contents.read_text().replace("\n__all__ = [", f"\n{line}\n__all__ = [\n    {CLASSES[room]!r},")
+        text = contents.read_text().replace(
+            "\n__all__ = [", f"\n{line}\n__all__ = [\n    {CLASSES[subpackage]!r},"
+        )
         contents.write_text(text)
     return copy.parent
 
 
 @pytest.fixture(scope="module")
-def said(house, tmp_path_factory):
+def said(package_copy, tmp_path_factory):
     """What pytest says of the copy: its contract suites, and tests of this model alone. One process imports once."""
     suites = ["tests/estimators/test_every_estimator.py", "tests/estimators/test_persistence.py"]
     suites += ["tests/estimators/test_trees.py", "tests/test_documents.py"]
-    own = house / "test_weibull.py"
+    own = package_copy / "test_weibull.py"
     own.write_text(OWN)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-vv", "-k", "WeibullCox or has_every_estimator", *suites, str(own)],
         cwd=ROOT,
-        env={"PYTHONPATH": str(house), "PATH": "", "OMP_NUM_THREADS": "1"},
+        env={"PYTHONPATH": str(package_copy), "PATH": "", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )

@@ -130,8 +130,8 @@ def _check(estimator: Any) -> None:
     for name, choices in allowed.items():
         if getattr(estimator, name) not in choices:
             wanted = " or ".join(map(repr, choices))
-            told = f"be {wanted} for a fit over parts of the patients"
-            raise ArgumentError.must(name, told, getattr(estimator, name))
+            requirement = f"be {wanted} for a fit over parts of the patients"
+            raise ArgumentError.must(name, requirement, getattr(estimator, name))
 
 
 def _client() -> Any:
