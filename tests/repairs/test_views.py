@@ -6,11 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from drosurv import CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.datasets import load_nwtco, make_hidden_minority
+from drosurv.evaluation.predictions import predict_curves
+from drosurv.folds import draw_folds
 from drosurv.insight import Estimate
+from drosurv.metrics.expected_events import expected_events
 from drosurv.repairs.corrections import Correction
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import calibration_slope
@@ -18,10 +22,12 @@ from drosurv.repairs.views import (
     NEEDED_GAIN,
     detectable,
     hazard_ratio_table,
+    in_words,
     linear_effects,
     status,
 )
 from drosurv.tables import TableEncoder
+from drosurv.target import parse_target
 
 mpl.use("Agg")
 
@@ -86,16 +92,31 @@ def frozen_everyone():
     return repair(model, X, y, frozen=True, random_state=0), X, y
 
 
+def held_out(model, X, y, *, frozen):
+    """Events of patients, and those that models predict which were not fitted on them, each (n,)."""
+    target = parse_target(y)
+    if frozen:
+        return expected_events(predict_curves(model.base_, X, len(X)), target)
+    folds = draw_folds(len(X), model.folds, np.random.default_rng(model.random_state), target.event)
+    hazard = np.empty(len(X))
+    for fold in range(model.folds):
+        out = folds == fold
+        fitted = clone(model.base_).fit(X[~out], y[~out])
+        curves = fitted.predict_cumulative_hazard_function(X[out])
+        hazard[out] = [curve(time) for curve, time in zip(curves, target.time[out], strict=True)]
+    return target.event, hazard
+
+
 @pytest.mark.parametrize("case", [wilms, hidden, frozen_level, frozen_everyone])
 def test_every_number_of_a_sentence_is_that_of_the_models_predictions(case):
     """Counts, predicted events and hazard ratios are read from the sentence and computed anew from predictions."""
     model, X, y = case()
     assert model.repairs_
-    event, time = y[y.dtype.names[0]], y[y.dtype.names[1]]
-    hazards = [
-        np.array([h(t) for h, t in zip(one.predict_cumulative_hazard_function(X), time, strict=True)])
-        for one in (model.base_, model)
-    ]
+    event, hazard = held_out(model, X, y, frozen=case in (frozen_level, frozen_everyone))
+    first, last = model.repairs_[0], model.repairs_[-1]
+    before, after = hazard, hazard * np.exp(model.held_out_)
+    assert first.predicted == pytest.approx(before[first.holds(X)].sum(), rel=1e-3)
+    assert last.predicted_after == pytest.approx(after[last.holds(X)].sum(), rel=1e-3)
     for found, words in zip(model.repairs_, model.in_words(), strict=True):
         inside = found.holds(X)
         whom = (
@@ -104,8 +125,8 @@ def test_every_number_of_a_sentence_is_that_of_the_models_predictions(case):
             else f"the {inside.sum():,} patients with {found.rule}"
         )
         assert words.startswith(
-            f"For {whom}, {event[inside].sum():,} events were observed; the model predicted "
-            f"{hazards[0][inside].sum():.1f}, the repaired model predicts {hazards[1][inside].sum():.1f}."
+            f"For {whom}, {event[inside].sum():,.0f} events were observed; models fitted without these patients "
+            f"predicted {found.predicted:.1f} without the repair and {found.predicted_after:.1f} with it."
         )
         for name, there, elsewhere, unit in re.findall(
             r"of '([^']+)' is ([0-9.]+) there and ([0-9.]+) elsewhere(?: \(per ([0-9.]+)\))?", words
@@ -253,3 +274,23 @@ def test_the_figure_shows_before_and_after(planted):
     assert [label.get_text() for label in ax.get_yticklabels()] == [str(model.repairs_[0].rule)]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["before", "after the repair"]
     mpl.pyplot.close("all")
+
+
+def test_a_repair_of_effects_that_predicts_a_worse_total_says_what_it_improves():
+    model, *_ = wilms()
+    found = model.repairs_[0]
+    assert not found.moves_away
+    worse = replace(found, events=60.0, predicted=53.0, predicted_after=47.3)
+    assert worse.moves_away
+    assert (
+        "improves the predictions of single patients, not their total: 60 events were observed"
+        in in_words(worse)
+    )
+
+
+def test_the_total_of_events_of_wilms_tumours_moves_towards_the_observed_one_with_the_default_model():
+    data = load_nwtco()
+    model = RepairedCox(base=CoxPHCV(random_state=0), random_state=0).fit(data.X, data.y)
+    assert model.repairs_
+    for found in model.repairs_:
+        assert abs(found.events - found.predicted_after) < abs(found.events - found.predicted)

@@ -1,8 +1,8 @@
 """Whether patients who were used neither to find nor to fit a repair gain from it.
 
-The search and the fit are repeated on subsets of the folds (shadow chains), and each repetition is scored on
-patients it has not seen. A likelihood ratio of patients not seen has mean 1 if the model is right, and so has each
-average and each product over disjoint folds made below: such an *e-value* exceeds 20 with probability at most 1/20.
+The search and the fit are repeated on subsets of the folds, and each repetition is scored on patients that were left
+out of it. The likelihood ratio of held-out patients has mean 1 if the model is right, and so has each average and each
+product over disjoint folds made below: such an *e-value* exceeds 20 with probability at most 1/20.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DOING: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Attempt:
-    """A repair that was put to the test, whether it passed or not.
+    """A repair that was tested on held-out patients, accepted or not.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class Attempt:
 
 @dataclass(frozen=True, eq=False)
 class Trial(Attempt):
-    """An attempt, and all that patients not used for it say.
+    """An attempt with the results of its test on held-out patients.
 
-    `found` is the repair as found and fitted on everyone; version and strength are what the held-out patients like
-    best. Each patient is held against the repair found without him: whether that group holds him (`inside`), his log
-    hazard ratios before and after, and his gain in log likelihood.
+    `found` is the repair found and fitted on all patients; version and strength have the largest gain on held-out
+    patients. For each patient, by the repair that was found without this patient: whether they are in its group
+    (`inside`), their log hazard ratios before and after, and their gain in log likelihood.
     """
 
     found: Found
@@ -75,11 +75,12 @@ class Trial(Attempt):
 
 
 class Shadows:
-    """The chain on everyone, and its repetitions on subsets of the folds.
+    """The search for repairs on all patients, and its repetitions on subsets of the folds.
 
-    `folds` (n,) are numbered from 0, `evidence` is the least e-value, and `progress` is told how many steps are done,
-    of what, and of how many. A `frozen` model was fitted elsewhere: then e-values are proven, always computed, and
-    after a recalibration in the universal form.
+    `folds` (n,) are numbered from 0, `evidence` is the smallest e-value of an accepted repair, and `progress` is called
+    with the number of steps done, what they are, and their total. A `frozen` model was fitted on other patients: then
+    the probability of a false repair is bounded, e-values are always computed, and after a recalibration they are
+    relative to the best level and slope of each fold.
     """
 
     def __init__(
@@ -113,9 +114,9 @@ class Shadows:
         self.universal = False
 
     def try_kind(self, kind: Kind, limits: Limits) -> Trial | None:
-        """Find the next repair of a kind, and put it to the test; an accepted one is kept by every chain.
+        """Find the next repair of a kind, and test it; an accepted one is applied in every repetition.
 
-        None if no rule had the odds on its side.
+        None if no rule has posterior odds above 1.
         """
         n_steps = 1 + len(self.without) + len(self.prefixes)
         self.progress(0, _DOING[kind], n_steps)
@@ -217,7 +218,7 @@ def fewest_folds(n_folds: int) -> int:
 
 
 def z_of(values: FloatArray) -> float:
-    """Sum over its standard error: how clearly the sum is above 0."""
+    """Sum divided by its standard error."""
     return float(values.sum() / max(np.sqrt((values**2).sum()), 1e-12))
 
 
@@ -236,10 +237,10 @@ CLEAR_Z = 1.960
 
 
 def find_repairs(shadows: Shadows, limits: Limits, max_repairs: int) -> list[Trial]:
-    """Every repair put to the test, in this order; the accepted ones are kept by the chains.
+    """Every repair that was tested, in order.
 
-    Everyone is recalibrated first, so that no group is named for a fault of the whole. Where no group follows, the
-    recalibration of a fitted model is kept only if its gain is clear.
+    All patients are recalibrated first, so that no group is found because the model is wrong for all. If no group
+    follows, the recalibration of a fitted model is kept only if its gain is significant.
     """
     trials: list[Trial] = []
 
@@ -258,12 +259,12 @@ def find_repairs(shadows: Shadows, limits: Limits, max_repairs: int) -> list[Tri
 
 
 def _is_clear(trial: Trial, shadows: Shadows) -> bool:
-    """Whether the interval of a cross-validated gain leaves out 0.
+    """Whether the interval of a cross-validated gain excludes 0.
 
-    The gain is that of K models, each fitted without a fold, and the model to be kept is none of them. They guess
-    wildly for a few patients far from all others, whom the kept model has seen; so a few patients can make e as large
-    as they like. The models also share most of their patients. A mean over K folds then varies 1 + K / (K - 1) times
-    as much as its patients alone say (Nadeau and Bengio).
+    The gain is that of K models, each fitted without a fold, not of the model that is kept. Their predictions are poor
+    for a few patients far from all others, who alone can make the e-value very large. The models also share most of
+    their training patients, so that the variance of a mean over K folds is 1 + K / (K - 1) times that of independent
+    patients (Nadeau and Bengio).
     """
     n_folds = len(shadows.without)
     return bool(z_of(trial.gains) >= CLEAR_Z * np.sqrt(1 + n_folds / (n_folds - 1)))

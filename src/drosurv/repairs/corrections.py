@@ -33,7 +33,7 @@ CHOICES = {
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """Log hazard ratios r = held(z @ everywhere + inside * (z @ own)).
+    """Log hazard ratios r = clip(z @ everywhere + inside * (z @ own)).
 
     Effects (p,) for everyone, and further ones inside the group.
     """
@@ -49,10 +49,10 @@ class Correction:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A group that a chain found, and each version of its repair.
+    """A group that was found, and each version of its repair.
 
-    The atoms are its rule, none for everyone; inside (n,) are those of all patients who meet it; ratios (v, n) are the
-    log hazard ratios of every choice of version and strength.
+    `atoms` are the conditions of its rule, none for all patients; `inside` (n,) says which patients meet it; `ratios`
+    (v, n) are the log hazard ratios of every choice of version and strength.
     """
 
     atoms: tuple[Atom, ...]
@@ -62,7 +62,7 @@ class Found:
 
 
 class Chain:
-    """Repairs that only the counted patients (n,) had a part in.
+    """Repairs found and fitted on the counted patients (n,) only.
 
     The residuals are those of all n patients under the model as it is; r (n,) holds their log hazard ratios of all
     repairs so far.
@@ -76,7 +76,7 @@ class Chain:
         self.r = np.zeros(len(counted))
 
     def find(self, kind: Kind, limits: Limits) -> Found | None:
-        """The next group and the fitted versions of its repair; None if the odds are against every rule."""
+        """The next group and the fitted versions of its repair; None if no rule has posterior odds above 1."""
         now = self.residuals.after(self.r)
         if kind == "everyone":
             atoms: tuple[Atom, ...] = ()

@@ -22,7 +22,7 @@ class Residuals:
     """What a model expected of n patients and what happened.
 
     `events` (n,) are 1 where the event was seen; `expected` (n,) is the cumulative hazard at the patient's own time,
-    from a model that was not fitted on him; `columns` (n, p) are what effects may differ in: ones, the model's log
+    from a model that was not fitted on them; `columns` (n, p) are what effects may differ in: ones, the model's log
     risk, and features, centred and scaled.
     """
 
@@ -126,13 +126,13 @@ def _scores(sums: FloatArray, tau: float, pi: float, min_group: int, min_events:
     return out
 
 
-# Linear predictors beyond this are never meant; they appear on the way of a Newton step that will be halved.
+# Larger linear predictors occur only in Newton steps that will be halved.
 LARGEST = 20.0
 MOST_STEPS = 30
 
 
 def likelihood_gains_of(r: FloatArray, events: FloatArray, expected: FloatArray) -> FloatArray:
-    """Each patient's gain in log likelihood when his hazard is multiplied by exp(r), (..., n)."""
+    """Each patient's gain in log likelihood when the hazard is multiplied by exp(r), (..., n)."""
     return events * r - np.expm1(r) * expected
 
 
@@ -187,7 +187,7 @@ MOST_REFINEMENTS = 4
 MOST_EFFECTS = 12
 # A first condition costs log(4 d) for d columns: about one threshold in ten of a column tells a new group.
 FIRST_CONDITION = 4
-# Log hazard ratios beyond this are not believed while a rule is being chosen.
+# Log hazard ratios are clipped to this while a rule is being chosen.
 LARGEST_WHILE_CHOOSING = 3.0
 
 
@@ -196,8 +196,8 @@ class GroupEffects:
     """What differs among the patients of a group.
 
     `chosen` (s,) are the columns whose effects differ, the level (0) first, and `effects` (s,) their log hazard
-    ratios; `inclusion` (p,) says how probable it is that each column's differs, `log_evidence` the log posterior odds
-    that they do, before the price of the rule.
+    ratios; `inclusion` (p,) are the posterior probabilities that the effect of each column differs, `log_evidence` the
+    log posterior odds that the chosen ones do, without the prior of the rule.
     """
 
     chosen: IntArray
@@ -216,7 +216,7 @@ class Proposal:
 
 
 def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> GroupEffects:
-    """Choose what differs in a group: effects are added while their conditional Bayes factor is worth its price."""
+    """Choose what differs in a group: effects are added while their posterior odds exceed 1."""
     events, expected, z = residuals.events[inside], residuals.expected[inside], residuals.columns[inside]
     tau, p = limits.tau, z.shape[1]
     pi = limits.inclusion(p - 1)
@@ -285,7 +285,7 @@ def propose(
         return found[key]
 
     def best_rule_for(group: GroupEffects) -> tuple[Atom, ...] | None:
-        """The rule whose patients gain most, after its price, if these effects hold there."""
+        """The rule with the largest gain in log likelihood plus log prior, if these effects hold there."""
         r = residuals.columns[:, group.chosen] @ group.effects
         r = np.clip(r, -LARGEST_WHILE_CHOOSING, LARGEST_WHILE_CHOOSING)
         search = RuleSearch(table, SummedGain(residuals, r, limits), counted, BEAM)
@@ -306,20 +306,20 @@ def propose(
 
 
 def price(table: CodedTable, n_conditions: int) -> float:
-    """Log of the number of rules of a length that a search chooses among; cheaper ones let in spurious conditions."""
+    """Minus the log prior of a rule: the log of the number of rules of its length that are searched."""
     n_columns = len(np.unique(table.atoms[:, 0]))
     return float(np.log(FIRST_CONDITION * n_columns) + (n_conditions - 1) * np.log(len(table.atoms)))
 
 
 RISK = "predicted risk"
-# Categories held by fewer patients have no effect of their own.
+# Categories of fewer patients have no effect of their own.
 LEAST_PATIENTS = 20
 MOST_LEVELS = 12
 
 
 @dataclass(frozen=True)
 class EffectColumn:
-    """One column of a table: z = (x, held between low and high, minus the centre) / scale.
+    """One column of a table: z = (x, clipped to [low, high], minus the centre) / scale.
 
     The level is the category that is 1 where the others are 0; None for a number.
     """
@@ -333,7 +333,7 @@ class EffectColumn:
 
     @staticmethod
     def learn(name: str, level: Any, values: FloatArray) -> EffectColumn | None:
-        """Held at the 1 and 99 % quantiles and divided by its spread; None for a constant column.
+        """Clipped at the 1 and 99 % quantiles and divided by its standard deviation; None for a constant column.
 
         Two values are a flag and lie 2 apart. The range over 5 keeps a column with a few large values from being
         stretched.

@@ -72,7 +72,7 @@ Wrong = Literal["harm", "level", "effects"]
 
 @dataclass(frozen=True)
 class _Words:
-    """How a kind of wrongness is spoken of."""
+    """Phrases for a kind of error of the model."""
 
     found: str
     none: str
@@ -100,7 +100,7 @@ _WORDS: dict[str, _Words] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One rule and what is known about its patients.
+    """One rule, and the results of its test.
 
     Parameters
     ----------
@@ -109,12 +109,12 @@ class Finding:
     n_patients, share, n_events : int, float, int
         Patients who meet the rule, their share of all, and their events.
     n_checked : int
-        Patients held by the rule as found without them.
+        Patients who meet the rule that was found without them.
     harm, rest, difference : Estimate
         Mean harm of the checked patients, of the others, and the difference. Each end of the intervals holds, for
         all rules together, with the confidence asked for.
     harm_found : float
-        Mean harm of the patients on whom the rule was found: too high, since the search chose it.
+        Mean harm of the patients on whom the rule was found: biased upwards by the search.
     folds_found : int
         In how many folds the search found the group again without the patients it is checked on.
     stability : float
@@ -124,7 +124,7 @@ class Finding:
     p : float or None
         P-value adjusted for all subgroups searched, for kind "level".
     harmed, stable : bool
-        Whether the interval of the checked harm begins above 0, and whether the group comes back often enough.
+        Whether the interval of the checked harm lies above 0, and whether the group is found again often enough.
     """
 
     rule: Rule
@@ -194,7 +194,7 @@ class WorstOff:
             return f"{_WORDS[self.kind].found}: {rules}."
         n = len(self.findings)
         many = "1 rule was" if n == 1 else f"{n} rules were"
-        tried = f"{many} tried and did not hold up" if n else "no rule came up"
+        tried = f"{many} tested and not confirmed" if n else "no rule was found"
         return f"No stable group of at least {self.min_group} patients {_WORDS[self.kind].none} ({tried})."
 
     def _told(self, group: Finding) -> str:

@@ -60,7 +60,7 @@ class Repair:
     correction : Correction
         Log hazard ratios per scaled column, at full strength.
     patients, events : int, float
-        Patients who meet the rule, and their events, counted by weight.
+        Patients who meet the rule, and their events, counted by weight; of a frozen model, events until its curve ends.
     checked : int
         Patients in the subgroups that were found without them.
     before, after : Estimate
@@ -74,7 +74,8 @@ class Repair:
     overlap : float
         Mean overlap (Jaccard) of the groups found without a fold with this one.
     predicted, predicted_after : float
-        Events that the base model, and the repaired model, predict for the patients of the rule.
+        Events of the patients of the rule as predicted without and with the repair, to be compared with `events`. Each
+        patient is predicted by a model and a repair that were fitted without them.
     changes : tuple of EffectChange
         Hazard ratios that differ in the subgroup, from the repaired model's predictions.
     linear_in : str
@@ -110,14 +111,18 @@ class Repair:
         before, after = (r[inside] for r in (trial.r_before, trial.r_after))
         hazard = expected.hazard[inside]
         seen = float(events.sum())
+        group = trial.found.inside
+        predicted, predicted_after = (
+            float((expected.hazard * np.exp(r))[group].sum()) for r in (trial.r_before, trial.r_after)
+        )
         return Repair(
             rule=trial.rule,
             kind=trial.kind,
             version=trial.version,
             strength=trial.strength,
             correction=trial.found.corrections[trial.version],
-            patients=int(trial.found.inside.sum()),
-            events=float(expected.events[trial.found.inside].sum()),
+            patients=int(group.sum()),
+            events=float(expected.events[group].sum()),
             checked=int(inside.sum()),
             before=Estimate.ratio(seen, float((hazard * np.exp(before)).sum()), CONFIDENCE),
             after=Estimate.ratio(seen, float((hazard * np.exp(after)).sum()), CONFIDENCE),
@@ -127,7 +132,14 @@ class Repair:
             gain_outside=Estimate.mean(trial.gains[~inside], CONFIDENCE),
             e=trial.e,
             overlap=trial.overlap,
+            predicted=predicted,
+            predicted_after=predicted_after,
         )
+
+    @property
+    def moves_away(self) -> bool:
+        """Whether the repair predicts a number of events further from the observed one than the model does."""
+        return abs(self.events - self.predicted_after) > abs(self.events - self.predicted)
 
     @property
     def who(self) -> str:

@@ -18,10 +18,8 @@ from drosurv.evaluation.predictions import final_step, take
 from drosurv.folds import draw_folds
 from drosurv.groups import in_pandas
 from drosurv.metrics import FollowUp
-from drosurv.metrics.expected_events import known_everywhere
 from drosurv.metrics.inference import generator
 from drosurv.metrics.scores import parse_weights
-from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.observation import entry_times, label_codes
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
@@ -33,7 +31,6 @@ from drosurv.repairs.curves import (
     PredictionGrid,
     expected_of_fitted,
     expected_of_frozen,
-    log_risk,
     predicted_curves,
     reference_times,
 )
@@ -58,7 +55,7 @@ from drosurv.repairs.views import (
     repair_table,
     status,
 )
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
+from drosurv.target import BoolArray, IntArray, Target, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -266,7 +263,7 @@ class RepairedCox(RepairedPredictions):
         self._log_likelihood = float(
             weight @ interval_log_likelihood(ends, at_edges, expected.hazard, r, target) / weight.sum()
         )
-        self._add_predictions(X, tables, predicted_curves(self.base_, X, n), target, since, weight)
+        self._add_changes(X, tables[0])
         return self
 
     def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any, clusters: Any, entry: Any) -> Self:
@@ -286,9 +283,7 @@ class RepairedCox(RepairedPredictions):
         folds = self._drawn(clusters)
         with bar("", shown=self.verbose) as progress:
             self._find(expected, tables, folds, clusters, progress, frozen=True)
-        curves = known_everywhere(predicted_curves(model, X, len(target)), target, entry=since)
-        begun = np.zeros(len(target)) if since is None else since
-        self._add_predictions(X, tables, curves, target, begun, np.ones(len(target)))
+        self._add_changes(X, tables[0])
         return self
 
     def _begin(
@@ -396,41 +391,14 @@ class RepairedCox(RepairedPredictions):
         if n_clusters < self.n_patients_:
             self.status_ += f" Counted are rows, {self.n_patients_:,} in {n_clusters:,} clusters."
 
-    def _add_predictions(
-        self,
-        X: Any,
-        tables: tuple[pd.DataFrame, pd.DataFrame],
-        curves: SurvivalCurves,
-        target: Target,
-        entry: FloatArray,
-        weight: FloatArray,
-    ) -> None:
-        """Add to each repair what the base and the repaired model predict for the patients of its rule."""
-        if not self.repairs_:
-            return
-        rules, effects = tables
-        predicted = [own_hazard(curves, time) for time in (entry, target.time)]
-        before = predicted[1] - predicted[0]
-        ratios = np.exp(self._sum_of_repairs(rules, effects, log_risk(curves, self._times)))
-        if self._factor is not None:
-            at_edges = cumulative_hazard(curves, self._factor.edges)
-            scaled = self._factor.at(at_edges, np.column_stack(predicted))
-            after = ratios * (scaled[:, 1] - scaled[:, 0])
-        else:
-            after = ratios * before
+    def _add_changes(self, X: Any, rules: pd.DataFrame) -> None:
+        """Add to each repair the hazard ratios that it changes."""
         linear = linear_columns(self.base_)
         for k, repair in enumerate(self.repairs_):
-            inside = repair.holds(rules)
-            changed = [] if self.base_ is None else self._effect_changes(repair, X, rules, inside)
-            self.repairs_[k] = replace(
-                repair,
-                patients=int(inside.sum()),
-                events=float((weight * target.event)[inside].sum()),
-                predicted=float((weight * before)[inside].sum()),
-                predicted_after=float((weight * after)[inside].sum()),
-                changes=tuple(changed),
-                linear_in=_only_number(repair, linear),
+            changed = (
+                [] if self.base_ is None else self._effect_changes(repair, X, rules, repair.holds(rules))
             )
+            self.repairs_[k] = replace(repair, changes=tuple(changed), linear_in=_only_number(repair, linear))
 
     def _effect_changes(
         self, repair: Repair, X: Any, rules: pd.DataFrame, inside: BoolArray

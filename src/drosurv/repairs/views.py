@@ -147,13 +147,19 @@ def in_words(repair: Repair) -> str:
         else f"the {repair.patients:,} patients with {repair.rule}"
     )
     sentences = []
-    if np.isfinite(repair.predicted):
+    counts = (
+        f"{_count(repair.events)} events were observed; models fitted without these patients predicted "
+        f"{repair.predicted:.1f} without the repair and {repair.predicted_after:.1f} with it."
+    )
+    if not np.isfinite(repair.predicted):
+        # A model saved by an earlier version.
+        sentences.append(f"Repaired: {whom}.")
+    elif repair.moves_away:
         sentences.append(
-            f"For {whom}, {_count(repair.events)} events were observed; the model predicted {repair.predicted:.1f}, "
-            f"the repaired model predicts {repair.predicted_after:.1f}. The repair was fitted to these patients."
+            f"For {whom}, the repair improves the predictions of single patients, not their total: {counts}"
         )
     else:
-        sentences.append(f"Repaired: {whom}.")
+        sentences.append(f"For {whom}, {counts}")
     if repair.changes:
         changed = (
             f"{change.label!r} is {change.inside:.2f} there and {change.outside:.2f} elsewhere"
