@@ -43,7 +43,7 @@ def r(run_r):
 @pytest.mark.parametrize("name", CHOICES)
 def test_the_table_is_that_of_r(drosurv, r, name, tmp_path):
     r.table(name).to_csv(tmp_path / "data.csv", index=False)
-    target = ("--time", "time", "--event", "status", "--set", "ties=efron")
+    target = ("--time", "time", "--event", "status", "--model", "cox", "--set", "ties=efron")
     fitted = drosurv.json("fit", tmp_path / "data.csv", *target, *CHOICES[name], "-o", tmp_path / "model")
     rows = drosurv.json("summary", tmp_path / "model")
     found = np.array([[row[column] for column in SHOWN] for row in rows])
@@ -63,7 +63,7 @@ def test_the_table_is_that_of_lifelines(drosurv, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = lifelines.CoxPHFitter().fit(load_rossi(), "week", "arrest").summary
-    target = ("--time", "week", "--event", "arrest", "--set", "ties=efron")
+    target = ("--time", "week", "--event", "arrest", "--model", "cox", "--set", "ties=efron")
     drosurv.ok("fit", tmp_path / "rossi.csv", *target, "-o", tmp_path / "model")
     rows = drosurv.json("summary", tmp_path / "model")
     found = np.array([[row[column] for column in SHOWN] for row in rows])
