@@ -1,4 +1,4 @@
-"""Run the benchmark: ``python -m experiments.speed``, or ``python -m experiments.speed --only core metrics`` for parts of it."""
+"""Run the benchmark: ``python -m experiments.speed``, parts of it with ``--only core metrics``."""
 
 import argparse
 import os

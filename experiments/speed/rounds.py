@@ -1,6 +1,7 @@
 """What a fit over parts of the patients sends about: rounds, and bytes that come back from each slab.
 
-``python -m experiments.speed.rounds`` counts them for a few models; neither depends on the number of patients in a slab.
+``python -m experiments.speed.rounds`` counts them for a few models; neither depends on the number of
+patients in a slab.
 """
 
 import pickle

@@ -1,6 +1,6 @@
 """Why a random survival forest gains twice as much as Cox on SUPPORT: other features foretell the first deaths.
 
-python -m experiments.studies.early_deaths                                    # ten splits of docs/subgroup_robust_tables.md, part (b)
+python -m experiments.studies.early_deaths              # ten splits of docs/subgroup_robust_tables.md, part (b)
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Linear models, boosted trees, networks and rivals on patients held out: c-index and likelihood gain.
 
-python -m experiments.studies.flexible_models          # five minutes; writes its tables into docs/guide/flexible_models.md
+python -m experiments.studies.flexible_models          # writes its tables into docs/guide/flexible_models.md
 """
 
 import argparse

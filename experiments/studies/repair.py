@@ -1,7 +1,7 @@
 """Evidence for find and repair: planted groups, null data, frozen models, other bases, and what each part is worth.
 
-python -m experiments.studies.repair --jobs 16 --output results/repair        # resumable: finished units are kept in one CSV
-python -m experiments.studies.repair --jobs 16 --minutes 8 --part an          # stops after 8 minutes; run it again to go on
+python -m experiments.studies.repair --jobs 16 --output results/repair   # resumable: keeps finished units
+python -m experiments.studies.repair --jobs 16 --minutes 8 --part an      # stops after 8 minutes; run again
 python -m experiments.studies.repair_document results/repair                  # writes docs/repair.md
 """
 

@@ -255,8 +255,8 @@ def test_a_model_that_is_not_saved_names_every_column_that_may_be_why(fit, gbsg2
     leaks = {"months": gbsg2["days"] / 30.4, "cause": np.where(gbsg2["relapse"] == "yes", "x", "y")}
     result = fit(gbsg2[["age", "days", "relapse"]].assign(**leaks), how="__call__")
     assert (
-        "column 'months' is the time itself, in some unit, of 100 % of the patients and column 'cause' may give the outcome away"
-        in result.stderr
+        "column 'months' is the time itself, in some unit, of 100 % of the patients and "
+        "column 'cause' may give the outcome away" in result.stderr
     )
 
 

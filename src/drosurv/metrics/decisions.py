@@ -25,7 +25,7 @@ class Decisions:
     """Consequences of treating patients whose predicted risk by `horizon` is at least `threshold`.
 
     `table` has a row per group and metric: ``group``, ``metric``, ``value``, ``lower``, ``upper``, ``reason``,
-    ``patients`` and ``positives`` (those treated). Where a value cannot be estimated it is NaN and ``reason`` gives the reason.
+    ``patients`` and ``positives`` (those treated). A value that cannot be estimated is NaN, and ``reason`` says why.
     `gaps` has a row per metric, the largest difference between two groups: ``metric``, ``value``, ``lower``, ``upper``,
     ``p`` and ``reason``. A gap is NaN as soon as one group has no value: that group must not look fair.
     """

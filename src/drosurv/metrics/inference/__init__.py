@@ -17,7 +17,7 @@ differences together by simultaneous normal intervals (`differences_together`).
 
 **Adjustment.** The gaps of one metric over several attributes are one family. p-values of a family are adjusted by
 Holm's method, intervals are taken at Bonferroni's level (`judge_gaps`, `holm`, `widening`). A :class:`Gap` has both:
-`p_value`, `low` and `high` are of the gap alone; `p_adjusted`, `low_adjusted` and `high_adjusted` are adjusted. Show one
+`p_value`, `low` and `high` are of the gap alone; `p_adjusted`, `low_adjusted`, `high_adjusted` are adjusted. Show one
 of the two, or both with their names. A gap is more than chance if `p_adjusted` is below one minus the level. Where the
 test does not find the gap, the lower end of its interval is 0, so that test and interval agree.
 
