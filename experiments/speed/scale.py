@@ -1,7 +1,8 @@
 """Time and memory against patients and features: in memory, on an accelerator, from Parquet files, on Dask workers.
 
 ``python -m experiments.speed.scale`` measures, each point in a process of its own, and writes
-``experiments/speed/results/scale.json`` and the plots of docs/performance.md; ``python -m experiments.speed.scale --plot`` only draws what was
+``experiments/speed/results/scale.json`` and the plots of docs/performance.md; ``python -m
+experiments.speed.scale --plot`` only draws what was
 measured. Points of a device or
 a package that is not there are left out.
 """

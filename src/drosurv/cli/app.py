@@ -43,9 +43,9 @@ def drosurv(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Survival analysis that stays accurate for the patients a model serves worst.
+    """Find whom a survival model fails, repair it for them, and show on held-out patients what that did.
 
-    Which model when: fit plain Cox, audit it, repair it where it fails (docs/guide/what_to_use.md has the numbers).
+    Start with `drosurv check patients.csv`; then fit, audit and repair (docs/guide/what_to_use.md has the numbers).
 
     Example: drosurv demo
     """
