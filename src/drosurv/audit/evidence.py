@@ -20,6 +20,7 @@ from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes,
 from drosurv.evaluation.observed import curve_times
 from drosurv.evaluation.predictions import predict_curves, predict_risk
 from drosurv.evaluation.statements import judged_gaps
+from drosurv.metrics import FollowUp
 from drosurv.presentation import group_name, with_interval, written
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
@@ -196,11 +197,21 @@ class Evidence:
         except ArgumentError as error:
             return str(error).rstrip(".")
 
+    @property
+    def _model_error(self) -> float:
+        """Variance of the model's own estimates beside that of the audited patients; 0 where training is unknown."""
+        follow_up = FollowUp.parse(self.follow_up)
+        if follow_up.stands_in:
+            return 0.0
+        before = np.concatenate([[1.0], follow_up.survival[:-1]])
+        trained = int(np.count_nonzero(follow_up.survival < before))
+        return self.target.n_events / max(trained, 1)
+
     @cached_property
     def tests(self) -> pd.DataFrame:
         """Tests beside those of the group table: of the calibration slope, and of decisions and ranking of groups."""
         called = self.audited.headings
-        rows = [*_slope_test(self.audited), *_decision_tests(self.audited)]
+        rows = [*_slope_test(self.audited, self._model_error), *_decision_tests(self.audited)]
         ends = {gap.attribute: gap.high for gap in self.audited.gaps("concordance_imparity")}
         rows += [
             {
@@ -246,8 +257,11 @@ class Evidence:
             self.on_step(step, len(self.stops) + self.search_rules)
 
 
-def _slope_test(result: EvaluationResult) -> Iterator[dict[str, Any]]:
-    """The test of a calibration slope of 1; none where risks do not rise with the observed ones, as gains tell then."""
+def _slope_test(result: EvaluationResult, model_error: float) -> Iterator[dict[str, Any]]:
+    """The test of a calibration slope of 1; none where risks do not rise with the observed ones, as gains tell then.
+
+    A right model that was fitted to few patients has a slope other than 1: that error of its estimates is allowed for.
+    """
     for row in result.select(metric="calibration_slope", kind="overall"):
         error = (row.high - row.low) / (2 * norm.ppf((1 + result.settings.level) / 2))
         if row.status == "ok" and error > 0 and row.value > 0 and len(result.survival):
@@ -259,7 +273,7 @@ def _slope_test(result: EvaluationResult) -> Iterator[dict[str, Any]]:
                 "who": ALL_PATIENTS,
                 "text": f"In the predicted probabilities, differences between patients are {way}stated: calibration "
                 f"slope {with_interval(row.value, row.low, row.high)}, where 1 is right",
-                "p_value": float(2 * norm.sf(abs(row.value - 1) / error)),
+                "p_value": float(2 * norm.sf(abs(row.value - 1) / (error * np.sqrt(1 + model_error)))),
             }
 
 
