@@ -4,6 +4,10 @@ import pytest
 from sksurv.datasets import load_gbsg2
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
+from drosurv import summary
+from drosurv.datasets import make_hidden_minority
+from drosurv.estimators.persistence import load
+
 
 @pytest.fixture(scope="module")
 def model(drosurv, tmp_path_factory):
@@ -40,7 +44,7 @@ def test_people_see_a_table_and_a_file_holds_it(drosurv, model, tmp_path):
 
 def test_a_repaired_model_is_told_in_words_and_hazard_ratios(drosurv, model, tmp_path):
     repair = ("repair", model.with_name("d.csv"), "--time", "days", "--event", "died", "--max-repairs", "0")
-    drosurv.ok(*repair, "-o", tmp_path / "r")
+    drosurv.ok(*repair, "--model", "cox", "-o", tmp_path / "r")
     shown = drosurv.ok("summary", tmp_path / "r").stdout
     assert "No group of at least 20 patients was found" in shown
     ratios = {row["effect"]: row["hazard_ratio"] for row in drosurv.json("summary", tmp_path / "r")}
@@ -49,6 +53,27 @@ def test_a_repaired_model_is_told_in_words_and_hazard_ratios(drosurv, model, tmp
     # Such a model brings the plain Cox that it was repaired from, and is held against it.
     told = drosurv.ok("evaluate", tmp_path / "r", model.with_name("d.csv"), "--bootstrap", "0").stdout
     assert "The model keeps 100.0 % of plain Cox's information" in told
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_a_repaired_model_that_is_not_linear_has_its_effects_or_its_repairs(drosurv, tmp_path, most):
+    data = make_hidden_minority(n_samples=1200, n_features=5, minority=0.25, random_state=0)
+    data.X.assign(days=data.y["time"], died=data.y["event"].astype(int)).to_csv(
+        tmp_path / "d.csv", index=False
+    )
+    target = ("--time", "days", "--event", "died", "--max-repairs", most)
+    splined = ("--model", "cox-cv", "--set", "splines=3")
+    drosurv.ok("repair", tmp_path / "d.csv", *target, *splined, "-o", tmp_path / "r")
+    model = load(tmp_path / "r")
+    rows = drosurv.json("summary", tmp_path / "r")
+    if model.repairs_:
+        assert [row["who"] for row in rows] == [repair.who for repair in model.repairs_]
+    else:
+        assert [row["exp(coef)"] for row in rows] == pytest.approx(
+            summary(model.base_)["exp(coef)"].tolist(), nan_ok=True
+        )
+    shown = " ".join(drosurv.ok("summary", tmp_path / "r").stdout.split())
+    assert " ".join("\n".join(model.in_words() or [model.status_]).split()) in shown
 
 
 def test_bad_input_is_one_line(drosurv, model, tmp_path):

@@ -33,6 +33,7 @@ def summary(
     from drosurv import summary as summarised
     from drosurv.errors import ArgumentError
     from drosurv.evaluation.predictions import final_step
+    from drosurv.repairs.views import linear_effects, repair_table
     from drosurv.tables import FileFormat
     from drosurv.workflows import OpenedModel
 
@@ -45,14 +46,18 @@ def summary(
         raise ArgumentError(
             "cause", f"cause has no meaning for {type(last).__name__}, which knows one: leave it out."
         )
-    if hasattr(last, "hazard_ratios"):
+    repaired = hasattr(last, "hazard_ratios")
+    if repaired and linear_effects(last.base_) is not None:
         shown = [last.hazard_ratios()]
         frame = shown[0].to_frame()
+    elif repaired and last.repairs_:
+        shown = [repair_table(last.repairs_)]
+        frame = last.to_frame()
     else:
         wanted: list[dict[str, Any]] = [{}]
         if hasattr(last, "n_causes_"):
             wanted = [{"cause": one} for one in ([cause] if cause else range(1, last.n_causes_ + 1))]
-        tables = [summarised(opened.model, level, **one) for one in wanted]
+        tables = [summarised(last.base_ if repaired else opened.model, level, **one) for one in wanted]
         shown = [table.to_table() for table in tables]
         frame = pd.concat(
             [table.reset_index().assign(**one) for table, one in zip(tables, wanted, strict=True)]
