@@ -445,7 +445,7 @@ def test_a_column_that_is_the_time_of_most_patients_stops_the_fit(drosurv, patie
     patients.assign(last_seen=seen).to_csv(tmp_path / "d.csv", index=False)
     line = drosurv.fails("fit", tmp_path / "d.csv", *target, "-o", tmp_path / "m")
     assert "column 'last_seen' is the time itself, in some unit, of 66 % of the patients" in line
-    assert "name it in --drop, or pass --force" in line
+    assert "Name in --drop what is not known beforehand, or pass --force" in line
 
 
 def test_ids_are_remembered_and_written_with_predictions(drosurv, data, target, tmp_path, patients):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -56,6 +56,9 @@ class PlainCox:
     """Plain Cox as a model's notes keep it: coefficients (d,) of the estimator's features."""
 
     coef_: FloatArray
+
+    score_type: ClassVar[str] = "log hazard"
+    curve_type: ClassVar[str] = "step"
 
     def predict(self, X: pd.DataFrame) -> FloatArray:
         """Log risks, (n,)."""
