@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -68,7 +69,9 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def command(tmp_path, store):
+def command(tmp_path, store, monkeypatch):
+    root = str(Path(__file__).parents[3])
+    monkeypatch.setenv("PYTHONPATH", root, prepend=os.pathsep)
     script = tmp_path / "run.py"
     script.write_text(SCRIPT)
 
