@@ -1,0 +1,47 @@
+"""Simulations that are repeated with many seeds, in several processes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import joblib
+import pandas as pd
+
+Run = Callable[[int], Mapping[str, Any]]
+
+
+def parser(description: str | None, runs: int = 500) -> argparse.ArgumentParser:
+    """Return a parser with the options that all simulations share."""
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--runs", type=int, default=runs, help="Runs of each simulation.")
+    options.add_argument("--jobs", type=int, default=1, help="Processes.")
+    options.add_argument("--first", type=int, default=0, help="First seed; the others follow.")
+    options.add_argument("-o", "--output", type=Path, help="JSON file of the rates.")
+    return options
+
+
+def repeat(simulations: Sequence[tuple[dict[str, Any], Run]], options: argparse.Namespace) -> None:
+    """Run each simulation with every seed; print the means of what it returns, and write them as JSON."""
+    seeds = range(options.first, options.first + options.runs)
+    results = []
+    with ProcessPoolExecutor(options.jobs, initializer=_in_one_thread) as pool:
+        # All are handed over at once, so that no process waits for the last run of a simulation.
+        handed = [(setting, pool.map(run, seeds)) for setting, run in simulations]
+        for setting, found in handed:
+            rows = pd.DataFrame(found).fillna(0.0)
+            means = {column: round(float(rows[column].mean()), 4) for column in rows}
+            results.append({**setting, "runs": len(rows), **means})
+            print(json.dumps(results[-1]), flush=True)
+    if options.output is not None:
+        options.output.write_text(json.dumps(results, indent=1))
+
+
+def _in_one_thread() -> None:
+    joblib.parallel_config("sequential")
