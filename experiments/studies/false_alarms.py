@@ -1,258 +1,282 @@
-"""How often an exactly right model is called wrong: gaps between groups, calibration, and coverage of intervals.
+"""How often models that are right are called wrong, and how often intervals of the Brier score hold the truth.
 
-python -m experiments.studies.false_alarms gaps        # groups with different follow-up
-python -m experiments.studies.false_alarms evaluated   # the same gaps and the sentences of evaluate
-python -m experiments.studies.false_alarms fitted      # calibration of Cox models fitted to as many patients
-python -m experiments.studies.false_alarms coverage    # intervals of the integrated Brier score
+    python -m experiments.studies.false_alarms --runs 500 --jobs 16 -o false_alarms.jsonl
+
+Every run draws 1,000 patients to train on and 600 others who are judged, in two groups that differ in nothing but, in
+half of the settings, how long they are observed. Eight kinds of right models are judged, and the share of runs is
+counted in which
+
+- "events": observed and expected events differ for everybody or for a group (the group table, adjusted),
+- "harm": everybody or a group is called worse predicted than by no model (the same),
+- "slope": the calibration slope differs from 1, allowing for the model's own estimation error (unadjusted),
+- "by cause": incidences of a cause differ from those predicted (adjusted),
+- "IBS gap", "gain gap", "Uno gap": the groups differ (unadjusted).
+
+Further settings: whether `repair` changes a right model that it may not train ("repair"); the verdict of an audit of
+right survival probabilities at five times ("verdict"); and whether the interval of the integrated Brier score misses
+the truth ("IBS interval").
+
+Results are written in parts of 25 runs, one JSON object per line. Started again with the same file, parts that are in
+it are not run again.
 """
 
+from __future__ import annotations
+
 import argparse
+import json
+import time
 import warnings
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
-from drosurv import CauseSpecificCox, CoxPH, evaluate
+from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, DiscreteTimeHazard, Surv
+from drosurv.audit import audit_predictions
 from drosurv.evaluation import Predictions
-from drosurv.groups import parse_groups
-from drosurv.metrics import (
-    FollowUp,
-    GroupFollowUp,
-    brier_contributions,
-    brier_weight_error,
-    calibration_slope_interval,
-    likelihood_gains,
-    observed_over_expected,
-)
+from drosurv.evaluation.by_cause import evaluate_by_cause, judged_by_cause
+from drosurv.evaluation.engine import rows_of
+from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.groups import group_table
+from drosurv.evaluation.observed import seen_from_entry
+from drosurv.metrics import FollowUp, brier_contributions, brier_weight_error
 from drosurv.metrics.follow_up import brier_times
-from drosurv.metrics.inference import (
-    Draws,
-    bootstrap,
-    largest_difference,
-    permutation_test,
-    studentized_ratio,
-)
-from drosurv.metrics.pair_order import PairOrder
-from drosurv.target import Surv, parse_target
+from drosurv.metrics.inference import Draws
+from drosurv.metrics.survival_curves import parse_survival
+from drosurv.target import parse_target
+from experiments.studies import curve_types
 
+TRAINED, JUDGED = 1_000, 600
+REPLICATES = 99
 LEVEL = 0.05
+PART = 25
+EFFECTS = np.array([0.7, -0.4])
+# Rates of censoring in the two groups, where hazards are near 1.
+CENSORING = {"same follow-up": (0.5, 0.5), "different follow-up": (0.2, 2.0)}
+COARSE = np.array([0.25, 0.5, 1.0, 1.5, 2.0])
 
 
-class Exponential:
-    """Curves of the true model with hazards exp(x)."""
+class Cohort(NamedTuple):
+    """Patients: features, target, groups, and what else a model of their kind is given; rates of their hazards."""
 
-    jumps = None
-    curve_type = "smooth"
-
-    def __init__(self, x):
-        self.x = x
-
-    def __len__(self):
-        return len(self.x)
-
-    def at(self, times):
-        return np.exp(-np.asarray(times) * np.exp(self.x)[:, None])
-
-    def at_own(self, times):
-        return np.exp(-times * np.exp(self.x))
-
-    def take(self, rows):
-        return Exponential(self.x[rows])
+    X: np.ndarray
+    y: Any
+    group: np.ndarray
+    given: dict[str, np.ndarray]
+    rate: np.ndarray
 
 
-def patients(rng, n, rates):
-    """Score, target and group of patients whose hazard is exp(x), censored at the rate of their group."""
-    x, group = rng.normal(scale=0.7, size=n), rng.integers(len(rates), size=n)
-    time, censored = rng.exponential(np.exp(-x)), rng.exponential(1 / np.asarray(rates)[group])
-    return x, Surv.from_arrays(time <= censored, np.minimum(time, censored)), group
+def cohort(rng: np.random.Generator, kind: str, rates: tuple[float, float], n: int) -> Cohort:
+    """Draw patients whose cumulative hazard is rate * t^shape, with another shape in each stratum."""
+    X, stratum, group = rng.normal(size=(n, 2)), rng.integers(2, size=n), rng.integers(2, size=n)
+    rate, shape = np.exp(X @ EFFECTS), np.full(n, {"AFT": 1.5, "discrete time": 1.3}.get(kind, 1.0))
+    if kind == "forest":
+        # Four leaves.
+        rate = np.array([0.4, 0.8, 1.5, 3.0])[2 * (X[:, 0] > 0) + (X[:, 1] > 0)]
+    if kind == "strata":
+        shape = np.where(stratum == 0, 0.6, 1.6)
+    if kind == "coarse times":
+        shape = np.full(n, 0.5)
+    entry = rng.uniform(0, 0.6, n) if kind == "late entry" else np.zeros(n)
+    # Times given no event before entry.
+    event = ((rate * entry**shape + rng.exponential(size=n)) / rate) ** (1 / shape)
+    other = rng.exponential(np.exp(-X[:, 0])) if kind == "causes" else np.full(n, np.inf)
+    end = entry + rng.exponential(1 / np.asarray(rates)[group])
+    if kind == "whole times":
+        # Years of which each is a quarter of the unit of time.
+        rate, event, end = rate / 4, np.ceil(4 * event), np.ceil(4 * end)
+    last = np.minimum(np.minimum(event, other), end)
+    cause = np.where(event == last, 1, np.where(other == last, 2, 0))
+    y = Surv.competing(cause, last) if kind == "causes" else Surv.from_arrays(cause == 1, last)
+    given = {"strata": {"strata": stratum}, "late entry": {"entry": entry}}.get(kind, {})
+    return Cohort(X, y, group, given, rate)
 
 
-def p_of_mean(values, groups, seed):
-    """Studentized permutation test that groups have the same mean."""
-    return permutation_test(
-        studentized_ratio(values, 1.0), groups, permutations=199, random_state=seed
-    ).p_value
+def fitted(model: Any, train: Cohort, test: Cohort) -> Any:
+    """A model fitted to the training patients."""
+    return model().fit(train.X, train.y, **train.given)
 
 
-def p_of_concordance(target, risk, weights, groups, seed):
-    """Bootstrap test that groups have the same concordance with squared inverse probability weights (n,)."""
-    parts = [np.flatnonzero(groups.codes == k) for k in range(len(groups))]
-    orders = [PairOrder.for_harrell(target.take(rows), risk[rows]) for rows in parts]
-
-    def values(weight):
-        return [
-            order.concordance(weight[rows], weights[rows] ** 2)
-            for order, rows in zip(orders, parts, strict=True)
-        ]
-
-    draws = bootstrap(values, len(target), replicates=199, random_state=seed, threads=1)
-    return largest_difference(draws.estimate, draws.draws).p_value
+def exact(
+    times: np.ndarray | None, shape: float, curve_type: Any, score_type: Any, train: Cohort, test: Cohort
+) -> Predictions:
+    """The true survival of the judged patients, at all times of the training patients or at those given."""
+    at = np.unique(train.y["time"]) if times is None else times
+    hazard = test.rate[:, None] * at**shape
+    # As random survival forests do, a score that is no log hazard sums the cumulative hazard over times.
+    risk = np.log(test.rate) if score_type == "log hazard" else hazard.sum(axis=1)
+    return Predictions(risk, np.exp(-hazard), at, curve_type=curve_type, score_type=score_type)
 
 
-def gaps(seed, n, rates):
-    """p-values of gaps of the true model between groups that differ in follow-up only."""
+KINDS: dict[str, Callable[[Cohort, Cohort], Any]] = {
+    "plain": partial(fitted, CoxPH),
+    "strata": partial(fitted, CoxPH),
+    "late entry": partial(fitted, CoxPH),
+    "causes": partial(fitted, CauseSpecificCox),
+    "AFT": partial(fitted, partial(AcceleratedFailureTime, "weibull")),
+    "discrete time": partial(fitted, partial(DiscreteTimeHazard, 20, "cloglog")),
+    "forest": partial(exact, None, 1.0, "smooth", "other"),
+    "coarse times": partial(exact, COARSE, 0.5, "points", "log hazard"),
+    "whole times": partial(exact, np.arange(1.0, 41.0), 1.0, "points", "log hazard"),
+}
+WANTED = ("integrated_brier_score", "likelihood_gain", "uno_concordance", "calibration_slope")
+GAPS = {"integrated_brier_score": "IBS gap", "likelihood_gain": "gain gap", "uno_concordance": "Uno gap"}
+
+
+def judged(kind: str, rates: tuple[float, float], seed: int) -> dict[str, bool]:
+    """Judge a right model as `evaluate` and the audit do, by the metrics that decide something."""
     rng = np.random.default_rng(seed)
-    _, train, _ = patients(rng, n, rates)
-    x, y, group = patients(rng, n, rates)
-    target, groups, curves = parse_target(y), parse_groups(group), Exponential(x)
-    follow_up, by_group = FollowUp.parse(train), GroupFollowUp.parse(target, group)
+    train, test = (cohort(rng, kind, rates, n) for n in (TRAINED, JUDGED))
+    model, y, y_train, X = KINDS[kind](train, test), test.y, None, test.X
     found = {}
-    for name, labels, weight in (
-        ("one distribution", None, follow_up.inverse_probability(target)),
-        ("by group", group, by_group.inverse_probability(target)),
-    ):
-        brier = brier_contributions(follow_up, y, curves, groups=labels)
-        gain = likelihood_gains(follow_up, y, curves, groups=labels)
-        found[name, "IBS"] = p_of_mean(brier, groups, seed)
-        found[name, "gain"] = p_of_mean(gain, groups, seed)
-        found[name, "Uno's C"] = p_of_concordance(target, x, weight, groups, seed)
+    if kind == "causes":
+        table = evaluate_by_cause(model, X, y, sensitive_features={"group": test.group})
+        found["by cause"] = bool(judged_by_cause(table, 1 - LEVEL)["off"].any())
+    if isinstance(model, Predictions):
+        X, y_train = None, train.y
+    elif test.given or kind == "causes":
+        seen = seen_from_entry(model, X, y, test.given)
+        model, y, y_train = seen.predictions, seen.y, seen.follow_up
+    groups = {"group": test.group}
+    panel = prepare(model, X, y, y_train=y_train, sensitive_features=groups, wanted=WANTED)
+    drawn = panel.draw(REPLICATES, random_state=seed, threads=1)
+    p_values = panel.p_values(REPLICATES, random_state=seed, threads=1)
+    table = group_table(panel, {}, level=1 - LEVEL)
+    found |= {name: bool((table["concern"] == what).any()) for name, what in CONCERNS.items()}
+    slope = drawn.numbers["overall", "all", "calibration_slope"].interval(1 - LEVEL)
+    error = (slope.high - slope.low) / (2 * norm.ppf(1 - LEVEL / 2))
+    trained = panel.everyone.scoring.follow_up.training_events
+    if trained is not None and kind not in EXACT:
+        error *= np.sqrt(1 + panel.everyone.target.n_events / trained)
+    found["slope"] = bool(2 * norm.sf(abs(slope.estimate - 1) / error) < LEVEL)
+    for row in rows_of(panel, drawn, p_values, set(), 1 - LEVEL):
+        if row.kind == "gap" and row.metric in GAPS:
+            found[GAPS[row.metric]] = row.p_value < LEVEL
     return found
 
 
-def run_gaps(runs, n):
-    """Share of runs in which a gap is called significant."""
-    rows = []
-    for rates in ((0.2, 2.0), (0.5, 0.5)):
-        found = pd.DataFrame([gaps(seed, n, rates) for seed in range(runs)])
-        share = (found < LEVEL).mean()
-        share.index = pd.MultiIndex.from_tuples(share.index, names=["censoring weights", "gap"])
-        table = share.rename("share").reset_index().pivot_table("share", "censoring weights", "gap")
-        rows.append(table.assign(rates=str(rates)))
-    return pd.concat(rows)
+CONCERNS = {"events": "calibration", "harm": "worse than no model"}
+EXACT = ("forest", "coarse times", "whole times")
 
 
-GAPS = ("integrated_brier_score", "likelihood_gain", "uno_concordance")
+def verdict(shape: float, seed: int) -> dict[str, bool]:
+    """Whether an audit calls the true survival probabilities at five times wrong; training patients are unknown."""
+    rng, n = np.random.default_rng(seed), TRAINED
+    rate = np.exp(0.7 * rng.normal(size=n))
+    event, end = (rng.exponential(size=n) / rate) ** (1 / shape), rng.uniform(0, 3, n)
+    y = Surv.from_arrays(event <= end, np.minimum(event, end))
+    truth = np.exp(-np.outer(rate, COARSE**shape))
+    groups = {"site": rng.integers(0, 4, n), "sex": rng.integers(0, 2, n)}
+    report = audit_predictions(
+        truth, y, times=COARSE, sensitive_features=groups, n_bootstrap=0, search_rules=False
+    )
+    status = report.parts["verdict"].facts["status"]
+    return {"called wrong": status not in ("clear", "unclear", "too_few", "no_groups")}
 
 
-def evaluated(seed, n, rates):
-    """Whether an evaluation of the true model calls a gap significant, a group worst served, or predictions wrong."""
-    rng = np.random.default_rng(seed)
-    _, train, _ = patients(rng, n, rates)
-    x, y, group = patients(rng, n, rates)
-    times = np.linspace(0, y["time"].max(), 400)
-    model = Predictions(x, Exponential(x).at(times), times)
-    with warnings.catch_warnings(action="ignore"):
-        result = evaluate(
-            model, None, y, y_train=train, sensitive_features={"group": group}, n_bootstrap=100, threads=1
-        )
-    table = result.table.query("kind == 'gap'").set_index("metric")["p_value"]
-    text = result.summary()
-    found = {name: table[name] < LEVEL for name in GAPS}
-    worst = "served worst" in text or "more than chance" in text
-    return {**found, "worst served": worst, "a concern": bool((result.groups["concern"] != "").any())}
+def repaired(case: str, seed: int) -> dict[str, bool]:
+    """Whether a right model was changed by a repair that may not train it."""
+    return {"changed": bool(curve_types.changed(case, seed)["changed"])}
 
 
-def run_evaluated(runs, n):
-    """Share of evaluations of the true model with a false statement."""
-    settings = ((0.2, 2.0), (0.5, 0.5))
-    return pd.DataFrame(
-        {str(rates): pd.DataFrame([evaluated(k, n, rates) for k in range(runs)]).mean() for rates in settings}
-    ).T.rename_axis("censoring rates")
+def interval(rate: float, seed: int) -> dict[str, bool]:
+    """Whether the 95 % interval of the integrated Brier score of the true model misses the truth."""
+    rng, n = np.random.default_rng(seed), TRAINED
 
+    def patients() -> tuple[np.ndarray, Any]:
+        x = rng.normal(scale=0.7, size=n)
+        event, end = rng.exponential(np.exp(-x)), rng.exponential(1 / rate, n)
+        return x, Surv.from_arrays(event <= end, np.minimum(event, end))
 
-KINDS = ("plain", "strata", "entry", "cause")
-
-
-def cohort(rng, kind, n):
-    """Two columns, the target, and what else a model of the kind is given; hazards are proportional within strata."""
-    X, stratum = rng.normal(size=(n, 2)), rng.integers(2, size=n)
-    rate = np.exp(X @ [0.7, -0.4])
-    shape = np.where(stratum == 0, 0.6, 1.6) if kind == "strata" else np.ones(n)
-    entry = rng.uniform(0, 0.6, n) if kind == "entry" else np.zeros(n)
-    time = ((rate * entry**shape + rng.exponential(size=n)) / rate) ** (1 / shape)
-    end = entry + rng.exponential(2.0, size=n)
-    other = rng.exponential(np.exp(-X[:, 0])) if kind == "cause" else np.full(n, np.inf)
-    last = np.minimum(np.minimum(time, other), end)
-    cause = np.where(time == last, 1, np.where(other == last, 2, 0))
-    given = {"strata": {"strata": stratum}, "entry": {"entry": entry}}.get(kind, {})
-    y = Surv.competing(cause, last) if kind == "cause" else Surv.from_arrays(cause == 1, last)
-    return X, y, given
-
-
-def hazards(model, X, time, given):
-    """Predicted cumulative hazard of each patient from entry to the own time, and its log at one horizon."""
-    strata = {name: value for name, value in given.items() if name == "strata"}
-    entry = given.get("entry", np.zeros(len(X)))
-    curves = model.predict_cumulative_hazard_function(X, return_array=True, **strata)
-    steps, heights = np.asarray(model.unique_times_), np.column_stack([np.zeros(len(X)), np.asarray(curves)])
-    rows = np.arange(len(X))
-
-    def at(t):
-        return heights[rows, np.searchsorted(steps, t, side="right")]
-
-    return at(time) - at(entry), np.log(np.maximum(at(np.full(len(X), 1.0)), 1e-9))
-
-
-def fitted(seed, kind, n):
-    """p-values that a fitted Cox model of the right kind is calibrated: given, and with the error of its estimates."""
-    rng = np.random.default_rng(seed)
-    X, y, given = cohort(rng, kind, n)
-    # Of the causes, the first is judged.
-    model = CauseSpecificCox().fit(X, y).models_[0] if kind == "cause" else CoxPH().fit(X, y, **given)
-    events = int((y["cause"] == 1).sum() if kind == "cause" else y["event"].sum())
-    X, y, given = cohort(rng, kind, n)
-    seen = (y["cause"] == 1 if kind == "cause" else y["event"]).astype(float)
-    expected, log_risk = hazards(model, X, y["time"], given)
-    found = {}
-    for name, training in (("model as given", None), ("with its error", events)):
-        told = {"training_events": training}
-        found[name, "slope of curves"] = calibration_slope_interval(
-            events=seen, expected=expected, log_risk=log_risk, **told
-        ).p_value
-        # Log hazards are judged without the model's baseline hazard, within strata and from entry on.
-        found[name, "Cox slope"] = calibration_slope_interval(
-            Surv.from_arrays(seen, y["time"]), model.predict(X), **given, **told
-        ).p_value
-        found[name, "observed/expected"] = observed_over_expected(seen.sum(), expected.sum(), **told).p_value
-    return found
-
-
-def run_fitted(runs, n):
-    """Share of runs in which a fitted, rightly specified model is called wrong."""
-    rows = []
-    for kind in KINDS:
-        found = pd.DataFrame([fitted(seed, kind, n) for seed in range(runs)])
-        rows.append((found < LEVEL).mean().rename(kind))
-    return pd.DataFrame(rows)
-
-
-def covered(seed, n, rate):
-    """Whether intervals of the integrated Brier score contain the truth, without and with the error of the weights."""
-    rng = np.random.default_rng(seed)
-    _, train, _ = patients(rng, n, (rate,))
-    x, y, _ = patients(rng, n, (rate,))
-    follow_up, curves = FollowUp.parse(train), Exponential(x)
+    (_, train), (x, y) = patients(), patients()
+    follow_up = FollowUp.parse(train)
     at = brier_times(follow_up, parse_target(y))
-    survival = Exponential(np.random.default_rng(0).normal(scale=0.7, size=20_000)).at(at)
-    truth = np.trapezoid((survival * (1 - survival)).mean(axis=0), at) / (at[-1] - at[0])
-    values = brier_contributions(follow_up, y, curves)
-    draws = Draws(values.mean(), rng.multinomial(n, np.full(n, 1 / n), size=300) @ values / n)
-    both = draws, draws._replace(error=brier_weight_error(follow_up, y, curves))
-    ends = [one.interval(1 - LEVEL) for one in both]
-    return dict(zip(("before", "after"), (end.low <= truth <= end.high for end in ends), strict=True))
+    curves = parse_survival(np.exp(-np.exp(x)[:, None] * at), n, at)
+    many = np.exp(-np.exp(np.random.default_rng(0).normal(scale=0.7, size=20_000))[:, None] * at)
+    truth = np.trapezoid((many * (1 - many)).mean(axis=0), at) / (at[-1] - at[0])
+    values = brier_contributions(follow_up, y, curves, at)
+    replicates = rng.multinomial(n, np.full(n, 1 / n), size=300) @ values / n
+    missed = {}
+    for name, error in (
+        ("patients alone", 0.0),
+        ("and weights", brier_weight_error(follow_up, y, curves, at)),
+    ):
+        found = Draws(values.mean(), replicates, error=error).interval(1 - LEVEL)
+        missed[name] = not found.low <= truth <= found.high
+    return missed
 
 
-def run_coverage(runs, n):
-    """Share of intervals that contain the truth."""
-    rates = (0.3, 0.5)
-    found = {rate: pd.DataFrame([covered(seed, n, rate) for seed in range(runs)]).mean() for rate in rates}
-    return pd.DataFrame(found).T.rename_axis("censoring rate")
+SETTINGS: dict[str, Callable[[int], dict[str, bool]]] = {
+    **{
+        f"{kind}, {name}": partial(judged, kind, rates) for kind in KINDS for name, rates in CENSORING.items()
+    },
+    **{f"repair, {case}": partial(repaired, case) for case in curve_types.CASES},
+    **{f"verdict, shape {shape:g}": partial(verdict, shape) for shape in (0.5, 2.0)},
+    **{f"IBS interval, censoring {rate:g}": partial(interval, rate) for rate in (0.3, 0.5)},
+}
 
 
-def main():
-    """Print one of the tables."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.studies.false_alarms", description=__doc__)
-    parser.add_argument("what", choices=("gaps", "evaluated", "fitted", "coverage"))
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--patients", type=int, default=1000)
-    given = parser.parse_args()
-    run = {
-        "gaps": run_gaps,
-        "evaluated": run_evaluated,
-        "fitted": run_fitted,
-        "coverage": run_coverage,
-    }[given.what]
-    print(run(given.runs, given.patients).round(3).to_string())
+def part_of(setting: str, first: int, runs: int) -> dict[str, Any]:
+    """Count false alarms of one setting over seeds from the first on."""
+    begun = time.process_time()
+    with warnings.catch_warnings(action="ignore"):
+        rows = [SETTINGS[setting](seed) for seed in range(first, first + runs)]
+    alarms = {name: sum(row[name] for row in rows) for name in rows[0]}
+    seconds = time.process_time() - begun
+    return {"setting": setting, "first": first, "runs": runs, "alarms": alarms, "seconds": round(seconds, 1)}
+
+
+def summarized(parts: list[dict[str, Any]]) -> pd.DataFrame:
+    """Percent of runs with a false alarm, one row per setting."""
+    rows = []
+    for setting in SETTINGS:
+        own = [part for part in parts if part["setting"] == setting]
+        runs = sum(part["runs"] for part in own)
+        if runs:
+            counts = pd.DataFrame([part["alarms"] for part in own]).sum()
+            seconds = sum(part["seconds"] for part in own)
+            rows.append(
+                {"setting": setting, "runs": runs, **(100 * counts / runs).round(1), "seconds": seconds}
+            )
+    return pd.DataFrame(rows).set_index("setting")
+
+
+def main() -> None:
+    """Run what is not in the file yet, and print the rates."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.studies.false_alarms",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--runs", type=int, default=500, help="runs of each setting")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--seed", type=int, default=0, help="of the first run")
+    parser.add_argument("--settings", nargs="*", default=[], help="only those that begin with one of these")
+    parser.add_argument("-o", "--output", type=Path, default=Path("false_alarms.jsonl"))
+    options = parser.parse_args()
+    parts = []
+    if options.output.exists():
+        parts = [json.loads(line) for line in options.output.read_text().splitlines()]
+    known = {(part["setting"], part["first"], part["runs"]) for part in parts}
+    chosen = [name for name in SETTINGS if name.startswith(tuple(options.settings) or "")]
+    end = options.seed + options.runs
+    # Seeds in the outer loop, so that whatever is finished has about as many runs of every setting.
+    units = [
+        (name, first, min(PART, end - first)) for first in range(options.seed, end, PART) for name in chosen
+    ]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        waiting = [pool.submit(part_of, *unit) for unit in units if unit not in known]
+        for done in as_completed(waiting):
+            parts.append(done.result())
+            with options.output.open("a") as file:
+                file.write(json.dumps(parts[-1]) + "\n")
+    print(summarized(parts).to_string(na_rep=""))
+    print(f"{sum(part['seconds'] for part in parts) / 60:.0f} core-minutes")
 
 
 if __name__ == "__main__":

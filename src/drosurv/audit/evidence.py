@@ -200,12 +200,8 @@ class Evidence:
     @property
     def _model_error(self) -> float:
         """Variance of the model's own estimates beside that of the audited patients; 0 where training is unknown."""
-        follow_up = FollowUp.parse(self.follow_up)
-        if follow_up.stands_in:
-            return 0.0
-        before = np.concatenate([[1.0], follow_up.survival[:-1]])
-        trained = int(np.count_nonzero(follow_up.survival < before))
-        return self.target.n_events / max(trained, 1)
+        trained = FollowUp.parse(self.follow_up).training_events
+        return 0.0 if trained is None else self.target.n_events / trained
 
     @cached_property
     def tests(self) -> pd.DataFrame:

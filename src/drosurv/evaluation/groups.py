@@ -101,7 +101,7 @@ def group_table(
         row["judged"] = not row["why"]
         rows.append(row)
     table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    return _sorted(_tested(table, level, panel.everyone.scoring.training_events))
+    return _sorted(_tested(table, level, panel.everyone.scoring.follow_up.training_events))
 
 
 def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:

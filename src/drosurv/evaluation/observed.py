@@ -132,13 +132,15 @@ def time_scale(
     """
     target, notes = parse_target(of_any_cause(y)), []
     since = None if entry is None else entry_times(entry, target)
+    follow_up = None if follow_up is None else FollowUp.parse(of_any_cause(follow_up))
     if since is not None:
-        target, follow_up = Target(target.event, target.time - since), None
+        target = Target(target.event, target.time - since)
+        follow_up = FollowUp.standing_in(target, None if follow_up is None else follow_up.training_events)
         notes.append(
             "patients are judged from their entry on: times count from there, predictions are conditional on no event "
             "before it, and censoring weights and the null model come from the scored patients."
         )
-    follow_up = FollowUp.standing_in(target) if follow_up is None else FollowUp.parse(of_any_cause(follow_up))
+    follow_up = FollowUp.standing_in(target) if follow_up is None else follow_up
     at = parse_horizons(horizons, follow_up)
     if horizon is None:
         horizon = default_horizon(target) if horizons is None else middle(at)

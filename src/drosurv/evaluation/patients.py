@@ -93,14 +93,6 @@ class Scoring:
         return FollowUp.parse(kept)
 
     @property
-    def training_events(self) -> float | None:
-        """Events that the model was trained on, tied ones counted once; None if the training patients are unknown."""
-        if self.follow_up.stands_in:
-            return None
-        before = np.concatenate([[1.0], self.follow_up.survival[:-1]])
-        return float(np.count_nonzero(self.follow_up.survival < before))
-
-    @property
     def grid(self) -> Grid:
         """Rule for the times of AUC and Brier scores."""
         return "table" if self.convention == "table" else "inside"

@@ -28,8 +28,8 @@ class FollowUp:
     ascending, the probabilities of still being under observation and of being free of the event after each (m,), both
     by Kaplan-Meier, and the percentiles 0 to 100 of the event times (101,). It `stands_in` where they are the scored
     patients themselves, because nothing is known of those that the model was trained on. Curves step at `other_times`
-    for each patient where they belong to strata or count from entry, and not at these. `patients` is the number of
-    training patients, 0 where it is unknown.
+    for each patient where they belong to strata or count from entry, and not at these. `patients` and `events` are the
+    numbers of training patients and of their events, 0 where they are unknown.
     """
 
     times: FloatArray
@@ -39,11 +39,12 @@ class FollowUp:
     stands_in: bool = False
     other_times: bool = False
     patients: float = 0.0
+    events: float = 0.0
 
     @classmethod
-    def standing_in(cls, target: Target) -> FollowUp:
-        """That of the scored patients, for the training patients'."""
-        return replace(cls.of(target), stands_in=True)
+    def standing_in(cls, target: Target, training_events: float | None = None) -> FollowUp:
+        """Follow-up of the scored patients, in place of the training patients', of whom at most the events are known."""
+        return replace(cls.of(target), stands_in=True, events=training_events or 0.0)
 
     @classmethod
     def parse(cls, y_train: Any, sample_weight: Any = None) -> FollowUp:
@@ -61,8 +62,20 @@ class FollowUp:
         events, censoring = KaplanMeier.both(target, weight, entry=entry)
         times = target.time[target.event]
         at = percentiles(times, None if weight is None else weight[target.event])
-        patients = float(len(target) if weight is None else weight.sum())
-        return cls(events.times, censoring.survival, events.survival, at, patients=patients)
+        mass = np.ones(len(target)) if weight is None else weight
+        patients, happened = float(mass.sum()), float(mass[target.event].sum())
+        return cls(events.times, censoring.survival, events.survival, at, patients=patients, events=happened)
+
+    @property
+    def training_events(self) -> float | None:
+        """Events that a model was trained on; None where the training patients are unknown.
+
+        Files of older versions did not keep the number: distinct event times are counted then.
+        """
+        if self.events or self.stands_in:
+            return self.events or None
+        before = np.concatenate([[1.0], self.survival[:-1]])
+        return float(np.count_nonzero(self.survival < before))
 
     @property
     def start(self) -> float:
