@@ -12,9 +12,8 @@ counted in which
 - "by cause": incidences of a cause differ from those predicted (adjusted),
 - "IBS gap", "gain gap", "Uno gap": the groups differ (unadjusted).
 
-Further settings: whether `repair` changes a right model that it may not train ("repair"); the verdict of an audit of
-right survival probabilities at five times ("verdict"); and whether the interval of the integrated Brier score misses
-the truth ("IBS interval").
+Further settings: whether `repair` changes a right model that it may not train ("repair"), and whether the interval of
+the integrated Brier score misses the truth ("IBS interval"). Whole audits are in `false_verdicts`.
 
 Results are written in parts of 25 runs, one JSON object per line. Started again with the same file, parts that are in
 it are not run again.
@@ -37,7 +36,6 @@ import pandas as pd
 from scipy.stats import norm
 
 from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, DiscreteTimeHazard, Surv
-from drosurv.audit import audit_predictions
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.by_cause import evaluate_by_cause, judged_by_cause
 from drosurv.evaluation.engine import rows_of
@@ -164,21 +162,6 @@ CONCERNS = {"events": "calibration", "harm": "worse than no model"}
 EXACT = ("forest", "coarse times", "whole times")
 
 
-def verdict(shape: float, seed: int) -> dict[str, bool]:
-    """Whether an audit calls the true survival probabilities at five times wrong; training patients are unknown."""
-    rng, n = np.random.default_rng(seed), TRAINED
-    rate = np.exp(0.7 * rng.normal(size=n))
-    event, end = (rng.exponential(size=n) / rate) ** (1 / shape), rng.uniform(0, 3, n)
-    y = Surv.from_arrays(event <= end, np.minimum(event, end))
-    truth = np.exp(-np.outer(rate, COARSE**shape))
-    groups = {"site": rng.integers(0, 4, n), "sex": rng.integers(0, 2, n)}
-    report = audit_predictions(
-        truth, y, times=COARSE, sensitive_features=groups, n_bootstrap=0, search_rules=False
-    )
-    status = report.parts["verdict"].facts["status"]
-    return {"called wrong": status not in ("clear", "unclear", "too_few", "no_groups")}
-
-
 def repaired(case: str, seed: int) -> dict[str, bool]:
     """Whether a right model was changed by a repair that may not train it."""
     return {"changed": bool(curve_types.changed(case, seed)["changed"])}
@@ -216,7 +199,6 @@ SETTINGS: dict[str, Callable[[int], dict[str, bool]]] = {
         f"{kind}, {name}": partial(judged, kind, rates) for kind in KINDS for name, rates in CENSORING.items()
     },
     **{f"repair, {case}": partial(repaired, case) for case in curve_types.CASES},
-    **{f"verdict, shape {shape:g}": partial(verdict, shape) for shape in (0.5, 2.0)},
     **{f"IBS interval, censoring {rate:g}": partial(interval, rate) for rate in (0.3, 0.5)},
 }
 

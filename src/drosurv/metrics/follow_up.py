@@ -43,7 +43,7 @@ class FollowUp:
 
     @classmethod
     def standing_in(cls, target: Target, training_events: float | None = None) -> FollowUp:
-        """Follow-up of the scored patients, in place of the training patients', of whom at most the events are known."""
+        """Follow-up of the scored patients, where of the training patients at most the number of events is known."""
         return replace(cls.of(target), stands_in=True, events=training_events or 0.0)
 
     @classmethod
