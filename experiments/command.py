@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.messages import PlainMessages, say
 from drosurv.cli.options import Names, about, command
-from drosurv.cli.outputs import check_outputs, print_frame, print_json
+from drosurv.cli.outputs import PlainMessages, check_outputs, print_frame, print_json, say
 
 if TYPE_CHECKING:
     from experiments.benchmark import Benchmark

@@ -9,7 +9,7 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 
 # From the foundation upwards. Rooms on one line do not know each other.
 LAYERS = [
-    {"_version", "errors", "radix", "files", "folds", "standardise"},
+    {"_version", "errors", "radix", "files", "standardise"},
     {"target", "presentation"},
     {"groups", "observation", "step_function"},
     {"losses", "objectives", "disparities", "tables"},

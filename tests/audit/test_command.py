@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from drosurv.cli.audit import audit
 from drosurv.cli.fit import fit
-from drosurv.cli.messages import PlainMessages
+from drosurv.cli.outputs import PlainMessages
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from drosurv.cli.models import make_estimator, model_classes
+from drosurv.cli.options import make_estimator, model_classes
 from drosurv.datasets import load_flc
 from drosurv.estimators import CoxPH, CoxPHCV, DROCox
 from drosurv.estimators.persistence import load, read_saved_model
@@ -470,6 +470,22 @@ def test_a_robust_model_is_held_against_plain_cox_with_and_without_a_hold_out(
     assert f"Warning: {found['judges']}: plain Cox serves" in result.stderr
     assert "use plain Cox." in result.stderr
     assert "Warning: Its calibration slope is" in result.stderr
+
+
+def test_the_default_model_is_not_compared_with_plain_cox_by_fit(drosurv, data, target, tmp_path):
+    result = drosurv.ok("fit", data, *target, "--json", "-o", tmp_path / "m")
+    assert json.loads(result.stdout)["against_plain_cox"] is None
+    assert "plain Cox serves" not in result.stderr
+
+
+def test_the_tables_are_captioned_plain_cox_and_cox_ph_cv_on_the_units_of_the_columns(
+    drosurv, data, target, tmp_path, patients
+):
+    shown = drosurv.ok("fit", data, *target, "--splines", "3", "-o", tmp_path / "m").stdout
+    assert "Plain Cox: 400 patients" in shown
+    assert "CoxPHCV\n" in shown
+    low, high = patients["age"].quantile([0.25, 0.75])
+    assert f"{low:.4g} to {high:.4g}" in shown
 
 
 def test_too_few_held_out_are_no_judges_and_folds_are_instead(drosurv, data, target, tmp_path):

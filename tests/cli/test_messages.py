@@ -5,7 +5,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from drosurv.cli.messages import PlainMessages, as_options, printable, spelled, tell_recalibration
+from drosurv.cli.outputs import PlainMessages, as_options, printable, spelled, tell_recalibration
 from drosurv.errors import ArgumentError, ArgumentWarning
 
 app = typer.Typer(cls=PlainMessages)

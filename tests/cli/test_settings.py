@@ -1,6 +1,6 @@
 import pytest
 
-from drosurv.cli.models import read_grid, read_settings
+from drosurv.cli.options import read_grid, read_settings
 
 
 def test_values_are_read_as_messages_write_them():

@@ -8,13 +8,14 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 import drosurv
 from drosurv import CoxPH, CoxPHCV, Surv
 from drosurv.errors import ArgumentError
 from drosurv.estimators.spline_design import SplineDesign
-from drosurv.folds import draw_folds
+from drosurv.observation import draw_folds
+from drosurv.tables import TableEncoder
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RMS = json.loads((FIXTURES / "rms_splines.json").read_text())
@@ -411,3 +412,11 @@ def test_effects_are_linear_beyond_the_outer_knots_and_constant_beyond_the_range
     assert np.ptp(model.partial_effect("age", [most, 500.0])["coef"]) == 0.0
     row = pd.DataFrame({"age": [most, 500.0], "dose": 1.0, "sex": 0.0})
     assert np.ptp(model.predict(row)) == 0.0
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), RobustScaler(), TableEncoder()])
+def test_contrasts_are_on_the_units_before_scaling(scaler):
+    model = make_pipeline(scaler, CoxPHCV(splines=3, random_state=0)).fit(X, Y)
+    found = drosurv.summary(model)
+    low, high = np.quantile(X["age"], [0.25, 0.75])
+    assert found["contrast"]["age"] == f"{low:.4g} to {high:.4g}"

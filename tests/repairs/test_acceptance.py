@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.folds import draw_folds
 from drosurv.insight import Estimate
+from drosurv.observation import draw_folds
 from drosurv.repairs.acceptance import Shadows, find_repairs, z_of
 from drosurv.repairs.corrections import STRENGTHS, VERSIONS, Chain, fit_version
 from drosurv.repairs.evidence import Limits, Residuals, likelihood_gains_of

@@ -11,8 +11,8 @@ from sksurv.svm import FastSurvivalSVM
 import drosurv
 from drosurv import AcceleratedFailureTime, CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.datasets import make_hidden_minority
-from drosurv.folds import draw_folds
 from drosurv.metrics import likelihood_gain
+from drosurv.observation import draw_folds
 
 
 def sample(n=1200, seed=0, **options):

@@ -12,9 +12,9 @@ from sklearn.pipeline import make_pipeline
 from drosurv import CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.datasets import load_nwtco, make_hidden_minority
 from drosurv.evaluation.predictions import predict_curves
-from drosurv.folds import draw_folds
 from drosurv.insight import Estimate
 from drosurv.metrics.expected_events import expected_events
+from drosurv.observation import draw_folds
 from drosurv.repairs.corrections import Correction
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import calibration_slope

@@ -16,9 +16,9 @@ from drosurv.evaluation import Predictions
 from drosurv.evaluation.observed import Seen, check_takes, curve_times, survival_from_entry, time_scale
 from drosurv.evaluation.predictions import final_step, predict_curves, predict_risk, prepared, take
 from drosurv.evaluation.reference import plain_cox, standardised_features
-from drosurv.folds import draw_folds
 from drosurv.metrics import FollowUp
 from drosurv.metrics.inference import generator
+from drosurv.observation import draw_folds
 from drosurv.target import BoolArray, IntArray, parse_target
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]

@@ -27,7 +27,7 @@ from drosurv.metrics.expected_events import known_everywhere
 from drosurv.metrics.survival_curves import ArrayCurves
 from drosurv.presentation import counted, moment
 from drosurv.repairs.curves import PredictionGrid, log_mean_hazard, reference_times
-from drosurv.tables.values import row_number
+from drosurv.tables.columns import row_number
 from drosurv.target import FloatArray, Target, parse_target
 
 Kind: TypeAlias = Literal["survival", "event probability"]

@@ -14,8 +14,8 @@ from drosurv.cli.check import check
 from drosurv.cli.demo import demo
 from drosurv.cli.evaluate import evaluate
 from drosurv.cli.fit import fit
-from drosurv.cli.messages import PlainMessages
 from drosurv.cli.options import ShortHelp
+from drosurv.cli.outputs import PlainMessages
 from drosurv.cli.predict import predict
 from drosurv.cli.repair import repair
 from drosurv.cli.summary import summary

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.messages import printable, say
 from drosurv.cli.options import FileOptions, Force, Groups, Json, Names, Seed, TargetOptions, about, command
-from drosurv.cli.outputs import check_outputs
+from drosurv.cli.outputs import check_outputs, printable, say
 from drosurv.errors import as_records, recording_warnings, require
 from drosurv.presentation import unit_in
 

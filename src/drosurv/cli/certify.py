@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from drosurv.cli.messages import printable
 from drosurv.cli.options import (
     DataFile,
     FileOptions,
@@ -20,7 +19,7 @@ from drosurv.cli.options import (
     about,
     command,
 )
-from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
+from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable
 from drosurv.presentation import unit_in, write_figure
 
 _Removed = Annotated[str | None, typer.Option(help="Not an option any more.", hidden=True)]

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from drosurv.cli.messages import printable
 from drosurv.cli.options import (
     DataFile,
     FileOptions,
@@ -20,7 +19,7 @@ from drosurv.cli.options import (
     command,
     option_words,
 )
-from drosurv.cli.outputs import check_outputs, print_json
+from drosurv.cli.outputs import check_outputs, print_json, printable
 
 
 @command

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from drosurv.cli.messages import PlainMessages, say
-from drosurv.cli.outputs import print_frame
+from drosurv.cli.outputs import PlainMessages, print_frame, say
 from drosurv.presentation import written
 
 app = typer.Typer(cls=PlainMessages)

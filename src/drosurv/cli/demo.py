@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drosurv.cli.audit import report_view
-from drosurv.cli.messages import printable
 from drosurv.cli.options import Force, Json, Seed, about, command
-from drosurv.cli.outputs import check_outputs, print_frame, print_json
+from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
 
 if TYPE_CHECKING:
     import pandas as pd

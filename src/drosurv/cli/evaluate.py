@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drosurv.cli.messages import printable
 from drosurv.cli.options import (
     DataFile,
     FileOptions,
@@ -21,7 +20,7 @@ from drosurv.cli.options import (
     about,
     command,
 )
-from drosurv.cli.outputs import check_outputs, print_frame, print_json
+from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
 from drosurv.presentation import Column, moment, plain_rows, unit_in, written
 
 if TYPE_CHECKING:

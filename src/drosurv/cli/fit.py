@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.messages import printable, tell_against_plain, tell_recalibration
-from drosurv.cli.models import make_estimator, read_settings
 from drosurv.cli.options import (
     FileOptions,
     Groups,
@@ -25,10 +23,19 @@ from drosurv.cli.options import (
     TrainingTable,
     about,
     command,
+    make_estimator,
     option_words,
+    read_settings,
     words,
 )
-from drosurv.cli.outputs import check_outputs, print_frame, print_json
+from drosurv.cli.outputs import (
+    check_outputs,
+    print_frame,
+    print_json,
+    printable,
+    tell_against_plain,
+    tell_recalibration,
+)
 from drosurv.errors import ArgumentError, as_records, recording_warnings, require
 from drosurv.presentation import counted
 
@@ -37,7 +44,6 @@ if TYPE_CHECKING:
 
     from drosurv.estimators.coefficients import CoxTable
     from drosurv.tables import SurvivalTable
-    from drosurv.workflows import Trained
 
 _ABOUT = {
     "CoxPHCV": "It is Cox regression with ridge and splines chosen by cross-validation; --model cox trains plain Cox.\n"
@@ -129,6 +135,7 @@ def fit(
     """
     from dataclasses import replace
 
+    from drosurv.estimators.coefficient_inference import summary as summarised
     from drosurv.presentation.progress import bar
     from drosurv.workflows.training import plain_cox_table, train
 
@@ -179,6 +186,9 @@ def fit(
                 force=force,
                 verbose=not as_json and sys.stderr.isatty(),
             )
+    with bar("plain Cox"):
+        cox, hazards = plain_cox_table(trained)
+    effects = summarised(trained.model) if hasattr(trained.estimator, "partial_effect") else None
     trained.save(output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(warned))
     summary = {
         "model": str(output),
@@ -196,10 +206,9 @@ def fit(
         following += [str(source.data), "--folds", "5", *words(source, FileOptions)]
     if not table.columns.causes and (held is not None or source.entry is None):
         summary["next"] = [*following, *option_words("groups", groups)]
-    with bar("plain Cox"):
-        cox, hazards = plain_cox_table(trained)
     summary["plain_cox"] = None if cox is None else cox.reset_index().to_dict("records")
     summary["proportional_hazards"] = hazards
+    summary["partial_effects"] = None if effects is None else effects.reset_index().to_dict("records")
     with bar("comparing with plain Cox"):
         compared = trained.against_plain(held, seed)
     summary["against_plain_cox"] = tell_against_plain(*compared)
@@ -207,7 +216,7 @@ def fit(
     if as_json:
         print_json({**summary, "columns": described.to_dict("records")})
     else:
-        _show(summary, described, cox, trained)
+        _show(summary, described, cox, effects, is_plain=trained.is_plain)
 
 
 def _splines(text: str | None) -> str | int | bool | None:
@@ -249,7 +258,14 @@ def _patients(size: dict[str, Any]) -> str:
     return patients if size["rows"] == size["patients"] else f"{size['rows']:,} rows of {patients}"
 
 
-def _show(summary: dict[str, Any], columns: pd.DataFrame, cox: CoxTable | None, trained: Trained) -> None:
+def _show(
+    summary: dict[str, Any],
+    columns: pd.DataFrame,
+    cox: CoxTable | None,
+    effects: CoxTable | None,
+    *,
+    is_plain: bool,
+) -> None:
     import pandas as pd
 
     shown = columns.drop(columns=["features", "kind"]).rename(columns={"filled_with": "filled with"})
@@ -259,11 +275,10 @@ def _show(summary: dict[str, Any], columns: pd.DataFrame, cox: CoxTable | None, 
     print_frame(shown[:_MOST_SHOWN], f"What was done to each column{more}")
     if cox is not None and len(cox) <= _MOST_SHOWN:
         typer.echo(printable(f"{cox.to_table()}\n{summary['proportional_hazards']}\n"))
-    if hasattr(trained.estimator, "partial_effect"):
-        from drosurv import summary as effects
-
-        typer.echo(printable(f"{effects(trained.model).to_table()}\n"))
-    elif summary["coefficients"] is not None and not trained.is_plain:
+    if effects is not None:
+        if len(effects) <= _MOST_SHOWN:
+            typer.echo(printable(f"{effects.to_table()}\n"))
+    elif summary["coefficients"] is not None and not is_plain:
         largest = sorted(summary["coefficients"].items(), key=lambda item: -abs(item[1]))
         frame = pd.DataFrame(largest[:15], columns=["feature", "coefficient (per sd)"])
         more = f" (15 of {len(largest)}, the largest)" if len(largest) > 15 else ""

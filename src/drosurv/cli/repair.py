@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drosurv.cli.messages import printable
-from drosurv.cli.models import make_estimator, read_settings
 from drosurv.cli.options import (
     Force,
     HoldOut,
@@ -21,8 +19,10 @@ from drosurv.cli.options import (
     TrainingTable,
     about,
     command,
+    make_estimator,
+    read_settings,
 )
-from drosurv.cli.outputs import check_outputs, print_frame, print_json
+from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
 from drosurv.errors import as_records, recording_warnings
 from drosurv.presentation import counted
 

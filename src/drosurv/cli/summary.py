@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from drosurv.cli.messages import printable
 from drosurv.cli.options import Force, Json, ModelFile, about, command
-from drosurv.cli.outputs import check_outputs, print_json
+from drosurv.cli.outputs import check_outputs, print_json, printable
 
 
 @command

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.messages import tell_against_plain, tell_recalibration
-from drosurv.cli.models import check_parameters, make_estimator, read_grid, read_settings
 from drosurv.cli.options import (
     Groups,
     HoldOut,
@@ -20,9 +18,20 @@ from drosurv.cli.options import (
     Settings,
     TrainingTable,
     about,
+    check_parameters,
     command,
+    make_estimator,
+    read_grid,
+    read_settings,
 )
-from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json
+from drosurv.cli.outputs import (
+    check_outputs,
+    check_picture,
+    print_frame,
+    print_json,
+    tell_against_plain,
+    tell_recalibration,
+)
 from drosurv.errors import ArgumentError, as_records, recording_warnings, require
 from drosurv.presentation import counted, write_figure
 

@@ -280,10 +280,12 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
         plain: CoxTable = model.summary(level=level, method=method, **options)
         return plain
     steps = list(_working(model[:-1]))
-    names, units = _units(steps)
+    names, scale, center = _units(steps)
     if hasattr(last, "feature_names_in_"):
         names = None
-    table: CoxTable = last.summary(level=level, method=method, scale=units, names=names, **options)
+    if hasattr(last, "partial_effect") and center is not None:
+        options["center"] = center
+    table: CoxTable = last.summary(level=level, method=method, scale=scale, names=names, **options)
     table.notes = (*table.notes, *(note for step in steps for note in encoder_notes(step)))
     return table
 
@@ -297,20 +299,38 @@ def _working(steps: Any) -> Iterator[Any]:
             yield step
 
 
-def _units(steps: list[Any]) -> tuple[list[str] | None, FloatArray | None]:
-    """Return the names (d,) of the features that the steps make, and what each was divided by; None if unknown."""
+def _units(steps: list[Any]) -> tuple[list[str] | None, FloatArray | None, FloatArray | None]:
+    """Return names, scale and center (d,) of the features that the steps make: a value was center + scale * feature.
+
+    None where they are unknown. A feature with a new name, such as a principal component, has scale 1 and center 0.
+    """
     names: list[str] | None = None
-    units: dict[str, float] = {}
+    known: dict[str, tuple[float, float]] = {}
     for step in steps:
         if not hasattr(step, "get_feature_names_out"):
-            names, units = None, {}
+            names, known = None, {}
             continue
         names = [str(name) for name in step.get_feature_names_out(names)]
-        scale = getattr(step, "scale_", None)
-        known = scale is not None and np.shape(scale) == (len(names),)
-        scale = np.asarray(scale) if known else np.ones(len(names))
+        scale = _fitted_array(step, ("scale_",), len(names), 1.0)
+        center = _fitted_array(step, ("mean_", "center_"), len(names), 0.0)
         if isinstance(step, MinMaxScaler):
             scale = 1.0 / scale
-        # A feature of a new name, such as a principal component, starts with units of one.
-        units = {name: units.get(name, 1.0) * float(unit) for name, unit in zip(names, scale, strict=True)}
-    return names, None if names is None else np.array([units[name] for name in names])
+            center = -scale * _fitted_array(step, ("min_",), len(names), 0.0)
+        before = [known.get(name, (1.0, 0.0)) for name in names]
+        known = {
+            name: (s * own, c + s * shift)
+            for name, (s, c), own, shift in zip(names, before, scale.tolist(), center.tolist(), strict=True)
+        }
+    if names is None:
+        return None, None, None
+    scales, centers = np.array([known[name] for name in names]).reshape(-1, 2).T
+    return names, scales, centers
+
+
+def _fitted_array(step: Any, attributes: Sequence[str], d: int, default: float) -> FloatArray:
+    """Return the first of the attributes that has one number per feature, (d,); the default where none has."""
+    for attribute in attributes:
+        values = getattr(step, attribute, None)
+        if values is not None and np.shape(values) == (d,):
+            return np.asarray(values, dtype=np.float64)
+    return np.full(d, default)

@@ -26,11 +26,10 @@ from drosurv.estimators.spline_design import (
     restricted_cubic,
     weighted_quantiles,
 )
-from drosurv.folds import draw_folds
 from drosurv.losses import CoxPartial
 from drosurv.losses.cox_partial import TIES
 from drosurv.metrics.inference import generator
-from drosurv.observation import label_codes
+from drosurv.observation import draw_folds, label_codes
 from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.solvers import TrainingData
 from drosurv.solvers.ridge_path import ridge_path
@@ -277,6 +276,7 @@ class CoxPHCV(SurvivalModel):
         method: str = "auto",
         *,
         scale: FloatArray | None = None,
+        center: FloatArray | None = None,
         names: Sequence[str] | None = None,
     ) -> EffectTable:
         """The effect of each column: the hazard ratio of its upper to its lower quartile, or per unit if it is linear.
@@ -291,8 +291,9 @@ class CoxPHCV(SurvivalModel):
             Of the intervals.
         method : {"auto"}
             As in :meth:`drosurv.CoxPH.summary`, which has others.
-        scale : (d,) array, optional
-            What the columns were divided by before; a linear effect is then per unit as it was.
+        scale, center : (d,) array, optional
+            Of columns that were standardised before: what they were divided by, after this was subtracted. Effects
+            are then on the units before that.
         names : sequence of str, optional
             What the columns are called, where the model was not told.
 
@@ -308,13 +309,15 @@ class CoxPHCV(SurvivalModel):
         check_choice("method", method, ("auto",))
         require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
         unit = np.ones(self.n_features_in_) if scale is None else np.asarray(scale)
+        zero = np.zeros(self.n_features_in_) if center is None else np.asarray(center)
         contrasts, effects = [], []
         for j, knots in enumerate(self._design.knots):
             if len(knots):
                 low, high = self._quartiles[j, [0, 2]]
                 # Where most patients share a value, its quartiles may be equal.
                 low, high = (low, high) if low < high else (knots[0], knots[-1])
-                contrasts.append(f"{low:.4g} to {high:.4g}")
+                shown = zero[j] + unit[j] * np.array([low, high])
+                contrasts.append(f"{shown[0]:.4g} to {shown[1]:.4g}")
                 coef, error = self._effect(j, np.array([high]), low)
             else:
                 own = self._design.feature == j

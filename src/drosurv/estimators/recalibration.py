@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.estimators.baseline import cox_baseline
-from drosurv.folds import draw_folds
 from drosurv.losses import CoxPartial
+from drosurv.observation import draw_folds
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.solvers.networks import network_scores
 from drosurv.target import FloatArray, IntArray, Target

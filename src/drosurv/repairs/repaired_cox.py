@@ -15,12 +15,11 @@ from drosurv.errors import ArgumentError, check_count, check_number, require
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.evaluation.predictions import final_step, take
-from drosurv.folds import draw_folds
 from drosurv.groups import in_pandas
 from drosurv.metrics import FollowUp
 from drosurv.metrics.inference import generator
 from drosurv.metrics.scores import parse_weights
-from drosurv.observation import entry_times, label_codes
+from drosurv.observation import draw_folds, entry_times, label_codes
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
 from drosurv.repairs.acceptance import Attempt, Shadows, fewest_folds, find_repairs

@@ -5,7 +5,7 @@ from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.problems import LeakWarning, find_leaks
 from drosurv.tables.reading import FileFormat, TableNote, read_frame
-from drosurv.tables.same_patients import patients_not_in
+from drosurv.tables.rows import patients_not_in
 from drosurv.tables.survival_table import SurvivalTable, group_labels, read_survival_table
 from drosurv.tables.target_columns import TargetColumns
 

@@ -20,11 +20,11 @@ from drosurv.tables.columns import (
     HoldsDates,
     LeftOutColumn,
     NumberColumn,
+    holds_numbers,
     learn_column,
 )
 from drosurv.tables.problems import LeakWarning, find_leaks, mostly_missing
 from drosurv.tables.reading import require_columns
-from drosurv.tables.values import holds_numbers
 from drosurv.target import FloatArray
 
 UNSEEN = ("reference", "error")
@@ -194,6 +194,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         parts = [
             column.deviations if isinstance(column, CategoryColumn) else (column.deviation,)
             for column in self._used()
+        ]
+        return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+
+    @property
+    def center_(self) -> FloatArray:
+        """What was subtracted from each feature before, (features,)."""
+        check_is_fitted(self)
+        parts = [
+            column.means if isinstance(column, CategoryColumn) else (column.mean,) for column in self._used()
         ]
         return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
 

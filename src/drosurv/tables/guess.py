@@ -12,10 +12,10 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.presentation import listing
+from drosurv.tables.columns import counts_rows, floats, holds_dates, holds_numbers, labels
 from drosurv.tables.problems import names_patients
 from drosurv.tables.reading import require_columns
 from drosurv.tables.target_columns import obvious
-from drosurv.tables.values import counts_rows, floats, holds_dates, holds_numbers, labels
 
 # Names of times: alone, as a part of a name, and those that a time before the study has.
 _TIME = re.compile(

@@ -12,9 +12,8 @@ import pandas as pd
 
 from drosurv.errors import ArgumentWarning, BlockingWarning
 from drosurv.presentation import counted
-from drosurv.tables.columns import MOST_LEVELS
-from drosurv.tables.same_patients import row_numbers
-from drosurv.tables.values import floats, holds_numbers, label, labels, row_number, to_floats
+from drosurv.tables.columns import MOST_LEVELS, floats, holds_numbers, label, labels, row_number, to_floats
+from drosurv.tables.rows import row_numbers
 from drosurv.target import FloatArray, of_any_cause, parse_target
 
 # Numbers that stand for "not known" in registries and questionnaires.

@@ -20,7 +20,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, ArgumentWarning, did_you_mean, require, warn_caller
 from drosurv.files import whole_file
-from drosurv.tables.values import shown
+from drosurv.tables.columns import shown
 
 # What pandas takes as missing, in any case of letters, and the point of SAS and Stata. "None" is not among them: it is
 # a level of many medical columns.

@@ -13,12 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, as_number, require, warn_caller
-from drosurv.tables.columns import MOST_LEVELS
+from drosurv.tables.columns import MOST_LEVELS, first_wrong, holds_numbers, labels, row_number, to_floats
 from drosurv.tables.problems import copies_told, names_patients, table_problems
 from drosurv.tables.reading import TableNote, read_frame, require_columns
-from drosurv.tables.same_patients import patient_numbers
+from drosurv.tables.rows import patient_numbers
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.tables.values import first_wrong, holds_numbers, labels, row_number, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 MOST_NUMBERS = 12

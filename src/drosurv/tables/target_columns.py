@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.presentation import counted
-from drosurv.tables.reading import TableNote, require_columns
-from drosurv.tables.values import (
+from drosurv.tables.columns import (
     days_between,
     first_wrong,
     holds_dates,
@@ -23,6 +22,7 @@ from drosurv.tables.values import (
     shown,
     to_floats,
 )
+from drosurv.tables.reading import TableNote, require_columns
 from drosurv.target import EVENT_WORDS, BoolArray, FloatArray, Surv, parse_competing_target
 
 # Codes of outcomes are fewer; times are more.

@@ -33,9 +33,8 @@ from drosurv.tables import (
     find_leaks,
     guess_columns,
 )
-from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
+from drosurv.tables.columns import HoldsDates, LeftOutColumn, holds_dates, learn_column, to_floats
 from drosurv.tables.problems import table_problems
-from drosurv.tables.values import holds_dates, to_floats
 from drosurv.target import BoolArray
 from drosurv.tuning.folds import parse_folds
 from drosurv.workflows.training import Trained, plain_cox_table, train

@@ -21,7 +21,7 @@ from drosurv.evaluation.observed import one_row_each
 from drosurv.presentation import counted, first_upper
 from drosurv.tables import NumberColumn, SurvivalTable, TableEncoder, TargetColumns, UnseenLevelWarning
 from drosurv.tables.reading import TableNote, require_columns
-from drosurv.tables.row_hashes import RowHashes, RowsSeen
+from drosurv.tables.rows import RowHashes, RowsSeen
 from drosurv.target import FloatArray
 
 # Patients so many standard deviations from the mean are warned of: metres for centimetres are further away, and at most

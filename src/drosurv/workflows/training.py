@@ -17,22 +17,19 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.errors import ArgumentError, warn_caller
-from drosurv.estimators import CoxPH, NullModel
+from drosurv.estimators import CoxPH, CoxPHCV, NullModel
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable, check_design
 from drosurv.estimators.persistence import save
 from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.compare import is_recalibrated
-from drosurv.evaluation.predictions import final_step, prepared
-from drosurv.evaluation.reference import plain_cox
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
-from drosurv.tables.columns import CategoryColumn
+from drosurv.tables.columns import CategoryColumn, labels
 from drosurv.tables.problems import copies_of_time
-from drosurv.tables.row_hashes import RowHashes
-from drosurv.tables.values import labels
+from drosurv.tables.rows import RowHashes
 from drosurv.target import FloatArray, parse_target
 from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.tuning.folds import parse_folds
@@ -72,12 +69,20 @@ class Trained:
     @property
     def estimator(self) -> Any:
         """The model without the encoder before it."""
-        return final_step(self.model)
+        return self.model[-1] if isinstance(self.model, Pipeline) else self.model
 
     @property
     def _given(self) -> dict[str, Any]:
         """What the estimator was fitted with besides features and target, by the names of its arguments."""
         return {name.removeprefix("model__"): values for name, values in self.fit_options.items()}
+
+    def _features(self) -> pd.DataFrame:
+        """What the estimator takes of the training table."""
+        return (
+            self.encoder.transform(self.table.X)
+            if isinstance(self.model, Pipeline)
+            else self._columns(self.table)
+        )
 
     def _columns(self, table: SurvivalTable) -> pd.DataFrame:
         """What the model takes of a table."""
@@ -138,14 +143,21 @@ class Trained:
 
     @cached_property
     def _plain(self) -> CoxPH:
-        """Plain Cox of the same patients and features: the model itself, where it is that, or trained beside it."""
+        """Plain Cox on the same patients and features: the model itself if it is that, or else fitted here."""
         own = self.estimator
         if self.is_plain and own._uses_convex and "strata" not in self.observed:
             return cast(CoxPH, own)
+        return self.fit_plain_cox(entry=self.table.entry)
+
+    def new_plain_cox(self) -> CoxPH:
+        """Return plain Cox, not fitted, with ties as in the model: otherwise plain Cox could differ from itself."""
+        return CoxPH(ties=getattr(self.estimator, "ties", "breslow"))
+
+    def fit_plain_cox(self, **options: Any) -> CoxPH:
+        """Fit plain Cox to the same patients and features; `options` go to ``CoxPH.fit``."""
         with warnings.catch_warnings(action="ignore"):
             # Training the model has given these warnings already.
-            features = self.encoder.transform(self.table.X)
-            return plain_cox(self.model).fit(features, self.table.y, entry=self.table.entry)
+            return self.new_plain_cox().fit(self.encoder.transform(self.table.X), self.table.y, **options)
 
     def _plain_notes(self) -> dict[str, Any]:
         """Plain Cox, which the model is compared with: coefficients, and the hazard of a mean patient."""
@@ -153,7 +165,7 @@ class Trained:
             return {"plain_cox": None}
         mean = self.encoder.transform(self.table.X).mean(axis=0).to_frame().T
         times = self._plain.unique_times_
-        hazard = self._plain.predict_cumulative_hazard_function(mean)[0].y
+        hazard = self._plain.predict_cumulative_hazard_function(mean, return_array=True)[0]
         # Between two kept times there is a small part of the steps, and, at the end, where few are left, of the hazard.
         if len(times) > _CURVE_TIMES:
             shares = np.linspace(0, 1, _CURVE_TIMES // 2)
@@ -175,14 +187,13 @@ class Trained:
         """The model beside plain Cox trained on the same patients, judged on others, and the words that say on whom.
 
         Without patients held out, or where they are too few, both models are trained anew without each of a few folds
-        of the training patients, and judged on it. None where there is nothing to compare: the model is plain Cox or
-        looks at no feature, patients are too few to judge by, or rows were observed in a way that the comparison does
-        not hand on (entry times, strata).
+        of the training patients, and judged on it. None where there is nothing to compare: the model is plain Cox, has
+        no features, or is the default (:class:`CoxPHCV`, which ``drosurv audit`` compares); patients are too few; or
+        there are entry times or strata, which the comparison does not support.
         """
         observed = {"entry", "strata"} & set(self._given)
-        alone = (
-            self.is_plain or isinstance(self.estimator, NullModel) or observed or self.table.columns.causes
-        )
+        known = self.is_plain or isinstance(self.estimator, (NullModel, CoxPHCV))
+        alone = known or observed or self.table.columns.causes
         judges = self.table if held is None or not _can_judge(held) else held
         if alone or judges.event.sum() < _EVENTS_PER_FEATURE:
             return None, "nobody"
@@ -193,7 +204,7 @@ class Trained:
             plain: tuple[Any, Any] = self._plain, self.encoder.transform(judges.X)
         else:
             words = f"In {_FOLDS} folds of these patients, by models trained without them"
-            recipe = Pipeline([("table", self.encoder), ("cox", plain_cox(self.model))])
+            recipe = Pipeline([("table", self.encoder), ("cox", self.new_plain_cox())])
             parts = parse_folds(_FOLDS, judges.event, seed, judges.patients)
             with warnings.catch_warnings(action="ignore"):
                 # Training on everybody has given these warnings already.
@@ -219,9 +230,7 @@ class Trained:
             "time": columns.time or f"days from {columns.start} to {columns.end}",
             "patients": self.estimator.n_patients_,
             "events": np.sum(self.estimator.n_events_).item(),
-            "training_c_index": self.estimator.score(
-                prepared(self.model, self._columns(self.table)), self.table.y, **at_risk
-            ),
+            "training_c_index": self.estimator.score(self._features(), self.table.y, **at_risk),
             "objective": getattr(self.estimator, "objective_", None),
             "status": getattr(self.estimator, "status_", "solved")
             + (", but for levels without events" if self.endless else ""),
@@ -284,8 +293,8 @@ def train(
     options = fit_options(estimator, table)
     if table.groups is not None and not any(name.endswith("sensitive_features") for name in options):
         warn_caller(
-            f"groups are not used to train {type(estimator).__name__}: they say which columns hold codes, and where "
-            "the model is compared with plain Cox.",
+            f"groups are not used to train {type(estimator).__name__}; columns of codes among them are taken as "
+            "categories.",
             category=TableNote,
             argument="groups",
         )
@@ -338,30 +347,25 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
     Fitted to the same patients as the model, with their entry times, strata and clusters; None where events have
     several causes.
     """
-    table, encoder = trained.table, trained.encoder
+    table, n_features = trained.table, len(trained.encoder.get_feature_names_out())
     if table.columns.causes:
         return None, "Proportional hazards were not tested: events have several causes."
-    options = {f"cox__{name}": values for name, values in trained._given.items() if name in _OBSERVED}
+    options = {name: values for name, values in trained._given.items() if name in _OBSERVED}
     if table.repeated is not None and table.entry is None:
-        options.setdefault("cox__clusters", table.repeated)
+        options.setdefault("clusters", table.repeated)
+    if trained.is_plain and isinstance(trained.model, Pipeline):
+        cox = trained.estimator
+    else:
+        cox = trained._plain if options.keys() <= {"entry"} else trained.fit_plain_cox(**options)
     with warnings.catch_warnings(action="ignore"):
-        # Training the model has given these warnings already.
-        if trained.is_plain and isinstance(trained.model, Pipeline):
-            model = trained.model
-        else:
-            model = Pipeline([("table", clone(encoder)), ("cox", plain_cox(trained.model))])
-            model.fit(table.X, table.y, **options)
-        cox, n_features = model[-1], len(encoder.get_feature_names_out())
-        found = summary(model, level)
-        found.caption = f"Plain Cox: {found.caption[:1].lower()}{found.caption[1:]}"
-        untested = "Proportional hazards were not tested:"
-        if n_features > _MOST_TESTED or len(table) * n_features**2 > _MOST_WORK:
-            return (
-                found,
-                f"{untested} {counted(n_features, 'feature')} of {len(table):,} patients take too long.",
-            )
-        if not cox.converged_:
-            return found, f"{untested} plain Cox has no optimum ({cox.status_})."
+        found = summary(Pipeline([("table", trained.encoder), ("cox", cox)]), level)
+    found.caption = found.caption.replace("CoxPH", "Plain Cox", 1)
+    untested = "Proportional hazards were not tested:"
+    if n_features > _MOST_TESTED or len(table) * n_features**2 > _MOST_WORK:
+        return found, f"{untested} {counted(n_features, 'feature')} of {len(table):,} patients take too long."
+    if not cox.converged_:
+        return found, f"{untested} plain Cox has no optimum ({cox.status_})."
+    with warnings.catch_warnings(action="ignore"):
         return found, cox.check_proportional_hazards().sentence(1 - level)
 
 

@@ -11,9 +11,9 @@ import pandas as pd
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.predictions import predict_curves
-from drosurv.folds import draw_folds
 from drosurv.insight import Estimate
 from drosurv.metrics import likelihood_gains
+from drosurv.observation import draw_folds
 from drosurv.presentation import Column, Statement, Table
 from drosurv.repairs import RepairedCox
 from drosurv.repairs.curves import Expected, expected_of_frozen, reference_times
