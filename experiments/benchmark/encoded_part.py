@@ -44,6 +44,11 @@ class EncodedPart:
 def split_in_two(dataset: Dataset, seed: int) -> tuple[EncodedPart, EncodedPart]:
     """Training and test patients, 60 to 40 with equal event rates; what is filled and scaled is learnt in training."""
     train, test = (dataset.take(np.sort(rows)) for rows in drawn_rows(dataset, TEST_SHARE, seed))
+    return encode(train, test)
+
+
+def encode(train: Dataset, test: Dataset) -> tuple[EncodedPart, EncodedPart]:
+    """Both parts as every method gets them."""
     levels = {name: train.X[name].value_counts() for name in train.X.select_dtypes(exclude="float").columns}
     rare = {str(name): found.index[found < FEWEST_OF_LEVEL].tolist() for name, found in levels.items()}
     with warnings.catch_warnings(action="ignore"):

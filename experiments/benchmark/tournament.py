@@ -22,9 +22,12 @@ from experiments.benchmark.contenders import CONTENDERS, find_contenders
 from experiments.benchmark.document import write_document
 from experiments.benchmark.encoded_part import EncodedPart, split_in_two
 from experiments.benchmark.measures import MEASURES, judge, time_grid
-from experiments.datasets import available, card, load
-from experiments.datasets.catalog import load_each
+from experiments.datasets import available
+from experiments.datasets.catalog import EVERY, load_each
 from experiments.runs import Outcome, Progress, Task, command_line, one_thread, run_units
+
+# The second set can be asked for by name.
+card, load = EVERY.card, EVERY.load
 
 # Raise whenever splits, encoding or measures mean something else.
 SCHEMA = 2
@@ -80,7 +83,8 @@ def evaluate_match(match: Match) -> dict[str, Any]:
             raise
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
-    return {**found, "seconds_to_fit": seconds}
+    acted = {"repairs": len(model.repairs_)} if hasattr(model, "repairs_") else {}
+    return {**found, "seconds_to_fit": seconds, **acted}
 
 
 @lru_cache(maxsize=1)
@@ -189,5 +193,7 @@ def gather_matches(finished: Sequence[tuple[Match, dict[str, Any]]], order: Sequ
         {"dataset": match.dataset, "method": match.method, "split": match.split, "error": "", **result}
         for match, result in sorted(finished, key=lambda found: order.index(found[0].dataset))
     ]
+    # How many repairs a model of repairs has made.
+    names += ["repairs"] if any("repairs" in row for row in rows) else []
     table = pd.DataFrame(rows, columns=["dataset", "method", "split", *names, "error"])
     return table.astype(dict.fromkeys(names, float))

