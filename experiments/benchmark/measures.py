@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,21 +138,32 @@ def _brier(train: EncodedPart, test: EncodedPart, survival: FloatArray, times: F
 
 def _named(test: EncodedPart, risk: FloatArray, gains: FloatArray, expected: FloatArray) -> dict[str, float]:
     # NaN where no group is large enough to be judged.
-    rows = [(np.nan, np.nan, np.nan)]
+    rows = [(np.nan, np.nan)]
+    event = test.target.event
+    for own in _judged_groups(test):
+        rows.append((concordance_index(test.y[own], risk[own]), _distance(event[own], expected[own])))
+    c_indices, distance = np.array(rows).T
+    return {
+        "worst_named_gain": worst_named_gain(test, gains),
+        "worst_named_c_index": float(np.nanmin(c_indices)),
+        "worst_named_oe": float(np.nanmax(distance)),
+    }
+
+
+def worst_named_gain(test: EncodedPart, gains: FloatArray) -> float:
+    """Mean gain of the named group with the lowest one; NaN where no group is large enough to be judged."""
+    return min((float(gains[own].mean()) for own in _judged_groups(test)), default=float("nan"))
+
+
+def _judged_groups(test: EncodedPart) -> Iterator[BoolArray]:
+    """Who belongs to each named group that is large enough."""
     event = test.target.event
     for attribute in test.attributes.columns:
         labels = test.attributes[attribute].to_numpy()
         for label in np.unique(labels.astype(str)):
-            own = labels == label
+            own: BoolArray = np.asarray(labels == label)
             if label != "unknown" and own.sum() >= FEWEST_PATIENTS and event[own].sum() >= FEWEST_EVENTS:
-                c_index = concordance_index(test.y[own], risk[own])
-                rows.append((float(gains[own].mean()), c_index, _distance(event[own], expected[own])))
-    gain, c_indices, distance = np.array(rows).T
-    return {
-        "worst_named_gain": float(np.nanmin(gain)),
-        "worst_named_c_index": float(np.nanmin(c_indices)),
-        "worst_named_oe": float(np.nanmax(distance)),
-    }
+                yield own
 
 
 def _found(test: EncodedPart, gains: FloatArray, expected: FloatArray, seed: int) -> dict[str, float]:

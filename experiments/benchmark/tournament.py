@@ -83,8 +83,7 @@ def evaluate_match(match: Match) -> dict[str, Any]:
             raise
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
-    acted = {"repairs": len(model.repairs_)} if hasattr(model, "repairs_") else {}
-    return {**found, "seconds_to_fit": seconds, **acted}
+    return {**found, "seconds_to_fit": seconds}
 
 
 @lru_cache(maxsize=1)
@@ -193,7 +192,5 @@ def gather_matches(finished: Sequence[tuple[Match, dict[str, Any]]], order: Sequ
         {"dataset": match.dataset, "method": match.method, "split": match.split, "error": "", **result}
         for match, result in sorted(finished, key=lambda found: order.index(found[0].dataset))
     ]
-    # How many repairs a model of repairs has made.
-    names += ["repairs"] if any("repairs" in row for row in rows) else []
     table = pd.DataFrame(rows, columns=["dataset", "method", "split", *names, "error"])
     return table.astype(dict.fromkeys(names, float))
