@@ -147,7 +147,7 @@ def judged(kind: str, rates: tuple[float, float], seed: int) -> dict[str, bool]:
     table = group_table(panel, {}, level=1 - LEVEL)
     found |= {name: bool((table["concern"] == what).any()) for name, what in CONCERNS.items()}
     slope = drawn.numbers["overall", "all", "calibration_slope"].interval(1 - LEVEL)
-    error = (slope.high - slope.low) / (2 * norm.ppf(1 - LEVEL / 2))
+    error = slope.standard_error
     trained = panel.everyone.scoring.follow_up.training_events
     if trained is not None and kind not in EXACT:
         error *= np.sqrt(1 + panel.everyone.target.n_events / trained)

@@ -1,6 +1,9 @@
 """Censoring weights where events and censoring share times, such as whole years: G(Y-), not G(Y)."""
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 from sksurv.metrics import concordance_index_ipcw, cumulative_dynamic_auc
 from sksurv.metrics import integrated_brier_score as sksurv_brier
@@ -67,6 +70,21 @@ def test_brier_scores_equal_the_definition(small):
         brier_score_by_cause(FollowUp.parse(y), cause, time, 0.5 * (1 - predicted), YEARS, of=2),
         (weight * (happened - 0.5 * (1 - predicted)) ** 2).mean(axis=0),
     )
+
+
+def test_brier_scores_equal_those_with_the_weights_of_prodlim():
+    folder = Path(__file__).parent / "fixtures"
+    patients, expected = (pd.read_csv(folder / f"brier_yearly{name}.csv") for name in ("_data", ""))
+    cause, time = patients["cause"].to_numpy(), patients["time"].to_numpy(dtype=float)
+    y, predicted = Surv.from_arrays(cause > 0, time), survival(patients["x"].to_numpy(), YEARS)
+    of_any, of_second = (
+        expected.loc[expected["event"] == name, "brier"].to_numpy() for name in ("any", "cause 2")
+    )
+    for k in (0, 1):
+        found = integrated_brier_score(y, y, predicted[:, k : k + 2], YEARS[k : k + 2])
+        assert found == pytest.approx(of_any[k : k + 2].mean(), abs=1e-12)
+    found = brier_score_by_cause(FollowUp.parse(y), cause, time, 0.5 * (1 - predicted), YEARS, of=2)
+    np.testing.assert_allclose(found, of_second, atol=1e-12)
 
 
 def test_auc_and_uno_s_concordance_equal_the_definition(small):

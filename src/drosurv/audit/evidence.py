@@ -259,7 +259,7 @@ def _slope_test(result: EvaluationResult, model_error: float) -> Iterator[dict[s
     A right model that was fitted to few patients has a slope other than 1: that error of its estimates is allowed for.
     """
     for row in result.select(metric="calibration_slope", kind="overall"):
-        error = (row.high - row.low) / (2 * norm.ppf((1 + result.settings.level) / 2))
+        error = row.standard_error
         if row.status == "ok" and error > 0 and row.value > 0 and len(result.survival):
             way = "over" if row.value < 1 else "under"
             yield {

@@ -231,9 +231,9 @@ def likelihood_gain(some: Patients, weight: FloatArray) -> float:
 @metric("slope", "near 1", needs=("slope",))
 def calibration_slope(some: Patients, weight: FloatArray) -> float:
     """What the risk scores must be multiplied by to be right: above 1 they are too timid, below 1 too bold."""
-    if some.scoring.has_log_hazards:
+    if some.scoring.slope_of_scores:
         return metrics.calibration_slope(some.target, some.risk, sample_weight=weight)
-    # Of other scores it is the slope of the cumulative hazard that the curves predict.
+    # Otherwise the slope of the cumulative hazard that the curves predict.
     events, expected = some.events_and_expected
     return metrics.calibration_slope_of_curves(
         events, expected, some.log_hazard_at_horizon, sample_weight=weight

@@ -28,6 +28,7 @@ from drosurv.metrics.disparities import Convention
 from drosurv.metrics.expected_events import ExpectedEvents, expected_events
 from drosurv.metrics.follow_up import Grid, GroupFollowUp, auc_times, auc_times_of, brier_times
 from drosurv.metrics.likelihood_gain import gain_times
+from drosurv.metrics.nonparametric import share_of_ties
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.metrics.survival_curves import SurvivalCurves
@@ -36,6 +37,8 @@ from drosurv.target import FloatArray, IntArray, Target, as_numbers
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 60
 _LEAST_HAZARD = 1e-12
+# From this share of tied events among the patients at risk, a Cox slope is too small by more than one in a hundred.
+_MANY_TIES = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,17 @@ class Scoring:
     def has_log_hazards(self) -> bool:
         """Whether the model gives risk scores that are log hazards."""
         return self.has_risk and score_type(self.model) == "log hazard"
+
+    @cached_property
+    def slope_of_scores(self) -> bool:
+        """Whether the calibration slope is that of the scores, and not of the survival curves.
+
+        With many tied events Breslow's partial likelihood is biased towards a slope of 0. Predictions for such times,
+        such as whole years, are judged by their curves.
+        """
+        if not self.has_log_hazards or not self.has_curves:
+            return self.has_log_hazards
+        return self.model_curves.curve_type != "points" or share_of_ties(self.target) < _MANY_TIES
 
     @cached_property
     def risk(self) -> FloatArray:
