@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from drosurv.target import Surv as Surv
     from drosurv.workflows.check import check as check
 
-_ROOMS = (
+_SUBPACKAGES = (
     "audit",
     "coefficients",
     "competing",
@@ -81,8 +81,8 @@ def missing_name(module: str, name: str) -> Exception:
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return ["__version__", *_ROOMS, *_HOME, *_models()]
-    if name in _ROOMS:
+        return ["__version__", *_SUBPACKAGES, *_HOME, *_models()]
+    if name in _SUBPACKAGES:
         return import_module(f"drosurv.{name}")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)

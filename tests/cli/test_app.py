@@ -90,6 +90,27 @@ finally:
     assert done.stdout.splitlines()[-1] == "set()", done.stderr
 
 
+@pytest.mark.parametrize("command", ["fit", "check", "tune", "repair"])
+def test_a_missing_column_is_reported_before_anything_slow_is_imported(command, tmp_path):
+    (tmp_path / "d.csv").write_text("months,died,age\n" + "".join(f"{k},{k % 2},{60 + k}\n" for k in range(30)))
+    words = [command, str(tmp_path / "d.csv"), "--time", "mnths", "--event", "died", "-o", str(tmp_path / "m")]
+    script = f"""
+import sys
+from drosurv.cli import app
+try:
+    app({words})
+finally:
+    print({{"torch", "sklearn", "sksurv", "numba", "scipy", "matplotlib"}} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "--time column 'mnths' is not in the table. Did you mean 'months'?" in done.stderr
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_the_help_of_fit_fits_a_screen(drosurv):
+    assert len(drosurv.ok("fit", "--help").stdout.rstrip().splitlines()) <= 52
+
+
 def test_the_installed_command_runs():
     command = [Path(sys.executable).parent / "drosurv", "predict", "no-model", "no-data"]
     result = subprocess.run(command, capture_output=True, text=True)

@@ -52,26 +52,14 @@ def check(
     Example: drosurv check patients.csv --save model
     """
     from drosurv.presentation.progress import bar
-    from drosurv.tables.guess import UnknownColumns
-    from drosurv.workflows.check import check as checked
+    from drosurv.tables.guess import UnknownColumns, guess_columns
 
     check_outputs([output, save], [data], force=force)
     with bar("reading") as told:
+        frame = file.format.read(data)
+        given = {"time": time, "event": event, "id": id, "groups": groups or None}
         try:
-            result = checked(
-                data,
-                time=time,
-                event=event,
-                event_value=event_value,
-                id=id,
-                groups=groups or None,
-                drop=drop,
-                categorical=categorical,
-                horizon=horizon,
-                file_format=file.format,
-                random_state=seed,
-                on_step=lambda name, steps: told(doing=name, of=steps),
-            )
+            guess_columns(frame, **given)
         except UnknownColumns as error:
             if not error.pairs:
                 raise
@@ -79,13 +67,27 @@ def check(
                 shlex.join(["drosurv", "check", str(data), "--time", t, "--event", e]) for t, e in error.pairs
             ]
             raise ValueError(f"{error} Type one of: {'; '.join(commands)}") from error
+        # Slow to import, so that it comes after the errors above.
+        from drosurv.workflows.check import check as checked
+
+        result = checked(
+            frame,
+            **given,
+            event_value=event_value,
+            drop=drop,
+            categorical=categorical,
+            horizon=horizon,
+            data_name=data.name,
+            random_state=seed,
+            on_step=lambda name, steps: told(doing=name, of=steps),
+        )
     result.to_html(output)
     if save is not None:
         result.save(save, data)
     columns = result.columns
-    given = {"time": columns.time, "event": columns.event, "id": columns.id, "groups": columns.groups}
+    used = {"time": columns.time, "event": columns.event, "id": columns.id, "groups": columns.groups}
     following = ["drosurv", "fit", str(data)]
-    for name, value in given.items():
+    for name, value in used.items():
         following += option_words(name, value) if value else []
     following += ["--hold-out", "test.csv", "-o", "model"]
     if as_json:

@@ -58,10 +58,7 @@ def fit(
     output: Annotated[Path, about("File to write the model to.", None, "--output", "-o")],
     model: Annotated[
         str | None,
-        about(
-            "cox-cv, the default, cox (plain Cox), dro-cox or any other estimator; cause-specific-cox takes "
-            "codes of causes as the event."
-        ),
+        about("cox-cv, the default, cox (plain Cox), dro-cox, cause-specific-cox or any other estimator."),
     ] = None,
     splines: Annotated[
         str | None, about("Of cox-cv: auto, the default, none, or the number of knots.", "Model")
@@ -119,28 +116,30 @@ def fit(
         bool,
         about(
             "Overwrite files that drosurv did not write, and save a model that a leaking column has made perfect.",
-            None,
+            "Output",
             "--force",
         ),
     ] = False,
     row_hashes: RowHashesOption = True,
     as_json: Json = False,
 ) -> None:
-    """Train a survival model on a table, say what was done to which column, and save everything as one file.
+    """Train a survival model on a table and save it as one file, with what was done to each column.
 
-    The model is Cox regression with a ridge penalty and splines chosen by cross-validation unless another --model is
-    named. Plain Cox is shown beside it.
+    By default Cox regression with ridge and splines chosen by cross-validation; plain Cox is shown beside it.
 
     Example: drosurv fit patients.csv --time months --event died --hold-out test.csv -o model
     """
     from dataclasses import replace
 
-    from drosurv.estimators.coefficient_inference import summary as summarised
     from drosurv.presentation.progress import bar
-    from drosurv.workflows.training import plain_cox_table, train
 
     check_outputs([output, hold_out], [source.data], force=True)
     check_outputs([output], [], force=force)
+    with recording_warnings() as noted:
+        frame = source.read()
+    from drosurv.estimators.coefficient_inference import summary as summarised
+    from drosurv.workflows.training import plain_cox_table, train
+
     given = {
         "splines": _splines(splines),
         "l2s": _penalties(l2s),
@@ -166,7 +165,8 @@ def fit(
     }
     observed = {name: column for name, column in about_rows.items() if column is not None}
     with recording_warnings() as warned:
-        table = source.read(
+        table = source.parse(
+            frame,
             groups,
             causes=hasattr(estimator, "predict_cumulative_incidence"),
             strata=strata,
@@ -189,7 +189,7 @@ def fit(
     with bar("plain Cox"):
         cox, hazards = plain_cox_table(trained)
     effects = summarised(trained.model) if hasattr(trained.estimator, "partial_effect") else None
-    trained.save(output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(warned))
+    trained.save(output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(noted + warned))
     summary = {
         "model": str(output),
         **trained.summary(),

@@ -17,11 +17,13 @@ from typer.core import TyperCommand
 from drosurv.errors import ArgumentError, did_you_mean
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from drosurv.tables import FileFormat, SurvivalTable
 
 # Separated by commas, or given several times.
 Names = tuple[str, ...]
-_TABLE = "CSV, Parquet, Excel, Stata, SPSS or SAS file, one row per patient."
+_TABLE = "Table (CSV, Parquet, Excel, Stata, SPSS, SAS)."
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_TABLE)]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model that `drosurv fit` or save() wrote.")]
 Groups = Annotated[
@@ -34,7 +36,7 @@ Force = Annotated[
     bool,
     typer.Option("--force", help="Overwrite files that drosurv did not write.", rich_help_panel="Output"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel="Output")]
 Network = Annotated[
     str | None, typer.Option(help="linear, the default, trees or mlp.", rich_help_panel="Model")
 ]
@@ -45,7 +47,7 @@ RowHashesOption = Annotated[
         rich_help_panel="Output",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0, rich_help_panel="Output")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -61,10 +63,11 @@ _ALL = "drosurv.help_all"
 _SHARE = 0.25
 HoldOut = Annotated[
     Path | None,
-    typer.Option(help="CSV file of patients to keep out of training; used if it exists, else written."),
+    typer.Option(help="CSV file of patients to keep out of training; written if it does not exist."),
 ]
 HoldOutShare = Annotated[
-    float | None, typer.Option(help="Share of the patients to hold out; 0.25 by default.")
+    float | None,
+    typer.Option(help="Share of the patients to hold out; 0.25 by default.", rich_help_panel="Output"),
 ]
 
 
@@ -209,14 +212,16 @@ class TargetOptions:
     """Where the target is."""
 
     event: Annotated[str | None, about("Column of events, if not the one trained on.")] = None
-    time: Annotated[str | None, about("Column of times: numbers, such as days of follow-up.")] = None
+    time: Annotated[str | None, about("Column of times, such as days of follow-up.")] = None
     start: Annotated[str | None, about("Instead of --time: column of first dates.", _COLUMNS)] = None
     end: Annotated[str | None, about("Column of last dates; the time is in days.", _COLUMNS)] = None
     entry: Annotated[
         str | None, about("Column of times from which patients are observed, if not from 0.", _COLUMNS)
     ] = None
-    event_value: Annotated[str | None, about("The value that means the event, where it is not clear.")] = None
-    id: Annotated[str | None, about("Column that names the patient, whose rows are kept together.")] = None
+    event_value: Annotated[
+        str | None, about("The value that means the event, where it is not clear.", _COLUMNS)
+    ] = None
+    id: Annotated[str | None, about("Column that names the patient.")] = None
     drop_missing_target: Annotated[
         bool, about("Leave out rows without a time or an event.", _COLUMNS, "--drop-missing-target")
     ] = False
@@ -230,7 +235,7 @@ class TrainingTable(FileOptions, TargetOptions):
     """A table to train on, and what its columns are."""
 
     data: DataFile
-    event: Annotated[str, about("Column of events: 1, True, yes, dead ... where it happened.")] = field()
+    event: Annotated[str, about("Column of events, such as 1, yes or dead.")] = field()
     features: Annotated[Names, about("Columns to predict from; by default all that are left.", _COLUMNS)] = ()
     drop: Annotated[Names, about("Columns not to use as features.")] = ()
     numeric: Annotated[Names, about("Columns that are amounts although they look like codes.", _COLUMNS)] = ()
@@ -276,21 +281,33 @@ class TrainingTable(FileOptions, TargetOptions):
         if held_out is not None and path is not None and (force or not path.is_file()):
             self.format.recognised(self.data).write(held_out.frame, path)
 
-    def read(self, groups: Names = (), *, causes: bool = False, **observed: str | None) -> SurvivalTable:
-        """Read the table.
+    def read(self) -> pd.DataFrame:
+        """Read the file, and raise if a column is missing; commands do this before they import anything slow."""
+        from drosurv.presentation.progress import bar
+        from drosurv.tables import TargetColumns
+        from drosurv.tables.reading import require_columns
+
+        with bar("reading the table"):
+            frame = self.format.read(self.data)
+        TargetColumns(self.time, self.event, None, self.start, self.end, self.entry).require(frame)
+        for role in ("id", "drop", "categorical", "features", "numeric"):
+            named = getattr(self, role)
+            require_columns(frame, [named] if isinstance(named, str) else named or (), role)
+        return frame
+
+    def parse(
+        self, frame: pd.DataFrame, groups: Names = (), *, causes: bool = False, **observed: str | None
+    ) -> SurvivalTable:
+        """Return the patients of a table that was read.
 
         Columns `observed`, by the option that names them, are no features; with `causes`, events are read as causes
         that compete.
         """
-        from drosurv.presentation.progress import bar
         from drosurv.tables import read_survival_table
 
         named = {option: column for option, column in observed.items() if column is not None}
-        given = asdict(self)
-        with bar("reading the table"):
-            return read_survival_table(
-                given.pop("data"), groups=groups, causes=causes, observed=named, **given
-            )
+        given = {name: value for name, value in asdict(self).items() if name != "data"}
+        return read_survival_table(frame, groups=groups, causes=causes, observed=named, **given)
 
 
 def words(bundle: Any, kind: type[Any]) -> list[str]:

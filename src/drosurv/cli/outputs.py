@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import warnings
 from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
@@ -137,6 +138,9 @@ def printable(text: str) -> str:
 
 def _is_parameter(name: str) -> bool:
     """Whether an estimator has a parameter of this name, which ``--set`` can give."""
+    # Before estimators are imported no message is about one, and importing them takes seconds.
+    if "drosurv.estimators" not in sys.modules:
+        return False
     from drosurv.cli.options import model_classes
 
     return any(name in cls().get_params() for cls in model_classes().values())

@@ -68,11 +68,6 @@ def repair(
 
     Example: drosurv repair patients.csv --time months --event died -o model
     """
-    from drosurv.evaluation.predictions import final_step
-    from drosurv.repairs.views import linear_effects
-    from drosurv.workflows import OpenedModel, repair_from_table, save_with_notes
-    from drosurv.workflows import corrected as corrections
-
     saved = Path(model) if model is not None and Path(model).is_file() else None
     check_outputs([output, corrected, hold_out], [source.data, predictions, saved], force=True)
     check_outputs([output, corrected], [], force=force)
@@ -87,7 +82,13 @@ def repair(
     if set_ and model is None:
         raise ValueError("--set is for one model: name it, for example --model cox.")
     with recording_warnings() as warned:
-        table, held = source.hold_out(source.read(), hold_out, hold_out_share, seed, force=force)
+        frame = source.read()
+        from drosurv.evaluation.predictions import final_step
+        from drosurv.repairs.views import linear_effects
+        from drosurv.workflows import OpenedModel, repair_from_table, save_with_notes
+        from drosurv.workflows import corrected as corrections
+
+        table, held = source.hold_out(source.parse(frame), hold_out, hold_out_share, seed, force=force)
         opened = None if saved is None else OpenedModel.open(saved)
         if opened is not None:
             opened.warn_of_rows_seen(table, source.data)

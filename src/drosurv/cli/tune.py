@@ -108,8 +108,6 @@ def tune(
 
     Example: drosurv tune patients.csv --time months --event died --groups sex --grid alpha=0.1,0.2,0.5 -o model
     """
-    from drosurv.workflows import tune as tuned
-
     check_outputs([output, table, plot, hold_out], [source.data], force=True)
     check_outputs([output, table, plot], [], force=force)
     check_picture(plot)
@@ -127,12 +125,16 @@ def tune(
         require(0 < validation < 1, "validation", "be a share of the patients, in (0, 1)", validation)
     require(jobs != 0, "jobs", "be at least 1, or -1 for one per processor core", jobs)
     minimise = minimise or "concordance_imparity"
+    with recording_warnings() as noted:
+        frame = source.read()
+    from drosurv.workflows import tune as tuned
+
     estimator = make_estimator(model, {"network": network}, read_settings(set_), seed)
     values = _grid_for(estimator, grid)
     rule = rule or ("careful" if groups else "best")
     with recording_warnings() as warned:
         chosen_by = make_rule(rule, tolerance, minimise)
-        read, held = source.hold_out(source.read(groups), hold_out, hold_out_share, seed, force=force)
+        read, held = source.hold_out(source.parse(frame, groups), hold_out, hold_out_share, seed, force=force)
         try:
             search, trained = tuned(
                 read,
@@ -152,7 +154,9 @@ def tune(
             raise
     source.write_held_out(held, hold_out, force=force)
     if output is not None:
-        trained.save(output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(warned))
+        trained.save(
+            output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(noted + warned)
+        )
     if table is not None:
         source.format.recognised(source.data).write(search.results_.reset_index(), table)
     # The settings were chosen on these patients: a model that is dominated even so is surely not worth having.

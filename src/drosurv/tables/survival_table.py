@@ -236,7 +236,7 @@ class SurvivalTable:
 
 
 def read_survival_table(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | pd.DataFrame,
     *,
     event: str,
     time: str | None = None,
@@ -264,7 +264,7 @@ def read_survival_table(
     Parameters
     ----------
     path, separator, decimal, encoding, missing
-        As in :func:`read_frame`.
+        As in :func:`read_frame`; a DataFrame is used as it is.
     event, time, event_value, start, end, entry, causes
         As in :class:`TargetColumns`.
     groups : sequence of str
@@ -300,7 +300,10 @@ def read_survival_table(
     ['age', 'sex=m']
     """
     columns = TargetColumns(time, event, event_value, start, end, entry, causes)
-    frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
+    if isinstance(path, pd.DataFrame):
+        frame, path = path, "the table"
+    else:
+        frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
     # Before the slower parts, so that a mistyped name is reported at once.
     columns.require(frame)
     require_columns(frame, numeric, "numeric")

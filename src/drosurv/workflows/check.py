@@ -152,6 +152,7 @@ def check(
     categorical: Sequence[str] = (),
     horizon: float | None = None,
     file_format: FileFormat | None = None,
+    data_name: str | None = None,
     n_bootstrap: int = 200,
     random_state: int = 0,
     on_step: Callable[[str, int], None] | None = None,
@@ -175,6 +176,8 @@ def check(
         Time at which survival is compared; the median follow-up by default.
     file_format : FileFormat, optional
         Separator, decimal mark, encoding and missing values of a CSV file; recognised by default.
+    data_name : str, optional
+        What the page calls the table; the name of the file by default.
     n_bootstrap : int
         Bootstrap replicates behind the intervals.
     random_state : int
@@ -232,7 +235,7 @@ def check(
             folds=parse_folds(_FOLDS, patients.event, random_state, patients.patients),
             horizon=horizon,
             features=X,
-            data_name="the table" if isinstance(table, pd.DataFrame) else Path(table).name,
+            data_name=data_name or ("the table" if isinstance(table, pd.DataFrame) else Path(table).name),
             time_title=unit_in(patients.columns.time_name),
             n_bootstrap=n_bootstrap,
             random_state=random_state,
