@@ -92,8 +92,19 @@ finally:
 
 @pytest.mark.parametrize("command", ["fit", "check", "tune", "repair"])
 def test_a_missing_column_is_reported_before_anything_slow_is_imported(command, tmp_path):
-    (tmp_path / "d.csv").write_text("months,died,age\n" + "".join(f"{k},{k % 2},{60 + k}\n" for k in range(30)))
-    words = [command, str(tmp_path / "d.csv"), "--time", "mnths", "--event", "died", "-o", str(tmp_path / "m")]
+    (tmp_path / "d.csv").write_text(
+        "months,died,age\n" + "".join(f"{k},{k % 2},{60 + k}\n" for k in range(30))
+    )
+    words = [
+        command,
+        str(tmp_path / "d.csv"),
+        "--time",
+        "mnths",
+        "--event",
+        "died",
+        "-o",
+        str(tmp_path / "m"),
+    ]
     script = f"""
 import sys
 from drosurv.cli import app
