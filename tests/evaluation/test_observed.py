@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from drosurv import AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
 from drosurv.evaluation import Predictions, compare
 from drosurv.evaluation.observed import of_rows, seen_from_entry
-from drosurv.metrics import FollowUp, concordance_index, likelihood_gain
+from drosurv.metrics import FollowUp, concordance_index, likelihood_gain, observed_over_expected
 from drosurv.target import parse_target
 
 
@@ -62,6 +62,18 @@ def test_predictions_are_conditional_on_no_event_before_entry():
         wanted = curve(entry[i] + 0.4) / curve(entry[i])
         assert seen.predictions.survival[i, k] == pytest.approx(wanted, rel=1e-12)
         assert seen.predictions.risk[i] == pytest.approx(np.log(-np.log(wanted)), rel=1e-9)
+
+
+def test_from_entry_on_events_allow_for_the_error_of_the_fit():
+    X, y, entry, _ = TEST
+    model = CoxPH().fit(X, y, entry=entry)
+    everybody = evaluate(model, X, y, entry=entry, n_bootstrap=0).groups.iloc[0]
+    # Two tests are made of everybody: of the events and of the gain over no model.
+    trained, level = float(y["event"].sum()), 1 - 0.05 / 2
+    wanted = observed_over_expected(
+        everybody["observed"], everybody["expected"], level=level, training_events=trained
+    )
+    assert [everybody["ratio_low"], everybody["ratio_high"]] == pytest.approx([wanted.low, wanted.high])
 
 
 @pytest.mark.parametrize("model", [CoxPH(), SubgroupRobustCox(alpha=1.0, n_trees=2, random_state=0)])

@@ -7,23 +7,9 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.audit import audit
 from drosurv.estimators import DROCox
-from drosurv.evaluation import Predictions, SurvivalMetricFrame, evaluate, get_scorer
+from drosurv.evaluation import Predictions, evaluate, get_scorer
 from drosurv.evaluation.catalogue import CATALOGUE, metric
 from drosurv.tuning import BestScore, GridSearch
-
-SAME = [
-    "value",
-    "low",
-    "high",
-    "standard_error",
-    "p_value",
-    "test",
-    "p_adjusted",
-    "low_adjusted",
-    "high_adjusted",
-]
-
-pytestmark = pytest.mark.filterwarnings("ignore:SurvivalMetricFrame will be removed:DeprecationWarning")
 
 
 def risk_of_the_dead(patients, weight):
@@ -59,10 +45,7 @@ def test_a_new_metric_is_one_record(new_metric, model, train, held_out):
     assert "risk of the dead" in result.to_markdown()
     assert result.plot_groups(new_metric).get_xlabel() == "risk of the dead (higher is better)"
 
-    frame = SurvivalMetricFrame(
-        metrics=new_metric, y=y, risk=risk, sensitive_features=groups, y_train=train.y
-    )
-    assert frame.by_group["a"] == pytest.approx(dead["a"])
+    assert result.by_group.loc[("site", "a"), new_metric] == pytest.approx(dead["a"])
 
     assert get_scorer(new_metric)(model, X, y) == pytest.approx(dead["all"])
     worst = get_scorer(f"worst_group_{new_metric}")(model, X, y, sensitive_features=groups)
@@ -105,15 +88,9 @@ def test_what_a_metric_needs_decides_whether_it_is_computed(missing, model, trai
 def test_a_gap_is_the_same_in_every_view(model, train, held_out):
     X, y, groups = held_out.X, held_out.y, held_out.sensitive_features["site"]
     result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=20, min_group=2)
-    said = Predictions(model.predict(X), model.predict_survival_function(X))
     names = ["concordance_index", "brier_skill", "likelihood_gain"]
-    frame = SurvivalMetricFrame(
-        metrics=names, y=y, risk=said, sensitive_features=groups, y_train=train.y, min_group=2
-    ).gaps(n_bootstrap=20)
     table = result.to_frame().query("kind == 'gap'").set_index("metric")
-    for _, row in frame.iterrows():
-        assert row[SAME].tolist() == pytest.approx(table.loc[row["metric"], SAME].tolist(), nan_ok=True)
-    assert frame["metric"].tolist() == names
+    np.testing.assert_allclose(result.difference()[names], table.loc[names, "value"])
 
     report = audit(
         model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=20, search_rules=False
@@ -142,26 +119,12 @@ def test_odd_groups_are_judged_alike_in_every_view(odd, model, train, held_out):
     said = Predictions(np.round(model.predict(X)), model.predict_survival_function(X))
     names = ["concordance_index", "uno_concordance", "integrated_brier_score", "calibration_slope"]
     options = {"sensitive_features": pd.Series(labels, name="odd"), "y_train": train.y}
-    table = evaluate(said, X, y, n_bootstrap=20, **options).to_frame()
-    frame = SurvivalMetricFrame(metrics=names, y=y, risk=said, **options)
-    gaps = table.query("kind == 'gap'").set_index("metric").loc[names]
-    found = frame.gaps(n_bootstrap=20).set_index("metric").loc[names]
-    pd.testing.assert_frame_equal(found, gaps)
-    values = table.query("kind == 'group'").set_index(["metric", "group"])["value"]
+    result = evaluate(said, X, y, n_bootstrap=0, **options)
+    gaps = result.table.query("kind == 'gap'").set_index("metric").loc[names, "value"]
+    values = result.table.query("kind == 'group'").set_index(["metric", "group"])["value"]
     for name in names:
-        own = frame.by_group[name]
-        np.testing.assert_allclose(own, values[name])
-    np.testing.assert_allclose(frame.difference()[names], gaps["value"])
-
-
-def test_gaps_of_callables_or_inside_controls_are_not_tested(train, held_out):
-    options = {
-        "y": held_out.y,
-        "risk": held_out.X[:, 0],
-        "sensitive_features": held_out.sensitive_features["sex"],
-    }
-    with pytest.raises(ValueError, match="metrics given by name"):
-        SurvivalMetricFrame(metrics=lambda y, risk: 0.0, **options).gaps()
+        np.testing.assert_allclose(result.by_group.loc["odd", name], values[name])
+    np.testing.assert_allclose(result.difference()[names], gaps)
 
 
 def test_a_result_is_a_small_table(model, train, held_out):

@@ -9,6 +9,7 @@ from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, Surv, evalu
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions, against_plain
 from drosurv.evaluation.predictions import score_type
+from drosurv.metrics import calibration_slope
 
 NEED_LOG_HAZARDS = {
     "log_partial_likelihood",
@@ -62,6 +63,19 @@ def test_numbers_of_an_accelerated_failure_time_model_do_not_depend_on_the_unit_
         for seen in (y, months)
     ]
     np.testing.assert_allclose(tables[0], tables[1], atol=5e-3)
+
+
+def test_right_predictions_for_whole_years_have_a_slope_of_1():
+    rng, years = np.random.default_rng(3), np.arange(1.0, 31.0)
+    x = 0.8 * rng.normal(size=4000)
+    died, left = np.ceil(rng.exponential(4 / np.exp(x))), np.ceil(rng.exponential(8.0, len(x)))
+    y = Surv.from_arrays(died <= left, np.minimum(died, left))
+    model = Predictions(x, np.exp(-np.outer(np.exp(x), years) / 4), years)
+    found = evaluate(model, None, y, n_bootstrap=0)
+    assert found.value("calibration_slope") == pytest.approx(1.0, abs=0.06)
+    assert set(found.groups["concern"]) == {""}
+    # A Cox model of tied events is biased.
+    assert calibration_slope(y, x) < 0.9
 
 
 def test_right_stratified_model_is_not_called_wrong():

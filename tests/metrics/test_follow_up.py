@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sksurv.nonparametric import (
@@ -199,3 +201,18 @@ def test_without_a_valid_time_the_default_grid_is_empty():
     assert len(auc_times(follow_up, one_time)) == len(brier_times(follow_up, one_time)) == 0
     with pytest.raises(ValueError, match=r"must lie in \[50, 50\)"):
         auc_times(follow_up, one_time, [50.0])
+
+
+def test_tied_training_events_are_all_counted():
+    y = Surv.from_arrays([True, True, False, True], [1.0, 1.0, 1.0, 2.0])
+    assert FollowUp.parse(y).training_events == 3
+    weighted = FollowUp.parse(y, sample_weight=[2.0, 1.0, 1.0, 1.0])
+    assert weighted.training_events == 4
+    # Files of older versions hold no count.
+    assert replace(FollowUp.parse(y), events=0.0).training_events == 2
+
+
+def test_training_events_are_unknown_where_scored_patients_stand_in_unless_told():
+    target = parse_target(Surv.from_arrays([True, True], [1.0, 2.0]))
+    assert FollowUp.standing_in(target).training_events is None
+    assert FollowUp.standing_in(target, 7.0).training_events == 7

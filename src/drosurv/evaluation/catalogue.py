@@ -1,7 +1,7 @@
 """The catalogue of metrics: one function with its record says all that the rest of the library knows of a metric.
 
-:func:`~drosurv.evaluation.evaluate`, :class:`~drosurv.evaluation.SurvivalMetricFrame`, scorers, searches, reports
-and the paper's tables read these records. A new metric is a function in ``drosurv.metrics`` and one here.
+:func:`~drosurv.evaluation.evaluate`, scorers, searches, reports and the paper's tables read these records. A new metric
+is a function in ``drosurv.metrics`` and one here.
 
 Functions take patient weights, so that one definition serves the whole test set, every group, and every bootstrap
 replicate of them; or, if they compare, numbers that are already drawn.

@@ -223,21 +223,13 @@ class EvaluationResult:
         The attribute may be left out if there is only one. Differences have no interval here; `table` has the gaps with
         intervals and tests.
         """
-        groups = self._of_groups(attribute)
-        if _is_between(method):
-            return (groups.max() - groups.min()).where(groups.notna().sum() > 1)
-        return (groups - self.overall[groups.columns.intersection(self.overall.index)]).abs().max()
+        return compare_groups(self._of_groups(attribute), self.overall, method, "difference")
 
     def ratio(
         self, attribute: str | None = None, method: Literal["between_groups", "to_overall"] = "between_groups"
     ) -> pd.Series:
         """Smallest ratio of what :meth:`difference` compares, at most 1; parameters as there."""
-        groups = self._of_groups(attribute)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if _is_between(method):
-                return (groups.min() / groups.max()).where(groups.notna().sum() > 1)
-            ratios = groups / self.overall[groups.columns.intersection(self.overall.index)]
-            return ratios.where(ratios <= 1, 1 / ratios).min()
+        return compare_groups(self._of_groups(attribute), self.overall, method, "ratio")
 
     @property
     def harm(self) -> pd.DataFrame:
@@ -323,7 +315,21 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _is_between(method: str) -> bool:
+def compare_groups(
+    groups: pd.DataFrame,
+    overall: pd.Series,
+    method: Literal["between_groups", "to_overall"],
+    how: Literal["difference", "ratio"],
+) -> pd.Series:
+    """Largest difference, or smallest ratio, of each metric (column) between groups (rows), or from everybody."""
     if method not in ("between_groups", "to_overall"):
         raise ArgumentError.must("method", "be 'between_groups' or 'to_overall'", method)
-    return method == "between_groups"
+    centre = overall[groups.columns.intersection(overall.index)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if method == "between_groups":
+            found = groups.max() - groups.min() if how == "difference" else groups.min() / groups.max()
+            return found.where(groups.notna().sum() > 1)
+        if how == "difference":
+            return (groups - centre).abs().max()
+        ratios = groups / centre
+        return ratios.where(ratios <= 1, 1 / ratios).min()
