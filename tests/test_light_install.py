@@ -3,8 +3,11 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
+
+import drosurv
 
 SCRIPT = r"""
 import json
@@ -23,6 +26,7 @@ import numpy as np
 
 import drosurv
 from drosurv import *
+from drosurv.objectives import BALLS, chi_square, cvar, worst_case_weights
 
 data = datasets.make_hidden_minority(n_samples=200, random_state=0)
 X, y, groups = data.X.to_numpy(), data.y, data.sensitive_features["membership"]
@@ -61,6 +65,21 @@ try:
     drosurv.distributed.fit(CoxPH(), type("Frame", (), {"to_delayed": None})(), time="time", event="event")
 except ImportError as error:
     found["dask"] = str(error)
+functions = {
+    losses.cox_partial: 3, losses.cox_split: 5, losses.full_likelihood: 5, losses.TorchLoss: 2
+}
+for function, n in functions.items():
+    try:
+        function(*[None] * n)
+    except ImportError as error:
+        found[function.__name__] = str(error)
+weights = [worst_case_weights([1.0, 2.0, 3.0, 4.0], 0.5, ball=ball).sum() for ball in BALLS]
+found["objectives"] = bool(
+    np.allclose(weights, 1, atol=1e-12)
+    and cvar([1.0, 2.0, 3.0, 4.0], 0.5) == 3.5
+    and chi_square([[0.0, 0.0, 0.0, 4.0]] * 2, [1.0, 0.25]).tolist() == [1.0, 4.0]
+)
+found["torch"] = "torch" in sys.modules
 print(json.dumps(found))
 """
 
@@ -100,7 +119,37 @@ def test_linear_models_fit_predict_save_and_load_without_the_extras(found, name)
         ("cuda", "deep"),
         ("trees", "trees"),
         ("dask", "dask"),
+        ("cox_partial", "deep"),
+        ("cox_split", "deep"),
+        ("full_likelihood", "deep"),
+        ("TorchLoss", "deep"),
     ],
 )
 def test_what_needs_an_extra_says_how_to_install_it(found, name, extra):
     assert f'pip install "drosurv[{extra}]"' in found[name]
+
+
+def test_objectives_of_arrays_need_no_torch(found):
+    assert found["objectives"] is True
+    assert found["torch"] is False
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("JustTrainTwice", "from experiments.rivals import JustTrainTwice"),
+        ("paper", "python -m experiments.paper"),
+        ("losses.PoissonDeviance", "PiecewiseExponential"),
+        ("objectives.power", "cvar"),
+    ],
+)
+def test_names_that_left_say_where_they_are(name, where):
+    place, _, name = f"drosurv.{name}".rpartition(".")
+    with pytest.raises(ImportError, match=where):
+        getattr(import_module(place), name)
+
+
+def test_importing_a_name_that_left_says_where_it_is():
+    with pytest.raises(ImportError, match="from experiments.rivals import AdversarialReweighting"):
+        from drosurv import AdversarialReweighting  # noqa: F401
+    assert not hasattr(drosurv, "no_such_name")

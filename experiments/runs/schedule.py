@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import takewhile
 from threading import Thread, current_thread, main_thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from drosurv.errors import as_whole, require
-from drosurv.solvers.device import torch_on_one_thread
-from drosurv.target import FloatArray
 from experiments.runs.store import Store, Task
+
+if TYPE_CHECKING:
+    from drosurv.target import FloatArray
 
 Evaluate = Callable[..., Mapping[str, Any]]
 Train = Callable[[Sequence[Any]], Sequence[Any]]
@@ -231,6 +232,11 @@ def one_thread(*, with_torch: bool) -> Iterator[None]:
     from joblib import parallel_config
     from threadpoolctl import threadpool_limits
 
-    torch_too = torch_on_one_thread() if with_torch else nullcontext()
+    if with_torch:
+        from drosurv.solvers.device import torch_on_one_thread
+
+        torch_too = torch_on_one_thread()
+    else:
+        torch_too = nullcontext()
     with torch_too, threadpool_limits(1), parallel_config("sequential"):
         yield

@@ -25,7 +25,7 @@ def cohort(seed, hidden):
 
 def report_of(seed, hidden, **options):
     survival, y, group = cohort(seed, hidden)
-    given = {"threshold": 0.4, "horizon": 1.0, "n_bootstrap": 200, **options}
+    given = {"threshold": 0.4, "horizon": 1.0, "n_bootstrap": 60, **options}
     return audit_predictions(
         survival, y, times=TIMES, sensitive_features={"site": group}, search_rules=False, **given
     )
@@ -77,6 +77,6 @@ def test_equal_decisions_raise_no_concern():
 
 
 def test_decisions_need_a_threshold():
-    report = report_of(0, hidden=True, threshold=None)
+    report = report_of(0, hidden=True, threshold=None, n_bootstrap=2)
     assert "decisions" not in report.parts
     assert all(p["status"] != "wrong_decisions" for p in report.parts["verdict"].facts["problems"])

@@ -1,15 +1,23 @@
 import shutil
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from drosurv.datasets import make_hidden_minority
+from drosurv.workflows import training
 
 
 @pytest.fixture(autouse=True)
 def wide_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.fixture(autouse=True)
+def few_replicates(monkeypatch):
+    """Comparisons with plain Cox draw 20 replicates instead of 200."""
+    monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
 
 
 @pytest.fixture(scope="session")

@@ -102,11 +102,11 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(cluster, tmp_pat
     from distributed import default_client
 
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 4))
+    X = rng.normal(size=(6_000, 4))
     frame = pd.DataFrame(X, columns=list("abcd"))
     frame["time"] = rng.exponential(np.exp(-X @ [0.5, 0.2, 0.0, 0.0]))
-    frame["event"] = rng.random(20_000) < 0.7
-    frame.to_parquet(tmp_path / "patients.parquet", row_group_size=2_500)
+    frame["event"] = rng.random(6_000) < 0.7
+    frame.to_parquet(tmp_path / "patients.parquet", row_group_size=1_500)
     whole = CoxPH().fit(frame[list("abcd")], Surv.from_dataframe("event", "time", frame))
     table = dd.read_parquet(tmp_path / "patients.parquet", split_row_groups=True)
     victim = next(iter(default_client().run(os.getpid).values()))
