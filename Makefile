@@ -3,6 +3,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PEERS  := $(VENV)/peers
 OLDEST := $(VENV)/oldest
+# The pip that is there installs into the environment, which takes ten seconds less than a pip of its own; where there
+# is none, the environment gets one first.
+PIP     = $(shell $(PYTHON) -m pip --version >/dev/null 2>&1 && echo "$(PYTHON) -m pip --python $(VENV)" || \
+          echo "$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip")
 # Small tensors run far faster on one thread; parallelism is across fits.
 export OMP_NUM_THREADS ?= 1
 # Without byte code every process that a test starts would compile the package anew.
@@ -65,15 +69,15 @@ dist: $(VENV)/test-ready
 	@ls dist
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --without-pip $(VENV)
 
 $(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable .
+	$(PIP) install --quiet --no-compile --constraint constraints.txt pip --editable .
 	touch $@
 
 # Byte code is made afterwards, by all cores; pip would use one. A few files are no Python, or that of a newer version.
 define install
-$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable ".$(1)"
+$(PIP) install --quiet --no-compile --constraint constraints.txt pip --editable ".$(1)"
 $(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib src || true
 endef
 

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +15,10 @@ from typer.testing import CliRunner
 
 from drosurv.cli import app
 from drosurv.datasets import make_hidden_minority
+from drosurv.workflows import training
+
+# The package has a function of the same name.
+check_workflow = import_module("drosurv.workflows.check")
 
 ROOT = Path(__file__).parents[1]
 GROUP = get_command(app)
@@ -25,7 +31,11 @@ OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--d
 # Read, but not run: they take minutes, train on all of FLC, or download. Other tests run them on less.
 READ_ONLY = ("demo", "reproduce", "benchmark", "datasets fetch")
 # Fewer replicates than by default; nothing else is changed.
-FASTER = {"evaluate": ["--bootstrap", "20"], "audit": ["--bootstrap", "4", "--bootstrap-path", "2"]}
+FASTER = {
+    "evaluate": ["--bootstrap", "20"],
+    "audit": ["--bootstrap", "4", "--bootstrap-path", "2"],
+    "certify": ["--replicates", "19"],
+}
 
 
 def pages():
@@ -92,6 +102,8 @@ def folder(tmp_path, monkeypatch):
     another_programs = patients[["months", "died", "sex"]].assign(risk=data.X["x1"].round(3))
     another_programs.to_csv(tmp_path / "theirs.csv", index=False)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
+    monkeypatch.setattr(check_workflow, "check", partial(check_workflow.check, n_bootstrap=20))
     monkeypatch.setenv("DROSURV_DATA", str(tmp_path / "cache"))
     return tmp_path
 

@@ -1,5 +1,6 @@
 import shutil
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,10 @@ def wide_terminal(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def few_replicates(monkeypatch):
-    """Comparisons with plain Cox draw 20 replicates instead of 200."""
+    """Comparisons with plain Cox and checks draw 20 replicates instead of 200."""
+    checking = import_module("drosurv.workflows.check")
     monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
+    monkeypatch.setattr(checking, "check", partial(checking.check, n_bootstrap=20))
 
 
 @pytest.fixture(scope="session")

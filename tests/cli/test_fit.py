@@ -90,7 +90,7 @@ def test_the_report_marks_columns_that_are_mostly_filled_in(drosurv, target, tmp
     patients.assign(kappa=patients["kappa"].where(patients.index < 150)).to_csv(
         tmp_path / "d.csv", index=False
     )
-    told = drosurv.ok("fit", tmp_path / "d.csv", *target, "-o", tmp_path / "model")
+    told = drosurv.ok("fit", tmp_path / "d.csv", *target, "--model", "cox", "-o", tmp_path / "model")
     assert "more than half of the values of 'kappa' are missing" in told.stderr
     assert "--drop" in told.stderr
     assert told.stdout.count("(most rows)") == 1
@@ -135,11 +135,11 @@ def test_trees_are_a_network_like_the_others(drosurv, data, patients, target, tm
     assert len(np.unique(model.predict(patients))) > 3
 
 
-def test_times_that_are_too_coarse_for_the_rule_of_ties_are_told(drosurv, patients, target, tmp_path):
+def test_times_that_are_too_coarse_for_the_rule_of_ties_are_told(drosurv, patients, target, plain, tmp_path):
     # A third of all die at each of three visits; by Breslow's rule exp(-1/3 - 1/2 - 1) = 16 % are then alive.
     visits = patients["days"].rank(pct=True).mul(3).apply(np.ceil).astype(int)
     patients.assign(days=visits, status="dead").to_csv(tmp_path / "coarse.csv", index=False)
-    told = drosurv.ok("fit", tmp_path / "coarse.csv", *target, "-o", tmp_path / "a").stderr
+    told = drosurv.ok("fit", tmp_path / "coarse.csv", *target, *plain, "-o", tmp_path / "a").stderr
     assert "predicted survival is up to 16 percentage points too high. Pass --set ties='efron'." in told
     for options in (["--set", "ties=efron"], ["--model", "subgroup-robust-cox"]):
         held = ["--hold-out", tmp_path / "judges.csv", "-o", tmp_path / "b"]
@@ -358,7 +358,7 @@ def test_the_null_model_can_be_saved_and_held_against(drosurv, data, target, tmp
 def test_a_tab_can_be_typed(drosurv, patients, target, tmp_path, mark):
     patients.to_csv(tmp_path / "d.tsv", index=False, sep="\t")
     test = tmp_path / "test.tsv"
-    options = ["--separator", mark, "--hold-out", test, "-o", tmp_path / "m"]
+    options = ["--model", "cox", "--separator", mark, "--hold-out", test, "-o", tmp_path / "m"]
     told = drosurv.ok("fit", tmp_path / "d.tsv", *target, *options).stdout
     assert f"drosurv audit {tmp_path / 'm'} {test} --separator tab\n" in told
     assert len(pd.read_csv(test, sep="\t").columns) == len(patients.columns)
@@ -372,7 +372,7 @@ def test_the_next_command_that_is_shown_works_as_it_stands(
     patients.to_csv("d.csv", index=False, sep=";", decimal=",")
     marks = ["--separator", ";", "--decimal", ",", "--missing", "n/a,stage=IV"]
     paths = ["--hold-out", "held out.csv"] if held else []
-    told = drosurv.ok("fit", "d.csv", *target, *marks, *paths, "-o", "m").stdout
+    told = drosurv.ok("fit", "d.csv", *target, "--model", "cox", *marks, *paths, "-o", "m").stdout
     *_, why, command = told.splitlines()
     assert why == "Next, find whom it fails:"
     program, *words = shlex.split(command)
@@ -501,8 +501,8 @@ def test_a_network_is_no_plain_cox_and_groups_go_to_the_folds(drosurv, data, tar
     assert drosurv.json("fit", data, *target, *told, "-o", tmp_path / "m")["against_plain_cox"]
 
 
-def test_groups_that_a_model_is_not_told_are_said_aloud(drosurv, data, target, tmp_path):
-    told = drosurv.ok("fit", data, *target, "--groups", "sex", "-o", tmp_path / "m").stderr
+def test_groups_that_a_model_is_not_told_are_said_aloud(drosurv, data, target, plain, tmp_path):
+    told = drosurv.ok("fit", data, *target, *plain, "--groups", "sex", "-o", tmp_path / "m").stderr
     assert "Note: --groups are not used to train CoxPH" in told
     robust = ("--model", "group-dro-cox", "--groups", "sex", "--set", "max_iter=3", "-o", tmp_path / "m")
     assert "not used to train" not in drosurv.ok("fit", data, *target, *robust).stderr

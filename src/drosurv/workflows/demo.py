@@ -14,7 +14,9 @@ import pandas as pd
 from drosurv.audit import AuditReport, audit
 from drosurv.datasets import Dataset, load_flc, load_nwtco, make_hidden_minority
 from drosurv.estimators import CoxPH, CoxPHCV
-from drosurv.evaluation import evaluate
+from drosurv.evaluation.engine import ALL, EVERYONE
+from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.groups import group_table, parse_subgroups
 from drosurv.repairs import RepairedCox
 from drosurv.target import BoolArray, parse_target
 
@@ -148,14 +150,22 @@ def _compare(
     rows = []
     for model_name, model in fitted.items():
         with warnings.catch_warnings(action="ignore"):
-            scored = evaluate(
+            # The table of groups alone: other metrics would have to be compiled, which takes longer than the rest.
+            panel = prepare(
                 model,
                 X,
                 y,
                 y_train=data.y[~test],
-                subgroups={group: inside} if group else None,
-                n_bootstrap=0,
-            ).groups
+                sensitive_features=None,
+                reference=fitted[PLAIN],
+                wanted=["concordance_index"],
+            )
+            c_index = panel.everyone.harrell.concordance(np.ones(len(y)))
+            scored = group_table(
+                panel,
+                {(EVERYONE, ALL): (c_index, np.nan, np.nan)},
+                subgroups=parse_subgroups({group: inside} if group else None, len(y)),
+            )
         everybody = scored.iloc[0]
         row = {"model": model_name, "gain": everybody["gain"], "c_index": everybody["c_index"]}
         if group:
