@@ -150,6 +150,28 @@ def test_few_expected_events_are_not_judged():
     assert table.index[-1] == "rare"
 
 
+@pytest.mark.filterwarnings("ignore::drosurv.evaluation.SmallGroupWarning")
+def test_many_events_where_few_were_expected_are_judged():
+    """As the infants of the Wilms tumour study: 23 events where 8 were expected."""
+    n, times = 400, np.linspace(0.1, 1.0, 10)
+    group = np.where(np.arange(n) < 100, "infants", "others")
+    time = np.ones(n)
+    event = (np.arange(n) < 23) | ((np.arange(n) >= 100) & (np.arange(n) % 4 == 0))
+    hazard = np.where(group == "infants", 0.08, 0.25)
+    model = Predictions(np.log(hazard), np.exp(-np.outer(hazard, times)), times)
+    found = evaluate(
+        model, None, Surv.from_arrays(event, time), sensitive_features=group, n_bootstrap=0, further_tests=4
+    )
+    table = found.groups.set_index("group")
+    assert table["expected"]["infants"] < 10
+    assert table["judged"]["infants"]
+    assert table["concern"]["infants"] == "calibration"
+    # A ratio and a gain of three rows, and the further tests.
+    assert found.settings.n_tests == 10
+    exact = 2 * poisson.sf(22, table["expected"]["infants"])
+    assert table["ratio_p"]["infants"] == pytest.approx(10 * exact, rel=1e-6)
+
+
 def test_events_after_the_last_predicted_time_are_not_counted():
     model, y, _ = simulated(500, np.random.default_rng(5))
     end = float(np.median(y["time"]))

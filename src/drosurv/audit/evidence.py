@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from drosurv.audit.alpha_path import Stop
-from drosurv.audit.verdict import ALL_PATIENTS, Verdict, judge
+from drosurv.audit.verdict import ALL_PATIENTS, SEARCH_TESTS, Verdict, judge
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import EvaluationResult, Predictions, evaluate
 from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
@@ -163,6 +163,7 @@ class Evidence:
                         reference=self._reference,
                         horizon=self.horizon,
                         threshold=self.threshold,
+                        further_tests=self._further_tests,
                         n_bootstrap=self.n_bootstrap if stop.audited else self.compared_bootstrap,
                         **self._judged,
                     )
@@ -174,9 +175,24 @@ class Evidence:
         """Replicates for the models that the audited one is compared with."""
         return min(self.n_bootstrap, self.n_bootstrap_path)
 
+    @property
+    def _further_tests(self) -> int:
+        """Tests of the verdict beside those of the group table: the slope, imparity, decisions, and the search."""
+        decided = 0 if self.threshold is None else len(_DECISIONS)
+        return (
+            1 + len(self.attributes) * (1 + decided) + (0 if isinstance(self._bounds, str) else SEARCH_TESTS)
+        )
+
     @cached_property
     def bounds(self) -> SubgroupBounds | str:
-        """Bounds on the subgroups that columns define, or why there are none."""
+        """Bounds on the subgroups that columns define, with p-values adjusted for all tests; or why there are none."""
+        if isinstance(self._bounds, str):
+            return self._bounds
+        wrong = str(self.audited.groups["concern"].iloc[0]) == "calibration"
+        return self._bounds.adjusted(self.audited.settings.n_tests / SEARCH_TESTS, rescaled=wrong)
+
+    @cached_property
+    def _bounds(self) -> SubgroupBounds | str:
         if not self.search_rules:
             return "it was not asked for"
         self._tell("subgroups")
@@ -233,6 +249,7 @@ class Evidence:
             warnings=self.warnings,
             bounds=self.bounds,
             tests=self.tests,
+            n_tests=self.audited.settings.n_tests,
             level=self.level,
             reference=self.reference_name,
         )

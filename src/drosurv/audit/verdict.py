@@ -30,7 +30,8 @@ PROBLEMS = (
 )
 ALL_PATIENTS = "all patients"
 CHANCE = 0.5
-_TESTS = ("ratio_p", "gain_p", "gain_over_cox_p")
+# The search of subgroups, whose p-values are adjusted for all of them, counts as so many tests among the others.
+SEARCH_TESTS = 10
 # Groups of one kind that a sentence names.
 _MOST_NAMED = 3
 
@@ -59,14 +60,16 @@ def judge(
     warnings: Sequence[Mapping[str, str]] = (),
     bounds: SubgroupBounds | str = "it was not asked for",
     tests: pd.DataFrame | None = None,
+    n_tests: int = 0,
     level: float = 0.95,
     reference: str = "plain Cox",
 ) -> Verdict:
     """Judge a model by its group table, the bounds on subgroups and the warnings.
 
-    `groups` is the group table of :func:`drosurv.evaluate`, with p-values adjusted for all of its tests. `warnings`
-    have a ``severity``, "blocking" or "note", and a ``text``. `bounds` are of :func:`drosurv.certify`, or say why
-    subgroups were not searched. `tests` are further tests: ``status``, ``who``, ``text`` and unadjusted ``p_value``.
+    `groups` is the group table of :func:`drosurv.evaluate`, and `bounds` those of :func:`drosurv.certify`, both with
+    p-values adjusted for all `n_tests`; or `bounds` say why subgroups were not searched. `tests` are further tests, not
+    adjusted yet: ``status``, ``who``, ``text`` and ``p_value``. `warnings` have a ``severity``, "blocking" or "note",
+    and a ``text``.
     """
     rows = plain_rows(groups)
     everybody, *named = rows
@@ -75,7 +78,7 @@ def judge(
         *_calibration(rows, bounds),
         *_harm(rows),
         *_against_reference(rows, reference),
-        *_further(tests, groups, level),
+        *_further(tests, n_tests, level),
     ]
     found.sort(key=lambda problem: PROBLEMS.index(problem.status))
     status, text = _without_problems(everybody, named, searched=not isinstance(bounds, str))
@@ -110,14 +113,14 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
         after = "" if bounds.rescaled is None else ", also after that is corrected for everybody"
         who = f"the {counted(int(worst['patients']), 'patient')} with {worst['group']}"
         others = (
-            f" ({len(significant) - 1:,} more subgroups, most of them overlapping, differ)"
+            f" ({counted(len(significant) - 1, 'more subgroup')} {'differ' if len(significant) > 2 else 'differs'})"
             if len(significant) > 1
             else ""
         )
         text = (
             f"Of {bounds.n_subgroups:,} subgroups that were searched, {who} differ most{after}: "
             f"{written(worst['observed'], 'count')} events where {written(worst['expected'], 'count')} were predicted "
-            f"({worst['ratio']:.2f} times, {p_text(worst['p'])} adjusted for all of them){others}."
+            f"({worst['ratio']:.2f} times, {p_text(worst['p'])} adjusted for all of them and the other tests){others}."
         )
         yield Concern("miscalibrated", f"patients with {worst['group']}", text)
 
@@ -147,21 +150,20 @@ def _against_reference(rows: list[dict[str, Any]], reference: str) -> Iterator[C
         yield Concern("worse_for_some" if better else "dominated", _name(row), text)
 
 
-def _further(tests: pd.DataFrame | None, groups: pd.DataFrame, level: float) -> Iterator[Concern]:
+def _further(tests: pd.DataFrame | None, n_tests: int, level: float) -> Iterator[Concern]:
     """Further tests that are significant after adjustment."""
     if tests is None or not len(tests):
         return
-    for row, adjusted in zip(plain_rows(tests), adjusted_p_values(tests, groups), strict=True):
+    for row, adjusted in zip(plain_rows(tests), adjusted_p_values(tests, n_tests), strict=True):
         if adjusted < 1 - level:
             yield Concern(
                 row["status"], row["who"], f"{row['text']} ({p_text(adjusted)}, adjusted for all tests)."
             )
 
 
-def adjusted_p_values(tests: pd.DataFrame, groups: pd.DataFrame) -> list[float]:
-    """Bonferroni-adjusted p-values of further tests: counted are they and the tests of the group table."""
-    known = tests["p_value"].notna().sum() + sum(int(groups[name].notna().sum()) for name in _TESTS)
-    return [1.0 if isnan(p) else min(p * known, 1.0) for p in tests["p_value"].astype(float)]
+def adjusted_p_values(tests: pd.DataFrame, n_tests: int) -> list[float]:
+    """Bonferroni-adjusted p-values; 1 where a test could not be made."""
+    return [1.0 if isnan(p) else min(p * max(n_tests, 1), 1.0) for p in tests["p_value"].astype(float)]
 
 
 def _without_problems(

@@ -81,6 +81,7 @@ def evaluate(
     level: float = 0.95,
     min_group: int = 50,
     min_events: int = 10,
+    further_tests: int = 0,
     random_state: Any = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -153,6 +154,9 @@ def evaluate(
         Nominal coverage of the intervals.
     min_group, min_events : int
         Groups with fewer patients or events are warned of and marked.
+    further_tests : int
+        Tests that are made of the same patients beside those of the group table, whose intervals and p-values allow
+        for them too.
     random_state : int, Generator or None
         Seed of the resampling.
     threads : int, optional
@@ -236,7 +240,7 @@ def evaluate(
     between_large = gaps_between_large(panel, drawn, p_values, small, level, permutations, **resampling)
     warn_of_undefined_rows(table)
     scoring, control = panel.everyone.scoring, shrinkage_control(panel)
-    groups_judged = group_table(
+    groups_judged, n_tests = group_table(
         panel,
         {
             (row.attribute, row.group): (row.value, row.low, row.high)
@@ -247,6 +251,7 @@ def evaluate(
         level=level,
         min_group=min_group,
         min_events=min_events,
+        further_tests=further_tests,
     )
     decided = None
     if threshold is not None and scoring.has_curves:
@@ -279,6 +284,7 @@ def evaluate(
             horizons=tuple(scoring.calibration_times.tolist()),
             horizon=scoring.horizon,
             threshold=threshold,
+            n_tests=n_tests,
         ),
     )
 

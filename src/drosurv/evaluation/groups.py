@@ -8,6 +8,10 @@ One row holds what is judged of a group, and nothing else is judged of it:
 
 All of these tests in one table are adjusted together (Bonferroni), once. An interval excludes 1, or 0, exactly where
 its p-value is below one less the level.
+
+A group is judged with enough patients, and enough events either expected or observed: many events where few were
+expected are the worst failure. Since observed events then decide who is judged, every group with enough patients counts
+as tested, whether it is judged or not.
 """
 
 from __future__ import annotations
@@ -67,8 +71,9 @@ def group_table(
     level: float = 0.95,
     min_group: int = 50,
     min_events: int = 10,
-) -> pd.DataFrame:
-    """One row for everybody, then one per group, the most worrying first.
+    further_tests: int = 0,
+) -> tuple[pd.DataFrame, int]:
+    """One row for everybody, then one per group, the most worrying first; and the number of tests adjusted for.
 
     Parameters
     ----------
@@ -81,7 +86,9 @@ def group_table(
     level : float
         At which all intervals of the table hold together.
     min_group, min_events : int
-        Groups with fewer patients, or fewer expected events, are shown and not judged.
+        Groups with fewer patients, or fewer events both expected and observed, are shown and not judged.
+    further_tests : int
+        Tests of the same patients elsewhere, for which this table is adjusted too.
     """
     named = {(EVERYONE, ALL): panel.everyone, **panel.members}
     found = {(FOUND, name): panel.everyone.take(rows) for name, rows in (subgroups or {}).items()}
@@ -101,7 +108,11 @@ def group_table(
         row["judged"] = not row["why"]
         rows.append(row)
     table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    return _sorted(_tested(table, level, panel.everyone.scoring.follow_up.training_events))
+    errors = {name: table[f"{name}_p"].to_numpy(dtype=float) for name in _GAINS}
+    large = (table["patients"] >= min_group) & table["expected"].notna()
+    tests = int(large.sum()) + sum(int((large & (error > 0)).sum()) for error in errors.values())
+    tests += further_tests
+    return _sorted(_tested(table, errors, tests, level, panel.everyone.scoring.follow_up.training_events)), tests
 
 
 def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
@@ -172,16 +183,20 @@ def _why_not(row: dict[str, Any], min_group: int, min_events: int) -> str:
         return f"fewer than {min_group:,} patients"
     if np.isnan(row["expected"]):
         return "no survival curves"
-    if row["expected"] < min_events:
-        return f"fewer than {min_events:,} expected events"
+    if max(row["expected"], row["observed"]) < min_events:
+        return f"fewer than {min_events:,} events, expected and observed"
     return ""
 
 
-def _tested(table: pd.DataFrame, level: float, training_events: float | None) -> pd.DataFrame:
-    """Intervals, p-values and the concern of every judged row, adjusted for the number of tests in the table."""
+def _tested(
+    table: pd.DataFrame,
+    errors: Mapping[str, FloatArray],
+    tests: int,
+    level: float,
+    training_events: float | None,
+) -> pd.DataFrame:
+    """Intervals, p-values and the concern of every judged row, adjusted for the number of tests."""
     judged = table["judged"].to_numpy(dtype=bool)
-    errors = {name: table[f"{name}_p"].to_numpy(dtype=float) for name in _GAINS}
-    tests = int(judged.sum()) + sum(int((judged & (error > 0)).sum()) for error in errors.values())
     each = shared_level(level, tests)
     for name in ("ratio", *_GAINS):
         table[[f"{name}_low", f"{name}_high", f"{name}_p"]] = np.nan

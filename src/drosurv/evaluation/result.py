@@ -38,6 +38,7 @@ class Settings:
     horizons: tuple[float, ...]
     horizon: float
     threshold: float | None = None
+    n_tests: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +56,7 @@ class EvaluationResult:
         nothing; ``gain`` in log likelihood per patient over no model and ``gain_over_cox`` over plain Cox, with
         ``_low``, ``_high`` and ``_p``; whether the group was ``judged``, or ``why`` not; and the ``concern``:
         "calibration", "worse than no model" or "". Intervals and p-values of the ratio and the gains are adjusted
-        together for all of them in the table.
+        together for the ``settings.n_tests`` tests.
     decisions : DataFrame, optional
         With a threshold: ``attribute``, ``group``, ``metric`` ("sensitivity", "specificity", "ppv", "npv",
         "net_benefit"), ``value`` with ``low`` and ``high``, ``p`` of the gaps between groups (group "gap"), and the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numba
@@ -13,8 +13,8 @@ from scipy.special import xlogy
 
 from drosurv.errors import ArgumentError, as_number, as_whole, require
 from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
-from drosurv.evaluation.predictions import Predictions, gains_over_null
-from drosurv.metrics import default_horizon
+from drosurv.evaluation.predictions import Predictions, final_step, gains_over_null, prepared
+from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.expected_events import (
     cumulative_hazard,
     curve_ends,
@@ -31,6 +31,7 @@ from drosurv.presentation import Column, Table, axes_or_new, counted, moment
 from drosurv.repairs.curves import follow_up_of, predicted_curves
 from drosurv.repairs.rules import CodedTable, Rule, readable_table
 from drosurv.repairs.subgroups import Subgroups
+from drosurv.solvers.arrays import on_host
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ N_CUTS = 10
 MOST_LEVELS = 20
 # Curves with at most so many jumps are drawn from jump by jump; with more they are as good as continuous.
 _FEW_JUMPS = 64
+# Columns of a linear model whose estimation error is computed.
+_MOST_COLUMNS = 60
 # Replicates that estimate variances where rows belong to clusters.
 _CLUSTER_REPLICATES = 200
 MOST, LEAST, BRIER, GAIN = "observed/expected, most", "observed/expected, least", "brier", "gain"
@@ -121,10 +124,16 @@ def certify(
     -----
     *Observed / expected events.* The statistic of a subgroup is the signed root of the Poisson deviance of its
     observed and expected events. Its distribution under a right model, largest and smallest over all subgroups, comes
-    from draws: events from the model's own curves, until the patient's censoring time, which is the observed one, or
-    for a patient with an event one drawn from the Kaplan-Meier curve of censoring after it. So a right model has a
+    from draws: events from the model's curves, until the patient's censoring time, which is the observed one, or for a
+    patient with an event one drawn from the Kaplan-Meier curve of censoring after it. So a right model has a
     significant subgroup with probability 1 - level, whatever the number of events. Bounds on the ratio are the ratios
     that the same test does not reject.
+
+    A right model that was fitted to few patients predicts with an error. Where the number of training events D is
+    known, the squared statistic is divided by one plus the share that this error adds to the variance: for a model that
+    is linear in the columns of X by the information matrix of a Poisson regression on them; for any other model by E/D
+    (E: expected events of all patients), as if each subgroup were predicted from its training events alone. Bounds are
+    about the predictions as they are, and do not contain this error.
 
     *Brier score and gain over the null model.* Means over a subgroup with one-sided bounds from the largest
     studentised deviation, by a multiplier bootstrap with one multiplier per patient or cluster.
@@ -165,6 +174,7 @@ def certify(
         require(clusters is None, "clusters", "be left out where id is given without entry", clusters)
         clusters = id
     given = given_of(entry=entry, strata=strata, offset=offset)
+    fitted = model
     if given or (has_causes(y) and hasattr(model, "n_causes_")):
         seen = seen_from_entry(model, X, y, given)
         follow_up, model, y, notes = seen.follow_up, seen.predictions, seen.y, (*notes, *seen.notes)
@@ -192,10 +202,11 @@ def certify(
             f"no subgroup has at least alpha={alpha:g} of the {n} patients and {LEAST_EXPECTED:g} predicted events: "
             "test more patients.",
         )
-    test = _test(subgroups, patients, level, n_replicates, rng)
+    error = model_errors(fitted, X, patients, subgroups, follow_up)
+    test = _test(subgroups, patients, level, n_replicates, rng, error)
     rescaled = None
     if test.overall["p"] <= 1 - level:
-        rescaled = _test(subgroups, patients.rescaled(test.overall["ratio"]), level, n_replicates, rng)
+        rescaled = _test(subgroups, patients.rescaled(test.overall["ratio"]), level, n_replicates, rng, error)
     at = float(default_horizon(target.to_structured())) if horizon is None else float(horizon)
     means = {
         BRIER: brier_losses(curves, target, at, weight),
@@ -414,6 +425,30 @@ def _replicates(
     return list(in_parallel(batch, len(sizes), None, n_patients))
 
 
+def model_errors(
+    model: Any, X: Any, patients: _Patients, subgroups: Subgroups, follow_up: FollowUp
+) -> tuple[FloatArray, float]:
+    """Variance that the error of a fitted model adds, over that of the events: of each subgroup, and of everybody.
+
+    0 where the training patients are not known, or are the tested ones (predictions in folds).
+    """
+    trained = follow_up.training_events
+    if trained is None or isinstance(model, Predictions):
+        return np.zeros(len(subgroups)), 0.0
+    expected = patients.weight * patients.expected
+    everybody = float(expected.sum() / trained)
+    coef = np.asarray(getattr(final_step(model), "coef_", ()), dtype=float)
+    Z = np.asarray(on_host(prepared(model, X))) if 0 < coef.size <= _MOST_COLUMNS and coef.ndim == 1 else None
+    if Z is None or Z.shape[1:] != coef.shape or not np.issubdtype(Z.dtype, np.number):
+        return np.full(len(subgroups), everybody), everybody
+    Z = np.column_stack([np.ones(len(Z)), (Z - Z.mean(axis=0)) / np.maximum(Z.std(axis=0), 1e-12)])
+    sums = subgroups.sums(expected[:, None] * Z)
+    # A column that is constant here adds nothing.
+    inverse = np.linalg.pinv(Z.T @ (expected[:, None] * Z), hermitian=True)
+    share = np.einsum("gj,jk,gk->g", sums, inverse, sums) / sums[:, 0]
+    return everybody * np.minimum(share, 1.0), everybody
+
+
 class _Test(NamedTuple):
     bounds: dict[str, dict[str, Any]]
     significant: pd.DataFrame
@@ -422,7 +457,12 @@ class _Test(NamedTuple):
 
 
 def _test(
-    subgroups: Subgroups, patients: _Patients, level: float, n_replicates: int, rng: np.random.Generator
+    subgroups: Subgroups,
+    patients: _Patients,
+    level: float,
+    n_replicates: int,
+    rng: np.random.Generator,
+    model_error: tuple[FloatArray, float] | None = None,
 ) -> _Test:
     """Observed against expected events: bounds on the ratio, significant subgroups, and everybody together."""
     w, d, e = patients.weight, patients.events, patients.expected
@@ -432,9 +472,10 @@ def _test(
     scale = squares / expected
     # With clusters, divided by how much more the events of a subgroup vary than those of independent patients.
     effect, effect_all = _design_effects(subgroups, patients, rng)
-    z = signed_root_deviance(observed, expected, scale * effect)
+    error, error_all = model_error or (np.zeros(len(subgroups)), 0.0)
+    z = signed_root_deviance(observed, expected, scale * (effect + error))
     scale_all = np.array((w * w * e).sum() / (w @ e))
-    z_all = signed_root_deviance(np.array([w @ d]), np.array([w @ e]), scale_all * effect_all)
+    z_all = signed_root_deviance(np.array([w @ d]), np.array([w @ e]), scale_all * (effect_all + error_all))
 
     def extremes(k: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
         """Statistics of k replicates: the largest and minus the smallest of subgroups, and that of everybody."""
@@ -645,25 +686,44 @@ class SubgroupBounds:
     notes: tuple[str, ...] = ()
     subgroups: Subgroups | None = None
 
-    def summary(self, time_unit: str = "") -> str:
-        """What was found, and what can be excluded, in sentences."""
+    def adjusted(self, factor: float, *, rescaled: bool) -> SubgroupBounds:
+        """The same where p-values are multiplied by a factor, for further tests of the same patients.
+
+        `rescaled` says whether these tests find the model wrong for all patients together.
+        """
+
+        def kept(found: pd.DataFrame) -> pd.DataFrame:
+            more = found.assign(p=np.minimum(found["p"] * factor, 1.0)) if len(found) else found
+            return more[more["p"] <= 1 - self.level] if len(found) else more
+
+        significant = kept(self.significant)
+        return replace(
+            self,
+            significant=significant,
+            rules=self.rules[: len(significant)],
+            rescaled=kept(self.rescaled) if rescaled and self.rescaled is not None else None,
+        )
+
+    def summary(self, time_unit: str = "", *, overall: bool = True) -> str:
+        """What was found, and what can be excluded, in sentences; `overall` includes all patients together."""
         sentences = []
         everybody = self.overall
         wrong = self.rescaled is not None
-        if wrong:
+        if wrong and overall:
             sentences.append(
                 f"All patients together have {everybody['ratio']:.2f} times the predicted events "
                 f"(p = {_p(everybody['p'])}): the model is wrong for everybody."
             )
         found = self.rescaled if self.rescaled is not None else self.significant
-        after = "After its hazards are multiplied by that number, " if wrong else ""
+        after = f"After its hazards are multiplied by {everybody['ratio']:.2f}, " if wrong else ""
         if len(found):
             shown = "; ".join(_described(row) for row in found.head(_SHOWN).to_dict("records"))
             more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
-            differ = f"{counted(len(found), 'subgroup')} differ significantly from what it predicts: {shown}{more}."
-            sentences.append(f"{after}{differ}" if after else f"{differ[0].upper()}{differ[1:]}")
+            verb = "differs" if len(found) == 1 else "differ"
+            differ = f"{counted(len(found), 'subgroup')} {verb} significantly from what the model predicts"
+            sentences.append(f"{after}{differ}: {shown}{more}.")
         else:
-            none = "no subgroup differs significantly from what it predicts."
+            none = "no subgroup differs significantly from what the model predicts."
             sentences.append(f"{after}{none}" if after else f"N{none[1:]}")
         bound = self.bounds["bound"]
         sentences += [

@@ -87,7 +87,7 @@ def _gap_table(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
     if gaps.empty:
         return
     tests = evidence.tests
-    adjusted = adjusted_p_values(tests, evidence.audited.groups)
+    adjusted = adjusted_p_values(tests, evidence.audited.settings.n_tests)
     keys = zip(tests["status"], tests["attribute"], tests["metric"], strict=True)
     p_values = dict(zip(keys, adjusted, strict=True))
     rows = [

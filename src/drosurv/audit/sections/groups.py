@@ -108,7 +108,7 @@ def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
 def _p_values(evidence: Evidence) -> dict[str, float]:
     """Adjusted p-values of concordance imparity by attribute."""
     tests = evidence.tests
-    adjusted = adjusted_p_values(tests, evidence.audited.groups) if len(tests) else []
+    adjusted = adjusted_p_values(tests, evidence.audited.settings.n_tests) if len(tests) else []
     return {
         attribute: p
         for attribute, status, p in zip(tests["attribute"], tests["status"], adjusted, strict=True)

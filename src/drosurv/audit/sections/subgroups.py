@@ -24,7 +24,7 @@ def collect(evidence: Evidence) -> Part:
     bounds = evidence.bounds
     if isinstance(bounds, str):
         return Part(statements=(Statement("subgroups", f"Subgroups were not searched: {bounds}."),))
-    first, *more = bounds.summary(evidence.time_unit).split("\n")
+    first, *more = bounds.summary(evidence.time_unit, overall=False).split("\n")
     said = tuple(Statement("subgroups", text) for text in (first, " ".join(more)) if text)
     return Part(statements=said, tables=tuple(_tables(bounds)), facts={"bounds": bounds.to_dict()})
 

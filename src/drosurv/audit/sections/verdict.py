@@ -114,7 +114,8 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
             "who": row["group"],
             "attribute": FOUND,
             "ratio_p": row["p"],
-            "finding": "predictions are wrong (found by search)",
+            "finding": "predictions are wrong (found by search"
+            f"{'' if bounds.rescaled is None else ', after correction for everybody'})",
         }
 
 
@@ -145,8 +146,9 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     """Explain the columns, and name the groups that are not judged."""
     said = [
         "Expected events: predicted cumulative hazards, summed. Gain: log likelihood per patient over giving everybody "
-        "the same curve. Intervals and p-values of these are adjusted for all tests of the table; the c-index has its "
-        "own interval and decides nothing."
+        "the same curve. Intervals and p-values of these are adjusted for all "
+        f"{evidence.audited.settings.n_tests:,} tests of this report; the c-index has an interval for itself and "
+        "decides nothing."
     ]
     if "causes" in evidence.also:
         said.append("The event is one of any cause.")
