@@ -112,7 +112,9 @@ def group_table(
     large = (table["patients"] >= min_group) & table["expected"].notna()
     tests = int(large.sum()) + sum(int((large & (error > 0)).sum()) for error in errors.values())
     tests += further_tests
-    return _sorted(_tested(table, errors, tests, level, panel.everyone.scoring.follow_up.training_events)), tests
+    return _sorted(
+        _tested(table, errors, tests, level, panel.everyone.scoring.follow_up.training_events)
+    ), tests
 
 
 def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
