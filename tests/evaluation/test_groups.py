@@ -151,6 +151,7 @@ def test_few_expected_events_are_not_judged():
 
 
 @pytest.mark.filterwarnings("ignore::drosurv.evaluation.SmallGroupWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_many_events_where_few_were_expected_are_judged():
     """As the infants of the Wilms tumour study: 23 events where 8 were expected."""
     n, times = 400, np.linspace(0.1, 1.0, 10)
