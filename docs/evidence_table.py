@@ -1,9 +1,10 @@
-"""The table of ``guide/what_to_use.md``, made of ``benchmark.csv``.
+"""The tables of ``guide/what_to_use.md`` and ``benchmark.md``, made of ``benchmark.csv``.
 
-After the numbers have changed, ``python docs/evidence_table.py`` writes the table; a test fails until then.
+After the numbers have changed, ``python docs/evidence_table.py`` writes the tables; a test fails until then.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import stats
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "guide" / "what_to_use.md"
+BENCHMARK = DOCS / "benchmark.md"
 BETWEEN = re.compile(r"(<!-- evidence -->\n).*?(<!-- end of evidence -->)", re.DOTALL)
 # What the benchmark calls a method, and how it is made.
 METHODS = {
@@ -24,15 +26,25 @@ METHODS = {
 MEASURES = {"gain": "gain", "c_index": "c-index", "worst_named_gain": "gain of the worst named group"}
 
 
+# Numbers of patients from which each stratum starts.
+STRATA = (0, 700, 1500)
+
+
 def differences(method: str, measure: str) -> pd.Series:
     """Return a method's measure less that of plain Cox on each dataset."""
-    means = pd.read_csv(DOCS / "benchmark.csv").pivot_table(index="dataset", columns="method", values=measure)
+    means = numbers().pivot_table(index="dataset", columns="method", values=measure)
     return (means[method] - means["cox"]).dropna()
 
 
-def cell(method: str, measure: str) -> str:
+def numbers() -> pd.DataFrame:
+    """Return the means by dataset and method."""
+    return pd.read_csv(DOCS / "benchmark.csv")
+
+
+def cell(method: str, measure: str, datasets: Sequence[str] | None = None) -> str:
     """Return the mean difference, its 95 % interval over datasets, and the number of datasets improved."""
     found = differences(method, measure)
+    found = found if datasets is None else found.loc[list(datasets)]
     mean, n = found.mean(), len(found)
     half = stats.t.ppf(0.975, n - 1) * found.std(ddof=1) / np.sqrt(n)
     # Adding zero turns a rounded -0 into 0.
@@ -55,6 +67,57 @@ def table() -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def strata() -> str:
+    """Return the table by number of patients in Markdown."""
+    patients = numbers().groupby("dataset")["patients"].first()
+    rows = [["patients", "model", *MEASURES.values()], ["---"] * 5]
+    for low, high in zip(STRATA, [*STRATA[1:], np.inf], strict=True):
+        inside = patients.index[(patients >= low) & (patients < high)]
+        said = (
+            f"{low:,} or more"
+            if high == np.inf
+            else f"fewer than {high:,}"
+            if low == 0
+            else f"{low:,} to {high:,}"
+        )
+        for method, label in METHODS.items():
+            rows.append([said, label, *(cell(method, measure, inside) for measure in MEASURES)])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def power() -> str:
+    """Return what difference in gain could have been told from 0 on one dataset."""
+    found, rows = numbers().set_index(["dataset", "method"]), []
+    for method, label in METHODS.items():
+        if method == "repair":
+            continue
+        own = found.xs(method, level="method")
+        gained = differences(method, "gain").loc[own.index]
+        clear = [(np.sign(gained) == sign) & (gained.abs() > own["gain_half_width"]) for sign in (1, -1)]
+        low, middle, high = own["gain_half_width"].quantile([0.25, 0.5, 0.75])
+        counts = [int(one.sum()) for one in clear]
+        rows.append(
+            [
+                label,
+                str(counts[0]),
+                str(len(own) - sum(counts)),
+                str(counts[1]),
+                f"{middle:.4f} ({low:.4f} to {high:.4f})",
+            ]
+        )
+    header = ["model", "better", "same", "worse", "least difference seen: median dataset (quartiles)"]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [header, ["---"] * 5, *rows])
+
+
+def refreshed_benchmark() -> str:
+    """Return the page of the benchmark with its tables in it."""
+    page = BENCHMARK.read_text(encoding="utf-8")
+    for name, made in (("evidence", table), ("strata", strata), ("power", power)):
+        between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+        page = between.sub(lambda found, made=made: f"{found[1]}{made()}{found[2]}", page)
+    return page
+
+
 def refreshed() -> str:
     """Return the page with the table in it."""
     page = PAGE.read_text(encoding="utf-8")
@@ -63,3 +126,4 @@ def refreshed() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(refreshed(), encoding="utf-8")
+    BENCHMARK.write_text(refreshed_benchmark(), encoding="utf-8")

@@ -62,6 +62,7 @@ def test_the_page_on_what_to_use_has_the_numbers_of_the_evidence(evidence):
     assert page == evidence.refreshed(), (
         "evidence has changed: run python docs/evidence_table.py and read what the page says of it"
     )
+    assert evidence.BENCHMARK.read_text() == evidence.refreshed_benchmark()
 
 
 # What the README says, and the method, measure and reference behind it in docs/benchmark.csv.
@@ -96,6 +97,22 @@ def test_the_readme_has_the_numbers_of_the_benchmark(pattern):
     found = [(difference > 0).sum()] if count else [mean, mean - half, mean + half]
     said = [float(number) for number in re.search(pattern, words("README.md")).groups()]
     assert said == [round(float(value), 4) + 0.0 for value in found[: len(said)]]
+
+
+def test_the_documents_have_the_numbers_of_the_study_of_shifts():
+    from experiments.studies.shift import NEW, difference
+
+    rows = pd.read_csv(ROOT / "docs" / "shift.csv")
+    found = difference(rows, "c_index", "dro-half", NEW)
+    half = stats.t.ppf(0.975, 19) * found.std(ddof=1) / np.sqrt(20)
+    mean = found.mean()
+    said = f"{mean:.4f} ({mean - half:.4f} to {mean + half:.4f})"
+    assert f"differs from plain Cox's by {said}" in words("README.md")
+    lower, worst, best = (f"{abs(value):.4f}" for value in (mean, mean - half, mean + half))
+    assert f"is {lower} lower than plain Cox's ({worst} lower to {best} higher)" in words(
+        "docs/guide/what_to_use.md"
+    )
+    assert f"higher in {(found > 0).sum()} of 20 tasks" in words("docs/shift.md")
 
 
 def test_what_is_written_by_hand_stays_when_the_evidence_of_repairs_is_rendered(tmp_path, monkeypatch):
