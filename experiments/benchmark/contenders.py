@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
@@ -231,13 +232,15 @@ class Contender:
 
     `settings` are every setting and every choice that is made in training, in words. They are part of what a stored
     result depends on: change the text when the settings change. The `model` is an estimator of the library, or makes
-    a fitted model of a part and a seed: one with log risks from ``predict`` and survival at times.
+    a fitted model of a part and a seed: one with log risks from ``predict`` and survival at times. It `needs` a package
+    that the project does not install by itself; without it the method is run only if it is asked for.
     """
 
     name: str
     label: str
     settings: str
     model: Any
+    needs: str = ""
 
     def fit(self, train: EncodedPart, seed: int) -> Any:
         """A fitted model; the seed is also that of a model inside it."""
@@ -410,6 +413,7 @@ CONTENDERS = {
             "survival:cox, depth 2 or 3, learning rate 0.03 or 0.1, 10 to 160 rounds by the partial likelihood in "
             "three folds, then grown on all training patients; a Cox model of the folds' scores gives the curves",
             TunedXGBoost,
+            needs="xgboost",
         ),
     )
 }
@@ -418,7 +422,11 @@ CONTENDERS = {
 def find_contenders(names: list[str] | None) -> list[Contender]:
     """The methods by name, all by default; the null model and Cox are always among them."""
     if names is None:
-        return list(CONTENDERS.values())
+        return [
+            contender
+            for contender in CONTENDERS.values()
+            if not contender.needs or importlib.util.find_spec(contender.needs)
+        ]
     for name in names:
         if name not in CONTENDERS:
             raise ArgumentError(

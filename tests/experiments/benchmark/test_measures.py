@@ -7,7 +7,7 @@ import pytest
 from drosurv import CoxPH, NullModel, Surv
 from drosurv.datasets import Dataset, make_hidden_minority
 from drosurv.metrics import concordance_index, likelihood_gains
-from experiments.benchmark.contenders import CONTENDERS
+from experiments.benchmark.contenders import CONTENDERS, ForestRanks, SurvivalForest, TunedTrees
 from experiments.benchmark.encoded_part import split_in_two
 from experiments.benchmark.measures import MEASURES, event_times, judge, time_grid
 from experiments.benchmark.tournament import Match, evaluate_match
@@ -101,13 +101,29 @@ def small_data(monkeypatch):
 
 
 @pytest.mark.parametrize("method", list(CONTENDERS))
-def test_every_method_gives_every_measure(method, small_data):
+def test_every_method_gives_every_measure(method, small_data, monkeypatch):
+    if CONTENDERS[method].needs:
+        pytest.importorskip(CONTENDERS[method].needs)
+    monkeypatch.setattr(TunedTrees, "rounds", (10,))
     found = evaluate_match(Match("small", method, 0, 0, "f" * 64))
     assert "error" not in found
     expected = {measure.name for measure in MEASURES}
     assert set(found) == expected
     undefined = {"slope", "slope_error"} if method == "null" else set()
     assert {name for name in expected if not np.isfinite(found[name])} == undefined
+
+
+def test_a_forest_with_a_cox_baseline_keeps_its_ranks_and_gains_likelihood(parts):
+    train, test = parts
+    forest, ranks = SurvivalForest(train, 0), ForestRanks(train, 0)
+    risks = (forest.predict(test.X), ranks.predict(test.X))
+    assert (np.argsort(risks[0], kind="stable") == np.argsort(risks[1], kind="stable")).all()
+    times = time_grid(train)
+    gains = [
+        likelihood_gains(train.y, test.y, model.predict_survival_function(test.X, times), times).mean()
+        for model in (forest, ranks)
+    ]
+    assert gains[1] > gains[0]
 
 
 def test_a_method_that_fails_says_why_and_hides_nothing(small_data, monkeypatch):

@@ -1,0 +1,50 @@
+"""Studies of shifts, sizes and curves: what they draw is what they say."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv import CoxPH
+from experiments.studies import curved_effects, repair_by_size, shift
+
+
+@pytest.mark.parametrize("group", [group for group in repair_by_size.GROUPS if group != "no group"])
+def test_about_an_eighth_to_a_fifth_of_the_patients_belong_to_each_group(group):
+    data, inside = repair_by_size.draw(group, "level", 4000, 0)
+    assert 0.12 < inside.mean() < 0.2
+    assert 0.5 < data.y["event"].mean() < 0.7
+
+
+def test_the_effect_of_age_is_reversed_inside_the_group_alone():
+    data, inside = repair_by_size.draw("category", "effect", 8000, 0)
+    age = ((data.X["age"] - 62) / 11).to_frame()
+    coefs = [CoxPH().fit(age[rows], data.y[rows]).coef_[0] for rows in (inside, ~inside)]
+    assert coefs[0] < -0.3
+    assert coefs[1] > 0.3
+
+
+def test_a_straight_truth_is_linear_and_a_curved_one_is_not():
+    rng = np.random.default_rng(0)
+    for shape, linear in (("straight", True), ("three curves", False)):
+        X, _, risk = curved_effects.draw(shape, 500, rng)
+        design = np.column_stack([np.ones(500), X])
+        left = risk["risk"] - design @ np.linalg.lstsq(design, risk["risk"], rcond=None)[0]
+        assert (np.abs(left).max() < 1e-8) == linear
+
+
+def test_a_difference_is_that_of_the_same_task():
+    rows = pd.DataFrame(
+        {
+            "task": ["uis", "uis", "mgus", "mgus"],
+            "model": ["cox", "dro-half"] * 2,
+            "c_index": [0.5, 0.6, 0.7, 0.6],
+        }
+    )
+    found = shift.difference(rows, "c_index", "dro-half", shift.NEW)
+    assert found.to_dict() == pytest.approx({"uis": 0.1, "mgus": -0.1})
+
+
+def test_new_tasks_are_one_per_dataset_and_apart_from_those_seen():
+    new, seen = ([task.dataset for task in tasks] for tasks in (shift.NEW, shift.SEEN))
+    assert len(set(new)) == len(new) == 20
+    assert not set(new) & set(seen)
