@@ -144,7 +144,7 @@ def judged(kind: str, rates: tuple[float, float], seed: int) -> dict[str, bool]:
     panel = prepare(model, X, y, y_train=y_train, sensitive_features=groups, wanted=WANTED)
     drawn = panel.draw(REPLICATES, random_state=seed, threads=1)
     p_values = panel.p_values(REPLICATES, random_state=seed, threads=1)
-    table = group_table(panel, {}, level=1 - LEVEL)
+    table, _ = group_table(panel, {}, level=1 - LEVEL)
     found |= {name: bool((table["concern"] == what).any()) for name, what in CONCERNS.items()}
     slope = drawn.numbers["overall", "all", "calibration_slope"].interval(1 - LEVEL)
     error = slope.standard_error

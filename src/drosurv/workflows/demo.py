@@ -161,7 +161,7 @@ def _compare(
                 wanted=["concordance_index"],
             )
             c_index = panel.everyone.harrell.concordance(np.ones(len(y)))
-            scored = group_table(
+            scored, _ = group_table(
                 panel,
                 {(EVERYONE, ALL): (c_index, np.nan, np.nan)},
                 subgroups=parse_subgroups({group: inside} if group else None, len(y)),
