@@ -1,5 +1,6 @@
 """drosurv check: what it prints, writes and asks."""
 
+import pandas as pd
 import pytest
 
 from drosurv import load
@@ -16,6 +17,20 @@ def test_one_command_gives_a_page_a_model_and_the_next_command(checked, data, pa
     assert f"drosurv fit {data} --time days --event status --id id --groups" in checked.stdout
     assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert len(load(tmp_path / "model").predict(patients)) == len(patients)
+
+
+def test_the_next_command_runs_on_a_table_with_problems(drosurv, patients, tmp_path):
+    days = pd.date_range("2020-01-01", periods=len(patients)).strftime("%d.%m.%Y")
+    messy = patients.assign(seen=patients["days"], admitted=days)
+    messy.loc[3, "days"] = -1
+    path = tmp_path / "messy.csv.gz"
+    messy.to_csv(path, index=False, sep=";", decimal=",", encoding="latin-1")
+    found = drosurv.json("check", path, "--event-value", "dead", "-o", tmp_path / "page.html")
+    assert found["next"][:2] == ["fit", str(path)]
+    for word in ("seen", "admitted", "--drop-missing-target", "--event-value"):
+        assert word in found["next"]
+    words = [str(tmp_path / word) if word in ("test.csv", "model") else word for word in found["next"]]
+    drosurv.ok(*words)
 
 
 def test_candidates_are_printed_as_commands(drosurv, patients, tmp_path):

@@ -28,6 +28,16 @@ def test_without_a_file_the_table_goes_to_stdout_and_the_rest_to_stderr(drosurv,
     assert "filled with" in result.stderr
 
 
+def test_rows_that_the_model_was_trained_on_are_counted(drosurv, model, patients, data, tmp_path):
+    assert "Note: the model was trained on 400 of 400 rows" in drosurv.ok("predict", model, data).stderr
+    older = patients["age"][:30] + np.repeat([0.0, 0.5], [10, 20])
+    patients[:30].assign(age=older).to_csv(tmp_path / "some.csv", index=False)
+    told = drosurv.ok("predict", model, tmp_path / "some.csv").stderr
+    assert "Note: the model was trained on 10 of 30 rows" in told
+    patients[:30].drop(columns=["days", "status"]).to_csv(tmp_path / "new.csv", index=False)
+    assert "trained on" not in drosurv.ok("predict", model, tmp_path / "new.csv").stderr
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("cox", "as it was then, which is too good"), ("accelerated-failure-time", "by a formula")],

@@ -39,7 +39,7 @@ def test_people_see_a_table_and_a_file_holds_it(drosurv, model, tmp_path):
     # What a reader must know to compare it with the table of another program.
     told = " ".join(shown.split())
     assert "Tied event times by Breslow" in told
-    assert "compared with the most frequent: horTh with 'no'" in told
+    assert "Reference levels: horTh 'no'" in told
 
 
 def test_a_repaired_model_is_told_in_words_and_hazard_ratios(drosurv, model, tmp_path):

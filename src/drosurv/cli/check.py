@@ -18,6 +18,7 @@ from drosurv.cli.options import (
     about,
     command,
     option_words,
+    words,
 )
 from drosurv.cli.outputs import check_outputs, print_json, printable
 
@@ -87,9 +88,11 @@ def check(
     columns = result.columns
     used = {"time": columns.time, "event": columns.event, "id": columns.id, "groups": columns.groups}
     following = ["drosurv", "fit", str(data)]
+    used |= {"event_value": event_value, "drop": (*drop, *result.dropped), "categorical": categorical}
+    used |= {"drop_missing_target": result.n_dropped > 0}
     for name, value in used.items():
         following += option_words(name, value) if value else []
-    following += ["--hold-out", "test.csv", "-o", "model"]
+    following += [*words(file, FileOptions), "--hold-out", "test.csv", "-o", "model"]
     if as_json:
         print_json({**result.to_dict(), "page": str(output), "next": following[1:]})
         return

@@ -277,7 +277,9 @@ def _show(
         typer.echo(printable(f"{cox.to_table()}\n{summary['proportional_hazards']}\n"))
     if effects is not None:
         if len(effects) <= _MOST_SHOWN:
-            typer.echo(printable(f"{effects.to_table()}\n"))
+            # Both tables have the same notes on reference levels and missing values.
+            effects.notes = tuple(note for note in effects.notes if cox is None or note not in cox.notes)
+            typer.echo(printable(f"Saved model, {effects.to_table()}\n"))
     elif summary["coefficients"] is not None and not is_plain:
         largest = sorted(summary["coefficients"].items(), key=lambda item: -abs(item[1]))
         frame = pd.DataFrame(largest[:15], columns=["feature", "coefficient (per sd)"])

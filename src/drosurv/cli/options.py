@@ -223,7 +223,7 @@ class TargetOptions:
     ] = None
     id: Annotated[str | None, about("Column that names the patient.")] = None
     drop_missing_target: Annotated[
-        bool, about("Leave out rows without a time or an event.", _COLUMNS, "--drop-missing-target")
+        bool, about("Leave out rows without a valid time or event.", _COLUMNS, "--drop-missing-target")
     ] = False
     categorical: Annotated[
         Names, about("Columns that are categories although they hold numbers.", _COLUMNS)

@@ -40,6 +40,7 @@ def predict(
     marks = file.format.recognised(data)
     frame = marks.read(data)
     predicted = opened.predictions(frame, times=times, keep=keep, strata=strata)
+    opened.note_rows_seen(frame, data)
     findings = opened.findings(frame, strata)
     if len(findings):
         print_frame(findings, f"What was done to {data}", on_stderr=True)

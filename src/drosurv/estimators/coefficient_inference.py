@@ -234,11 +234,11 @@ def encoder_notes(encoder: Any) -> list[str]:
     if not isinstance(encoder, TableEncoder):
         return []
     used = [column for column in encoder.columns_ if column.features]
-    levels = [f"{c.name} with {c.reference!r}" for c in used if isinstance(c, CategoryColumn)]
+    levels = [f"{c.name} {c.reference!r}" for c in used if isinstance(c, CategoryColumn)]
     filled = [f"{column.name} ({column.n_missing:,})" for column in used if column.n_missing]
     notes = []
     if levels:
-        notes.append(f"Levels are compared with the most frequent: {', '.join(levels)}.")
+        notes.append(f"Reference levels: {', '.join(levels)}.")
     if filled:
         notes.append(
             f"Missing values were filled in: {', '.join(filled)}. R and lifelines leave such patients out: drop the "
@@ -287,6 +287,10 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
         options["center"] = center
     table: CoxTable = last.summary(level=level, method=method, scale=scale, names=names, **options)
     table.notes = (*table.notes, *(note for step in steps for note in encoder_notes(step)))
+    if "contrast" in table.columns:
+        for column in (c for step in steps if isinstance(step, TableEncoder) for c in step.columns_):
+            if isinstance(column, CategoryColumn):
+                table.loc[list(column.features), "contrast"] = f"against {column.reference}"
     return table
 
 

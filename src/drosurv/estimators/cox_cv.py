@@ -331,7 +331,7 @@ class CoxPHCV(SurvivalModel):
             index=pd.Index(list(names or self._names()), name="covariate"),
         )
         table["p nonlinear"] = self._tested()
-        table.caption, table.level, table.ratio = "CoxPHCV", level, "hazard ratio"
+        table.caption, table.level, table.ratio = "CoxPHCV: effect of each column", level, "hazard ratio"
         table.notes = (*self._notes(splined), *encoder_notes(getattr(self, "encoder_", None)))
         return table
 

@@ -130,10 +130,11 @@ class SurvivalTable:
         aside = [*columns.names, *drop, *named.values()]
         used = _features(frame, features, aside)
         if drop_missing_target:
-            frame = _left(frame, columns.known(frame), "no time or no event")
+            frame = _left(frame, columns.known(frame), "no time, a negative time or no event")
         if complete_cases:
             frame = _left(frame, frame[used].notna().all(axis=1).to_numpy(), "no value in some feature")
-        columns = columns.resolved(frame) if columns.known(frame).all() else columns
+        complete = frame[list(columns.names)].notna().all(axis=None)
+        columns = columns.resolved(frame) if complete else columns
         y = columns.parse(frame)
         return SurvivalTable(
             frame,
@@ -280,7 +281,7 @@ def read_survival_table(
     id : str, optional
         Column that names the patient of a row; no feature.
     drop_missing_target : bool
-        Leave out rows without a time or an event, instead of refusing the table.
+        Leave out rows without a time or an event, or with a negative time, instead of raising an error.
     complete_cases : bool
         Leave out rows without a value in some feature, instead of filling it in.
 

@@ -15,7 +15,9 @@ from drosurv.presentation import counted
 from drosurv.tables.columns import (
     days_between,
     first_wrong,
+    floats,
     holds_dates,
+    holds_numbers,
     label,
     labels,
     row_number,
@@ -113,8 +115,11 @@ class TargetColumns:
             )
 
     def known(self, frame: pd.DataFrame) -> BoolArray:
-        """Which rows have a complete target, (n,)."""
-        return frame[list(self.names)].notna().all(axis="columns").to_numpy(dtype=np.bool_)
+        """Which rows have a time that is not negative and an event, (n,)."""
+        complete = frame[list(self.names)].notna().all(axis="columns").to_numpy(dtype=np.bool_)
+        if self.time is not None and holds_numbers(frame[self.time]):
+            return complete & ~(floats(frame[self.time]) < 0)
+        return complete
 
     def resolved(self, frame: pd.DataFrame) -> TargetColumns:
         """The same columns with the value that means the event, found in the table where it is unambiguous."""
@@ -177,7 +182,10 @@ class TargetColumns:
         times = to_floats(column, "time ")
         if (times < 0).any():
             fault = first_wrong(column, times < 0, "negative or infinite")
-            raise ValueError(f"time {fault}: correct or remove them.")
+            raise ArgumentError(
+                "drop_missing_target",
+                f"time {fault}: correct them, or pass drop_missing_target to leave such rows out.",
+            )
         return times
 
     def _events(self, column: pd.Series[Any]) -> BoolArray:

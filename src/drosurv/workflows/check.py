@@ -72,6 +72,10 @@ class CheckResult:
         What the test of proportional hazards found, or why it did not run.
     repaired : RepairedCox
         The model with repairs where held-out patients confirm them.
+    dropped : tuple of str
+        Columns that were left out: dates, free text, or what gives the outcome away.
+    n_dropped : int
+        Rows that were left out, because they have no valid time or event.
     """
 
     model: Any
@@ -83,6 +87,8 @@ class CheckResult:
     hazards: str
     repaired: RepairedCox
     trained: Trained
+    dropped: tuple[str, ...] = ()
+    n_dropped: int = 0
 
     def summary(self, width: int = 100) -> str:
         """Return what was found as text of at most 40 lines of the given width."""
@@ -204,7 +210,7 @@ def check(
         warnings.simplefilter("always")
         frame = table if isinstance(table, pd.DataFrame) else (file_format or FileFormat()).read(table)
         found = guess_columns(frame, time=time, event=event, id=id, groups=groups)
-        patients, problems = _patients(frame, found, event_value, drop, categorical)
+        patients, problems, dropped = _patients(frame, found, event_value, drop, categorical)
     said = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
     problems = tuple(dict.fromkeys([*problems, *(str(message) for message in said)]))
     events = int(patients.event.sum())
@@ -242,7 +248,19 @@ def check(
             warnings=as_records(_severities(said)),
             sections=_sections(found, problems, cox, hazards, repaired),
         )
-    return CheckResult(trained.model, patients, found, problems, report, cox, hazards, repaired, trained)
+    return CheckResult(
+        trained.model,
+        patients,
+        found,
+        problems,
+        report,
+        cox,
+        hazards,
+        repaired,
+        trained,
+        dropped,
+        len(frame) - len(patients),
+    )
 
 
 def _lines(heading: str, items: Sequence[str], most: int, width: int) -> list[str]:
@@ -270,8 +288,8 @@ def _patients(
     event_value: str | None,
     drop: Sequence[str],
     categorical: Sequence[str],
-) -> tuple[SurvivalTable, tuple[str, ...]]:
-    """The patients and features that can be used, and everything that is wrong with the rest."""
+) -> tuple[SurvivalTable, tuple[str, ...], tuple[str, ...]]:
+    """Return the patients and features that can be used, all problems, and the columns that cannot be used."""
     problems: list[str] = []
     usable = _usable_rows(frame, found, problems)
     frame = frame[usable]
@@ -315,7 +333,7 @@ def _patients(
             time=found.time,
         ),
     )
-    return patients, tuple(problems)
+    return patients, tuple(problems), (*left_out, *leaks)
 
 
 def _usable_rows(frame: pd.DataFrame, found: GuessedColumns, problems: list[str]) -> BoolArray:
@@ -358,7 +376,7 @@ def _sections(
         return Section(key, heading, place, lambda evidence: part)
 
     return (
-        section("table", "What was read", 2, Part(statements=(*read, *wrong, *none))),
+        section("table", "What was read", 12, Part(statements=(*read, *wrong, *none))),
         section("cox", "Plain Cox", 60, Part((Statement("hazards", hazards),), tables)),
         section("repair", "What repair does", 70, Part(tuple(changed))),
     )

@@ -302,6 +302,22 @@ class OpenedModel:
         kept = self.notes.get("row_hashes")
         return None if kept is None else RowHashes.from_dict(kept).seen_in(table.frame, table.y)
 
+    def note_rows_seen(self, frame: pd.DataFrame, data: Path) -> None:
+        """Note how many rows of a table to predict were trained on, where the table has the target to tell it."""
+        seen = None
+        if self.notes.get("trained_on") == fingerprint(data):
+            seen = RowsSeen(len(frame), len(frame))
+        else:
+            try:
+                with warnings.catch_warnings(action="ignore"):
+                    table = self.table(frame, drop_missing_target=True)
+            except ValueError:
+                # Tables of new patients have no target.
+                return
+            seen = self.rows_seen(table, data)
+        if seen is not None and seen.seen:
+            warn_caller(f"the model was trained on {seen} of {data}.", category=TableNote)
+
     def warn_of_rows_seen(self, table: SurvivalTable, data: Path) -> RowsSeen | None:
         """Say how many rows of a table the model was trained on: numbers of those rows are too good."""
         seen = self.rows_seen(table, data)

@@ -292,9 +292,9 @@ def train(
         estimator.set_params(verbose=verbose)
     options = fit_options(estimator, table)
     if table.groups is not None and not any(name.endswith("sensitive_features") for name in options):
+        codes = f"; {listing(list(table.codes))} are taken as categories" if table.codes else ""
         warn_caller(
-            f"groups are not used to train {type(estimator).__name__}; columns of codes among them are taken as "
-            "categories.",
+            f"groups are not used to train {type(estimator).__name__}{codes}.",
             category=TableNote,
             argument="groups",
         )
