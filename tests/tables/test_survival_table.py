@@ -161,7 +161,9 @@ def test_rows_without_a_target_are_left_out_on_request():
         ValueError, match=r"time column 'days' is empty in 1 row .* or pass drop_missing_target"
     ):
         SurvivalTable.parse(frame, TargetColumns("days", "status"))
-    with pytest.warns(TableNote, match="2 of 120 rows have no time, a negative time or no event and were left out"):
+    with pytest.warns(
+        TableNote, match="2 of 120 rows have no time, a negative time or no event and were left out"
+    ):
         table = SurvivalTable.parse(frame, TargetColumns("days", "status"), drop_missing_target=True)
     assert table.frame.index.tolist() == [row for row in range(120) if row not in (2, 5)]
 
