@@ -11,11 +11,13 @@ from sksurv.datasets import load_aids
 from sksurv.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
-from drosurv import CoxPH, RepairedCox, Surv
+from drosurv import CoxPH, RepairedCox, Surv, evaluate
 from drosurv.audit import audit, audit_predictions
 from drosurv.audit.verdict import PROBLEMS
 from drosurv.cli.app import app
 from drosurv.datasets import load_nwtco
+from drosurv.evaluation import Predictions
+from drosurv.evaluation.attributes import whose
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -106,11 +108,6 @@ def test_rows_seen_in_training_are_said_and_forbid_a_clear_verdict(tmp_path):
     target = ["--time", "time", "--event", "status"]
     test, report = tmp_path / "test.csv", tmp_path / "report.json"
 
-    def run(*arguments):
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        assert result.exit_code == 0, result.output
-        return result.output
-
     run("fit", tmp_path / "patients.csv", *target, "--hold-out", test, "-o", tmp_path / "model")
     run("repair", tmp_path / "patients.csv", *target, "-o", tmp_path / "repaired")
     options = ["--groups", "sex", "--bootstrap", "0", "--no-rules", "-o", report]
@@ -132,13 +129,45 @@ def blocking(found):
             yield from blocking(part)
 
 
-def test_a_leaking_column_forbids_a_clear_verdict_and_is_named_at_the_top(rotterdam):
-    X, y, _ = rotterdam
-    leak = {"severity": "blocking", "text": "column 'rtime' may give the outcome away"}
-    report = audited(CoxPH().fit(X, y), X, y, sensitive_features=None, warnings=[leak])
-    assert report.parts["verdict"].facts["status"] == "data_problem"
-    html = report.to_html()
-    assert "rtime" in html[: html.index('id="patients"')]
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("leaks", [True, False], ids=["leaking column", "copied rows"])
+def test_warnings_of_training_reach_the_report(tmp_path, leaks):
+    """Rotterdam: the time to relapse gives the time to death away, which forbids a clear verdict; copies do not."""
+    table = pd.read_csv(FIXTURES / "rotterdam.csv.gz")
+    table = table[["dtime", "death", "age", "nodes", "meno", *(["rtime"] if leaks else [])]]
+    if not leaks:
+        table = pd.concat([table, table.iloc[:300]])
+    table.to_csv(tmp_path / "patients.csv", index=False)
+    target = ["--time", "dtime", "--event", "death"]
+    test, page, report = (tmp_path / name for name in ("test.csv", "page.html", "report.json"))
+    run(
+        "fit",
+        tmp_path / "patients.csv",
+        *target,
+        "--model",
+        "cox",
+        "--hold-out",
+        test,
+        "-o",
+        tmp_path / "model",
+    )
+    options = ["--groups", "meno", "--bootstrap", "0", "--no-rules"]
+    for output in (page, report):
+        run("audit", tmp_path / "model", test, *options, "-o", output)
+    verdict = json.loads(report.read_text())["sections"]["verdict"]["facts"]
+    severity, word = ("blocking", "rtime") if leaks else ("note", "copies")
+    assert any(word in w["text"] and w["severity"] == severity for w in verdict["warnings"])
+    assert (verdict["status"] == "data_problem") == leaks
+    top = page.read_text().split('id="patients"')[0]
+    assert word in top
+    if leaks:
+        assert top.index("rtime") < top.index("What to do next")
+        assert "No problem is shown" not in top
 
 
 @pytest.mark.parametrize("scale", [np.exp, np.asarray], ids=["partial hazards", "log hazards"])
@@ -194,20 +223,54 @@ def test_infants_lead_the_verdict_and_not_the_nine_tenths_of_lower_c_index(wilms
     assert wilms_folds.audited.headline["Furthest from 1"].endswith("infant yes")
 
 
-def test_imparity_is_shown_with_the_p_value_that_decides(rotterdam):
-    """Rotterdam: an imparity shown as significant is a problem of the verdict, and no other is."""
+def shown_p_values(report):
+    """Every p-value on the page, with the table, the row and the number."""
+    for table in (*report.tables.values(), *report.audited.tables.values()):
+        for column in table.columns:
+            if column.kind == "p_value" or column.key in ("p", "p_value"):
+                for row in table.rows:
+                    if row.get(column.key) is not None:
+                        yield table.key, row, row[column.key]
+
+
+@pytest.mark.parametrize("spoiled", [False, True], ids=["as fitted", "ranks at random in one grade"])
+def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rotterdam, spoiled):
+    """Rotterdam: an imparity of p = 0.006 was shown beside a clear verdict."""
     X, y, table = rotterdam
-    held_out = np.random.default_rng(3).random(len(y)) < 0.33
+    rng = np.random.default_rng(3)
+    held_out = rng.random(len(y)) < 0.33
     model = CoxPH().fit(X[~held_out], y[~held_out])
-    groups = {name: table[name].to_numpy()[held_out] for name in ("meno", "grade", "chemo")}
-    report = audited(
-        model, X[held_out].reset_index(drop=True), y[held_out], sensitive_features=groups, n_bootstrap=100
-    )
-    rows = report.audited.tables["fairness"].rows
-    shown = [row["p_value"] for row in rows if row.get("p_value") is not None]
-    unequal = [p for p in report.parts["verdict"].facts["problems"] if p["status"] == "unequal"]
-    assert len(shown) == 3
-    assert len(unequal) == sum(p < 0.05 for p in shown)
+    X, y, table = X[held_out].reset_index(drop=True), y[held_out], table[held_out].reset_index(drop=True)
+    groups = {name: table[name].to_numpy() for name in ("meno", "grade", "chemo")}
+    risk, times = model.predict(X), np.quantile(y["time"], np.linspace(0.05, 0.9, 40))
+    if spoiled:
+        two = np.flatnonzero(groups["grade"] == 2)
+        risk[two] = rng.permutation(risk[two])
+    baseline = -np.log(model.predict_survival_function(X, times=times)) / np.exp(model.predict(X))[:, None]
+    said = Predictions(risk, np.exp(-np.exp(risk)[:, None] * baseline.mean(axis=0)), times)
+    how = {"sensitive_features": groups, "n_bootstrap": 60, "random_state": 0}
+    with warnings.catch_warnings(action="ignore"):
+        report = audit_predictions(said, y, features=table[["age", "nodes", "grade"]], **how)
+        alone = evaluate(said, None, y, **how)
+    verdict = report.parts["verdict"].facts
+    shown = list(shown_p_values(report))
+    assert {key for key, *_ in shown} >= {"groups", "fairness"}
+    significant = [(key, row) for key, row, p in shown if p < 0.05]
+    assert bool(significant) == any(p["status"] != "harm" for p in verdict["problems"])
+    unequal = [row for key, row in significant if key == "fairness"]
+    assert len(unequal) == sum(p["status"] == "unequal" for p in verdict["problems"])
+    if spoiled:
+        assert unequal
+    # Ten for the search, one for the slope, one for the imparity of each attribute, beside those of the group table.
+    tests = alone.settings.n_tests + 14
+    assert f"all {tests} tests" in verdict["note"]
+    adjusted = {whose(r.attribute, r.group, "all patients"): r for r in alone.groups.itertuples()}
+    for key, row, p in shown:
+        if key == "groups" and row["attribute"] != "found by search":
+            before = adjusted[row["who"]].ratio_p
+            assert p >= before
+            if p < 1:
+                assert p == pytest.approx(before / alone.settings.n_tests * tests, rel=1e-6)
 
 
 def test_hazards_that_are_not_proportional_are_named(wilms):

@@ -1,5 +1,6 @@
 import re
 from dataclasses import replace
+from functools import cache
 
 import matplotlib as mpl
 import numpy as np
@@ -68,16 +69,19 @@ def level_shift(n=3000, seed=0, ratio=3.0, everyone=1.0):
     return X, Surv.from_arrays(time <= end, np.minimum(time, end))
 
 
+@cache
 def wilms():
     data = load_nwtco()
     return RepairedCox(random_state=0).fit(data.X, data.y), data.X, data.y
 
 
+@cache
 def hidden():
     data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
     return RepairedCox(random_state=0).fit(data.X, data.y), data.X, data.y
 
 
+@cache
 def frozen_level():
     X, y = level_shift(ratio=1.0, seed=1)
     model = CoxPH().fit(X, y)
@@ -85,10 +89,28 @@ def frozen_level():
     return repair(model, X, y, frozen=True, random_state=0), X, y
 
 
+@cache
 def frozen_everyone():
     X, y = level_shift(ratio=1.0, seed=1)
     model = CoxPH().fit(X, y)
     X, y = level_shift(ratio=1.0, everyone=2.0)
+    return repair(model, X, y, frozen=True, random_state=0), X, y
+
+
+@cache
+def frozen_group():
+    return frozen_shift(1.6)
+
+
+@cache
+def frozen_half():
+    return frozen_shift(1.8)
+
+
+def frozen_shift(ratio):
+    """A frozen model that is wrong for fewer patients: a level, and half a correction."""
+    model = CoxPH().fit(*level_shift(ratio=1.0, seed=1))
+    X, y = level_shift(n=1200, ratio=ratio, seed=4)
     return repair(model, X, y, frozen=True, random_state=0), X, y
 
 
@@ -107,12 +129,15 @@ def held_out(model, X, y, *, frozen):
     return target.event, hazard
 
 
-@pytest.mark.parametrize("case", [wilms, hidden, frozen_level, frozen_everyone])
+CASES = (wilms, hidden, frozen_level, frozen_everyone, frozen_group, frozen_half)
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_every_number_of_a_sentence_is_that_of_the_models_predictions(case):
     """Counts, predicted events and hazard ratios are read from the sentence and computed anew from predictions."""
     model, X, y = case()
     assert model.repairs_
-    event, hazard = held_out(model, X, y, frozen=case in (frozen_level, frozen_everyone))
+    event, hazard = held_out(model, X, y, frozen=case.__name__.startswith("frozen"))
     first, last = model.repairs_[0], model.repairs_[-1]
     before, after = hazard, hazard * np.exp(model.held_out_)
     assert first.predicted == pytest.approx(before[first.holds(X)].sum(), rel=1e-3)
@@ -140,7 +165,24 @@ def test_every_number_of_a_sentence_is_that_of_the_models_predictions(case):
             assert float(elsewhere) == pytest.approx(np.exp(np.log(ratio[~inside]).mean()), rel=0.02)
         changes_only_effects = found.version != "level" and found.before.low <= 1 <= found.before.high
         assert ("was right within chance" in words) == changes_only_effects
-        assert f"Checked on the {model.checked_[model.repairs_.index(found)].sum():,} patients" in words
+        checked = model.checked_[model.repairs_.index(found)]
+        assert f"Checked on the {checked.sum():,} patients" in words
+        if len(model.repairs_) > 1:
+            # What was before is another repair, and not the model.
+            continue
+        ratios = [event[checked].sum() / predicted[checked].sum() for predicted in (before, after)]
+        assert re.search(rf": {ratios[0]:.1f} times as many .* after the repair {ratios[1]:.1f} times", words)
+        r = model.held_out_[checked]
+        gains = event[checked] * r - np.expm1(r) * hazard[checked]
+        assert f"each gains {gains.mean():.2f} in log likelihood" in words
+
+
+def test_sentences_of_every_kind_of_repair_are_checked():
+    repairs = [one for case in CASES for one in case()[0].repairs_]
+    assert {one.version for one in repairs} == {"full", "own", "level"}
+    assert {one.strength for one in repairs} == {0.5, 1.0}
+    assert {one.version for one in repairs if one.rule is None} == {"level"}
+    assert "level" in {one.version for one in repairs if one.rule is not None}
 
 
 def test_the_sentence_about_wilms_tumours_names_the_ratio_of_the_table():
