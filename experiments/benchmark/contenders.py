@@ -292,7 +292,7 @@ CONTENDERS = {
             "dro-paper",
             "DRO-COX (paper)",
             f"alpha 0.2, the published ball, {_RIDGE}, no tuning",
-            DROCox(ball="paper", l2=RIDGE, alpha=0.2),
+            DROCox(ball="paper", l2=RIDGE, recalibrate=False, alpha=0.2),
         ),
         Contender(
             "dro",

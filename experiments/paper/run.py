@@ -84,6 +84,25 @@ def train_units(
     return found
 
 
+# Parameters that are the same for every method of the paper. Each parameter is named, so that another default of the
+# library changes nothing here.
+AS_PUBLISHED_TRAINING: dict[str, Any] = {
+    "l2": 0.0,
+    "ties": "breslow",
+    "tol": None,
+    "batch_size": None,
+    "dropout": 0.0,
+    "early_stopping": False,
+    "validation_fraction": 0.2,
+    "n_iter_no_change": 20,
+    "tree_params": None,
+    "recalibrate": False,
+    "verbose": False,
+}
+# Distance scale of the penalties of Keya et al. and of Rahman and Purushotham.
+PENALTY_SCALE = 0.01
+
+
 def _estimators(unit: Unit, device: str) -> list[Any]:
     method, protocol = unit.method, unit.protocol
     make: Any = PublishedSplit if method.stands_for else getattr(estimators, method.estimator)
@@ -95,8 +114,8 @@ def _estimators(unit: Unit, device: str) -> list[Any]:
             max_iter=protocol.max_iter,
             random_state=protocol.initial_seed,
             device=device,
-            # As published; robust models are recalibrated by default.
-            recalibrate=False,
+            **AS_PUBLISHED_TRAINING,
+            **({"scale": PENALTY_SCALE} if method.estimator == "RegularizedCox" else {}),
             **dict(method.parameters),
             **point,
         )

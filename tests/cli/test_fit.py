@@ -37,7 +37,7 @@ def test_the_saved_model_is_the_one_python_fits(drosurv, data, target, tmp_path,
     assert [row["column"] for row in summary["columns"]] == ["age", "kappa", "sex", "stage"]
 
 
-def test_robust_models_are_recalibrated_unless_told_otherwise(drosurv, data, target, tmp_path, patients):
+def test_robust_models_are_recalibrated_by_default(drosurv, data, target, tmp_path, patients):
     # Patients held out judge the model: to judge by folds, it would be trained three times more.
     robust = ("--model", "dro-cox", "--alpha", "0.4", "--hold-out", tmp_path / "judges.csv")
     told = drosurv.ok("fit", data, *target, *robust, "-o", tmp_path / "a").stdout
@@ -53,14 +53,15 @@ def test_robust_models_are_recalibrated_unless_told_otherwise(drosurv, data, tar
         (["--model", "cox"], False),
         (["--model", "cox", "--recalibrate"], True),
         (["--model", "dro-cox", "--alpha", "1"], False),
+        (["--model", "dro-cox", "--set", "ball=paper"], False),
     ):
         held = ["--hold-out", tmp_path / "judges.csv", "-o", tmp_path / "c"]
         found = drosurv.json("fit", data, *target, *options, *held)
-        assert found["parameters"]["recalibrate"] is expected
+        assert (found["recalibration"] is not None) is expected
 
 
 def test_a_fold_too_small_names_the_option(drosurv, data, target, tmp_path):
-    options = ["--model", "subgroup-robust-cox", "--set", "min_group=38"]
+    options = ["--model", "subgroup-robust-cox", "--set", "min_group=38", "--recalibrate"]
     line = drosurv.fails("fit", data, *target, *options, "-o", tmp_path / "m")
     assert "or use --no-recalibrate" in line
 

@@ -129,11 +129,11 @@ def test_no_curve_for_a_stratum_without_events():
 @pytest.mark.parametrize(
     "model",
     [
-        *(CoxPH(), DROCox(0.3), CoxPH("mlp", max_iter=5), CoxPH(ties="efron")),
+        *(CoxPH(), DROCox(0.3, recalibrate=False), CoxPH("mlp", max_iter=5), CoxPH(ties="efron")),
         *(
-            DROCoxSplit(0.3),
-            DROCoxSplit(0.3, "cvar", sides="one"),
-            DROCoxSplit(0.3, network="mlp", max_iter=5),
+            DROCoxSplit(0.3, recalibrate=False),
+            DROCoxSplit(0.3, "cvar", sides="one", recalibrate=False),
+            DROCoxSplit(0.3, network="mlp", max_iter=5, recalibrate=False),
         ),
     ],
 )
@@ -148,8 +148,16 @@ def test_entry_before_everybody_one_stratum_and_no_offset_change_nothing(model):
 @pytest.mark.parametrize(
     "model",
     [
-        *(CoxPH(), CoxPH(ties="efron"), DROCox(0.5), DROCox(0.5, "cvar"), DROCoxSplit(0.5, shuffle=False)),
-        SubgroupRobustCox(0.5, min_group=20, subgroup_features=["a"], n_trees=2, random_state=0),
+        *(
+            CoxPH(),
+            CoxPH(ties="efron"),
+            DROCox(0.5, recalibrate=False),
+            DROCox(0.5, "cvar", recalibrate=False),
+            DROCoxSplit(0.5, shuffle=False, recalibrate=False),
+        ),
+        SubgroupRobustCox(
+            0.5, min_group=20, subgroup_features=["a"], n_trees=2, random_state=0, recalibrate=False
+        ),
     ],
 )
 def test_features_that_say_nothing_have_no_coefficient(model):
@@ -166,7 +174,7 @@ def test_features_that_say_nothing_have_no_coefficient(model):
 def test_a_feature_that_differs_only_before_the_first_event_has_no_coefficient():
     left = Surv.from_arrays(np.r_[[False] * 3, Y["event"]], np.r_[[0.5] * 3, Y["time"]])
     rows = pd.concat([X[:3], X], ignore_index=True).assign(extra=[1.0, 2.0, 3.0, *np.zeros(len(X))])
-    for model in (CoxPH(), CoxPH(ties="efron"), DROCox(0.5, "cvar")):
+    for model in (CoxPH(), CoxPH(ties="efron"), DROCox(0.5, "cvar", recalibrate=False)):
         assert model.fit(rows, left).coef_[3] == 0.0
     np.testing.assert_allclose(CoxPH().fit(rows, left).coef_[:3], CoxPH().fit(X, Y).coef_, atol=1e-6)
 
@@ -190,7 +198,13 @@ def test_strata_of_different_scales_do_not_hide_the_effect():
 
 
 @pytest.mark.parametrize(
-    "model", [CoxPH(), DROCox(0.3), DROCox(0.4, "cvar"), DROCoxSplit(0.3, shuffle=False)]
+    "model",
+    [
+        CoxPH(),
+        DROCox(0.3, recalibrate=False),
+        DROCox(0.4, "cvar", recalibrate=False),
+        DROCoxSplit(0.3, shuffle=False, recalibrate=False),
+    ],
 )
 def test_rows_of_patients_whose_features_stay_are_the_patients(model):
     """Cutting a patient's time in two changes neither coefficients nor the worst case."""
@@ -223,7 +237,7 @@ def test_patients_of_several_rows_are_counted_by_weight_as_their_events_are():
 
 def test_a_split_model_takes_late_entry_strata_and_offsets():
     given = {name: ALL[name] for name in ("entry", "strata", "offset")}
-    model = DROCoxSplit(1.0, shuffle=False, tol=1e-12).fit(X, Y, **given)
+    model = DROCoxSplit(1.0, shuffle=False, tol=1e-12, recalibrate=False).fit(X, Y, **given)
     time, event, entry = (DATA[name].to_numpy() for name in ("time", "event", "entry"))
     features, known, half = X.to_numpy(), DATA["offset"].to_numpy(), np.arange(len(X)) < len(X) // 2
     same = DATA["stratum"].to_numpy()[:, None] == DATA["stratum"].to_numpy()
@@ -259,7 +273,7 @@ def test_several_events_of_a_patient_are_for_plain_cox():
     ("model", "argument"),
     [
         (AcceleratedFailureTime(), "strata"),
-        (SubgroupRobustCox(), "id"),
+        (SubgroupRobustCox(recalibrate=False), "id"),
     ],
 )
 def test_what_has_no_definition_is_refused(model, argument):
@@ -277,15 +291,19 @@ def test_full_likelihoods_take_entry_times_and_offsets():
     seen = time > entry
     y = Surv.from_arrays(np.ones(seen.sum(), bool), time[seen])
     given = {"entry": entry[seen], "offset": known[seen]}
-    model = GroupDROCox(regret=False).fit(x[seen], y, sensitive_features=groups[seen], **given)
+    model = GroupDROCox(regret=False, recalibrate=False).fit(
+        x[seen], y, sensitive_features=groups[seen], **given
+    )
     assert model.coef_[0] == pytest.approx(0.7, abs=0.06)
-    ignored = GroupDROCox(regret=False).fit(x[seen], y, sensitive_features=groups[seen])
+    ignored = GroupDROCox(regret=False, recalibrate=False).fit(x[seen], y, sensitive_features=groups[seen])
     assert abs(ignored.coef_[0] - 0.7) > 0.1
     curve = model.predict_survival_function([[0.0]], times=[0.5, 1.0], offset=[0.0])[0]
     np.testing.assert_allclose(curve, np.exp([-0.25, -1.0]), atol=0.04)
 
 
-@pytest.mark.parametrize("model", [GroupDROCox(), RegularizedCox("keya_group", max_iter=5, random_state=0)])
+@pytest.mark.parametrize(
+    "model", [GroupDROCox(recalibrate=False), RegularizedCox("keya_group", max_iter=5, random_state=0)]
+)
 def test_models_of_groups_take_them_too(model):
     model.fit(X, Y, sensitive_features=DATA["cluster"] % 2, strata=DATA["stratum"], entry=DATA["entry"])
     assert model.predict_survival_function(X, times=[3.0], strata=DATA["stratum"]).shape == (len(X), 1)

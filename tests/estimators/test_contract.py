@@ -39,19 +39,23 @@ ESTIMATORS = {
     "cox, adam": CoxPH(solver="adam", max_iter=30, random_state=0),
     "cox, efron": CoxPH(ties="efron"),
     "deepsurv": CoxPH(network="mlp", solver="adam", max_iter=30, random_state=0),
-    "dro cox": DROCox(alpha=0.3),
-    "dro cox, adam": DROCox(alpha=0.3, solver="adam", max_iter=30, random_state=0),
-    "dro cox, paper": DROCox(alpha=0.5, ball="paper"),
-    "dro cox, cvar": DROCox(alpha=0.3, ball="cvar"),
+    "dro cox": DROCox(alpha=0.3, recalibrate=False),
+    "dro cox, adam": DROCox(alpha=0.3, solver="adam", max_iter=30, random_state=0, recalibrate=False),
+    "dro cox, paper": DROCox(alpha=0.5, ball="paper", recalibrate=False),
+    "dro cox, cvar": DROCox(alpha=0.3, ball="cvar", recalibrate=False),
     "deep dro cox": DROCox(
-        alpha=0.3, network="mlp", solver="adam", hidden=(8, 4), max_iter=30, random_state=0
+        alpha=0.3, network="mlp", solver="adam", hidden=(8, 4), max_iter=30, random_state=0, recalibrate=False
     ),
-    "split": DROCoxSplit(alpha=0.3, random_state=0),
-    "split, one side": DROCoxSplit(alpha=0.3, sides="one", n1=0.6, random_state=0),
-    "deep split": DROCoxSplit(alpha=0.3, network="mlp", solver="adam", max_iter=30, random_state=0),
+    "split": DROCoxSplit(alpha=0.3, random_state=0, recalibrate=False),
+    "split, one side": DROCoxSplit(alpha=0.3, sides="one", n1=0.6, random_state=0, recalibrate=False),
+    "deep split": DROCoxSplit(
+        alpha=0.3, network="mlp", solver="adam", max_iter=30, random_state=0, recalibrate=False
+    ),
     "regularized": RegularizedCox(max_iter=30, random_state=0),
-    "subgroup robust": SubgroupRobustCox(alpha=0.5, min_group=10, n_trees=5, random_state=0),
-    "group dro": GroupDROCox(),
+    "subgroup robust": SubgroupRobustCox(
+        alpha=0.5, min_group=10, n_trees=5, random_state=0, recalibrate=False
+    ),
+    "group dro": GroupDROCox(recalibrate=False),
     "just train twice": JustTrainTwice(),
 }
 # CVaR is solved to a relative gap of 1e-5, which leaves its coefficients some room.

@@ -347,6 +347,16 @@ def test_constant_and_nearly_constant_columns_do_no_harm():
     assert model.score(table, Y) > fitted().score(X, Y) - 0.03
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_missing_and_infinite_values_of_an_array_are_an_error(bad):
+    values = X.to_numpy().copy()
+    values[3, 1] = bad
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        CoxPHCV().fit(values, Y)
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        CoxPHCV(l2s=[0.1]).fit(X.to_numpy(), Y).predict(values)
+
+
 def test_few_distinct_values_stay_linear():
     table = X.assign(grade=np.arange(len(X)) % 5.0)
     model = CoxPHCV(splines=6, l2s=[0.01]).fit(table, Y)

@@ -27,12 +27,22 @@ def settings(estimator, **grid):
     [
         settings(CoxPH(solver="adam", max_iter=20, random_state=0), lr=[0.1, 0.01]),
         settings(CoxPH(), l2=[0.0, 1.0]),
-        settings(DROCox(solver="adam", max_iter=20, random_state=0), alpha=[0.2, 0.5, 1.0]),
-        settings(DROCoxSplit(network="mlp", hidden=(4,), max_iter=10, random_state=0), alpha=[0.3, 0.6]),
+        settings(
+            DROCox(solver="adam", max_iter=20, random_state=0, recalibrate=False), alpha=[0.2, 0.5, 1.0]
+        ),
+        settings(
+            DROCoxSplit(network="mlp", hidden=(4,), max_iter=10, random_state=0, recalibrate=False),
+            alpha=[0.3, 0.6],
+        ),
         settings(RegularizedCox("rp_group", max_iter=10, random_state=0), weight=[0.0, 1.0]),
-        settings(GroupDROCox(), alpha=[0.3, 0.6]),
+        settings(GroupDROCox(recalibrate=False), alpha=[0.3, 0.6]),
         settings(DeepHit(4, max_iter=10, random_state=0), alpha=[1.0, 0.5]),
-        [DROCox(ball="cvar"), CoxPH(), DROCox(), DROCox(alpha=0.5)],
+        [
+            DROCox(ball="cvar", recalibrate=False),
+            CoxPH(),
+            DROCox(recalibrate=False),
+            DROCox(alpha=0.5, recalibrate=False),
+        ],
     ],
     ids=["lr", "convex", "alpha", "mlp", "penalty", "alone", "halves", "mixed"],
 )
@@ -73,14 +83,14 @@ def test_networks_with_running_means_or_dropout_come_out_as_if_fitted_alone(laye
 
 def test_a_batch_holds_what_differs_only_in_what_a_batch_may(data):
     grid = [
-        DROCox(alpha=0.1),
-        DROCox(alpha=0.2, lr=0.1),
-        DROCox(alpha=0.1, ball="cvar"),
-        DROCoxSplit(alpha=0.1),
-        DROCox(alpha=0.3, hidden=(3,)),
-        DROCox(alpha=0.4, hidden=(3,)),
-        GroupDROCox(),
-        GroupDROCox(),
+        DROCox(alpha=0.1, recalibrate=False),
+        DROCox(alpha=0.2, lr=0.1, recalibrate=False),
+        DROCox(alpha=0.1, ball="cvar", recalibrate=False),
+        DROCoxSplit(alpha=0.1, recalibrate=False),
+        DROCox(alpha=0.3, hidden=(3,), recalibrate=False),
+        DROCox(alpha=0.4, hidden=(3,), recalibrate=False),
+        GroupDROCox(recalibrate=False),
+        GroupDROCox(recalibrate=False),
     ]
     assert batches(grid) == [[0, 1], [2], [3], [4, 5], [6, 7]]
 
@@ -102,7 +112,7 @@ def test_several_training_sets_each_keep_their_own_models(data):
 
 
 def test_one_that_diverges_is_named_and_the_others_are_fitted(data):
-    grid = settings(DROCox(solver="adam", max_iter=5, random_state=0), lr=[0.1, 1e308])
+    grid = settings(DROCox(solver="adam", max_iter=5, random_state=0, recalibrate=False), lr=[0.1, 1e308])
     ((fine, diverged),) = fit_grids([grid], [{"X": data.X, "y": data.y}])
     assert fine is None
     assert "diverged" in str(diverged)

@@ -437,6 +437,14 @@ def test_a_file_without_a_parameter_added_since_loads_with_its_default(path, lin
     assert load(path).verbose is False
 
 
+def test_a_file_without_recalibrate_is_not_recalibrated(path, linear_bytes):
+    arrays, described = opened(linear_bytes, path)
+    content = described["content"]
+    del content["model"]["parameters"]["recalibrate"]
+    resealed(path, content, arrays)
+    assert load(path).recalibrate is False
+
+
 def loads_the_same_or_raises_value_error(path, data, expected):
     path.write_bytes(data)
     try:

@@ -66,7 +66,7 @@ def best_factor(scores, y, fold, **options):
 
 
 def kept_folds(model):
-    return recalibration_folds(model._kept_training)
+    return recalibration_folds(model._kept_training, model.random_state)
 
 
 def held_out_scores(model, fold, X=X, y=Y, **fitting):
@@ -128,7 +128,7 @@ def test_scores_are_stretched_and_nothing_else_changes(plain, tmp_path):
     if plain.network == "trees":
         pytest.importorskip("lightgbm", reason="the extra 'trees' is not installed")
     groups = {"sensitive_features": GROUPS} if plain._compares_groups is not None else {}
-    plain.fit(X, Y, **groups)
+    plain = clone(plain).set_params(recalibrate=False).fit(X, Y, **groups)
     model = clone(plain).set_params(recalibrate=True).fit(X, Y, **groups)
     b = model.recalibration_
     assert b > 0
@@ -154,7 +154,7 @@ def test_scores_are_stretched_and_nothing_else_changes(plain, tmp_path):
 def test_shrunken_scores_are_right_for_new_patients():
     X_train, y_train = simulated(1500, 1)
     X_new, y_new = simulated(4000, 2)
-    shrunken = DROCox(alpha=0.1).fit(X_train, y_train)
+    shrunken = DROCox(alpha=0.1, recalibrate=False).fit(X_train, y_train)
     model = DROCox(alpha=0.1, recalibrate=True, random_state=0).fit(X_train, y_train)
     assert calibration_slope(y_new, shrunken.predict(X_new)) > 1.5
     # Its standard error is about .03 among 4,000 patients, and that of the factor .05.
@@ -168,7 +168,7 @@ def test_on_flc_the_spread_comes_back():
         calibration_slope(
             test.y, model.fit((train.X - mean) / deviation, train.y).predict((test.X - mean) / deviation)
         )
-        for model in (DROCox(alpha=0.2), DROCox(alpha=0.2, recalibrate=True, random_state=0), CoxPH())
+        for model in (DROCox(alpha=0.2, recalibrate=False), DROCox(alpha=0.2, random_state=0), CoxPH())
     ]
     assert slopes[0] > 2.0
     assert slopes[1] == pytest.approx(1.0, abs=0.15)
@@ -259,20 +259,33 @@ def test_a_search_tunes_it():
 
 
 def test_auto_recalibrates_worst_cases_of_log_hazards_with_enough_events():
-    automatic = DROCox(alpha=0.3, recalibrate="auto", random_state=0).fit(X, Y)
-    asked = DROCox(alpha=0.3, recalibrate=True, random_state=0).fit(X, Y)
-    np.testing.assert_array_equal(automatic.coef_, asked.coef_)
-    assert automatic.recalibration_ == asked.recalibration_
+    assert all(cls().recalibrate == "auto" for cls in (DROCox, DROCoxSplit, SubgroupRobustCox, GroupDROCox))
+    automatic = DROCox(alpha=0.3, random_state=0).fit(X, Y)
+    given = DROCox(alpha=0.3, recalibrate=True, random_state=0).fit(X, Y)
+    np.testing.assert_array_equal(automatic.coef_, given.coef_)
+    assert automatic.recalibration_ == given.recalibration_
+
+
+def test_a_fit_without_a_seed_gives_the_same_model_each_time():
+    first, second = DROCox(alpha=0.3).fit(X, Y), DROCox(alpha=0.3).fit(X, Y)
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
+@pytest.mark.parametrize(("events", "recalibrated"), [(49, False), (50, True)])
+def test_auto_recalibrates_from_50_events_on(events, recalibrated):
+    rows = np.r_[np.flatnonzero(Y["event"])[:events], np.flatnonzero(~Y["event"])]
+    model = DROCox(alpha=0.5, random_state=0).fit(X[rows], Y[rows])
+    assert hasattr(model, "recalibration_") == recalibrated
 
 
 @pytest.mark.parametrize(
     ("model", "rows"),
     [
-        (CoxPH(recalibrate="auto"), slice(None)),
-        (DROCox(alpha=1.0, recalibrate="auto"), slice(None)),
-        (DROCox(alpha=0.3, ball="paper", recalibrate="auto"), slice(None)),
-        (AcceleratedFailureTime(alpha=0.5, recalibrate="auto"), slice(None)),
-        (DROCox(alpha=0.5, recalibrate="auto"), slice(60)),
+        (CoxPH(), slice(None)),
+        (DROCox(alpha=1.0), slice(None)),
+        (DROCox(alpha=0.3, ball="paper"), slice(None)),
+        (AcceleratedFailureTime(alpha=0.5), slice(None)),
+        (DROCox(alpha=0.5), slice(60)),
     ],
     ids=["plain", "alpha 1", "published ball", "log times", "few events"],
 )

@@ -35,11 +35,18 @@ KNOWN = {"entry": DATA["entry"], "strata": STRATA, "offset": DATA["offset"]}
 
 
 def group_dro(**parameters):
-    return GroupDROCox(n_intervals=K, tol=1e-9, **parameters)
+    return GroupDROCox(n_intervals=K, tol=1e-9, **parameters, recalibrate=False)
 
 
 def subgroup_robust(alpha=0.3, **parameters):
-    settings = {"min_group": 40, "n_trees": 5, "n_intervals": K, "tol": 1e-9, "random_state": 0}
+    settings = {
+        "min_group": 40,
+        "n_trees": 5,
+        "n_intervals": K,
+        "tol": 1e-9,
+        "random_state": 0,
+        "recalibrate": False,
+    }
     return SubgroupRobustCox(alpha, **(settings | parameters))
 
 

@@ -195,7 +195,7 @@ def test_notes_call_the_features_of_a_pipeline_by_their_names():
     twice = X.assign(again=2 * X[FEATURES[0]])
     dependent = drosurv.summary(make_pipeline(StandardScaler(), CoxPH()).fit(twice, Y))
     assert any(note.startswith(f"{FEATURES[0]}, again: no standard error") for note in dependent.notes)
-    robust = drosurv.summary(make_pipeline(StandardScaler(), DROCox(0.5)).fit(X, Y))
+    robust = drosurv.summary(make_pipeline(StandardScaler(), DROCox(0.5, recalibrate=False)).fit(X, Y))
     changed = next(note for note in robust.notes if note.startswith("Changed most"))
     assert sum(f"{name} (hazard ratio" in changed for name in FEATURES) >= min(3, len(FEATURES))
     causes = Surv.competing(np.where(Y["event"], 1 + np.arange(len(Y)) % 2, 0), Y["time"])
@@ -206,7 +206,7 @@ def test_notes_call_the_features_of_a_pipeline_by_their_names():
 
 def test_a_robust_model_stands_beside_plain_cox_without_a_bootstrap():
     data = datasets.make_hidden_minority(n_samples=500, random_state=0)
-    model = DROCox(0.2).fit(data.X, data.y)
+    model = DROCox(0.2, recalibrate=False).fit(data.X, data.y)
     table = model.summary()
     np.testing.assert_allclose(table["coef"], model.coef_)
     np.testing.assert_allclose(table["plain coef"], CoxPH().fit(data.X, data.y).coef_, rtol=1e-6, atol=1e-8)
@@ -216,12 +216,12 @@ def test_a_robust_model_stands_beside_plain_cox_without_a_bootstrap():
     assert "minimise the loss of the patients for whom DROCox (alpha = 0.2) is worst" in shown
     assert "Changed most against plain Cox" in shown
     assert "largest worst-case weights have about average features" in shown
-    assert repr(model) == "DROCox(alpha=0.2)"
+    assert repr(model) == "DROCox(alpha=0.2, recalibrate=False)"
 
 
 OWN = [
     RegularizedCox(max_iter=50),
-    DROCox(1.0),
+    DROCox(1.0, recalibrate=False),
     CoxPH(recalibrate=True),
     AdversarialReweighting(max_iter=50),
     JustTrainTwice(),
@@ -254,7 +254,7 @@ def test_the_table_says_what_ratio_it_shows(link, ratio):
 
 def test_the_change_is_for_those_whom_the_worst_case_weights():
     data = datasets.make_hidden_minority(n_samples=500, random_state=0)
-    model = DROCox(0.2).fit(data.X, data.y)
+    model = DROCox(0.2, recalibrate=False).fit(data.X, data.y)
     model.summary()
     np.testing.assert_allclose(
         model._findings.plain.worst_mean, model.worst_case_weights_ @ data.X.to_numpy()
@@ -270,11 +270,15 @@ def test_the_bootstrap_of_plain_cox_agrees_with_its_information():
 
 
 def test_a_bootstrap_once_run_stays_with_the_robust_model(tmp_path):
-    model = DROCox(0.3).fit(X, Y, clusters=DATA["hospital"])
+    model = DROCox(0.3, recalibrate=False).fit(X, Y, clusters=DATA["hospital"])
     first = model.summary(method="bootstrap", n_boot=40)
     assert first["se(coef)"].gt(0).all()
     pd.testing.assert_frame_equal(pd.DataFrame(model.summary()), pd.DataFrame(first))
-    again = DROCox(0.3).fit(X, Y, clusters=DATA["hospital"]).summary(method="bootstrap", n_boot=40, n_jobs=1)
+    again = (
+        DROCox(0.3, recalibrate=False)
+        .fit(X, Y, clusters=DATA["hospital"])
+        .summary(method="bootstrap", n_boot=40, n_jobs=1)
+    )
     pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(first))
     model.save(tmp_path / "model")
     pd.testing.assert_frame_equal(
@@ -310,7 +314,7 @@ def test_residuals_and_the_proportional_hazards_test_are_at_hand():
 
 
 def test_models_of_groups_have_tables_too():
-    model = GroupDROCox().fit(X, Y, sensitive_features=DATA["stratum"])
+    model = GroupDROCox(recalibrate=False).fit(X, Y, sensitive_features=DATA["stratum"])
     table = model.summary(method="bootstrap", n_boot=20)
     assert table["se(coef)"].gt(0).all()
 
@@ -323,8 +327,14 @@ def test_models_of_groups_have_tables_too():
             "summary is about coefficients, which network='mlp'",
         ),
         (lambda: CoxPH().fit(X, Y).summary(method="exact"), r"method must be one of .*, got 'exact'"),
-        (lambda: DROCox().fit(X, Y).summary(method="sandwich"), "is defined for plain Cox, not for DROCox"),
-        (lambda: DROCox().fit(X, Y).residuals(), "residuals is defined for plain Cox, not for DROCox"),
+        (
+            lambda: DROCox(recalibrate=False).fit(X, Y).summary(method="sandwich"),
+            "is defined for plain Cox, not for DROCox",
+        ),
+        (
+            lambda: DROCox(recalibrate=False).fit(X, Y).residuals(),
+            "residuals is defined for plain Cox, not for DROCox",
+        ),
     ],
 )
 def test_what_has_no_definition_is_refused(asked, message):

@@ -27,7 +27,15 @@ RISK = np.where(X["age"] > 0, X["dose"], -X["dose"])
 TIME = np.ceil(20 * RNG.exponential(size=257) * np.exp(-RISK)) / 10
 Y = Surv.from_arrays(RNG.random(257) < 0.8, TIME)
 GROUPS = pd.Series(np.where(X["stage"] > 0, "late", "early"), name="stage")
-QUICK = {"network": "trees", "max_iter": 12, "random_state": 0, "min_group": 10, "n_trees": 5, "alpha": 0.5}
+QUICK = {
+    "network": "trees",
+    "max_iter": 12,
+    "random_state": 0,
+    "min_group": 10,
+    "n_trees": 5,
+    "alpha": 0.5,
+    "recalibrate": False,
+}
 CLASSES = [
     cls
     for _, cls in drosurv.all_estimators()

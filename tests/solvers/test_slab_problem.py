@@ -26,12 +26,12 @@ def patients(n=400, seed=0):
 
 MODELS = {
     "cox": (CoxPH(), Mean()),
-    "chi2": (DROCox(alpha=0.3, tol=1e-11), ChiSquare(0.3)),
-    "paper": (DROCox(alpha=0.7, ball="paper", tol=1e-11), ChiSquare(0.7, "paper")),
-    "cvar": (DROCox(alpha=0.3, ball="cvar", tol=1e-10), CVaR(0.3)),
-    "split": (DROCoxSplit(alpha=0.3, shuffle=False, tol=1e-11), ChiSquare(0.3)),
+    "chi2": (DROCox(alpha=0.3, tol=1e-11, recalibrate=False), ChiSquare(0.3)),
+    "paper": (DROCox(alpha=0.7, ball="paper", tol=1e-11, recalibrate=False), ChiSquare(0.7, "paper")),
+    "cvar": (DROCox(alpha=0.3, ball="cvar", tol=1e-10, recalibrate=False), CVaR(0.3)),
+    "split": (DROCoxSplit(alpha=0.3, shuffle=False, tol=1e-11, recalibrate=False), ChiSquare(0.3)),
     "efron": (CoxPH(ties="efron"), Mean()),
-    "efron chi2": (DROCox(alpha=0.3, ties="efron", tol=1e-11), ChiSquare(0.3)),
+    "efron chi2": (DROCox(alpha=0.3, ties="efron", tol=1e-11, recalibrate=False), ChiSquare(0.3)),
 }
 
 

@@ -5,8 +5,8 @@ from drosurv.tuning.grids import default_grid, grid_points, plain_models
 
 
 def test_the_default_grid_leaves_out_what_the_solver_does_not_read():
-    assert set(default_grid(DROCox())) == {"alpha"}
-    assert set(default_grid(DROCox(solver="adam"))) == {"alpha", "lr"}
+    assert set(default_grid(DROCox(recalibrate=False))) == {"alpha"}
+    assert set(default_grid(DROCox(solver="adam", recalibrate=False))) == {"alpha", "lr"}
     assert set(default_grid(RegularizedCox())) == {"weight", "lr"}
     # The paper's rates are Adam's.
     assert default_grid(CoxPH("mlp"))["lr"] == [0.01, 0.001, 0.0001]
@@ -33,12 +33,12 @@ def test_a_grid_without_values_is_refused(grid):
     ("candidate", "plain"),
     [
         (DROCox(0.2, l2=0.1), CoxPH(l2=0.1, solver="convex")),
-        (DROCox(0.2, solver="adam", lr=0.1), CoxPH(solver="adam", lr=0.1)),
+        (DROCox(0.2, solver="adam", lr=0.1, recalibrate=False), CoxPH(solver="adam", lr=0.1)),
         (RegularizedCox(lr=0.1), CoxPH(solver="adam", lr=0.1)),
-        (DROCox(0.2, network="mlp"), CoxPH("mlp")),
-        (DROCox(0.2, network="mlp", solver="adam"), CoxPH("mlp", solver="adam")),
+        (DROCox(0.2, network="mlp", recalibrate=False), CoxPH("mlp")),
+        (DROCox(0.2, network="mlp", solver="adam", recalibrate=False), CoxPH("mlp", solver="adam")),
         (RegularizedCox(network="mlp"), CoxPH("mlp")),
-        (DROCox(0.2, network="trees"), CoxPH("trees")),
+        (DROCox(0.2, network="trees", recalibrate=False), CoxPH("trees")),
     ],
     ids=str,
 )
@@ -51,5 +51,7 @@ def test_it_is_trained_as_the_candidate_is(candidate, plain):
 
 
 def test_candidates_that_differ_in_what_is_robust_share_one():
-    candidates = [DROCox(alpha, network="mlp", lr=lr) for alpha in (0.1, 0.5) for lr in (0.01, 0.1)]
+    candidates = [
+        DROCox(alpha, network="mlp", lr=lr, recalibrate=False) for alpha in (0.1, 0.5) for lr in (0.01, 0.1)
+    ]
     assert [model.lr for model in plain_models(candidates)] == [0.01, 0.1]

@@ -23,7 +23,9 @@ def search():
     data = make_hidden_minority(n_samples=300, random_state=0)
     side = np.where(data.X.iloc[:, 0] > 0, "right", "left")
     grid = {"alpha": [0.1, 0.3, 1.0]}
-    return GridSearch(DROCox(), grid, cv=2, random_state=0).fit(data.X, data.y, sensitive_features=side)
+    return GridSearch(DROCox(recalibrate=False), grid, cv=2, random_state=0).fit(
+        data.X, data.y, sensitive_features=side
+    )
 
 
 def lines(axes):
@@ -61,7 +63,7 @@ def test_the_budget_is_drawn_on_its_own_axis_alone(search):
 def test_no_interval_is_promised_where_none_is_known():
     data = make_hidden_minority(n_samples=300, random_state=0)
     side = np.where(data.X.iloc[:, 0] > 0, "right", "left")
-    search = GridSearch(DROCox(), {"alpha": [0.3]}, cv=0.3, bootstrap=0, random_state=0)
+    search = GridSearch(DROCox(recalibrate=False), {"alpha": [0.3]}, cv=0.3, bootstrap=0, random_state=0)
     axes = search.fit(data.X, data.y, sensitive_features=side).plot_front()
     assert axes.containers[0].get_label() == "settings"
 

@@ -52,7 +52,7 @@ def c_index(y, risk):
 
 @pytest.fixture(scope="module")
 def adam():
-    return DROCox(solver="adam", max_iter=30, random_state=0)
+    return DROCox(solver="adam", max_iter=30, random_state=0, recalibrate=False)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,10 @@ def test_the_choice_is_the_rules_and_is_trained_on_everybody(search, adam, data)
 
 def test_a_table_of_text_is_what_its_encoder_in_a_pipeline_gives(data, groups):
     X = data.X.assign(side=groups["side"])
-    models = DROCox(), make_pipeline(TableEncoder(standardize=False), DROCox())
+    models = (
+        DROCox(recalibrate=False),
+        make_pipeline(TableEncoder(standardize=False), DROCox(recalibrate=False)),
+    )
     ours, theirs = (
         GridSearch(model, {"alpha": [0.5]}, cv=2, random_state=0, min_group=20).fit(
             X, data.y, sensitive_features=groups["side"]
@@ -149,7 +152,7 @@ def test_the_control_is_the_plain_model_shrunk(search):
 def test_moving_the_features_origin_changes_no_disparity(adam, data, groups):
     names = ["group_disparity", "intersectional_disparity", "concordance_imparity"]
     found = [
-        GridSearch(DROCox(), {"alpha": [0.5]}, cv=0.3, random_state=0)
+        GridSearch(DROCox(recalibrate=False), {"alpha": [0.5]}, cv=0.3, random_state=0)
         .fit(data.X + shift, data.y, sensitive_features=groups)
         .results_[names]
         for shift in (0.0, 3.0)
@@ -158,13 +161,17 @@ def test_moving_the_features_origin_changes_no_disparity(adam, data, groups):
 
 
 def test_one_validation_part_brings_bootstrap_errors(data, groups):
-    search = GridSearch(DROCox(), {"alpha": [0.3, 1.0]}, cv=0.3, bootstrap=50, random_state=0)
+    search = GridSearch(
+        DROCox(recalibrate=False), {"alpha": [0.3, 1.0]}, cv=0.3, bootstrap=50, random_state=0
+    )
     results = search.fit(data.X, data.y, sensitive_features=groups).results_
     for metric in ("concordance_index", "concordance_imparity"):
         assert (results[f"{metric}_se"] > 0).all()
         assert (results[f"{metric}_low"] <= results[metric]).all()
         assert (results[metric] <= results[f"{metric}_high"]).all()
-    chosen = GridSearch(DROCox(), {"alpha": [0.3, 1.0]}, cv=0.3, rule=OneStandardError(), random_state=0)
+    chosen = GridSearch(
+        DROCox(recalibrate=False), {"alpha": [0.3, 1.0]}, cv=0.3, rule=OneStandardError(), random_state=0
+    )
     assert (
         "within one standard error"
         in chosen.fit(data.X, data.y, sensitive_features=groups["side"]).choice_.reason
@@ -173,7 +180,9 @@ def test_one_validation_part_brings_bootstrap_errors(data, groups):
 
 def test_one_standard_error_of_any_metric_is_known_on_one_validation_part(data, groups):
     rule = OneStandardError("integrated_brier_score", maximise=False)
-    search = GridSearch(DROCox(), {"alpha": [0.3, 1.0]}, cv=0.3, rule=rule, bootstrap=20, random_state=0)
+    search = GridSearch(
+        DROCox(recalibrate=False), {"alpha": [0.3, 1.0]}, cv=0.3, rule=rule, bootstrap=20, random_state=0
+    )
     search.fit(data.X, data.y, sensitive_features=groups["side"])
     assert (search.results_["integrated_brier_score_se"] > 0).all()
 
@@ -193,8 +202,8 @@ def test_a_validation_set_of_ones_own_is_what_is_scored(data):
     "estimator",
     [
         CoxPH(l2=0.01, solver="adam", max_iter=5),
-        DROCoxSplit(random_state=0),
-        DROCox(network="mlp", hidden=(3,), max_iter=3, random_state=0),
+        DROCoxSplit(random_state=0, recalibrate=False),
+        DROCox(network="mlp", hidden=(3,), max_iter=3, random_state=0, recalibrate=False),
         RegularizedCox("keya_individual", max_iter=3, random_state=0),
         RegularizedCox("keya_group", max_iter=3, random_state=0),
     ],
@@ -209,7 +218,11 @@ def test_every_estimator_has_a_grid_and_is_tuned(estimator, data, groups):
 
 
 @pytest.mark.parametrize(
-    "estimator", [GroupDROCox(), SubgroupRobustCox(n_trees=3, min_group=20, random_state=0)]
+    "estimator",
+    [
+        GroupDROCox(recalibrate=False),
+        SubgroupRobustCox(n_trees=3, min_group=20, random_state=0, recalibrate=False),
+    ],
 )
 def test_estimators_that_train_alone_are_tuned_too(estimator, data, groups):
     search = GridSearch(estimator, {"alpha": [0.3, 0.5]}, cv=0.3, random_state=0)
@@ -218,13 +231,13 @@ def test_estimators_that_train_alone_are_tuned_too(estimator, data, groups):
 
 
 def test_the_steps_before_the_estimator_see_only_training_patients(data, groups):
-    pipeline = Pipeline([("scale", StandardScaler()), ("cox", DROCox())])
+    pipeline = Pipeline([("scale", StandardScaler()), ("cox", DROCox(recalibrate=False))])
     search = GridSearch(pipeline, {"alpha": [0.5]}, cv=3, random_state=0)
     search.fit(100 + 5 * data.X, data.y, sensitive_features=groups)
     scores = []
     for train, held in folds_of(data):
         scaler = StandardScaler().fit(data.X.iloc[train])
-        model = DROCox(alpha=0.5).fit(scaler.transform(data.X.iloc[train]), data.y[train])
+        model = DROCox(alpha=0.5, recalibrate=False).fit(scaler.transform(data.X.iloc[train]), data.y[train])
         scores.append(c_index(data.y[held], model.predict(scaler.transform(data.X.iloc[held]))))
     assert search.results_["concordance_index"].iloc[0] == pytest.approx(np.mean(scores), abs=1e-6)
     assert isinstance(search.best_estimator_, Pipeline)
@@ -234,7 +247,9 @@ def test_the_steps_before_the_estimator_see_only_training_patients(data, groups)
 
 def test_processes_change_nothing(data, groups):
     def fit(n_jobs):
-        search = GridSearch(DROCox(), {"alpha": [0.2, 0.5]}, cv=2, n_jobs=n_jobs, random_state=0)
+        search = GridSearch(
+            DROCox(recalibrate=False), {"alpha": [0.2, 0.5]}, cv=2, n_jobs=n_jobs, random_state=0
+        )
         return search.fit(data.X, data.y, sensitive_features=groups).results_
 
     # Threads stand in for processes, whose start would take longer than all other tests.
@@ -249,7 +264,7 @@ def test_processes_change_nothing(data, groups):
     ids=["brier", "pareto"],
 )
 def test_what_a_rule_reads_is_measured(rule, data, groups):
-    search = GridSearch(DROCox(), {"alpha": [0.3, 1.0]}, rule=rule, cv=0.3, random_state=0)
+    search = GridSearch(DROCox(recalibrate=False), {"alpha": [0.3, 1.0]}, rule=rule, cv=0.3, random_state=0)
     results = search.fit(data.X, data.y, sensitive_features=groups).results_
     assert rule.choose(results).index == search.best_index_
     if isinstance(rule, ParetoPoint):
@@ -258,7 +273,9 @@ def test_what_a_rule_reads_is_measured(rule, data, groups):
 
 
 def test_without_groups_the_best_c_index_is_chosen(data):
-    search = GridSearch(DROCox(), {"alpha": [0.1, 1.0]}, cv=2, random_state=0).fit(data.X, data.y)
+    search = GridSearch(DROCox(recalibrate=False), {"alpha": [0.1, 1.0]}, cv=2, random_state=0).fit(
+        data.X, data.y
+    )
     assert search.rule_ == BestScore()
     assert search.best_index_ == search.results_["concordance_index"].idxmax()
     assert "group_disparity" not in search.results_
@@ -275,7 +292,7 @@ def test_a_setting_that_diverges_is_named_and_not_chosen(adam, data):
 
 @pytest.mark.parametrize("rule", [BestScore(), OneStandardError(), ParetoPoint(), AccuracyBudget()])
 def test_the_plain_model_is_a_candidate_of_every_rule_but_the_published_one(data, groups, rule):
-    search = GridSearch(DROCox(), {"alpha": [0.1, 0.2]}, cv=2, rule=rule, random_state=0)
+    search = GridSearch(DROCox(recalibrate=False), {"alpha": [0.1, 0.2]}, cv=2, rule=rule, random_state=0)
     search.fit(data.X, data.y, sensitive_features=groups["side"])
     published = isinstance(rule, AccuracyBudget)
     assert len(search.results_) == (2 if published else 3)
@@ -288,7 +305,7 @@ def test_the_plain_model_is_a_candidate_of_every_rule_but_the_published_one(data
 
 def test_the_plain_model_is_not_recalibrated(data):
     search = GridSearch(DROCox(recalibrate=True), {"alpha": [0.5]}, cv=2, rule=BestScore(), random_state=0)
-    same = GridSearch(DROCox(), {"alpha": [0.5]}, cv=2, rule=BestScore(), random_state=0)
+    same = GridSearch(DROCox(recalibrate=False), {"alpha": [0.5]}, cv=2, rule=BestScore(), random_state=0)
     with_factor, without = (found.fit(data.X, data.y).results_ for found in (search, same))
     pd.testing.assert_series_equal(with_factor.iloc[-1], without.iloc[-1])
     assert with_factor["gain_over_null"].iloc[0] != without["gain_over_null"].iloc[0]
@@ -303,12 +320,14 @@ def test_an_unregularised_model_that_cannot_be_trained_is_named(adam, data, monk
 def test_a_fold_without_a_group_is_named_where_the_rule_needs_it(data):
     groups = np.where(np.arange(len(data)) < 3, "rare", "common")
     folds = [(np.arange(100, 300), np.arange(100)), (np.arange(200), np.arange(200, 300))]
-    search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=folds, min_group=1, min_events=1)
+    search = GridSearch(DROCox(recalibrate=False), {"alpha": [0.5]}, cv=folds, min_group=1, min_events=1)
     with pytest.raises(
         ValueError, match="patients or events of a group are missing where settings are scored"
     ):
         search.fit(data.X, data.y, sensitive_features=groups)
-    tuned = GridSearch(DROCox(), {"alpha": [0.5]}, cv=folds, rule=BestScore(), min_group=1, min_events=1)
+    tuned = GridSearch(
+        DROCox(recalibrate=False), {"alpha": [0.5]}, cv=folds, rule=BestScore(), min_group=1, min_events=1
+    )
     results = tuned.fit(data.X, data.y, sensitive_features=groups).results_
     for name in ("group_disparity", "intersectional_disparity", "concordance_imparity"):
         assert results[name].isna().all()
@@ -317,12 +336,12 @@ def test_a_fold_without_a_group_is_named_where_the_rule_needs_it(data):
 def test_groups_too_small_to_be_judged_are_left_out_of_the_disparities(data, groups):
     side = groups["side"].astype(object).to_numpy()
     few = np.where(np.arange(len(data)) < 20, "few", side)
-    search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=3, random_state=0)
+    search = GridSearch(DROCox(recalibrate=False), {"alpha": [0.5]}, cv=3, random_state=0)
     with pytest.warns(SmallGroupWarning, match=r"side few: 20 patients.*fewer than 50.*left out"):
         search.fit(data.X, data.y, sensitive_features={"side": few})
     expected = []
     for train, held in folds_of(data):
-        model = DROCox(alpha=0.5).fit(data.X.iloc[train], data.y[train])
+        model = DROCox(alpha=0.5, recalibrate=False).fit(data.X.iloc[train], data.y[train])
         large = held[few[held] != "few"]
         expected.append(concordance_imparity(data.y[large], model.predict(data.X.iloc[large]), few[large]))
     assert search.results_["concordance_imparity"].iloc[0] == pytest.approx(np.mean(expected), abs=1e-6)
@@ -404,7 +423,7 @@ def test_predicting_before_searching_is_an_error(data):
 
 @pytest.mark.parametrize("cv", [3, 0.3], ids=["folds", "one part"])
 def test_the_plain_model_is_a_candidate_and_is_compared_on_the_same_patients(data, groups, cv):
-    search = GridSearch(DROCox(), {"alpha": [0.1, 0.5]}, cv=cv, bootstrap=40, random_state=0)
+    search = GridSearch(DROCox(recalibrate=False), {"alpha": [0.1, 0.5]}, cv=cv, bootstrap=40, random_state=0)
     search.fit(data.X, data.y, sensitive_features=groups)
     table = search.results_
     assert isinstance(search.rule_, CarefulBudget)
@@ -421,12 +440,14 @@ def test_the_plain_model_is_a_candidate_and_is_compared_on_the_same_patients(dat
 
 
 def test_the_plain_models_row_is_not_rounded_to_the_grids_whole_numbers(data):
-    search = GridSearch(DROCox(), {"lr": [1, 2]}, cv=2, rule=BestScore(), refit=False, random_state=0)
+    search = GridSearch(
+        DROCox(recalibrate=False), {"lr": [1, 2]}, cv=2, rule=BestScore(), refit=False, random_state=0
+    )
     assert search.fit(data.X, data.y).results_["lr"].tolist() == [1, 2, CoxPH().lr]
 
 
 def test_paired_differences_of_folds_have_the_standard_error_of_their_mean(data, groups):
-    search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=3, random_state=0)
+    search = GridSearch(DROCox(recalibrate=False), {"alpha": [0.5]}, cv=3, random_state=0)
     search.fit(data.X, data.y, sensitive_features=groups["side"])
     plain = GridSearch(CoxPH(), {"l2": [0.0]}, cv=3, rule=BestScore(), random_state=0)
     plain.fit(data.X, data.y, sensitive_features=groups["side"])
@@ -443,7 +464,9 @@ def test_noise_does_not_buy_a_model_that_says_less(data):
     chosen = []
     for seed in range(5):
         labels = np.random.default_rng(seed).choice(["a", "b"], len(data))
-        search = GridSearch(DROCox(), {"alpha": [0.1, 0.3]}, cv=3, random_state=seed, refit=False)
+        search = GridSearch(
+            DROCox(recalibrate=False), {"alpha": [0.1, 0.3]}, cv=3, random_state=seed, refit=False
+        )
         search.fit(data.X, data.y, sensitive_features=labels)
         row, plain = search.results_.loc[search.best_index_], search.results_.iloc[-1]
         chosen.append(search.best_params_ == {})
@@ -452,7 +475,11 @@ def test_noise_does_not_buy_a_model_that_says_less(data):
 
 
 @pytest.mark.parametrize(
-    "estimator", [SubgroupRobustCox(alpha=0.3, n_trees=3, min_group=20, random_state=0), GroupDROCox()]
+    "estimator",
+    [
+        SubgroupRobustCox(alpha=0.3, n_trees=3, min_group=20, random_state=0, recalibrate=False),
+        GroupDROCox(recalibrate=False),
+    ],
 )
 def test_curves_are_the_models_own(data, groups, estimator):
     train, held = np.arange(200), np.arange(200, 300)
@@ -479,6 +506,8 @@ def test_rows_of_one_patient_stay_together(data):
 
 def test_a_search_measures_whatever_the_catalogue_holds(data, groups):
     names = [name for name, metric in CATALOGUE.items() if metric.of != "groups" and name != "share_of_gain"]
-    search = GridSearch(DROCox(), {"alpha": [0.5]}, cv=0.4, metrics=names, bootstrap=0, rule=BestScore())
+    search = GridSearch(
+        DROCox(recalibrate=False), {"alpha": [0.5]}, cv=0.4, metrics=names, bootstrap=0, rule=BestScore()
+    )
     search.fit(data.X, data.y, sensitive_features=groups)
     assert search.results_[names].notna().all(axis=None)

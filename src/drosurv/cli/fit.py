@@ -81,7 +81,7 @@ def fit(
         bool | None,
         typer.Option(
             "--recalibrate/--no-recalibrate",
-            help="Give the risks the spread that patients not trained on ask for; done for robust models.",
+            help="Multiply log risks by the factor that is best for held-out patients; the default of robust models.",
             show_default=False,
             rich_help_panel="Model",
         ),

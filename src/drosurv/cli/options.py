@@ -349,7 +349,7 @@ def model_classes() -> dict[str, type[Any]]:
 
 
 def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], seed: int = 0) -> Any:
-    """An estimator by its name on the command line, or its class's; robust ones are recalibrated by default.
+    """An estimator by its name on the command line, or its class's.
 
     Of the `common` parameters None keeps the default; one of any that this estimator lacks is an error.
     """
@@ -362,10 +362,7 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], se
     check_parameters(cls(), wanted.keys() - others)
     check_parameters(cls(), others, "--set")
     drawn = {"random_state": seed} if "random_state" in cls().get_params() else {}
-    estimator = cls(**{**drawn, **wanted})
-    if "recalibrate" not in wanted and _shrinks(estimator):
-        estimator.set_params(recalibrate=True)
-    return estimator
+    return cls(**{**drawn, **wanted})
 
 
 def check_parameters(estimator: Any, names: Iterable[str], option: str = "") -> None:
@@ -384,12 +381,6 @@ def check_parameters(estimator: Any, names: Iterable[str], option: str = "") -> 
                 name,
                 f"{named} has no meaning for {type(estimator).__name__}{remedy}.{did_you_mean(name, taken)}",
             )
-
-
-def _shrinks(estimator: Any) -> bool:
-    """Whether robust training draws an estimator's risks together, so that curves need them spread out again."""
-    stretchable = "recalibrate" in estimator.get_params() and not estimator._own_curves
-    return stretchable and estimator._weights_losses and getattr(estimator, "alpha", None) != 1
 
 
 def _plain(name: str) -> str:

@@ -37,7 +37,8 @@ def fit(
     """Fit a linear Cox model to data that are spread over machines, or do not fit into memory.
 
     Patients are sorted by time once. Every step of Newton's method is then a few rounds in which each part of the
-    patients adds up sums of its own; only those travel. The coefficients are those of ``estimator.fit``.
+    patients adds up sums of its own; only those travel. The coefficients are those of ``estimator.fit`` with
+    ``recalibrate=False``: recalibration would train on five more sets of patients.
 
     Parameters
     ----------

@@ -52,9 +52,10 @@ class CoxPH(NetworkEstimator):
         Passed to LightGBM, such as ``{"max_depth": 4, "num_leaves": 16}``.
     recalibrate : bool or "auto"
         Whether to multiply the scores after training by the factor that maximises the partial likelihood of held-out
-        patients, in five folds drawn with ``random_state``, and to estimate the baseline again. The order of the
-        patients does not change; robust training shrinks scores, and this corrects it. "auto" does so for robust
-        models of log hazards with at least 50 events, except ``ball="paper"``.
+        patients, in five folds drawn with ``random_state`` (seed 0 if None), and to estimate the baseline again. The
+        order of the patients does not change; robust training shrinks scores, and this corrects it. "auto" does so for
+        models of log hazards that minimise a worst case, with at least 50 events; not for ``ball="paper"``, on named
+        accelerators, for tensors, or in :func:`drosurv.distributed.fit`.
     random_state : int, RandomState or None
         Seed of the initial parameters, batches, validation set and folds.
     device : str

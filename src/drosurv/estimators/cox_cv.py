@@ -506,14 +506,17 @@ def cross_validated_likelihood(
         rows = np.flatnonzero(folds != k)
         part = training.take(rows)
         loss = part.cox_loss(ties)
+        design = SplineDesign.learn(part.X, part.weight, int(knots.max()))
+        columns = design.standardised(training.X)
         for n_knots in np.unique(knots):
-            own = np.flatnonzero(knots == n_knots)
-            own = own[np.lexsort((factor[own], -l2[own]))]
-            design = SplineDesign.learn(part.X, part.weight, int(n_knots))
-            X = design.standardised(training.X)
-            ridges = l2[own, None] * np.where(design.nonlinear, factor[own, None], 1.0)
+            # Without knots a design is the linear columns of the one with knots.
+            used = np.flatnonzero(~design.nonlinear | (n_knots > 0))
+            X, nonlinear = columns[:, used], design.nonlinear[used]
+            path = np.flatnonzero(knots == n_knots)
+            path = path[np.lexsort((factor[path], -l2[path]))]
+            ridges = l2[path, None] * np.where(nonlinear, factor[path, None], 1.0)
             scores = ridge_path(X[rows], loss, part.mass, ridges)[0] @ X.T
-            out[own, k] = _log_likelihood(everybody, scores) - _log_likelihood(loss, scores[:, rows])
+            out[path, k] = _log_likelihood(everybody, scores) - _log_likelihood(loss, scores[:, rows])
     return out
 
 

@@ -65,7 +65,7 @@ class NetworkEstimator(SurvivalModel):
     n_iter_no_change: int = 20
     dropout: float = 0.0
     tree_params: Mapping[str, Any] | None = None
-    recalibrate: bool | str = False
+    recalibrate: bool | str = "auto"
     random_state: Any = None
     device: str = "auto"
     verbose: bool = False
@@ -248,28 +248,25 @@ class NetworkEstimator(SurvivalModel):
 
     @property
     def _recalibrates(self) -> bool:
-        """Whether scores are recalibrated; "auto" does so for worst cases of log hazards with enough events.
-
-        Models of the published ball and on named accelerators are not recalibrated by "auto".
-        """
+        """Whether scores are recalibrated, where there are enough events for "auto"."""
         if self.recalibrate != "auto":
             return bool(self.recalibrate)
         worst_case = self._weights_losses and self._minimises_worst_case and getattr(self, "alpha", None) != 1
         defined = not self._own_curves and getattr(self, "ball", None) != "paper"
         return worst_case and defined and self.device in ("auto", "cpu")
 
-    @property
-    def _over_slabs(self) -> bool:
-        return self._solves_over_slabs and self._uses_convex and not self._recalibrates
-
     def _on_accelerator(self, X: Any) -> bool:
-        """Whether a linear model is solved on the device of a tensor, or on an accelerator."""
-        if not self._over_slabs:
+        """Whether a linear model is solved on the device of a tensor, or on an accelerator.
+
+        Such models are not recalibrated. With ``recalibrate="auto"`` an array is solved on an accelerator only if the
+        device is named or nothing is to be recalibrated, so that scores do not depend on the machine.
+        """
+        if not self._solves_over_slabs or not self._uses_convex or self.recalibrate is True:
             return False
         if is_tensor(X):
             return True
-        if self.device != "auto":
-            return self.device != "cpu"
+        if self.device != "auto" or self._recalibrates:
+            return self.device not in ("auto", "cpu")
         # Lists and other array-likes have no shape yet, and are small.
         shape = getattr(X, "shape", ())
         return len(shape) == 2 and solves_on_accelerator(*shape)

@@ -40,6 +40,8 @@ _OURS = re.compile(r"drosurv(\.[a-z_0-9]+)+:[A-Za-z_0-9]+")
 _ATTRIBUTE = re.compile(r"_?[a-z][a-z0-9_]*")
 # Request for the routing of metadata in a search; not part of a fitted model.
 _LEFT_OUT = ("_metadata_request",)
+# Values of parameters that a file of 0.1 or 0.2 does not contain, where the default has changed since.
+_FORMER_DEFAULTS = {"recalibrate": False}
 _NARROWER = (np.uint8, np.uint16, np.int32, np.float32)
 # Stored classes that no public subpackage exports, by name, and where they are now. Files name the module in which the
 # version that wrote them had the class. Whoever moves such a class changes its line here.
@@ -371,9 +373,10 @@ class Unpacker:
             )
         if "fields" in packed:
             return cls(**self._named(packed["fields"]))
-        estimator = cls(
-            **{name: self._parameter(name, value) for name, value in packed["parameters"].items()}
-        )
+        parameters = {name: self._parameter(name, value) for name, value in packed["parameters"].items()}
+        estimator = cls(**parameters)
+        absent = estimator.get_params(deep=False).keys() - parameters
+        estimator.set_params(**{name: _FORMER_DEFAULTS[name] for name in absent & _FORMER_DEFAULTS.keys()})
         for name in packed["attributes"]:
             defined = getattr(cls, name, None)
             if not _ATTRIBUTE.fullmatch(name) or callable(defined) or isinstance(defined, property):

@@ -447,8 +447,8 @@ def against_plain(
 
 
 def is_recalibrated(model: Any) -> bool:
-    """Whether a model's scores were given their spread by patients it was not trained on."""
-    return bool(getattr(final_step(model), "recalibrate", False))
+    """Whether a model's scores were recalibrated on patients it was not trained on."""
+    return hasattr(final_step(model), "recalibration_")
 
 
 def beside(

@@ -13,9 +13,9 @@ from sksurv.metrics import concordance_index_censored, cumulative_dynamic_auc, i
 
 from drosurv.datasets import data_fingerprint
 from drosurv.estimators import CoxPH, RegularizedCox
-from experiments.paper import Protocol
+from experiments.paper import Protocol, run
 from experiments.paper.methods import METHODS
-from experiments.paper.run import cohort_of, evaluate_unit, load_dataset, train_units
+from experiments.paper.run import _estimators, cohort_of, evaluate_unit, load_dataset, train_units
 from experiments.paper.unit import CONTROLS, DRAWS, STORED_METRICS, Unit
 from experiments.runs import one_thread
 
@@ -127,6 +127,26 @@ def test_the_metrics_are_those_of_the_published_tables(cox, data, parts, part):
     assert row["group_disparity"] == pytest.approx(max(gaps), rel=1e-9)
     imparity = abs(concordance_fraction(y, risk, old) - concordance_fraction(y, risk, ~old))
     assert row["concordance_imparity"] == pytest.approx(imparity, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_parameter_of_an_estimator_is_named(make_unit, monkeypatch, method):
+    named = []
+
+    def constructor(cls, given):
+        def make(**parameters):
+            named.append(parameters.keys() == cls().get_params(deep=False).keys())
+            return given(**parameters)
+
+        return make
+
+    for module, name in ((run.estimators, METHODS[method].estimator), (run, "PublishedSplit")):
+        if hasattr(module, name):
+            cls = getattr(module, name)
+            monkeypatch.setattr(module, name, constructor(cls, cls))
+    _estimators(make_unit(method), "cpu")
+    assert named
+    assert all(named)
 
 
 def test_attributes_share_what_does_not_look_at_them(cox):
