@@ -20,7 +20,7 @@ _SEPARATED = 500.0
 
 
 def ridge_path(
-    X: FloatArray, loss: CoxPartial, mass: FloatArray, ridges: FloatArray, tol: float = 1e-5
+    X: FloatArray, loss: CoxPartial, mass: FloatArray, ridges: FloatArray, tol: float = 1e-6
 ) -> tuple[FloatArray, list[str]]:
     """Minimise the mean partial likelihood loss plus sum_j ridge_j coef_j^2 / 2 for each row of ridges.
 
@@ -38,8 +38,8 @@ def ridge_path(
     ridges : (K, d) array
         Penalties of the coefficients. Each row is solved from the solution of the row before: start with the largest.
     tol : float
-        Stop where Newton's model predicts a smaller gain in the log likelihood of all rows. At 1e-5 every coefficient
-        is within .005 standard errors of the optimum.
+        Stop where Newton's model predicts a smaller gain in the log likelihood of all rows. At 1e-6 every coefficient
+        is within .002 standard errors of the optimum.
 
     Returns
     -------
