@@ -103,6 +103,8 @@ def summary(rows):
     told = repaired[["repairs", "jaccard"]].join(gained).join(overall)
     body = []
     for group, kind in product(GROUPS, KINDS):
+        if (group, kind) == ("no group", "effect"):
+            continue
         cells = []
         for n in SIZES:
             try:

@@ -81,7 +81,7 @@ def summary(rows):
         lines += table(["model, less plain Cox", *MEASURES.values()], body)
         lines += [
             f"On the median dataset a difference in gain of {power(rows, have):.4f} between `CoxPHCV()` and plain Cox "
-            "would have been told from 0.",
+            "would have been distinguished from 0.",
             "",
         ]
     repairs = rows[rows["model"] == "repair"]
