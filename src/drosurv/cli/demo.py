@@ -63,10 +63,13 @@ def demo(
     ):
         if name in found:
             typer.echo(f"{number}. {printable(show(found[name]))}\n")
-            print_frame(_shown(found[name]))
+            part = found[name]
+            subgroup = f", and the subgroup {part.group} ({part.n_group:,})" if part.group else ""
+            print_frame(_shown(part), f"Held-out patients: all {part.n_test:,}{subgroup}")
     typer.echo(
-        "gain: log likelihood per patient over no model, on held-out patients; observed/expected: events of the "
-        "subgroup.\nYour own table: drosurv check patients.csv"
+        "gain: log likelihood per patient over a model that predicts the same for everybody.\n"
+        "observed, expected: events of the subgroup that happened, and that the model predicted.\n"
+        "Your own table: drosurv check patients.csv"
     )
     for name, path in pages.items():
         typer.echo(printable(f"The report of {name} is in {path}."))
@@ -77,39 +80,34 @@ def _size(part: Comparison, who: str) -> str:
 
 
 def _ratios(part: Comparison) -> str:
-    told = []
-    for model in ("plain Cox", "repaired Cox"):
-        observed, expected = part.number(model, "observed"), part.number(model, "expected")
-        told.append(f"{model} expects {expected:.1f}")
-        if not told[1:]:
-            told[0] = f"{observed:.0f} had the event, {told[0]}"
-    return ", ".join(told)
+    plain, repaired = (part.number(model, "expected") for model in ("plain Cox", "repaired Cox"))
+    observed = part.number("plain Cox", "observed")
+    return f"{observed:.0f} had the event;\n   plain Cox expects {plain:.1f}, repaired Cox expects {repaired:.1f}."
 
 
 def _wilms(part: Comparison) -> str:
-    head = f"Relapse of Wilms tumour (National Wilms Tumor Study). {_size(part, 'children')}"
+    head = f"Relapse of Wilms tumour (National Wilms Tumor Study)\n   {_size(part, 'children')}"
     if not part.rules:
         return f"{head}\n   Repair found no subgroup in this split."
     return (
-        f"{head}\n   Repair found, in the training children: {'; '.join(part.rules)} (age in months).\n   Of the "
-        f"{part.n_group:,} held-out children with {part.group}, {_ratios(part)}."
+        f"{head}\n   Repair found in the training children: {'; '.join(part.rules)} (age in months).\n   Of the "
+        f"{part.n_group:,} held-out children with {part.group}, {_ratios(part)}"
     )
 
 
 def _simulated(part: Comparison) -> str:
-    found = "; ".join(part.rules) or "none"
     return (
-        f"Simulated patients: one marker has the opposite effect where {part.group}. {_size(part, 'patients')}\n   "
-        f"Subgroup found by repair: {found}. Of the {part.n_group:,} held-out patients of the true subgroup, "
-        f"{_ratios(part)}."
+        f"Simulated patients: one marker has the opposite effect where {part.group}\n   {_size(part, 'patients')}\n   "
+        f"Repair found in the training patients: {'; '.join(part.rules) or 'no subgroup'}.\n   Of the "
+        f"{part.n_group:,} held-out patients of the true subgroup, {_ratios(part)}"
     )
 
 
 def _nothing(part: Comparison) -> str:
-    head = f"Free light chains and survival (FLC). {_size(part, 'people')}"
+    head = f"Free light chains and survival (FLC)\n   {_size(part, 'people')}"
     if part.rules:
-        return f"{head}\n   Subgroups found by repair: {'; '.join(part.rules)}."
-    return f"{head}\n   Repair found no subgroup, so that the repaired model is plain Cox."
+        return f"{head}\n   Repair found: {'; '.join(part.rules)}."
+    return f"{head}\n   Repair found no subgroup, so that the repaired model is the model it started from."
 
 
 def _shown(part: Comparison) -> pd.DataFrame:
@@ -119,12 +117,11 @@ def _shown(part: Comparison) -> pd.DataFrame:
     table = part.table
     shown = {
         "model": table["model"],
-        f"all {part.n_test:,}: gain": table["gain"].map("{:.3f}".format),
+        "gain, all": table["gain"].map("{:.3f}".format),
         "c-index": table["c_index"].map("{:.3f}".format),
     }
     if part.group:
-        shown[f"{part.group} ({part.n_group:,}): observed"] = table["observed"].map("{:.0f}".format)
+        shown["observed"] = table["observed"].map("{:.0f}".format)
         shown["expected"] = table["expected"].map("{:.1f}".format)
-        shown["gain"] = table["group_gain"].map("{:.3f}".format)
-    shown["seconds"] = table["seconds"].map("{:.1f}".format)
+        shown["gain, subgroup"] = table["group_gain"].map("{:.3f}".format)
     return pd.DataFrame(shown)
