@@ -29,7 +29,7 @@ lint: $(VENV)/test-ready
 	$(BIN)/mypy
 
 tests: $(VENV)/test-ready
-	$(BIN)/pytest -n auto -m "not peer and not r" --doctest-modules tests src/drosurv
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m "not peer and not r" --doctest-modules tests src/drosurv
 
 # lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas.
 test-peers: $(PEERS)/ready

@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import zipfile
+from importlib.util import find_spec
+from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
@@ -20,22 +22,28 @@ settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("search", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
-# Each worker of pytest-xdist starts with about an eighth of the tests. Training and metrics compile kernels of their
-# own, so two workers do not compile the same; many short tests at the end keep both busy.
-_FIRST, _LAST = ("losses", "objectives", "solvers", "metrics"), "estimators"
+# Workers of pytest-xdist take whole files in this order, so that what a file fits once is fitted in one worker. Training
+# and metrics compile kernels of their own: in turns, two workers do not compile the same. Short files at the end keep
+# both busy.
+_TRAINING, _METRICS, _LAST = ("losses", "objectives", "solvers"), ("metrics",), ("estimators", "tables")
+_LIFELINES = find_spec("lifelines") is not None
 
 
 def pytest_collection_modifyitems(items):
-    """Mark tests that run R, and put all tests in the order in which the whole suite takes least time."""
+    """Mark tests that run R or need lifelines, and put files in the order in which the suite takes least time."""
+    files = {_TRAINING: [], _METRICS: [], None: [], _LAST: []}
     for item in items:
         if "run_r" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.r)
-
-    def place(item):
+        if not _LIFELINES and item.get_closest_marker("peer"):
+            item.add_marker(pytest.mark.skip(reason="lifelines is not installed"))
         folder = item.path.parent.name if "tests" in item.path.parts else ""
-        return _FIRST.index(folder) if folder in _FIRST else len(_FIRST) + (folder == _LAST)
-
-    items.sort(key=place)
+        kind = next((kind for kind in (_TRAINING, _METRICS, _LAST) if folder in kind), None)
+        if item.path not in files[kind]:
+            files[kind].append(item.path)
+    turns = [path for pair in zip_longest(files[_TRAINING], files[_METRICS]) for path in pair if path]
+    place = {path: number for number, path in enumerate([*turns, *files[None], *files[_LAST]])}
+    items.sort(key=lambda item: place[item.path])
 
 
 @pytest.fixture(scope="session", autouse=True)

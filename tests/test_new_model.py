@@ -89,7 +89,7 @@ def test_WeibullCox_trains_its_own_loss_to_the_likelihoods_maximum():
     event_time = (rng.exponential(size=400) / np.exp(X @ [0.8, -0.4] - 1.0)) ** (1 / 1.7)
     end = rng.uniform(0.5, 4.0, size=400)
     event, time = event_time <= end, np.minimum(event_time, end)
-    model = drosurv.WeibullCox(lr=0.02, max_iter=3000, random_state=0).fit(X, drosurv.Surv.from_arrays(event, time))
+    model = drosurv.WeibullCox(lr=0.05, max_iter=800, random_state=0).fit(X, drosurv.Surv.from_arrays(event, time))
 
     def loss(p):
         k, log_scale = np.exp(p[3]), X @ p[:2] + p[2]

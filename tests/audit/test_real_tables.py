@@ -108,8 +108,9 @@ def test_rows_seen_in_training_are_said_and_forbid_a_clear_verdict(tmp_path):
     target = ["--time", "time", "--event", "status"]
     test, report = tmp_path / "test.csv", tmp_path / "report.json"
 
-    run("fit", tmp_path / "patients.csv", *target, "--hold-out", test, "-o", tmp_path / "model")
-    run("repair", tmp_path / "patients.csv", *target, "-o", tmp_path / "repaired")
+    plain = ["--model", "cox"]
+    run("fit", tmp_path / "patients.csv", *target, *plain, "--hold-out", test, "-o", tmp_path / "model")
+    run("repair", tmp_path / "patients.csv", *target, *plain, "-o", tmp_path / "repaired")
     options = ["--groups", "sex", "--bootstrap", "0", "--no-rules", "-o", report]
     run("audit", tmp_path / "repaired", test, *options)
     assert len(pd.read_csv(test)) == 233

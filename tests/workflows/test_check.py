@@ -12,7 +12,7 @@ from drosurv.datasets import make_hidden_minority
 def patients():
     data = make_hidden_minority(500, random_state=0)
     rng = np.random.default_rng(0)
-    frame = data.X.round(4).assign(
+    frame = data.X.round(4).iloc[:, :5].assign(
         patient_id=[f"p{k}" for k in range(500)],
         days=np.ceil(1000 * data.y["time"]),
         died=data.y["event"].astype(int),
