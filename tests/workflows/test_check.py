@@ -12,13 +12,17 @@ from drosurv.datasets import make_hidden_minority
 def patients():
     data = make_hidden_minority(500, random_state=0)
     rng = np.random.default_rng(0)
-    frame = data.X.round(4).iloc[:, :5].assign(
-        patient_id=[f"p{k}" for k in range(500)],
-        days=np.ceil(1000 * data.y["time"]),
-        died=data.y["event"].astype(int),
-        sex=np.where(data.X["x3"] > 0, "f", "m"),
-        visit=pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 500), "D"),
-        last_seen=np.ceil(1000 * data.y["time"]) / 30,
+    frame = (
+        data.X.round(4)
+        .iloc[:, :5]
+        .assign(
+            patient_id=[f"p{k}" for k in range(500)],
+            days=np.ceil(1000 * data.y["time"]),
+            died=data.y["event"].astype(int),
+            sex=np.where(data.X["x3"] > 0, "f", "m"),
+            visit=pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 500), "D"),
+            last_seen=np.ceil(1000 * data.y["time"]) / 30,
+        )
     )
     frame.loc[3, "days"] = -1
     frame.loc[7, "died"] = np.nan
