@@ -39,11 +39,11 @@ test-peers: $(PEERS)/ready
 test-r: $(VENV)/test-ready
 	$(BIN)/pytest -n auto -m r $$(grep -rl "run_r" tests --include="test_*.py")
 
-# The oldest supported versions of the dependencies, without the extras that have floors of their own.
+# The oldest supported versions of the dependencies; torch is the one of constraints.txt.
 test-oldest: | $(BIN)/python
 	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/pip install --quiet --constraint constraints-oldest.txt --editable . pytest pytest-xdist hypothesis
-	$(OLDEST)/bin/pytest -n auto -m "not peer and not r" tests --ignore tests/experiments
+	$(OLDEST)/bin/pip install --quiet --constraint constraints-oldest.txt --constraint constraints.txt --editable ".[test]"
+	$(OLDEST)/bin/pytest -n auto --dist loadfile --no-loadscope-reorder -m "not peer and not r" tests --ignore tests/experiments
 
 # Examples that no run has tried yet, for every property that Hypothesis tests.
 search: $(VENV)/test-ready

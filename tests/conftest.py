@@ -22,9 +22,9 @@ settings.register_profile("repeatable", derandomize=True)
 settings.register_profile("search", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
-# Workers of pytest-xdist take whole files in this order, so that what a file fits once is fitted in one worker. Training
-# and metrics compile kernels of their own: in turns, two workers do not compile the same. Short files at the end keep
-# both busy.
+# Workers of pytest-xdist take whole files in this order, so that what a file fits once is fitted in one worker.
+# Training and metrics compile kernels of their own: in turns, two workers do not compile the same. Short files at the
+# end keep both busy.
 _TRAINING, _METRICS, _LAST = ("losses", "objectives", "solvers"), ("metrics",), ("estimators", "tables")
 _LIFELINES = find_spec("lifelines") is not None
 
