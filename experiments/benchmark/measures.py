@@ -113,7 +113,7 @@ def judge(
         # Groups without comparable pairs and scores without spread are NaN here, and said so in the document.
         gains = likelihood_gains(train.y, test.y, survival, times)
         # Each patient's cumulative hazard at the own time: events expected of such patients until then.
-        own = parse_survival(survival, len(test.y), times).at_own(test.target.time)
+        own = parse_survival(survival, len(test.y), times).at_patient_times(test.target.time)
         expected = -np.log(np.maximum(own, 1e-10))
         slope = calibration_slope(test.y, risk) if np.ptp(risk) > 0 else float("nan")
         return {

@@ -40,8 +40,8 @@ from drosurv.evaluation import Predictions
 from drosurv.evaluation.by_cause import evaluate_by_cause, judged_by_cause
 from drosurv.evaluation.engine import rows_of
 from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.from_entry import predict_from_entry
 from drosurv.evaluation.groups import group_table
-from drosurv.evaluation.observed import seen_from_entry
 from drosurv.metrics import FollowUp, brier_contributions, brier_weight_error
 from drosurv.metrics.follow_up import brier_times
 from drosurv.metrics.inference import Draws
@@ -138,21 +138,21 @@ def judged(kind: str, rates: tuple[float, float], seed: int) -> dict[str, bool]:
     if isinstance(model, Predictions):
         X, y_train = None, train.y
     elif test.given or kind == "causes":
-        seen = seen_from_entry(model, X, y, test.given)
+        seen = predict_from_entry(model, X, y, test.given)
         model, y, y_train = seen.predictions, seen.y, seen.follow_up
     groups = {"group": test.group}
-    panel = prepare(model, X, y, y_train=y_train, sensitive_features=groups, wanted=WANTED)
-    drawn = panel.draw(REPLICATES, random_state=seed, threads=1)
-    p_values = panel.p_values(REPLICATES, random_state=seed, threads=1)
-    table, _ = group_table(panel, {}, level=1 - LEVEL)
+    evaluator = prepare(model, X, y, y_train=y_train, sensitive_features=groups, wanted=WANTED)
+    drawn = evaluator.draw(REPLICATES, random_state=seed, threads=1)
+    p_values = evaluator.p_values(REPLICATES, random_state=seed, threads=1)
+    table, _ = group_table(evaluator, {}, level=1 - LEVEL)
     found |= {name: bool((table["concern"] == what).any()) for name, what in CONCERNS.items()}
     slope = drawn.numbers["overall", "all", "calibration_slope"].interval(1 - LEVEL)
     error = slope.standard_error
-    trained = panel.everyone.scoring.follow_up.training_events
+    trained = evaluator.everyone.data.follow_up.training_events
     if trained is not None and kind not in EXACT:
-        error *= np.sqrt(1 + panel.everyone.target.n_events / trained)
+        error *= np.sqrt(1 + evaluator.everyone.target.n_events / trained)
     found["slope"] = bool(2 * norm.sf(abs(slope.estimate - 1) / error) < LEVEL)
-    for row in rows_of(panel, drawn, p_values, set(), 1 - LEVEL):
+    for row in rows_of(evaluator, drawn, p_values, set(), 1 - LEVEL):
         if row.kind == "gap" and row.metric in GAPS:
             found[GAPS[row.metric]] = row.p_value < LEVEL
     return found

@@ -71,7 +71,7 @@ class WeibullCurves:
         """Survival at common times, (n, k)."""
         return np.exp(-np.outer(self.rate, times**self.shape))
 
-    def at_own(self, times: np.ndarray) -> np.ndarray:
+    def at_patient_times(self, times: np.ndarray) -> np.ndarray:
         """Survival of each patient at one time, (n,)."""
         return np.exp(-self.rate * times**self.shape)
 

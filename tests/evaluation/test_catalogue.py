@@ -6,8 +6,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv import metrics
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Panel, value_of
-from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.data import EvaluationData, Subset
+from drosurv.evaluation.engine import Evaluator, value_of
 from drosurv.evaluation.predictions import Predictions
 from drosurv.metrics import FollowUp
 from drosurv.metrics.follow_up import auc_times, brier_times
@@ -23,8 +23,8 @@ def reference_of(cohort):
 
 @pytest.fixture(scope="module")
 def patients(model, train, held_out):
-    return Patients(
-        Scoring(
+    return Subset(
+        EvaluationData(
             model, held_out.X, held_out.target, train.y, horizons=HORIZONS, reference=reference_of(held_out)
         )
     )
@@ -102,8 +102,10 @@ def test_nobody_has_no_value(patients):
 
 def test_measures_apply_where_the_model_said_enough(train, held_out):
     def metrics_of(model):
-        panel = Panel(Patients(Scoring(model, None, held_out.target, train.y, horizons=HORIZONS)))
-        return {metric.name for metric in panel.metrics}
+        evaluator = Evaluator(
+            Subset(EvaluationData(model, None, held_out.target, train.y, horizons=HORIZONS))
+        )
+        return {metric.name for metric in evaluator.metrics}
 
     bare = metrics_of(np.arange(len(held_out.y)))
     assert bare.isdisjoint({"brier_skill", "share_of_gain", "concordance_imparity", "individual_disparity"})

@@ -10,7 +10,7 @@ from drosurv.metrics.inference import studentized_ratio
 
 
 @pytest.fixture(scope="module")
-def panel(model, train, held_out):
+def evaluator(model, train, held_out):
     return prepare(
         model,
         held_out.X,
@@ -20,9 +20,9 @@ def panel(model, train, held_out):
     )
 
 
-def test_concordance_is_compared_in_standard_errors_that_resampling_confirms(panel):
-    groups = panel.attributes[0].groups
-    patients = panel.everyone
+def test_concordance_is_compared_in_standard_errors_that_resampling_confirms(evaluator):
+    groups = evaluator.attributes[0].groups
+    patients = evaluator.everyone
     values, errors = [], []
     for k in range(2):
         rows = np.flatnonzero(groups.codes == k)
@@ -36,8 +36,8 @@ def test_concordance_is_compared_in_standard_errors_that_resampling_confirms(pan
     assert found == pytest.approx(abs(values[0] - values[1]) / np.hypot(*errors), rel=0.1)
 
 
-def test_a_real_gap_is_found_and_random_labels_are_not(panel):
-    found = panel.p_values(199, random_state=0)
+def test_a_real_gap_is_found_and_random_labels_are_not(evaluator):
+    found = evaluator.p_values(199, random_state=0)
     assert found["site", "concordance_index"] == pytest.approx(1 / 200)
     assert found["site", "likelihood_gain"] < 0.05
     assert found["sex", "concordance_index"] > 0.05
@@ -46,16 +46,16 @@ def test_a_real_gap_is_found_and_random_labels_are_not(panel):
     assert 0 < found["overall", "intersectional_disparity"] <= 1
 
 
-def test_p_values_do_not_depend_on_threads(panel):
-    one, two = (panel.p_values(20, random_state=3, threads=k) for k in (1, 2))
+def test_p_values_do_not_depend_on_threads(evaluator):
+    one, two = (evaluator.p_values(20, random_state=3, threads=k) for k in (1, 2))
     assert one == two
 
 
-def test_no_permutations_no_tests(panel):
-    assert panel.p_values(0) == {}
+def test_no_permutations_no_tests(evaluator):
+    assert evaluator.p_values(0) == {}
 
 
-def test_groups_that_cannot_be_compared_have_no_statistic(panel):
-    alone = Groups(np.zeros(len(panel.everyone), dtype=np.intp), ("a", "b"))
-    assert np.isnan(studentized_concordance(panel.everyone.harrell)(alone))
-    assert np.isnan(studentized_ratio(panel.everyone.risk, 1.0)(alone))
+def test_groups_that_cannot_be_compared_have_no_statistic(evaluator):
+    alone = Groups(np.zeros(len(evaluator.everyone), dtype=np.intp), ("a", "b"))
+    assert np.isnan(studentized_concordance(evaluator.everyone.harrell)(alone))
+    assert np.isnan(studentized_ratio(evaluator.everyone.risk, 1.0)(alone))

@@ -32,7 +32,7 @@ def test_curves_of_our_models_are_their_step_functions_without_keeping_them(mode
     np.testing.assert_allclose(curves.at(TIMES), heights(functions, TIMES), rtol=1e-12)
     own = held_out.y["time"]
     expected = [float(f(t)) for f, t in zip(functions, own, strict=True)]
-    np.testing.assert_allclose(curves.at_own(own), expected, rtol=1e-12)
+    np.testing.assert_allclose(curves.at_patient_times(own), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("X", ["array", "frame"])
@@ -89,7 +89,8 @@ def test_curves_once_read_answer_for_their_times_and_rows_only(model, held_out):
     np.testing.assert_array_equal(read.at(np.array([7.0, 30.0])), curves.at(np.array([7.0, 30.0])))
     rows = np.array([5, 0, 5])
     np.testing.assert_array_equal(
-        read.take(rows).at_own(held_out.y["time"][rows]), curves.at_own(held_out.y["time"])[rows]
+        read.take(rows).at_patient_times(held_out.y["time"][rows]),
+        curves.at_patient_times(held_out.y["time"])[rows],
     )
     for unread in (2.0, 31.0):
         with pytest.raises(ValueError, match="read at other times"):
@@ -129,5 +130,7 @@ def test_a_table_of_another_library_is_read_once_for_all_parts_of_the_patients(t
     model = CoxPH().fit(pd.DataFrame(train.X, columns=names), train.y)
     curves, wanted = (predict_curves(model, X, 240) for X in (table, pd.DataFrame(held_out.X, columns=names)))
     np.testing.assert_allclose(curves.at(TIMES), wanted.at(TIMES))
-    np.testing.assert_allclose(curves.at_own(held_out.y["time"]), wanted.at_own(held_out.y["time"]))
+    np.testing.assert_allclose(
+        curves.at_patient_times(held_out.y["time"]), wanted.at_patient_times(held_out.y["time"])
+    )
     assert table.read == 3

@@ -238,7 +238,7 @@ class TrueCurves:
     def at(self, times):
         return np.exp(-times * np.exp(self.x)[:, None])
 
-    def at_own(self, times):
+    def at_patient_times(self, times):
         return np.exp(-times * np.exp(self.x))
 
     def take(self, rows):

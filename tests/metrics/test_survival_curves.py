@@ -15,7 +15,7 @@ def test_step_functions_are_read_as_scikit_survival_reads_them():
     np.testing.assert_array_equal(curves.at(times), np.vstack([function(times) for function in functions]))
     own = rng.uniform(0, grid[-1], 5)
     expected = [float(function(time)) for function, time in zip(functions, own, strict=True)]
-    np.testing.assert_array_equal(curves.at_own(own), expected)
+    np.testing.assert_array_equal(curves.at_patient_times(own), expected)
 
 
 def test_step_functions_are_constant_after_their_last_time():
@@ -34,14 +34,14 @@ def test_curves_may_have_grids_factors_and_offsets_of_their_own():
     curves = parse_survival(functions, 3)
     expected = [[1.0, 0.5, 0.5], [1.0, 1.0, 0.5], np.exp([-0.5, -2.0, -3.5])]
     np.testing.assert_allclose(curves.at(np.array([0.5, 2.0, 3.5])), expected)
-    np.testing.assert_allclose(curves.at_own(np.array([1.0, 4.0, 2.0])), [0.5, 0.0, np.exp(-2)])
+    np.testing.assert_allclose(curves.at_patient_times(np.array([1.0, 4.0, 2.0])), [0.5, 0.0, np.exp(-2)])
 
 
 def test_an_array_is_a_step_function_from_one_between_its_times():
     curves = parse_survival([[0.8, 0.5], [0.6, 0.1]], 2, times=[1.0, 2.0])
     times = np.array([0.5, 1.0, 1.5, 2.0, 9.0])
     assert curves.at(times).tolist() == [[1.0, 0.8, 0.8, 0.5, 0.5], [1.0, 0.6, 0.6, 0.1, 0.1]]
-    assert curves.at_own(np.array([1.5, 0.0])).tolist() == [0.8, 1.0]
+    assert curves.at_patient_times(np.array([1.5, 0.0])).tolist() == [0.8, 1.0]
 
 
 def test_a_frame_of_probabilities_is_an_array():

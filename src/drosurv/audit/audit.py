@@ -15,7 +15,14 @@ from drosurv.audit.report import AuditReport
 from drosurv.audit.sections.section import Section
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
-from drosurv.evaluation.observed import Seen, given_of, of_rows, one_row_each, reference_seen, seen_from_entry
+from drosurv.evaluation.from_entry import (
+    JudgedFromEntry,
+    first_rows,
+    given_arguments,
+    predict_from_entry,
+    reference_from_entry,
+    select_rows,
+)
 from drosurv.evaluation.predictions import final_step, prepared, training_follow_up, unwrapped
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.statements import hazards_statement
@@ -141,14 +148,14 @@ def audit(
     """
     once: tuple[str, ...] = ()
     if id is not None:
-        rows, y, once = one_row_each(y, entry, id)
+        rows, y, once = first_rows(y, entry, id)
         model, X, sensitive_features, reference, features, entry, strata, offset = (
-            of_rows(part, rows)
+            select_rows(part, rows)
             for part in (model, X, sensitive_features, reference, features, entry, strata, offset)
         )
     model, given, causes = (
         unwrapped(model),
-        given_of(entry=entry, strata=strata, offset=offset),
+        given_arguments(entry=entry, strata=strata, offset=offset),
         has_causes(y),
     )
     if folds is not None and (alpha_path or any(p is not None for p in (reference, X_train, y_train))):
@@ -244,12 +251,12 @@ def _observed(
     model: Any, X: Any, y: Any, given: dict[str, Any], y_train: Any, compared: Compared, level: float
 ) -> dict[str, Any]:
     """Patients who entered late, belong to strata or have one of several causes, judged as evaluate does."""
-    seen = seen_from_entry(model, X, y, given, y_train=y_train)
+    seen = predict_from_entry(model, X, y, given, y_train=y_train)
     notes = list(seen.notes)
     if not has_causes(y):
         notes += [s.text for s in hazards_statement(model, X, parse_target(y), given, level)]
     if compared is not None:
-        compared = reference_seen(*compared, y, given), compared[1]
+        compared = reference_from_entry(*compared, y, given), compared[1]
     missing = () if compared else ("The model is not compared with plain Cox.",)
     return _of_seen(seen, type(final_step(model)).__name__, compared, missing, map(first_upper, notes))
 
@@ -268,7 +275,7 @@ def _cross_fitted(recipe: Any, X: Any, y: Any, given: dict[str, Any], parts: Par
 
 
 def _of_seen(
-    seen: Seen, name: str, compared: Compared, missing: Any, limits: Iterable[str]
+    seen: JudgedFromEntry, name: str, compared: Compared, missing: Any, limits: Iterable[str]
 ) -> dict[str, Any]:
     return {
         "stops": (Stop(name, None, seen.predictions),),

@@ -13,7 +13,13 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import ArgumentError, as_whole
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.observed import Seen, check_takes, curve_times, survival_from_entry, time_scale
+from drosurv.evaluation.from_entry import (
+    JudgedFromEntry,
+    check_takes,
+    curve_times,
+    survival_from_entry,
+    time_scale,
+)
 from drosurv.evaluation.predictions import final_step, predict_curves, predict_risk, prepared, take
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.metrics import FollowUp
@@ -40,12 +46,12 @@ def cross_fitted(
     *,
     given: Mapping[str, Any] | None = None,
     fit_options: Mapping[str, Any] | None = None,
-) -> Seen:
+) -> JudgedFromEntry:
     """Out-of-fold risk scores of a recipe, and survival curves where it gives them.
 
     The recipe is copied and trained anew for every part: the rows to train on and those to predict. Options of
     ``fit`` have one entry per patient. Patients whose entry, strata or offset are `given`, to training and to
-    prediction, are judged as :func:`~drosurv.evaluation.observed.seen_from_entry` says.
+    prediction, are judged as :func:`~drosurv.evaluation.from_entry.predict_from_entry` says.
     """
     given, options, target = given or {}, dict(fit_options or {}), parse_target(y)
     scale = time_scale(y, given.get("entry")) if given else None
@@ -84,8 +90,10 @@ def cross_fitted(
             survival[test] = found.at(times)
             trained_on.append((test, follow_up))
     if scale is None:
-        return Seen(Predictions(risk, survival, times, trained_on) if curves else Predictions(risk), y, y, ())
-    judged = scale.seen(survival)
+        return JudgedFromEntry(
+            Predictions(risk, survival, times, trained_on) if curves else Predictions(risk), y, y, ()
+        )
+    judged = scale.judged(survival)
     return judged._replace(predictions=replace(judged.predictions, trained_on=trained_on))
 
 

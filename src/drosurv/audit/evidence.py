@@ -17,7 +17,7 @@ from drosurv.audit.verdict import ALL_PATIENTS, SEARCH_TESTS, Verdict, judge
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import EvaluationResult, Predictions, evaluate
 from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
-from drosurv.evaluation.observed import curve_times
+from drosurv.evaluation.from_entry import curve_times
 from drosurv.evaluation.predictions import predict_curves, predict_risk
 from drosurv.evaluation.statements import judged_gaps
 from drosurv.metrics import FollowUp

@@ -21,7 +21,7 @@ from drosurv.audit.report import AuditReport
 from drosurv.audit.sections.section import Section
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.observed import curve_times
+from drosurv.evaluation.from_entry import curve_times
 from drosurv.metrics import FollowUp
 from drosurv.metrics.expected_events import known_everywhere
 from drosurv.metrics.survival_curves import ArrayCurves

@@ -221,7 +221,7 @@ def _steps(
     if who["dominated"]:
         yield f"Use {reference} instead, or write down what this model is preferred for."
     elif ALL_PATIENTS in who["miscalibrated"]:
-        yield "Recalibrate the model for all patients, on other patients than these, then audit it again."
+        yield "Correct the predicted probabilities for all patients with drosurv repair, then audit on other patients."
     elif who["miscalibrated"]:
         whom = listing(who["miscalibrated"], _MOST_NAMED)
         yield f"Correct the model for {whom} with drosurv repair, then audit it on other patients."

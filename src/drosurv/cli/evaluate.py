@@ -210,7 +210,7 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
 def _show_causes(table: pd.DataFrame, time_unit: str) -> None:
     """Incidence, calibration and ranking of each cause at the middle time."""
     from drosurv.evaluation.attributes import whose
-    from drosurv.evaluation.patients import middle
+    from drosurv.evaluation.data import middle
 
     horizon = middle(sorted(table["horizon"].unique()))
     shown = table[table["horizon"] == horizon].rename(

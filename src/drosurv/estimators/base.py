@@ -388,10 +388,10 @@ class SurvivalModel(BaseEstimator):
         scores = self._outputs(X, offset)
         return self._baseline.of_patients(strata, len(scores)), scores
 
-    def _hazard_at_own(self, X: Any, times: FloatArray, **given: Any) -> FloatArray:
+    def _hazard_at_patient_times(self, X: Any, times: FloatArray, **given: Any) -> FloatArray:
         """Return the cumulative hazard of each patient at a time of its own, (n,) -> (n,)."""
         curves, scores = self._curves_and_scores(X, **given)
-        return curves.at_own(scores, times)
+        return curves.at_patient_times(scores, times)
 
     def _outputs(self, X: Any, offset: ArrayLike | None) -> FloatArray:
         """Return what the curves are a function of: scores (n,), or outputs (n, K)."""
@@ -492,7 +492,7 @@ class SurvivalModel(BaseEstimator):
             raise ArgumentError.must("conditional_after", wanted, after)
         known = np.broadcast_to(known, len(X))
         if hasattr(self, "_baseline"):
-            return self._hazard_at_own(X, known, **given)
+            return self._hazard_at_patient_times(X, known, **given)
         # All patients of a block may have different times.
         for part, rows, arguments in _in_parts(X, given, int(_BLOCK**0.5)):
             times, column = np.unique(known[part], return_inverse=True)

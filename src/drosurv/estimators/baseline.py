@@ -37,7 +37,7 @@ class Curves(ABC):
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
         """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
 
-    def at_own(self, scores: FloatArray, times: FloatArray) -> FloatArray:
+    def at_patient_times(self, scores: FloatArray, times: FloatArray) -> FloatArray:
         """Cumulative hazards (n,) of patients with the given scores, each at a time of its own (n,)."""
         found = np.empty(len(scores))
         for rows in gen_batches(len(scores), _TOGETHER):
@@ -135,7 +135,7 @@ class Baseline(Curves):
         log_base = log_base if self.stratum is None else log_base[self.stratum]
         return np.exp(log_base + self._bounded(scores)[:, None])
 
-    def at_own(self, scores: FloatArray, times: FloatArray) -> FloatArray:
+    def at_patient_times(self, scores: FloatArray, times: FloatArray) -> FloatArray:
         """Cumulative hazards (n,) of patients with the given scores, each at a time of its own (n,)."""
         place = np.searchsorted(self.times, checked_times(times), side="right") - 1
         stratum = () if self.stratum is None else (self.stratum,)

@@ -94,7 +94,9 @@ class Attribute:
 
 def rows_by_group(attributes: Iterable[Attribute]) -> dict[tuple[str, str], IntArray]:
     """Attribute and label to the rows of each group's patients."""
-    return {(own.name, label): rows for own in attributes for label, rows in own.rows.items()}
+    return {
+        (attribute.name, label): rows for attribute in attributes for label, rows in attribute.rows.items()
+    }
 
 
 def parse_attributes(
@@ -142,7 +144,9 @@ def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
     if len(attributes) == 1:
         return attributes[0]
     name = AND.join(attribute.name for attribute in attributes)
-    found = intersections([replace(own.groups, labels=own.labels) for own in attributes], name)
+    found = intersections(
+        [replace(attribute.groups, labels=attribute.labels) for attribute in attributes], name
+    )
     if len(found) == 0:
         raise ArgumentError(
             "sensitive_features",

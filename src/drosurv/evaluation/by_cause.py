@@ -13,8 +13,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import gen_batches
 
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
-from drosurv.evaluation.observed import NUMBERS_AT_ONCE, given_of, since_entry
-from drosurv.evaluation.patients import middle, parse_horizons
+from drosurv.evaluation.data import middle, parse_horizons
+from drosurv.evaluation.from_entry import NUMBERS_AT_ONCE, given_arguments, since_entry
 from drosurv.evaluation.predictions import final_step, prepared, take
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
@@ -84,7 +84,7 @@ def evaluate_by_cause(
     """
     target, final = parse_competing_target(y, complete=False), final_step(model)
     features, follow_up = prepared(model, X), final.follow_up_
-    given = given_of(strata=strata, offset=offset)
+    given = given_arguments(strata=strata, offset=offset)
     since = None if entry is None else entry_times(entry, target.of_any_cause())
     if since is not None:
         target = replace(target, time=target.time - since)
@@ -102,18 +102,18 @@ def evaluate_by_cause(
         else:
             risk = incidence[:, np.searchsorted(times, middle(times))]
         everybody = {(EVERYONE, ALL): np.arange(len(target))}
-        for (attribute, group), own in {**everybody, **groups}.items():
-            causes, seen = target.cause[own], target.time[own]
-            table = calibration_by_cause(causes, seen, incidence[own], times, of=cause, level=level)
+        for (attribute, group), members in {**everybody, **groups}.items():
+            causes, seen = target.cause[members], target.time[members]
+            table = calibration_by_cause(causes, seen, incidence[members], times, of=cause, level=level)
             table["overstated"] = table["others_censored"] - table["observed"]
             table["brier"] = np.nan
             table.loc[known, "brier"] = brier_score_by_cause(
-                follow_up, causes, seen, incidence[np.ix_(own, known)], times[known], of=cause
+                follow_up, causes, seen, incidence[np.ix_(members, known)], times[known], of=cause
             )
             with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
                 # A group without a comparable pair has no number, which the table shows.
-                table["c_index"] = concordance_by_cause(causes, seen, risk[own], of=cause)
-            table["patients"], table["events"] = len(own), int((causes == cause).sum())
+                table["c_index"] = concordance_by_cause(causes, seen, risk[members], of=cause)
+            table["patients"], table["events"] = len(members), int((causes == cause).sum())
             table["training_events"] = float(final.n_events_[cause - 1])
             rows.append(table.assign(cause=cause, attribute=attribute, group=group))
     found = pd.concat(rows, ignore_index=True)
@@ -149,9 +149,9 @@ def _incidence(
     jumps = model.unique_times_
     out = np.empty((len(X), len(times)))
     for part in gen_batches(len(X), max(1, NUMBERS_AT_ONCE // len(jumps))):
-        own = {name: np.asarray(value)[part] for name, value in given.items()}
-        by = model.predict_cumulative_incidence(take(X, part), cause=cause, **own)
-        left = model.predict_survival_function(take(X, part), **own)
+        columns = {name: np.asarray(value)[part] for name, value in given.items()}
+        by = model.predict_cumulative_incidence(take(X, part), cause=cause, **columns)
+        left = model.predict_survival_function(take(X, part), **columns)
         before, then = since_entry(by, 0.0, jumps, entry[part], times)
         alive, _ = since_entry(left, 1.0, jumps, entry[part], times)
         out[part] = np.divide(then - before, alive, out=np.zeros_like(then), where=alive > 0)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv import metrics
-from drosurv.evaluation.patients import Patients
+from drosurv.evaluation.data import Subset
 from drosurv.groups import Groups, ratio_by_group
 from drosurv.metrics.disparities import censoring_aware_disparity
 from drosurv.metrics.imparity import studentized_concordance, studentized_imparity
@@ -74,7 +74,7 @@ class Metric:
     of: Of = "patients"
     needs: tuple[Need, ...] = ()
     reads: tuple[str, ...] = ()
-    test: Callable[[Patients], Callable[[Groups], float]] | None = None
+    test: Callable[[Subset], Callable[[Groups], float]] | None = None
     by_group: bool = True
     resampled: bool = True
     interval: Method = "percentile"
@@ -83,7 +83,7 @@ class Metric:
 
 
 @dataclass(frozen=True, eq=False)
-class Between:
+class GroupComparison:
     """The patients of one attribute, or everybody, with their groups and what a metric that compares reads of them.
 
     That are the groups' values (k,) with their replicates (replicates, k), and numbers that compare. The weights
@@ -91,7 +91,7 @@ class Between:
     attributes.
     """
 
-    patients: Patients
+    patients: Subset
     groups: Groups | None
     values: Mapping[str, tuple[FloatArray, FloatArray]]
     numbers: Mapping[str, Number]
@@ -120,9 +120,9 @@ def metric(label: str, better: Better, **about: Any) -> Callable[[Callable[..., 
     """Enter a function in the catalogue: its name is the metric's, its docstring the meaning."""
 
     def enter(function: Callable[..., Any]) -> Metric:
-        told = (function.__doc__ or "").rstrip(".")
+        text = (function.__doc__ or "").rstrip(".")
         # The capital of a symbol, such as F_I, stays.
-        meaning = told if told[1:2] == "_" else told[:1].lower() + told[1:]
+        meaning = text if text[1:2] == "_" else text[:1].lower() + text[1:]
         record = Metric(function.__name__, label, meaning, better, function, **about)
         CATALOGUE[record.name] = record
         return record
@@ -154,7 +154,7 @@ def _ratio(above: Any, below: Any) -> float:
     bounds=(0.0, 1.0),
     short="c_index",
 )
-def concordance_index(some: Patients, weight: FloatArray) -> float:
+def concordance_index(some: Subset, weight: FloatArray) -> float:
     """Share of comparable pairs of patients whom the model orders right; 0.5 is a coin."""
     return some.harrell.concordance(weight)
 
@@ -168,29 +168,29 @@ def concordance_index(some: Patients, weight: FloatArray) -> float:
     test=lambda some: studentized_imparity(some.imparity),
     bounds=(0.0, 1.0),
 )
-def concordance_imparity(between: Between) -> Extreme:
+def concordance_imparity(between: GroupComparison) -> Extreme:
     """Largest difference between two groups' shares of right pairs."""
     return largest_difference(*between.values["concordance_fraction"], largest=1.0)
 
 
 @metric("Uno's C", "higher", needs=("risk",), bounds=(0.0, 1.0), short="uno_c")
-def uno_concordance(some: Patients, weight: FloatArray) -> float:
+def uno_concordance(some: Subset, weight: FloatArray) -> float:
     """The c-index, weighted so that it does not depend on how patients were censored."""
     return some.harrell.concordance(weight, some.uno_weight)
 
 
 @metric("AUC", "higher", needs=("risk",), bounds=(0.0, 1.0), short="auc")
-def dynamic_auc(some: Patients, weight: FloatArray) -> float:
+def dynamic_auc(some: Subset, weight: FloatArray) -> float:
     """How well those who have had the event are told from those still free of it, averaged over time."""
-    at, follow_up = some.auc_times, some.scoring.follow_up
+    at, follow_up = some.auc_times, some.data.follow_up
     if len(at) == 0:
         return float("nan")
-    grid = some.scoring.grid
+    grid = some.data.grid
     return metrics.dynamic_auc(follow_up, some.target, some.risk, at, grid=grid, sample_weight=weight)
 
 
 @metric("LPL", "higher", needs=("log hazard",), by_group=False)
-def log_partial_likelihood(some: Patients, weight: FloatArray) -> float:
+def log_partial_likelihood(some: Subset, weight: FloatArray) -> float:
     """How probable the model finds the order of events, per event."""
     return metrics.log_partial_likelihood(some.target, some.risk, sample_weight=weight)
 
@@ -203,7 +203,7 @@ def log_partial_likelihood(some: Patients, weight: FloatArray) -> float:
     bounds=(0.0, np.inf),
     short="ibs",
 )
-def integrated_brier_score(some: Patients, weight: FloatArray) -> float:
+def integrated_brier_score(some: Subset, weight: FloatArray) -> float:
     """Mean squared error of predicted survival, averaged over time."""
     return float(weight @ some.brier.model / weight.sum())
 
@@ -215,7 +215,7 @@ def integrated_brier_score(some: Patients, weight: FloatArray) -> float:
     test=lambda some: studentized_ratio(some.brier.null - some.brier.model, some.brier.null),
     bounds=(-np.inf, 1.0),
 )
-def brier_skill(some: Patients, weight: FloatArray) -> float:
+def brier_skill(some: Subset, weight: FloatArray) -> float:
     """Share by which the model's squared error is below that of no model."""
     return 1.0 - _ratio(weight @ some.brier.model, weight @ some.brier.null)
 
@@ -223,75 +223,75 @@ def brier_skill(some: Patients, weight: FloatArray) -> float:
 @metric(
     "likelihood gain", "higher", needs=("survival",), test=lambda some: studentized_ratio(some.gains, 1.0)
 )
-def likelihood_gain(some: Patients, weight: FloatArray) -> float:
+def likelihood_gain(some: Subset, weight: FloatArray) -> float:
     """Gain in log likelihood of the whole outcome over no model, per patient."""
     return float(weight @ some.gains / weight.sum())
 
 
 @metric("slope", "near 1", needs=("slope",))
-def calibration_slope(some: Patients, weight: FloatArray) -> float:
+def calibration_slope(some: Subset, weight: FloatArray) -> float:
     """What the risk scores must be multiplied by to be right: above 1 they are too timid, below 1 too bold."""
-    if some.scoring.slope_of_scores:
+    if some.data.slope_of_scores:
         return metrics.calibration_slope(some.target, some.risk, sample_weight=weight)
     # Otherwise the slope of the cumulative hazard that the curves predict.
-    events, expected = some.events_and_expected
+    events, expected = some.expected_events
     return metrics.calibration_slope_of_curves(
         events, expected, some.log_hazard_at_horizon, sample_weight=weight
     )
 
 
 @metric("predicted - observed", "near 0", needs=("survival",), bounds=(-1.0, 1.0))
-def calibration_difference(some: Patients, weight: FloatArray) -> float:
+def calibration_difference(some: Subset, weight: FloatArray) -> float:
     """Mean predicted survival less Kaplan-Meier survival at the horizon."""
-    observed = KaplanMeier.of(some.target, weight).at(np.array([some.scoring.horizon]))
+    observed = KaplanMeier.of(some.target, weight).at(np.array([some.data.horizon]))
     return float(weight @ some.survival_at_horizon) / float(weight.sum()) - float(observed[0])
 
 
 @metric("ICI", "lower", needs=("survival",), interval="basic", bounds=(0.0, 1.0), short="ici")
-def integrated_calibration_index(some: Patients, weight: FloatArray) -> float:
+def integrated_calibration_index(some: Subset, weight: FloatArray) -> float:
     """Mean distance of predicted from observed survival at the horizon."""
     # Whole-number weights count copies, and the index takes patients, not weights.
     rows = np.repeat(np.arange(len(some)), weight.astype(np.intp))
-    survival, horizon = some.survival_at_horizon[rows, None], some.scoring.horizon
+    survival, horizon = some.survival_at_horizon[rows, None], some.data.horizon
     return metrics.integrated_calibration_index(some.target.take(rows), survival, horizon, times=[horizon])
 
 
 @metric("D-calibration p", "higher", needs=("survival",), resampled=False, bounds=(0.0, 1.0))
-def d_calibration_p(some: Patients, weight: FloatArray) -> float:
+def d_calibration_p(some: Subset, weight: FloatArray) -> float:
     """P-value of the hypothesis that predicted survival is calibrated over its whole range."""
     return metrics.d_calibration(some.target, some.curves).p_value
 
 
 @metric("LPL gain", "higher", needs=("log hazard",), by_group=False)
-def gain_over_null(some: Patients, weight: FloatArray) -> float:
+def gain_over_null(some: Subset, weight: FloatArray) -> float:
     """Gain in log partial likelihood over no model, per event."""
     return metrics.gain_over_null(some.target, some.risk, sample_weight=weight)
 
 
 @metric("share of Cox's gain", "higher", needs=("log hazard", "reference"), by_group=False)
-def share_of_gain(some: Patients, weight: FloatArray) -> float:
+def share_of_gain(some: Subset, weight: FloatArray) -> float:
     """The gain in log partial likelihood as a share of the reference's."""
     return metrics.share_of_gain(some.target, some.risk, some.reference, sample_weight=weight)
 
 
 @metric("CF", "higher", of="groups", needs=("risk", "groups"), bounds=(0.0, 1.0))
-def concordance_fraction(some: Patients, groups: Groups, weight: FloatArray) -> FloatArray:
+def concordance_fraction(some: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
     """Share of right pairs among those of a group's patients with everybody."""
     return ratio_by_group(groups, *some.imparity.counts(weight))
 
 
 @metric("mean hazard", "", of="groups", needs=("groups", "hazards"))
-def mean_hazard(some: Patients, groups: Groups, weight: FloatArray) -> FloatArray:
+def mean_hazard(some: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
     """Mean of exp(risk) over a group's patients."""
     size, total = groups.sums(weight), groups.sums(weight * some.hazard)
     # The published tables smooth it.
-    more, patients = (0.5, 1.0) if some.scoring.convention == "table" else (0.0, 0.0)
+    more, patients = (0.5, 1.0) if some.data.convention == "table" else (0.0, 0.0)
     with np.errstate(invalid="ignore"):
         return np.where(size > 0, (total + more) / (size + patients), np.nan)
 
 
 @metric("", "", of="groups", needs=("groups", "hazards"))
-def mean_hazard_of_all(some: Patients, groups: Groups, weight: FloatArray) -> FloatArray:
+def mean_hazard_of_all(some: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
     """Mean of exp(risk) over all patients of the attribute, beside each of its groups."""
     return np.full(len(groups), _ratio(weight @ some.hazard, weight.sum()))
 
@@ -303,16 +303,16 @@ def mean_hazard_of_all(some: Patients, groups: Groups, weight: FloatArray) -> Fl
     reads=("mean_hazard",),
     test=lambda some: studentized_ratio(some.hazard, 1.0),
 )
-def intersectional_disparity(between: Between) -> Extreme:
+def intersectional_disparity(between: GroupComparison) -> Extreme:
     """Largest difference between the log mean hazards of two intersections of groups."""
     means, drawn = between.values["mean_hazard"]
     return largest_difference(np.log(means), np.log(drawn))
 
 
 @disparity("F_I", of="everybody", needs=("features", "hazards"))
-def individual_disparity(between: Between) -> Draws:
+def individual_disparity(between: GroupComparison) -> Draws:
     """How much more hazards differ between patients than their features do."""
-    some, how = between.patients, between.patients.scoring
+    some, how = between.patients, between.patients.data
     options: dict[str, Any] = {"scale": how.scale, "convention": how.convention, "pairs": how.pairs}
     return between.linear(
         metrics.individual_disparity(some.risk, some.features, **options),
@@ -320,8 +320,8 @@ def individual_disparity(between: Between) -> Draws:
     )
 
 
-def _censored_disparity(between: Between, groups: Groups | None = None) -> Draws:
-    some, how = between.patients, between.patients.scoring
+def _censored_disparity(between: GroupComparison, groups: Groups | None = None) -> Draws:
+    some, how = between.patients, between.patients.data
     options: dict[str, Any] = {"groups": groups, "scale": how.scale, "pairs": how.pairs}
     return between.linear(
         censoring_aware_disparity(some.target, some.risk, some.features, **options),
@@ -330,7 +330,7 @@ def _censored_disparity(between: Between, groups: Groups | None = None) -> Draws
 
 
 @disparity("F_I, censoring-aware", of="everybody", needs=("features", "hazards"))
-def censored_individual_disparity(between: Between) -> Draws:
+def censored_individual_disparity(between: GroupComparison) -> Draws:
     """F_I over pairs of a censored patient and one whose event came no earlier."""
     return _censored_disparity(between)
 
@@ -342,7 +342,7 @@ def censored_individual_disparity(between: Between) -> Draws:
     reads=("mean_hazard", "mean_hazard_of_all"),
     test=lambda some: studentized_ratio(some.hazard, 1.0),
 )
-def group_disparity(between: Between) -> Extreme:
+def group_disparity(between: GroupComparison) -> Extreme:
     """Largest distance of a group's mean hazard from that of all."""
     (means, drawn), (centre, centre_drawn) = between.values.values()
     found = largest_deviation(means, float(centre[0]), drawn, centre_drawn[:, 0])
@@ -356,7 +356,7 @@ def group_disparity(between: Between) -> Extreme:
     needs=("groups", "features", "hazards"),
     reads=("individual_disparity", "group_disparity", "intersectional_disparity"),
 )
-def average_disparity(between: Between) -> Draws:
+def average_disparity(between: GroupComparison) -> Draws:
     """Mean of F_I, F_G and F_cap."""
     parts = between.numbers.values()
     draws: FloatArray = np.sum([part.draws for part in parts], axis=0) / 3
@@ -364,6 +364,6 @@ def average_disparity(between: Between) -> Draws:
 
 
 @disparity("F_G, censoring-aware", of="attribute", needs=("groups", "features", "hazards"))
-def censored_group_disparity(between: Between) -> Draws:
+def censored_group_disparity(between: GroupComparison) -> Draws:
     """The censoring-aware F_I over pairs of the same group."""
     return _censored_disparity(between, between.groups)

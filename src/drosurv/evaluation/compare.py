@@ -17,9 +17,14 @@ import pandas as pd
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Drawn, Key, Panel, Place, replicates_of
+from drosurv.evaluation.engine import Evaluator, Key, Replicates, RowKey, replicates_of
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.observed import Seen, given_of, reference_seen, seen_from_entry
+from drosurv.evaluation.from_entry import (
+    JudgedFromEntry,
+    given_arguments,
+    predict_from_entry,
+    reference_from_entry,
+)
 from drosurv.evaluation.predictions import final_step, gives_risk, prepared, training_follow_up
 from drosurv.evaluation.reference import plain_cox
 from drosurv.groups import Missing
@@ -122,9 +127,9 @@ def compare(
     replicates = replicates_of("n_bootstrap", n_bootstrap)
     if y_train is None and entry is None:
         y_train = training_follow_up(first)
-    given = given_of(entry=entry, strata=strata, offset=offset)
+    given = given_arguments(entry=entry, strata=strata, offset=offset)
     if given:
-        reference = reference_seen(reference, X, y, given, y_train=y_train)
+        reference = reference_from_entry(reference, X, y, given, y_train=y_train)
         seen = _seen(models, X, y, given, y_train)
         models = {name: one.predictions for name, one in seen.items()}
         y, y_train = (getattr(next(iter(seen.values())), part) for part in ("y", "follow_up"))
@@ -138,16 +143,16 @@ def compare(
         "missing": missing,
         "labels": labels,
     }
-    panels = (prepare(model, X, y, name=f"models[{name!r}]", **how) for name, model in models.items())
+    evaluators = (prepare(model, X, y, name=f"models[{name!r}]", **how) for name, model in models.items())
     rows: list[dict[str, Any]] = []
     # Numbers of the first model. It has no differences, nor have numbers that it lacks.
     baseline: dict[Key, Number] = {}
     nothing = Draws(float("nan"), np.full(replicates, np.nan))
     undefined: list[str] = []
     with bar("comparing", len(models) * replicates, shown=progress, late=True) as advance:
-        pairs = _drawn(panels, replicates, random_state, threads, advance)
-        for name, (panel, drawn) in zip(models, pairs, strict=True):
-            numbers, worst = _numbers(panel, drawn, min_group, min_events)
+        pairs = _drawn(evaluators, replicates, random_state, threads, advance)
+        for name, (evaluator, drawn) in zip(models, pairs, strict=True):
+            numbers, worst = _numbers(evaluator, drawn, min_group, min_events)
             unknown = [
                 f"{metric} of {whose(attribute, group)}"
                 for (attribute, group, metric), number in drawn.numbers.items()
@@ -178,7 +183,9 @@ def compare(
     return pd.DataFrame(rows)
 
 
-def _seen(models: Mapping[str, Any], X: Any, y: Any, given: dict[str, Any], y_train: Any) -> dict[str, Seen]:
+def _seen(
+    models: Mapping[str, Any], X: Any, y: Any, given: dict[str, Any], y_train: Any
+) -> dict[str, JudgedFromEntry]:
     """What each model predicts from entry on, with the strata and offset that it was fitted with."""
     fitted_with = {name: getattr(final_step(model), "_fitted_with", ()) for name, model in models.items()}
     for what in given:
@@ -192,7 +199,7 @@ def _seen(models: Mapping[str, Any], X: Any, y: Any, given: dict[str, Any], y_tr
                 f"{', '.join(given)} needs, got {type(model).__name__}.",
             )
     return {
-        name: seen_from_entry(
+        name: predict_from_entry(
             model,
             X,
             y,
@@ -204,35 +211,35 @@ def _seen(models: Mapping[str, Any], X: Any, y: Any, given: dict[str, Any], y_tr
 
 
 def _drawn(
-    panels: Iterable[Panel],
+    evaluators: Iterable[Evaluator],
     replicates: int,
     random_state: Any,
     threads: int | None,
     advance: Callable[[], None] = lambda: None,
-) -> Iterator[tuple[Panel, Drawn]]:
+) -> Iterator[tuple[Evaluator, Replicates]]:
     """Numbers of each model on the same replicates of the patients."""
     # One seed draws the same patients for every model, whatever it is made from.
     streams = seed_sequence(random_state)
-    for panel in panels:
-        yield panel, panel.draw(replicates, random_state=streams, threads=threads, advance=advance)
+    for evaluator in evaluators:
+        yield evaluator, evaluator.draw(replicates, random_state=streams, threads=threads, advance=advance)
 
 
 def _numbers(
-    panel: Panel, drawn: Drawn, min_group: int, min_events: int
+    evaluator: Evaluator, drawn: Replicates, min_group: int, min_events: int
 ) -> tuple[dict[Key, Number], dict[Key, str]]:
     """Numbers of one model by attribute and metric, and the group that each lowest value belongs to."""
-    numbers = panel.numbers(drawn)
+    numbers = evaluator.numbers(drawn)
     found = {
         key: number
         for key, number in numbers.items()
         if key[0] == EVERYONE or CATALOGUE[key[1]].of == "attribute"
     }
     worst: dict[Key, str] = {}
-    for attribute in panel.attributes:
+    for attribute in evaluator.attributes:
         large = [
             label
             for label in attribute.labels
-            if not panel.counts[attribute.name, label].is_small(min_group, min_events)
+            if not evaluator.counts[attribute.name, label].is_small(min_group, min_events)
         ]
         for metric in _WORST:
             if (attribute.name, metric) in numbers and large:
@@ -332,13 +339,13 @@ class AgainstPlain:
         if self.same:
             return (Statement("against_plain", f"The model predicts what {self.reference} does."),)
         surest = {verdict: self._surest(verdict) for verdict in ("better", "worse")}
-        told = sentences.comparison_statement(
+        compared = sentences.comparison_statement(
             self.better, self.worse, surest, self.reference, known=not self.table.empty
         )
         if not self.slope_is_far:
-            return (told,)
+            return (compared,)
         interval = self.slope_low, self.slope_high
-        return told, sentences.slope_statement(
+        return compared, sentences.slope_statement(
             self.slope,
             interval,
             self.plain_slope,
@@ -480,10 +487,10 @@ def beside(
         Whether the first was recalibrated in training.
     """
     how: dict[str, Any] = {"y_train": y_train, "sensitive_features": groups}
-    panels = [prepare(*one, y, wanted=(*COMPARED, "calibration_slope"), **how) for one in (model, plain)]
+    evaluators = [prepare(*one, y, wanted=(*COMPARED, "calibration_slope"), **how) for one in (model, plain)]
     replicates = replicates_of("n_bootstrap", n_bootstrap)
-    first, second = (drawn.numbers for _, drawn in _drawn(panels, replicates, random_state, threads))
-    keys = _compared(panels[0], first, second, min_group)
+    first, second = (drawn.numbers for _, drawn in _drawn(evaluators, replicates, random_state, threads))
+    keys = _compared(evaluators[0], first, second, min_group)
     pairs = [(first[key], second[key]) for key in keys]
     rows = []
     for key, pair, found in zip(keys, pairs, differences_together(pairs, level), strict=True):
@@ -495,12 +502,12 @@ def beside(
         rows.append((*key, pair[0].estimate, pair[1].estimate, sign * found.estimate, low, high, verdict))
     # Curves without scores have no slope.
     slope, unknown = (EVERYONE, ALL, "calibration_slope"), Draws(float("nan"), np.empty(0))
-    own = first.get(slope, unknown).interval(level)
+    interval = first.get(slope, unknown).interval(level)
     return AgainstPlain(
         pd.DataFrame(rows, columns=_COLUMNS),
-        own.estimate,
-        own.low,
-        own.high,
+        interval.estimate,
+        interval.low,
+        interval.high,
         second.get(slope, unknown).estimate,
         name,
         recalibrated,
@@ -510,9 +517,9 @@ def beside(
 
 
 def _compared(
-    panel: Panel, first: Mapping[Place, Draws], second: Mapping[Place, Draws], min_group: int
-) -> list[Place]:
+    evaluator: Evaluator, first: Mapping[RowKey, Draws], second: Mapping[RowKey, Draws], min_group: int
+) -> list[RowKey]:
     """What is compared: everybody, and groups that are large enough and have a value."""
-    large = [key for key, count in panel.counts.items() if not count.is_small(min_group, LEAST_EVENTS)]
+    large = [key for key, count in evaluator.counts.items() if not count.is_small(min_group, LEAST_EVENTS)]
     keys = [(*who, metric) for who in [(EVERYONE, ALL), *large] for metric in COMPARED]
     return [key for key in keys if all(key in of and np.isfinite(of[key].estimate) for of in (first, second))]

@@ -1,4 +1,4 @@
-"""The scoring engine: every metric of the catalogue for one model on one set of patients."""
+"""Computes metrics of one model for everybody and every group, with bootstrap replicates and permutation tests."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from drosurv.evaluation.attributes import (
     warn_of_undefined,
     whose,
 )
-from drosurv.evaluation.catalogue import CATALOGUE, Between, Metric, Need, with_what_it_reads
-from drosurv.evaluation.patients import Patients, hazards_exist
+from drosurv.evaluation.catalogue import CATALOGUE, GroupComparison, Metric, Need, with_what_it_reads
+from drosurv.evaluation.data import Subset, hazards_exist
 from drosurv.metrics import FollowUpComparison, compare_follow_up
 from drosurv.metrics.inference import (
     Draws,
@@ -43,17 +43,17 @@ from drosurv.target import FloatArray, IntArray
 
 # Attribute and metric; attribute, group and metric.
 Key = tuple[str, str]
-Place = tuple[str, str, str]
+RowKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class Replicates:
     """Numbers of all groups, by attribute, group and metric, with bootstrap replicates, NaN where undefined.
 
     The weights (replicates, n) say how often each patient was drawn.
     """
 
-    numbers: Mapping[Place, Draws]
+    numbers: Mapping[RowKey, Draws]
     weights: NDArray[np.uint16]
 
     def groups(self, attribute: str, labels: Sequence[str], metric: str) -> tuple[FloatArray, FloatArray]:
@@ -63,14 +63,14 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
-    """One model's patients in all their groups, and the metrics that they can have, or those that are wanted.
+class Evaluator:
+    """Metrics of one model on one set of patients and their groups: all that can be computed, or those `wanted`.
 
-    Notes say what is left out, and why. Unless it is to look inside groups, what any set of patients has is taken of
-    everybody alone.
+    Notes say what is left out, and why. Without `inside_groups`, metrics of one set of patients are computed for
+    everybody only, and not for each group.
     """
 
-    everyone: Patients
+    everyone: Subset
     attributes: Sequence[Attribute] = ()
     wanted: Collection[str] | None = None
     notes: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Panel:
     @cached_property
     def has_hazards(self) -> bool:
         """Whether every exp(risk) is a positive number; differences of hazards have no value otherwise."""
-        return self.everyone.scoring.has_log_hazards and hazards_exist(self.everyone.risk)
+        return self.everyone.data.has_log_hazards and hazards_exist(self.everyone.risk)
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -91,14 +91,14 @@ class Panel:
 
     def lacks(self, metric: Metric) -> bool:
         """Whether the metric needs something that these patients do not have."""
-        scoring = self.everyone.scoring
+        data = self.everyone.data
         has: dict[Need, Callable[[], bool]] = {
-            "risk": lambda: scoring.has_risk,
-            "log hazard": lambda: scoring.has_log_hazards,
-            "slope": lambda: scoring.has_log_hazards or (scoring.has_risk and scoring.has_curves),
-            "survival": lambda: scoring.has_curves,
-            "reference": lambda: scoring.reference is not None,
-            "features": lambda: scoring.features is not None,
+            "risk": lambda: data.has_risk,
+            "log hazard": lambda: data.has_log_hazards,
+            "slope": lambda: data.has_log_hazards or (data.has_risk and data.has_curves),
+            "survival": lambda: data.has_curves,
+            "reference": lambda: data.reference is not None,
+            "features": lambda: data.features is not None,
             "groups": lambda: bool(self.attributes),
             "hazards": lambda: self.has_hazards,
         }
@@ -108,7 +108,7 @@ class Panel:
         """Those of one kind (see :class:`~drosurv.evaluation.catalogue.Metric`)."""
         return [metric for metric in self.metrics if metric.of == kind]
 
-    def without(self, groups: Collection[tuple[str, str]], wanted: Collection[str]) -> Panel:
+    def without(self, groups: Collection[tuple[str, str]], wanted: Collection[str]) -> Evaluator:
         """The same patients without some groups, given by attribute and label, and some metrics.
 
         An attribute with fewer than two groups left is left out.
@@ -125,7 +125,7 @@ class Panel:
         return {**named, EVERYONE: intersection_of(self.attributes)} if crossed else named
 
     @cached_property
-    def kept(self) -> dict[str, Patients]:
+    def kept(self) -> dict[str, Subset]:
         """All patients that belong to one of a partition's groups."""
         # Partitions that leave nobody out share the sorted pairs of everyone.
         everybody = len(self.everyone)
@@ -143,13 +143,13 @@ class Panel:
             for one in self.attributes
         }
 
-    def weighted(self, name: str) -> Patients:
+    def weighted(self, name: str) -> Subset:
         """Everybody, with censoring weights by group where follow-up differs between the groups of an attribute."""
         differs = name in self.follow_ups and self.follow_ups[name].differs
         return replace(self.everyone, groups=self.partitions[name].groups) if differs else self.everyone
 
     @cached_property
-    def members(self) -> dict[Key, Patients]:
+    def members(self) -> dict[Key, Subset]:
         """Attribute and label to the patients of a group."""
         return {key: self.weighted(key[0]).take(rows) for key, rows in rows_by_group(self.attributes).items()}
 
@@ -165,7 +165,7 @@ class Panel:
         random_state: Any = None,
         threads: int | None = None,
         advance: Callable[[], None] = lambda: None,
-    ) -> Drawn:
+    ) -> Replicates:
         """Values on the patients and on bootstrap replicates of them; `advance` is called after each.
 
         Panels of the same patients, with the same seed, get the same replicates.
@@ -180,34 +180,34 @@ class Panel:
         # What the patients share (sorted pairs, curves) is made once, before threads ask for it. One warning names all
         # undefined numbers later.
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
-            own = self._values(np.ones(n), resampled=False)
-        draws, weights = np.empty((replicates, len(own))), np.empty((replicates, n), dtype=np.uint16)
+            values = self._values(np.ones(n), resampled=False)
+        draws, weights = np.empty((replicates, len(values))), np.empty((replicates, n), dtype=np.uint16)
         for row, (times, found) in enumerate(in_parallel(draw, replicates, threads, n)):
             weights[row], draws[row] = times, found
             advance()
         numbers = {}
-        for (place, value), drawn in zip(own.items(), draws.T, strict=True):
-            metric = CATALOGUE[place[2]]
-            numbers[place] = Draws(value, drawn, *metric.bounds, metric.interval, self._weight_error(place))
-        return Drawn(numbers, weights)
+        for (key, value), drawn in zip(values.items(), draws.T, strict=True):
+            metric = CATALOGUE[key[2]]
+            numbers[key] = Draws(value, drawn, *metric.bounds, metric.interval, self._weight_error(key))
+        return Replicates(numbers, weights)
 
-    def _weight_error(self, place: Place) -> float:
+    def _weight_error(self, key: RowKey) -> float:
         """Standard error that censoring weights of training patients add to a number; 0 for those without them."""
-        attribute, label, metric = place
+        attribute, label, metric = key
         if metric != "integrated_brier_score":
             return 0.0
         patients = self.everyone if attribute == EVERYONE else self.members[attribute, label]
         return patients.brier_weight_error if len(patients) else 0.0
 
-    def _values(self, weight: FloatArray, *, resampled: bool) -> dict[Place, float]:
+    def _values(self, weight: FloatArray, *, resampled: bool) -> dict[RowKey, float]:
         """Numbers of all sets of patients, given the weights (n,): what is computed anew for every replicate."""
-        found: dict[Place, float] = {}
+        found: dict[RowKey, float] = {}
 
-        def of_set(attribute: str, label: str, patients: Patients, metrics: Sequence[Metric]) -> None:
-            own = weight if patients.rows is None else weight[patients.rows]
+        def of_set(attribute: str, label: str, patients: Subset, metrics: Sequence[Metric]) -> None:
+            inside = weight if patients.rows is None else weight[patients.rows]
             for metric in metrics:
                 known = metric.resampled or not resampled
-                value = value_of(metric, patients, own) if known else float("nan")
+                value = value_of(metric, patients, inside) if known else float("nan")
                 found[(attribute, label, metric.name)] = value
 
         of_set(EVERYONE, ALL, self.everyone, self.of("patients"))
@@ -218,13 +218,13 @@ class Panel:
                     of_set(name, label, self.members[name, label], self._inside)
             for metric in self.of("groups"):
                 if name != EVERYONE or metric.name in read:
-                    own = weight[attribute.kept]
-                    values = metric.function(self.kept[name], attribute.kept_groups, own).tolist()
+                    inside = weight[attribute.kept]
+                    values = metric.function(self.kept[name], attribute.kept_groups, inside).tolist()
                     places = [(name, label, metric.name) for label in attribute.labels]
                     found.update(zip(places, values, strict=True))
         return found
 
-    def numbers(self, drawn: Drawn) -> dict[Key, Number]:
+    def numbers(self, drawn: Replicates) -> dict[Key, Number]:
         """Attribute and metric to the number that compares its groups; under "overall", to that of everybody."""
         found: dict[Key, Number] = {}
         for metric in self.of("patients"):
@@ -242,7 +242,7 @@ class Panel:
                     found[key] = largest_difference(*values, largest=highest - lowest)
         return found
 
-    def _compared(self, metric: Metric, name: str, drawn: Drawn, known: Mapping[Key, Number]) -> Number:
+    def _compared(self, metric: Metric, name: str, drawn: Replicates, known: Mapping[Key, Number]) -> Number:
         """A metric that compares, from what it reads: values of groups, and numbers that are known."""
         values, numbers = {}, {}
         for part in metric.reads:
@@ -253,7 +253,7 @@ class Panel:
         groups, patients = None, self.everyone
         if name != EVERYONE:
             groups, patients = self.partitions[name].kept_groups, self.kept[name]
-        number: Number = metric.function(Between(patients, groups, values, numbers, drawn.weights))
+        number: Number = metric.function(GroupComparison(patients, groups, values, numbers, drawn.weights))
         return number
 
     def p_values(
@@ -300,7 +300,7 @@ class Panel:
         return [metric for metric in self.of("patients") if metric.by_group and self.inside_groups]
 
 
-def value_of(metric: Metric, patients: Patients, weight: FloatArray) -> float:
+def value_of(metric: Metric, patients: Subset, weight: FloatArray) -> float:
     """A metric of a set of patients; NaN if nobody has weight, or no finite value is best."""
     if not weight.any():
         return float("nan")
@@ -378,8 +378,8 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def rows_of(
-    panel: Panel,
-    drawn: Drawn,
+    evaluator: Evaluator,
+    drawn: Replicates,
     p_values: Mapping[Key, float],
     small: Collection[tuple[str, str]],
     level: float,
@@ -388,10 +388,10 @@ def rows_of(
 
     The p-values are those of permutation tests; small groups are given by attribute and label.
     """
-    numbers = panel.numbers(drawn)
+    numbers = evaluator.numbers(drawn)
     judged = _judged(numbers, p_values, level)
 
-    def row(place: Place, kind: Kind, number: Number, count: Count, few: bool = False) -> Row:
+    def row(place: RowKey, kind: Kind, number: Number, count: Count, few: bool = False) -> Row:
         gap = None if kind == "group" else judged.get((place[0], place[2]))
         sure = gap or Gap(**vars(number.interval(level)))
         return Row(
@@ -413,22 +413,22 @@ def rows_of(
             sure.high_adjusted,
         )
 
-    everyone = Count.of(panel.everyone.target)
+    everyone = Count.of(evaluator.everyone.target)
     rows = [
         row((EVERYONE, ALL, metric), "overall", number, everyone, (EVERYONE, ALL) in small)
         for (attribute, metric), number in numbers.items()
         if attribute == EVERYONE
     ]
-    shown = [metric for metric in panel.metrics if metric.label]
-    for attribute in panel.attributes:
+    shown = [metric for metric in evaluator.metrics if metric.label]
+    for attribute in evaluator.attributes:
         name = attribute.name
         for label in attribute.labels:
-            count, few = panel.counts[name, label], (name, label) in small
+            count, few = evaluator.counts[name, label], (name, label) in small
             for metric in shown:
                 place = (name, label, metric.name)
                 if place in drawn.numbers:
                     rows.append(row(place, "group", drawn.numbers[place], count, few))
-        count = Count.of(panel.kept[name].target)
+        count = Count.of(evaluator.kept[name].target)
         for metric in shown:
             if (name, metric.name) in numbers:
                 sides = _sides(drawn, attribute, metric)
@@ -439,8 +439,8 @@ def rows_of(
 
 
 def gaps_between_large(
-    panel: Panel,
-    drawn: Drawn,
+    evaluator: Evaluator,
+    drawn: Replicates,
     p_values: Mapping[Key, float],
     small: Collection[tuple[str, str]],
     level: float,
@@ -454,12 +454,12 @@ def gaps_between_large(
     everybody. The test counts the pairs of the large groups alone, whose labels alone change places: it is right for
     what it asks, whether these groups are ordered equally well among each other.
     """
-    large = panel.without(small, JUDGED_GAPS)
+    large = evaluator.without(small, JUDGED_GAPS)
     # Compared once, before rows and tests ask for it.
     _ = large.follow_ups
-    changed = [attribute for attribute in large.attributes if attribute not in panel.attributes]
-    own = replace(large, attributes=changed).p_values(permutations, **resampling)
-    rows = rows_of(large, drawn, {**p_values, **own}, (), level)
+    changed = [attribute for attribute in large.attributes if attribute not in evaluator.attributes]
+    retested = replace(large, attributes=changed).p_values(permutations, **resampling)
+    rows = rows_of(large, drawn, {**p_values, **retested}, (), level)
     return tuple(row for row in rows if row.kind == "gap" and row.metric in JUDGED_GAPS)
 
 
@@ -475,7 +475,7 @@ def _judged(numbers: Mapping[Key, Number], p_values: Mapping[Key, float], level:
     return found
 
 
-def _sides(drawn: Drawn, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
+def _sides(drawn: Replicates, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
     """The two groups that differ most, the higher value first; empty where no two groups do."""
     compared = metric.reads if metric.of == "attribute" else (metric.name,)
     if len(compared) != 1:

@@ -1,4 +1,9 @@
-"""Everything about one model on one set of patients, in one call."""
+"""`evaluate`: every metric of one model on one set of patients, overall and by group.
+
+Its steps: predictions from entry on where patients entered late (`from_entry`), predictions and outcomes (`data`),
+metrics (`catalogue`) of everybody and of groups with replicates and tests (`engine`), the group table (`groups`), and
+the result with its sentences, tables and plots (`result`).
+"""
 
 from __future__ import annotations
 
@@ -18,8 +23,9 @@ from drosurv.evaluation.attributes import (
 )
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.engine import (
-    Panel,
+    Evaluator,
     frame_of,
     gaps_between_large,
     replicates_of,
@@ -27,9 +33,14 @@ from drosurv.evaluation.engine import (
     warn_of_undefined_rows,
     without_intervals,
 )
+from drosurv.evaluation.from_entry import (
+    first_rows,
+    given_arguments,
+    predict_from_entry,
+    reference_from_entry,
+    select_rows,
+)
 from drosurv.evaluation.groups import decision_table, group_table, group_tables, parse_subgroups
-from drosurv.evaluation.observed import given_of, of_rows, one_row_each, reference_seen, seen_from_entry
-from drosurv.evaluation.patients import Patients, Scoring
 from drosurv.evaluation.predictions import (
     model_name,
     predict_curves,
@@ -191,22 +202,22 @@ def evaluate(
     permutations = replicates_of("n_permutations", n_bootstrap if n_permutations is None else n_permutations)
     once: tuple[str, ...] = ()
     if id is not None:
-        rows, y, once = one_row_each(y, entry, id)
+        rows, y, once = first_rows(y, entry, id)
         model, X, sensitive_features, reference, entry, strata, offset, subgroups = (
-            of_rows(part, rows)
+            select_rows(part, rows)
             for part in (model, X, sensitive_features, reference, entry, strata, offset, subgroups)
         )
-    given, y_given = given_of(entry=entry, strata=strata, offset=offset), y
+    given, y_given = given_arguments(entry=entry, strata=strata, offset=offset), y
     judged, seen = model, None
     causes = has_causes(y)
     groups: dict[str, Any] = {"sensitive_features": sensitive_features, "missing": missing}
     by_cause = evaluate_by_cause(model, X, y, horizons, level=level, **groups, **given) if causes else None
     if given or causes:
         when: dict[str, Any] = {"y_train": y_train, "horizons": horizons, "horizon": horizon}
-        seen = seen_from_entry(model, X, y, given, **when)
-        reference = reference_seen(reference, X, y, given, **when)
+        seen = predict_from_entry(model, X, y, given, **when)
+        reference = reference_from_entry(reference, X, y, given, **when)
         judged, y, y_train = seen.predictions, seen.y, seen.follow_up
-    panel = prepare(
+    evaluator = prepare(
         judged,
         X,
         y,
@@ -225,42 +236,42 @@ def evaluate(
     hazards = (
         partial(hazards_statement, model, X, parse_target(y_given), given, level) if not causes else tuple
     )
-    small = warn_of_small_groups(panel.counts, min_group=min_group, min_events=min_events)
-    if Count.of(panel.everyone.target).is_small(min_group, min_events):
+    small = warn_of_small_groups(evaluator.counts, min_group=min_group, min_events=min_events)
+    if Count.of(evaluator.everyone.target).is_small(min_group, min_events):
         small |= {(EVERYONE, ALL)}
-    if panel.everyone.scoring.has_curves:
+    if evaluator.everyone.data.has_curves:
         # Read once, before groups and replicates ask for it.
-        _ = panel.everyone.scoring.counted_events
+        _ = evaluator.everyone.data.expected_events
     resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
-    tests = len(panel.tests) if permutations else 0
+    tests = len(evaluator.tests) if permutations else 0
     with bar("evaluating", replicates + tests, shown=progress, late=True) as advance:
-        drawn = panel.draw(replicates, advance=advance, **resampling)
-        p_values = panel.p_values(permutations, advance=advance, **resampling)
-    table = rows_of(panel, drawn, p_values, small, level)
-    between_large = gaps_between_large(panel, drawn, p_values, small, level, permutations, **resampling)
+        drawn = evaluator.draw(replicates, advance=advance, **resampling)
+        p_values = evaluator.p_values(permutations, advance=advance, **resampling)
+    table = rows_of(evaluator, drawn, p_values, small, level)
+    between_large = gaps_between_large(evaluator, drawn, p_values, small, level, permutations, **resampling)
     warn_of_undefined_rows(table)
-    scoring, control = panel.everyone.scoring, shrinkage_control(panel)
+    data, control = evaluator.everyone.data, shrinkage_control(evaluator)
     groups_judged, n_tests = group_table(
-        panel,
+        evaluator,
         {
             (row.attribute, row.group): (row.value, row.low, row.high)
             for row in table
             if row.metric == "concordance_index" and row.kind != "gap"
         },
-        subgroups=parse_subgroups(subgroups, len(panel.everyone)),
+        subgroups=parse_subgroups(subgroups, len(evaluator.everyone)),
         level=level,
         min_group=min_group,
         min_events=min_events,
         further_tests=further_tests,
     )
     decided = None
-    if threshold is not None and scoring.has_curves:
-        decided = decision_table(panel, threshold, level, n_bootstrap=replicates, **resampling)
+    if threshold is not None and data.has_curves:
+        decided = decision_table(evaluator, threshold, level, n_bootstrap=replicates, **resampling)
     return EvaluationResult(
         decisions=decided,
         table=frame_of(table),
         groups=groups_judged,
-        **group_tables(panel, drawn, level),
+        **group_tables(evaluator, drawn, level),
         control=control,
         between_large=frame_of(between_large),
         hazards=hazards,
@@ -268,7 +279,7 @@ def evaluate(
         notes=(
             *once,
             *(seen.notes if seen else ()),
-            *panel.notes,
+            *evaluator.notes,
             *_rough(replicates, permutations),
             *(without_intervals(table) if replicates else ()),
             *(() if control is None else control.notes),
@@ -281,8 +292,8 @@ def evaluate(
             level=level,
             convention=convention,
             missing=missing,
-            horizons=tuple(scoring.calibration_times.tolist()),
-            horizon=scoring.horizon,
+            horizons=tuple(data.calibration_times.tolist()),
+            horizon=data.horizon,
             threshold=threshold,
             n_tests=n_tests,
         ),
@@ -303,10 +314,10 @@ def prepare(
     intersections: bool = False,
     wanted: Collection[str] | None = None,
     **how: Any,
-) -> Panel:
-    """What a caller gives as the engine takes it: checked once, predicted once.
+) -> Evaluator:
+    """Check the arguments, predict, and return what computes the metrics (those `wanted`, or all).
 
-    Parameters are those of :func:`evaluate`, or, under `how`, of a :class:`~drosurv.evaluation.patients.Scoring`.
+    Parameters are those of :func:`evaluate`; `how` are those of :class:`~drosurv.evaluation.data.EvaluationData`.
     """
     if how.get("convention", "paper") not in ("paper", "table"):
         raise ArgumentError.must("convention", "be 'paper' or 'table'", how["convention"])
@@ -339,7 +350,7 @@ def prepare(
                 "the share of the reference's likelihood gain and the shrinkage control are left out: the scores of "
                 "the reference are not log hazards."
             )
-    scoring = Scoring(
+    data = EvaluationData(
         model,
         X,
         target,
@@ -351,11 +362,11 @@ def prepare(
         **how,
     )
     # Predicted here, so that an error comes before any other work.
-    _ = scoring.calibration_times, scoring.has_risk and scoring.risk, scoring.has_curves and scoring.curves
-    panel = Panel(Patients(scoring), attributes, wanted)
-    notes = [whose_follow_up, why_no_reference, features.note, *_left_out(panel), _sampled(panel)]
-    notes += _different_follow_up(panel)
-    return replace(panel, notes=tuple(note for note in notes if note))
+    _ = data.calibration_times, data.has_risk and data.risk, data.has_curves and data.curves
+    evaluator = Evaluator(Subset(data), attributes, wanted)
+    notes = [whose_follow_up, why_no_reference, features.note, *_left_out(evaluator), _sampled(evaluator)]
+    notes += _different_follow_up(evaluator)
+    return replace(evaluator, notes=tuple(note for note in notes if note))
 
 
 def _rough(replicates: int, permutations: int) -> tuple[str, ...]:
@@ -371,14 +382,14 @@ def _rough(replicates: int, permutations: int) -> tuple[str, ...]:
     )
 
 
-def _sampled(panel: Panel) -> str:
+def _sampled(evaluator: Evaluator) -> str:
     """How much the sampling of pairs leaves open, where pairs are sampled."""
-    scoring = panel.everyone.scoring
-    number = sampled_number(scoring.pairs, len(panel.everyone))
-    if number is None or "individual_disparity" not in (metric.name for metric in panel.metrics):
+    data = evaluator.everyone.data
+    number = sampled_number(data.pairs, len(evaluator.everyone))
+    if number is None or "individual_disparity" not in (metric.name for metric in evaluator.metrics):
         return ""
     value, error = sampled_individual_disparity(
-        scoring.risk, scoring.features, scale=scoring.scale, convention=scoring.convention, pairs=number
+        data.risk, data.features, scale=data.scale, convention=data.convention, pairs=number
     )
     relative = f" of {100 * error / value:.2g} %" if value > 0 else ""
     return (
@@ -387,11 +398,11 @@ def _sampled(panel: Panel) -> str:
     )
 
 
-def _different_follow_up(panel: Panel) -> list[str]:
+def _different_follow_up(evaluator: Evaluator) -> list[str]:
     """A note for every attribute whose groups were observed for very different times."""
     notes = []
-    for attribute in panel.attributes:
-        found = panel.follow_ups[attribute.name]
+    for attribute in evaluator.attributes:
+        found = evaluator.follow_ups[attribute.name]
         if found.differs:
             medians = ", ".join(
                 f"{label}: {written(median, 'time')}"
@@ -405,32 +416,32 @@ def _different_follow_up(panel: Panel) -> list[str]:
     return notes
 
 
-def _left_out(panel: Panel) -> list[str]:
-    notes, scoring = [], panel.everyone.scoring
-    if not scoring.has_curves:
+def _left_out(evaluator: Evaluator) -> list[str]:
+    notes, data = [], evaluator.everyone.data
+    if not data.has_curves:
         notes.append(
             "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
         )
-    if not scoring.has_risk:
+    if not data.has_risk:
         labels = [
             metric.label
             for metric in CATALOGUE.values()
             if {"risk", "log hazard", "slope", "hazards"} & {*metric.needs}
         ]
         notes.append(f"{', '.join(filter(None, labels))} are left out: no risk scores were given.")
-    elif not scoring.has_log_hazards:
+    elif not data.has_log_hazards:
         labels = [
             metric.label for metric in CATALOGUE.values() if {"log hazard", "hazards"} & {*metric.needs}
         ]
         notes.append(
             f"{', '.join(filter(None, labels))} are left out: they need scores that are log hazards, and these are "
-            f"{_SCORES[score_type(scoring.model)]}."
+            f"{_SCORES[score_type(data.model)]}."
         )
-    elif not panel.has_hazards:
+    elif not evaluator.has_hazards:
         notes.append(
-            f"disparities of hazards are left out: exp overflows, or is 0, for scores of {scoring.risk.min():g} to "
-            f"{scoring.risk.max():g}."
+            f"disparities of hazards are left out: exp overflows, or is 0, for scores of {data.risk.min():g} to "
+            f"{data.risk.max():g}."
         )
-    if not panel.attributes:
+    if not evaluator.attributes:
         notes.append("nothing is shown by group: no groups were given.")
     return notes

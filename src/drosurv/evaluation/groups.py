@@ -26,8 +26,8 @@ import pandas as pd
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Drawn, Panel
-from drosurv.evaluation.patients import Patients
+from drosurv.evaluation.data import Subset
+from drosurv.evaluation.engine import Evaluator, Replicates
 from drosurv.metrics import calibration_at, d_calibration, decisions
 from drosurv.metrics.inference import Draws, normal_interval, observed_over_expected
 from drosurv.metrics.inference.gaps import shared_level
@@ -64,7 +64,7 @@ _GAINS = ("gain", "gain_over_cox")
 
 
 def group_table(
-    panel: Panel,
+    evaluator: Evaluator,
     c_index: Mapping[tuple[str, str], tuple[float, float, float]],
     *,
     subgroups: Mapping[str, IntArray] | None = None,
@@ -77,7 +77,7 @@ def group_table(
 
     Parameters
     ----------
-    panel : Panel
+    evaluator : Evaluator
         The model's patients in all their groups.
     c_index : mapping
         Attribute and group to c-index and the ends of its interval.
@@ -90,8 +90,8 @@ def group_table(
     further_tests : int
         Tests of the same patients elsewhere, for which this table is adjusted too.
     """
-    named = {(EVERYONE, ALL): panel.everyone, **panel.members}
-    found = {(FOUND, name): panel.everyone.take(rows) for name, rows in (subgroups or {}).items()}
+    named = {(EVERYONE, ALL): evaluator.everyone, **evaluator.members}
+    found = {(FOUND, name): evaluator.everyone.take(rows) for name, rows in (subgroups or {}).items()}
     rows = []
     for (attribute, group), patients in {**named, **found}.items():
         row: dict[str, Any] = dict.fromkeys(_COLUMNS, float("nan"))
@@ -100,9 +100,9 @@ def group_table(
         row |= dict(
             zip(("c_index", "c_index_low", "c_index_high"), c_index.get((attribute, group), ()), strict=False)
         )
-        if (attribute, group) in found and panel.everyone.scoring.has_risk:
+        if (attribute, group) in found and evaluator.everyone.data.has_risk:
             row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
-        if panel.everyone.scoring.has_curves and len(patients):
+        if evaluator.everyone.data.has_curves and len(patients):
             row |= _of_curves(patients)
         row["why"] = _why_not(row, min_group, min_events)
         row["judged"] = not row["why"]
@@ -113,7 +113,7 @@ def group_table(
     tests = int(large.sum()) + sum(int((large & (error > 0)).sum()) for error in errors.values())
     tests += further_tests
     return _sorted(
-        _tested(table, errors, tests, level, panel.everyone.scoring.follow_up.training_events)
+        _tested(table, errors, tests, level, evaluator.everyone.data.follow_up.training_events)
     ), tests
 
 
@@ -132,15 +132,15 @@ def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
     return found
 
 
-def decision_table(panel: Panel, threshold: float, level: float, **resampling: Any) -> pd.DataFrame:
+def decision_table(evaluator: Evaluator, threshold: float, level: float, **resampling: Any) -> pd.DataFrame:
     """Decisions at a threshold at the horizon: of everybody, of every group, and the gaps between groups."""
-    everyone = panel.everyone
-    at = {"threshold": threshold, "horizon": everyone.scoring.horizon, "level": level, **resampling}
+    everyone = evaluator.everyone
+    at = {"threshold": threshold, "horizon": everyone.data.horizon, "level": level, **resampling}
     tables = [
         decisions(everyone.target, 1 - everyone.survival_at_horizon, **at).table.assign(attribute=EVERYONE)
     ]
-    for attribute in panel.attributes:
-        kept = panel.kept[attribute.name]
+    for attribute in evaluator.attributes:
+        kept = evaluator.kept[attribute.name]
         groups = replace(attribute.kept_groups, labels=attribute.labels)
         found = decisions(kept.target, 1 - kept.survival_at_horizon, groups=groups, **at)
         tables.append(found.table.assign(attribute=attribute.name))
@@ -151,10 +151,10 @@ def decision_table(panel: Panel, threshold: float, level: float, **resampling: A
     return table.reindex(columns=columns)
 
 
-def _of_curves(patients: Patients) -> dict[str, Any]:
+def _of_curves(patients: Subset) -> dict[str, Any]:
     """What survival curves say of the patients."""
-    horizon = patients.scoring.horizon
-    observed, expected = patients.counted_events
+    horizon = patients.data.horizon
+    observed, expected = patients.total_events
     gains = patients.gains
     row = {
         "observed": int(observed),
@@ -241,11 +241,11 @@ def _sorted(table: pd.DataFrame) -> pd.DataFrame:
     return table.loc[order.sort_values(list(order.columns), kind="stable").index].reset_index(drop=True)
 
 
-def group_tables(panel: Panel, drawn: Drawn, level: float) -> dict[str, pd.DataFrame]:
+def group_tables(evaluator: Evaluator, drawn: Replicates, level: float) -> dict[str, pd.DataFrame]:
     """The tables of an evaluation by name; those of survival curves are empty for a model without any."""
-    horizons, times = panel.everyone.scoring.calibration_times, panel.everyone.scoring.curve_times
+    horizons, times = evaluator.everyone.data.calibration_times, evaluator.everyone.data.curve_times
 
-    def calibration(some: Patients) -> dict[Any, Any]:
+    def calibration(some: Subset) -> dict[Any, Any]:
         """Kaplan-Meier against mean predicted survival at every horizon; the difference has a bootstrap interval."""
         table = calibration_at(some.target, some.curves, horizons, level=level)
         predicted = some.curves.at(horizons)
@@ -260,25 +260,25 @@ def group_tables(panel: Panel, drawn: Drawn, level: float) -> dict[str, pd.DataF
         draws = np.array([difference(weight[rows].astype(np.float64)) for weight in drawn.weights])
         bounds = CATALOGUE["calibration_difference"].bounds
         sure = [
-            Draws(value, own, *bounds).interval(level)
-            for value, own in zip(table["difference"], draws.reshape(-1, len(horizons)).T, strict=True)
+            Draws(value, replicates, *bounds).interval(level)
+            for value, replicates in zip(table["difference"], draws.reshape(-1, len(horizons)).T, strict=True)
         ]
         ends = np.array([(one.low, one.high) for one in sure])
         # Before the first event survival is 1 in every replicate, which says nothing.
         ends[~(table["low"] < table["high"])] = np.nan
         return {**table.to_dict("list"), "difference_low": ends[:, 0], "difference_high": ends[:, 1]}
 
-    def shares_at_event(some: Patients) -> dict[Any, Any]:
+    def shares_at_event(some: Subset) -> dict[Any, Any]:
         """Share of patients in each tenth of predicted survival at the event, a tenth each being right."""
         shares = d_calibration(some.target, some.curves).shares
         edges = np.arange(len(shares) + 1) / len(shares)
         return {"bin_low": edges[:-1], "bin_high": edges[1:], "share": shares}
 
-    def tenths(some: Patients) -> dict[Any, Any]:
+    def tenths(some: Subset) -> dict[Any, Any]:
         """Predicted and observed risk at the horizon, in tenths of the patients by predicted risk."""
-        return tenths_of_risk(some.target, 1 - some.survival_at_horizon, some.scoring.horizon, level)
+        return tenths_of_risk(some.target, 1 - some.survival_at_horizon, some.data.horizon, level)
 
-    def curves(some: Patients) -> dict[Any, Any]:
+    def curves(some: Subset) -> dict[Any, Any]:
         """Mean predicted survival and, while somebody is observed, Kaplan-Meier."""
         observed = KaplanMeier.of(some.target)
         low, high = observed.interval(times, level)
@@ -292,11 +292,11 @@ def group_tables(panel: Panel, drawn: Drawn, level: float) -> dict[str, pd.DataF
         }
 
     return {
-        "calibration": _by_group(panel, calibration),
-        "d_calibration": _by_group(panel, shares_at_event),
-        "tenths": _by_group(panel, tenths),
-        "survival": _by_group(panel, curves),
-        "cross_group": _cross_group(panel),
+        "calibration": _by_group(evaluator, calibration),
+        "d_calibration": _by_group(evaluator, shares_at_event),
+        "tenths": _by_group(evaluator, tenths),
+        "survival": _by_group(evaluator, curves),
+        "cross_group": _cross_group(evaluator),
     }
 
 
@@ -308,20 +308,20 @@ def tenths_of_risk(target: Target, risk: FloatArray, horizon: float, level: floa
     """
     at, parts = np.array([horizon]), max(1, min(_TENTHS, len(target) // _LEAST_IN_TENTH))
     rows = []
-    for own in np.array_split(np.argsort(risk, kind="stable"), parts):
-        observed = KaplanMeier.of(target.take(own))
+    for members in np.array_split(np.argsort(risk, kind="stable"), parts):
+        observed = KaplanMeier.of(target.take(members))
         low, high = observed.interval(at, level)
-        counts = len(own), int(target.event[own].sum())
-        rows.append((risk[own].mean(), 1 - observed.at(at)[0], 1 - high[0], 1 - low[0], *counts))
+        counts = len(members), int(target.event[members].sum())
+        rows.append((risk[members].mean(), 1 - observed.at(at)[0], 1 - high[0], 1 - low[0], *counts))
     names = ("predicted", "observed", "low", "high", "patients", "events")
     return {"tenth": np.arange(1, parts + 1), **dict(zip(names, zip(*rows, strict=True), strict=True))}
 
 
-def _cross_group(panel: Panel) -> pd.DataFrame:
+def _cross_group(evaluator: Evaluator) -> pd.DataFrame:
     """Concordance of the pairs whose earlier event is in one group and whose other patient in another."""
     rows = []
-    for attribute in panel.attributes if panel.everyone.scoring.has_risk else ():
-        patients = panel.kept[attribute.name]
+    for attribute in evaluator.attributes if evaluator.everyone.data.has_risk else ():
+        patients = evaluator.kept[attribute.name]
         codes = attribute.kept_groups.codes
         sums = patients.harrell.harrell_between(codes, len(attribute.labels), np.ones(len(patients)))
         for a, first in enumerate(attribute.labels):
@@ -332,13 +332,13 @@ def _cross_group(panel: Panel) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["attribute", "event_first", "other", "value", "pairs"])
 
 
-def _by_group(panel: Panel, columns: Callable[[Patients], dict[Any, Any]]) -> pd.DataFrame:
+def _by_group(evaluator: Evaluator, columns: Callable[[Subset], dict[Any, Any]]) -> pd.DataFrame:
     """A table of everybody and of every group that holds a patient; empty without survival curves."""
-    if not panel.everyone.scoring.has_curves:
+    if not evaluator.everyone.data.has_curves:
         return pd.DataFrame()
     tables = [
         pd.DataFrame({"attribute": attribute, "group": group, **columns(patients)})
-        for (attribute, group), patients in {(EVERYONE, ALL): panel.everyone, **panel.members}.items()
+        for (attribute, group), patients in {(EVERYONE, ALL): evaluator.everyone, **evaluator.members}.items()
         if len(patients)
     ]
     return pd.concat(tables, ignore_index=True)

@@ -112,7 +112,9 @@ class SurvivalMetricFrame:
                     predict_risk(risk, None, len(target), name="risk"),
                 )
                 self._overall[name] = metric(structured, scores)
-                self._by_group[name] = [metric(structured[own], scores[own]) for own in rows.values()]
+                self._by_group[name] = [
+                    metric(structured[inside], scores[inside]) for inside in rows.values()
+                ]
 
     @property
     def overall(self) -> Any:

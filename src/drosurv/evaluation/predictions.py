@@ -106,7 +106,7 @@ class ModelCurves:
             found[rows] = self.survival(take(self.X, rows), times)
         return found
 
-    def at_own(self, times: FloatArray) -> FloatArray:
+    def at_patient_times(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
         found = np.empty(self.n)
         if self.own_hazard is not None:
@@ -137,13 +137,13 @@ class ReadCurves:
 
     times: FloatArray
     values: FloatArray
-    own: FloatArray
+    at_own_times: FloatArray
     jumps: FloatArray | None = None
     rows: IntArray | None = None
     curve_type: CurveType = "step"
 
     def __len__(self) -> int:
-        return len(self.own)
+        return len(self.at_own_times)
 
     def at(self, times: FloatArray) -> FloatArray:
         """Survival at times that are all among those read, (n, k)."""
@@ -152,21 +152,23 @@ class ReadCurves:
             raise ValueError("these curves were read at other times; read them again.")
         return self.values[:, place] if self.rows is None else self.values[self.rows[:, None], place]
 
-    def at_own(self, times: FloatArray) -> FloatArray:
+    def at_patient_times(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at its own time, which is `times`."""
-        return self.own
+        return self.at_own_times
 
     def take(self, rows: Any) -> ReadCurves:
         """Curves of the given rows."""
-        among = np.arange(len(self.own)) if self.rows is None else self.rows
-        return ReadCurves(self.times, self.values, self.own[rows], self.jumps, among[rows], self.curve_type)
+        among = np.arange(len(self.at_own_times)) if self.rows is None else self.rows
+        return ReadCurves(
+            self.times, self.values, self.at_own_times[rows], self.jumps, among[rows], self.curve_type
+        )
 
 
 def read_curves(curves: SurvivalCurves, times: FloatArray, own_times: FloatArray) -> ReadCurves:
     """Read curves once at every time that will be needed."""
     grid = np.unique(times)
     return ReadCurves(
-        grid, curves.at(grid), curves.at_own(own_times), curves.jumps, curve_type=curves.curve_type
+        grid, curves.at(grid), curves.at_patient_times(own_times), curves.jumps, curve_type=curves.curve_type
     )
 
 
@@ -204,8 +206,8 @@ def score_type(model: Any) -> ScoreType:
         return "log hazard"
     final = model if isinstance(model, Predictions) else final_step(model)
     if hasattr(final, "score_type"):
-        said: ScoreType = final.score_type
-        return said
+        given: ScoreType = final.score_type
+        return given
     if not type(final).__module__.startswith("sksurv."):
         return "other"
     boosted = "Boosting" in type(final).__name__
@@ -230,8 +232,8 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
         # A model without a baseline has no times of its own.
         jumps = np.asarray(final.unique_times_, np.float64) if hasattr(final, "unique_times_") else None
         curve_type: CurveType = getattr(final, "curve_type", "step")
-        own = final._hazard_at_own if hasattr(final, "_baseline") else None
-        return ModelCurves(lambda X, at: method(X, times=at), in_pandas(X), n, jumps, curve_type, own)
+        hazard = final._hazard_at_patient_times if hasattr(final, "_baseline") else None
+        return ModelCurves(lambda X, at: method(X, times=at), in_pandas(X), n, jumps, curve_type, hazard)
     return parse_survival(method(X), n)
 
 

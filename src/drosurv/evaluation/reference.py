@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators import CoxPH
-from drosurv.evaluation.engine import Key, Panel
-from drosurv.evaluation.patients import Patients, hazards_exist
+from drosurv.evaluation.data import Subset, hazards_exist
+from drosurv.evaluation.engine import Evaluator, Key
 from drosurv.evaluation.predictions import final_step
 from drosurv.metrics import FollowUp, calibration_slope, gain_over_null, log_partial_likelihood
 from drosurv.metrics.partial_likelihood import kept_share
@@ -126,19 +126,19 @@ class ShrinkageControl:
     notes: tuple[str, ...] = ()
 
 
-def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
+def shrinkage_control(evaluator: Evaluator) -> ShrinkageControl | None:
     """Compare a model with shrunken copies of its reference; None without one, or where hazards overflow or are 0."""
-    target, reference = panel.everyone.target, panel.everyone.scoring.reference
-    if reference is None or not panel.has_hazards or not hazards_exist(reference):
+    target, reference = evaluator.everyone.target, evaluator.everyone.data.reference
+    if reference is None or not evaluator.has_hazards or not hazards_exist(reference):
         return None
-    risk = panel.everyone.risk
+    risk = evaluator.everyone.risk
     full = gain_over_null(target, reference)
     slope = calibration_slope(target, reference)
     null = log_partial_likelihood(target, np.zeros(len(target)))
     rows = []
     for factor in _FACTORS.tolist():
         likelihood = log_partial_likelihood(target, factor * reference)
-        found = disparities(panel, factor * reference)
+        found = disparities(evaluator, factor * reference)
         rows.append(
             {
                 "factor": factor,
@@ -150,28 +150,34 @@ def shrinkage_control(panel: Panel) -> ShrinkageControl | None:
         )
     factor = _factor_of_equal_gain(target, reference, gain_over_null(target, risk), slope)
     # The last factor is 1, the reference itself.
-    own, full_size, shrunken = disparities(panel, risk), found, disparities(panel, factor * reference)
+    of_model, full_size, shrunken = (
+        disparities(evaluator, risk),
+        found,
+        disparities(evaluator, factor * reference),
+    )
     columns = ["attribute", "metric", "model", "reference", "shrunken"]
-    beside = pd.DataFrame([(*key, own[key], full_size[key], shrunken[key]) for key in own], columns=columns)
-    sampled = panel.everyone.scoring.features is not None and _pairs(panel) != "all"
+    beside = pd.DataFrame(
+        [(*key, of_model[key], full_size[key], shrunken[key]) for key in of_model], columns=columns
+    )
+    sampled = evaluator.everyone.data.features is not None and _pairs(evaluator) != "all"
     note = f"the shrinkage control estimates F_I from {SAMPLED_PAIRS:,} random pairs of patients."
     return ShrinkageControl(pd.DataFrame(rows), factor, beside, (note,) if sampled else ())
 
 
-def disparities(panel: Panel, risk: FloatArray) -> dict[Key, float]:
+def disparities(evaluator: Evaluator, risk: FloatArray) -> dict[Key, float]:
     """F_I, F_cap and every attribute's F_G of scores that are compared with each other.
 
     Those without features or groups are left out.
     """
-    scoring = replace(panel.everyone.scoring, model=risk, reference=None, pairs=_pairs(panel))
-    scored = replace(panel, everyone=Patients(scoring), wanted=DISPARITIES)
+    data = replace(evaluator.everyone.data, model=risk, reference=None, pairs=_pairs(evaluator))
+    scored = replace(evaluator, everyone=Subset(data), wanted=DISPARITIES)
     numbers = scored.numbers(scored.draw())
     return {key: numbers[key].estimate for name in DISPARITIES for key in numbers if key[1] == name}
 
 
-def _pairs(panel: Panel) -> Pairs:
+def _pairs(evaluator: Evaluator) -> Pairs:
     """How many pairs F_I is computed from: all, or few enough to be quick for a dozen scores."""
-    n, pairs = len(panel.everyone), panel.everyone.scoring.pairs
+    n, pairs = len(evaluator.everyone), evaluator.everyone.data.pairs
     return "all" if pairs == "all" or n * (n - 1) / 2 <= SAMPLED_PAIRS else SAMPLED_PAIRS
 
 

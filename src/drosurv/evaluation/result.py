@@ -185,10 +185,10 @@ class EvaluationResult:
                 continue
             counts = {"patients": row.n, "events": row.events, "censoring": plain(row.censoring)}
             who = {"attribute": row.attribute, "group": row.group}
-            own = found.setdefault((row.attribute, row.group), {**who, **counts, "status": "ok"})
-            if row.status == "small group" or own["status"] == "ok":
-                own["status"] = row.status
-            own |= {f"{row.metric}{end}": plain(getattr(row, name)) for name, end in _ENDS.items()}
+            record = found.setdefault((row.attribute, row.group), {**who, **counts, "status": "ok"})
+            if row.status == "small group" or record["status"] == "ok":
+                record["status"] = row.status
+            record |= {f"{row.metric}{end}": plain(getattr(row, name)) for name, end in _ENDS.items()}
         return list(found.values())
 
     def _of_groups(self, attribute: str | None) -> pd.DataFrame:

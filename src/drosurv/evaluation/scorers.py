@@ -12,8 +12,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
-from drosurv.evaluation.engine import Panel
-from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.data import EvaluationData, Subset
+from drosurv.evaluation.engine import Evaluator
 from drosurv.metrics.scores import warn_undefined
 from drosurv.target import parse_target
 
@@ -70,12 +70,12 @@ class SurvivalScorer:
         score = known_scores()[self.name]
         target = parse_target(y, require_event=False)
         attributes = [] if score.over == "all" else self._attributes(sensitive_features, len(target))
-        patients = Patients(Scoring(estimator, X, target, self.y_train, name="estimator"))
-        panel = Panel(patients, attributes, [score.metric.name])
+        patients = Subset(EvaluationData(estimator, X, target, self.y_train, name="estimator"))
+        evaluator = Evaluator(patients, attributes, [score.metric.name])
         if "survival" in score.metric.needs:
             # Asked for here, so that a model without curves is named.
-            _ = patients.scoring.curves
-        found = _values(panel, score)
+            _ = patients.data.curves
+        found = _values(evaluator, score)
         undefined = [who for who, value in found.items() if np.isnan(value)]
         if undefined:
             warn_undefined(
@@ -162,10 +162,10 @@ def make_scorers(
     return {name: get_scorer(name, y_train=y_train, intersections=intersections) for name in wanted}
 
 
-def _values(panel: Panel, score: Score) -> dict[str, float]:
+def _values(evaluator: Evaluator, score: Score) -> dict[str, float]:
     """Whose value it is, to the value."""
-    metric, drawn = score.metric.name, panel.draw()
-    if panel.lacks(score.metric):
+    metric, drawn = score.metric.name, evaluator.draw()
+    if evaluator.lacks(score.metric):
         return {"all": float("nan")}
     if score.over == "groups":
         return {
@@ -175,6 +175,6 @@ def _values(panel: Panel, score: Score) -> dict[str, float]:
         }
     return {
         "all" if attribute == EVERYONE else attribute: number.estimate
-        for (attribute, name), number in panel.numbers(drawn).items()
+        for (attribute, name), number in evaluator.numbers(drawn).items()
         if name == metric
     }

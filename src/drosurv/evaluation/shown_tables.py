@@ -59,7 +59,7 @@ def calibration_table(result: Any, time_unit: str, at: str) -> Table:
     """Predicted against observed survival at the horizons, which `at` describes."""
     called, small = result.headings, result.small_groups
 
-    def told(row: dict[str, Any]) -> dict[str, Any]:
+    def formatted(row: dict[str, Any]) -> dict[str, Any]:
         few = (row["attribute"], row["group"]) in small
         return named(row, called) | {"note": "small group" if few else ""}
 
@@ -68,7 +68,7 @@ def calibration_table(result: Any, time_unit: str, at: str) -> Table:
         "calibration",
         f"Predicted less observed survival, in percentage points, at {at}",
         survival_columns(time_column("horizon", time_unit), difference),
-        tuple(map(told, plain_rows(result.calibration))),
+        tuple(map(formatted, plain_rows(result.calibration))),
     )
 
 
@@ -111,12 +111,12 @@ def per_pair(metric: str, result: Any) -> float:
     return 2.0 if result.settings.convention == "table" else 2 / (n * (n - 1))
 
 
-def document(result: Any, said: Sequence[str]) -> str:
+def document(result: Any, sentences: Sequence[str]) -> str:
     """What is said as Markdown, then tables: overall, by attribute, calibration, shrinkage."""
     settings = result.settings
     parts = [
         f"# Evaluation of {literal(settings.model)}",
-        "\n".join(f"- {literal(sentence)}" for sentence in said),
+        "\n".join(f"- {literal(sentence)}" for sentence in sentences),
         "## Overall",
         _overall(result),
     ]
@@ -150,9 +150,9 @@ def _overall(result: Any) -> str:
 
 def _groups(result: Any, attribute: str) -> str:
     rows = [
-        own | {"group": label_name(attribute, own["group"])}
-        for own in result.group_records()
-        if own["attribute"] == attribute
+        record | {"group": label_name(attribute, record["group"])}
+        for record in result.group_records()
+        if record["attribute"] == attribute
     ]
     columns = [
         Column("group", "group"),

@@ -50,18 +50,18 @@ def statements(result: Any, reference: str, time_unit: str = "") -> tuple[Statem
 
     Whether events and gains are right is read from the group table, with the intervals that are shown there.
     """
-    own = {row.metric: row for row in result.select(kind="overall")}
-    first = next(iter(own.values()))
-    numbers = [(CATALOGUE[metric].label, own[metric].text) for metric in _OVERALL if metric in own]
+    overall = {row.metric: row for row in result.select(kind="overall")}
+    first = next(iter(overall.values()))
+    numbers = [(CATALOGUE[metric].label, overall[metric].text) for metric in _OVERALL if metric in overall]
     return (
         sentences.overall_statement(first.n, first.events, numbers),
         *_calibration(result.groups),
         *_harm(result.groups),
         *_against_reference(result.groups, reference),
         *_decisions(result.decisions, result.settings, time_unit),
-        *(_ranking(result) if "concordance_index" in own else ()),
+        *(_ranking(result) if "concordance_index" in overall else ()),
         *sentences.imparity_statements(judged_gaps(result, "concordance_imparity")),
-        *_shrinkage(own, result.control, reference),
+        *_shrinkage(overall, result.control, reference),
         *_not_judged(result.groups),
     )
 
@@ -259,11 +259,11 @@ def harm_records(result: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _shrinkage(own: dict[str, Row], control: ShrinkageControl | None, reference: str) -> list[Statement]:
-    if control is None or "share_of_gain" not in own:
+def _shrinkage(overall: dict[str, Row], control: ShrinkageControl | None, reference: str) -> list[Statement]:
+    if control is None or "share_of_gain" not in overall:
         return []
     compared = tuple((row["model"], row["shrunken"]) for row in plain_rows(control.at_equal_gain))
-    kept, slope = own["share_of_gain"].value, own["calibration_slope"].value
+    kept, slope = overall["share_of_gain"].value, overall["calibration_slope"].value
     return sentences.shrinkage_statements(kept, slope, control.factor, compared, reference)
 
 

@@ -110,11 +110,11 @@ def deep_hit(
     behind = torch.logcumsumexp(log_mass.flip(-1), -1).flip(-1)[..., 1:]
     likelihood = -torch.where(event, died, behind.gather(-1, place).squeeze(-1))
     gone = log_mass[..., :-1].exp().cumsum(-1)
-    at_own = gone.gather(-1, place).squeeze(-1)
+    at_patient_times = gone.gather(-1, place).squeeze(-1)
     order = time.argsort(stable=True)
     # Patients with a strictly longer time follow the last equal time.
     later = torch.searchsorted(time[order].contiguous(), time.contiguous(), right=True)
-    rank = torch.zeros_like(at_own)
+    rank = torch.zeros_like(at_patient_times)
     for mine, others in zip(own, reference, strict=True):
         risk = (gone / sigma).exp() * others.to(gone.dtype).unsqueeze(-1)
         sums = risk[:, order].flip(1).cumsum(1).flip(1)
@@ -123,5 +123,5 @@ def deep_hit(
         # A batch may contain patients of one half alone.
         total = others.sum()
         total = torch.where(total > 0, total, torch.ones_like(total))
-        rank = rank + torch.where(mine & event, reached * (-at_own / sigma).exp(), 0.0) / total
+        rank = rank + torch.where(mine & event, reached * (-at_patient_times / sigma).exp(), 0.0) / total
     return (1.0 - ranking) * likelihood + ranking * rank

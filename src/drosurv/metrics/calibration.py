@@ -241,7 +241,7 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     """
     require(as_whole(n_bins) >= 2, "n_bins", "be a whole number, at least 2", n_bins)
     target = parse_target(y, require_event=False)
-    reached = parse_survival(survival, len(target), times).at_own(target.time)
+    reached = parse_survival(survival, len(target), times).at_patient_times(target.time)
     low = np.arange(n_bins) / n_bins
     inside = np.zeros((len(target), n_bins))
     bins = np.minimum((reached * n_bins).astype(np.intp), n_bins - 1)
@@ -324,17 +324,20 @@ def _extremes(rows: CoxRows) -> tuple[bool, bool]:
         time, event, score = rows.time[inside], rows.event[inside], rows.score[inside]
         if len(rows.entry):
             since = rows.entry[inside]
-            for own, now in zip(score[event], time[event], strict=True):
+            for score_of_event, now in zip(score[event], time[event], strict=True):
                 # Stops at the first event that is neither, which is soon found unless scores are extreme.
                 if not (lowest or highest):
                     break
                 others = score[(time >= now) & (since < now)]
-                lowest, highest = lowest and own <= others.min(), highest and own >= others.max()
+                lowest, highest = (
+                    lowest and score_of_event <= others.min(),
+                    highest and score_of_event >= others.max(),
+                )
             continue
         # Without late entry, risk sets are the patients from a place in the order of time on.
-        own, first = score[event], np.searchsorted(time, time[event])
-        highest = highest and bool((own == np.maximum.accumulate(score[::-1])[::-1][first]).all())
-        lowest = lowest and bool((own == np.minimum.accumulate(score[::-1])[::-1][first]).all())
+        of_events, first = score[event], np.searchsorted(time, time[event])
+        highest = highest and bool((of_events == np.maximum.accumulate(score[::-1])[::-1][first]).all())
+        lowest = lowest and bool((of_events == np.minimum.accumulate(score[::-1])[::-1][first]).all())
     return bool(lowest), bool(highest)
 
 

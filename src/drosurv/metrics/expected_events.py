@@ -63,7 +63,7 @@ def expected_events(
     seen, until = target.event & (target.time <= ends), np.minimum(target.time, ends)
     if curves.curve_type == "step" and curves.jumps is not None:
         return ExpectedEvents(seen.astype(np.float64), _summed_jumps(curves, curves.jumps, until))
-    hazard = cumulative_hazard(curves.at_own(until))
+    hazard = cumulative_hazard(curves.at_patient_times(until))
     seen &= hazard < LARGEST_HAZARD
     return ExpectedEvents(seen.astype(np.float64), hazard)
 
@@ -147,7 +147,7 @@ class CompletedCurves:
         hazard = (1 - share) * self.hazard[:, k] + share * self.hazard[:, k + 1]
         return np.exp(-np.where(jump < 0, 0.0, hazard))
 
-    def at_own(self, times: FloatArray) -> FloatArray:
+    def at_patient_times(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
         jump = np.searchsorted(self.jumps, times, side="right") - 1
         k, share, rows = self.interval[jump], self.share[jump], np.arange(len(self))
@@ -180,8 +180,8 @@ def _summed_jumps(curves: SurvivalCurves, jumps: FloatArray, until: FloatArray) 
     # Jumps between the last end that was passed and the patient's time.
     place = np.searchsorted(ends, until, side="right")
     more = np.searchsorted(jumps, until, side="right") - width * place
-    at_end = np.where(place > 0, curves.at_own(np.concatenate([[0.0], ends])[place]), 1.0)
-    rest = _of_jumps(curves.at_own(until), at_end, np.maximum(more, 1))
+    at_end = np.where(place > 0, curves.at_patient_times(np.concatenate([[0.0], ends])[place]), 1.0)
+    rest = _of_jumps(curves.at_patient_times(until), at_end, np.maximum(more, 1))
     return hazard + np.where(more > 0, rest, 0.0)
 
 

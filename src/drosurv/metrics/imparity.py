@@ -221,9 +221,11 @@ def imparity_influence(order: PairOrder, counts: PairCounts, groups: Groups) -> 
     for k in range(len(groups)):
         member = (groups.codes == k).astype(np.float64)
         against = order.counts(ones, partner_weight=member)
-        own = member * (counts.numerator - fractions[k] * counts.denominator)
+        among_members = member * (counts.numerator - fractions[k] * counts.denominator)
         with np.errstate(invalid="ignore", divide="ignore"):
-            influence[:, k] = (own + against.numerator - fractions[k] * against.denominator) / totals[k]
+            influence[:, k] = (
+                among_members + against.numerator - fractions[k] * against.denominator
+            ) / totals[k]
     return fractions, influence
 
 

@@ -95,13 +95,13 @@ def likelihood_gains(
     if knots is None:
         at_edges = hazard_of(curves.at(edges))
         at_edges[:, 0] = 0.0
-        own = hazard_of(curves.at_own(target.time))
+        hazard = hazard_of(curves.at_patient_times(target.time))
     else:
         at_knots = np.column_stack((np.zeros(len(target)), hazard_of(curves.at(knots[1:]))))
         at_edges = np.column_stack(
             [_interpolated(knots, at_knots, np.full(len(target), edge)) for edge in edges]
         )
-        own = _interpolated(knots, at_knots, target.time)
+        hazard = _interpolated(knots, at_knots, target.time)
     null_at_edges = follow_up.cumulative_hazard_at(edges)
     null_at_edges[0] = 0.0
     latest = follow_up.times[-1:]
@@ -116,8 +116,8 @@ def likelihood_gains(
         # events with mean m, E[d log(d / m)] is about 1/2. Without this the truth would look harmful.
         log_ratio += 0.5 / np.maximum(np.bincount(interval, target.event, len(null_rate))[interval], 1.0)
     if by_group is None:
-        null_own = follow_up.cumulative_hazard_at(target.time)
-        gains: FloatArray = null_own - own + target.event * log_ratio
+        null_hazard = follow_up.cumulative_hazard_at(target.time)
+        gains: FloatArray = null_hazard - hazard + target.event * log_ratio
         return gains
     spent = by_group.weighted_time(target.time, edges)
     gains = ((null_rate - rate) * spent).sum(axis=1) + by_group.inverse_probability(target) * log_ratio

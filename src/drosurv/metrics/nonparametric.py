@@ -153,10 +153,10 @@ def aalen_johansen(
     """
     causes = np.asarray(cause)
     target = Target(causes != 0, np.asarray(time, dtype=np.float64))
-    at, at_risk, (own, events) = _counts(target, [causes == of, target.event], weight, entry)
+    at, at_risk, (of_cause, events) = _counts(target, [causes == of, target.event], weight, entry)
     share = np.divide(events, at_risk, out=np.zeros(len(at)), where=events > 0)
     before = np.concatenate(([1.0], np.cumprod(np.maximum(1.0 - share, 0.0))[:-1]))
-    hazard = np.divide(own, at_risk, out=np.zeros(len(at)), where=own > 0)
+    hazard = np.divide(of_cause, at_risk, out=np.zeros(len(at)), where=of_cause > 0)
     incidence = np.cumsum(before * hazard)
     # (F(t) - F_j)^2 a_j + b_j - 2 (F(t) - F_j) c_j, summed over t_j <= t, by powers of F(t).
     left = at_risk * (at_risk - events)

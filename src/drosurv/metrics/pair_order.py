@@ -81,9 +81,13 @@ class PairOrder(NamedTuple):
         A pair weighs w_i * w_j, times the `event_weight` of the patient i whose event came first (Uno's inverse
         probability of censoring weights). With a `partner_weight`, w_j is that.
         """
-        own = weight[self.rows]
-        partner = own if partner_weight is None else partner_weight[self.rows]
-        return later_sums(self, own if event_weight is None else own * event_weight[self.rows], partner)
+        patient_weight = weight[self.rows]
+        partner = patient_weight if partner_weight is None else partner_weight[self.rows]
+        return later_sums(
+            self,
+            patient_weight if event_weight is None else patient_weight * event_weight[self.rows],
+            partner,
+        )
 
     def concordance(self, weight: FloatArray, event_weight: FloatArray | None = None) -> float:
         """Share of right pairs among those of `harrell_sums`; NaN if no pair is comparable."""
@@ -175,13 +179,13 @@ def _below(tree: FloatArray, rank: int) -> float:
 @numba.njit(cache=True, nogil=True)
 def _add_pairs(
     order: PairOrder,
-    own: FloatArray,
+    patient_weight: FloatArray,
     weight: FloatArray,
     later: bool,
     numerator: FloatArray,
     denominator: FloatArray,
 ) -> None:
-    """Give each patient, if it has weight of its `own`, its pairs with patients of other blocks by their weight.
+    """Give each patient, if its `patient_weight` is positive, its pairs with patients of other blocks by their weight.
 
     Either each event its pairs with everybody in later blocks, or, the mirror image, everybody the pairs with the
     events of earlier ones.
@@ -194,7 +198,7 @@ def _add_pairs(
         block = n_blocks - 1 - step if later else step
         start, stop = order.blocks[block], order.blocks[block + 1]
         for k in range(start, stop):
-            if (not later or order.event[k]) and own[k] > 0.0:
+            if (not later or order.event[k]) and patient_weight[k] > 0.0:
                 low, high = order.low[k], order.high[k]
                 lower = _below(tree, low)
                 tied = at[low] if high == low + 1 else _below(tree, high) - lower
@@ -258,33 +262,33 @@ def _add_simultaneous(
 @numba.njit(cache=True, nogil=True)
 def add_counts(
     order: PairOrder,
-    own: FloatArray,
+    patient_weight: FloatArray,
     weight: FloatArray,
     numerator: FloatArray,
     denominator: FloatArray,
 ) -> None:
     """Every patient's pairs with everybody, weights and counts in the caller's row order."""
-    sorted_own = own[order.rows]
+    sorted_patient_weight = patient_weight[order.rows]
     sorted_weight = weight[order.rows]
     above = np.zeros(len(weight))
     below = np.zeros(len(weight))
     # Two calls and no loop over the directions: only so is each compiled for its own, a quarter faster.
-    _add_pairs(order, sorted_own, sorted_weight, True, above, below)
-    _add_pairs(order, sorted_own, sorted_weight, False, above, below)
+    _add_pairs(order, sorted_patient_weight, sorted_weight, True, above, below)
+    _add_pairs(order, sorted_patient_weight, sorted_weight, False, above, below)
     if order.simultaneous:
         _add_simultaneous(order, sorted_weight, above, below)
     for k in range(len(weight)):
-        numerator[order.rows[k]] = sorted_own[k] * above[k]
-        denominator[order.rows[k]] = sorted_own[k] * below[k]
+        numerator[order.rows[k]] = sorted_patient_weight[k] * above[k]
+        denominator[order.rows[k]] = sorted_patient_weight[k] * below[k]
 
 
 @numba.njit(cache=True, nogil=True)
-def later_sums(order: PairOrder, own: FloatArray, weight: FloatArray) -> tuple[float, float]:
+def later_sums(order: PairOrder, patient_weight: FloatArray, weight: FloatArray) -> tuple[float, float]:
     """Concordant and comparable pairs of events with patients of later blocks; weights as sorted."""
-    above = np.zeros(len(own))
-    below = np.zeros(len(own))
-    _add_pairs(order, own, weight, True, above, below)
-    return float(own @ above), float(own @ below)
+    above = np.zeros(len(patient_weight))
+    below = np.zeros(len(patient_weight))
+    _add_pairs(order, patient_weight, weight, True, above, below)
+    return float(patient_weight @ above), float(patient_weight @ below)
 
 
 @numba.njit(cache=True, nogil=True)

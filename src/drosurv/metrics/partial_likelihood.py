@@ -247,16 +247,16 @@ def log_likelihood(
         now, here = time[stop - 1], stratum[stop - 1]
         while start > 0 and time[start - 1] == now and stratum[start - 1] == here:
             start -= 1
-            own, copies = float(score[start]), float(rows.weight[start])
-            if own > shift:
-                shrink = float(np.exp(shift - own))
+            row_score, copies = float(score[start]), float(rows.weight[start])
+            if row_score > shift:
+                shrink = float(np.exp(shift - row_score))
                 mass *= shrink
                 for a in range(d):
                     first[a] *= shrink
                     for b in range(a + 1):
                         second[a, b] *= shrink
-                shift = own
-            share = copies * float(np.exp(own - shift))
+                shift = row_score
+            share = copies * float(np.exp(row_score - shift))
             mass += share
             for a in range(d):
                 part = share * columns[start, a]
@@ -265,7 +265,7 @@ def log_likelihood(
                     second[a, b] += part * columns[start, b]
             if rows.event[start]:
                 events += copies
-                value += copies * own
+                value += copies * row_score
                 for a in range(d):
                     gradient[a] += copies * columns[start, a]
         while (

@@ -37,7 +37,7 @@ class SurvivalCurves(Protocol):
     def at(self, times: FloatArray) -> FloatArray:
         """Survival of every patient at each of k times, (n, k)."""
 
-    def at_own(self, times: FloatArray) -> FloatArray:
+    def at_patient_times(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
 
     def take(self, rows: slice) -> SurvivalCurves:
@@ -79,7 +79,7 @@ class FunctionCurves:
         """Survival of every patient at each of k times, (n, k)."""
         return self._read(times, np.empty((len(self), len(times))), lambda row: slice(None))
 
-    def at_own(self, times: FloatArray) -> FloatArray:
+    def at_patient_times(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
         return self._read(times, np.empty((len(self), 1)), lambda row: slice(row, row + 1))[:, 0]
 
@@ -122,7 +122,7 @@ class ArrayCurves:
         """Survival of every patient at each of k times, (n, k)."""
         return self._from_one()[:, np.searchsorted(self.times, times, side="right")]
 
-    def at_own(self, times: FloatArray) -> FloatArray:
+    def at_patient_times(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
         return self._from_one()[np.arange(len(self)), np.searchsorted(self.times, times, side="right")]
 

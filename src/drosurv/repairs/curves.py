@@ -110,7 +110,7 @@ class PredictionGrid:
             times, hazard = np.concatenate([[0.0], times]), np.column_stack([np.zeros(n), hazard])
         return PredictionGrid(times, hazard)
 
-    def at_own(self, times: FloatArray) -> FloatArray:
+    def at_patient_times(self, times: FloatArray) -> FloatArray:
         """Cumulative hazards (n,) at a time of each patient's own; beyond the last time, that of the last."""
         last = len(self.times) - 1
         before = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, last)
@@ -121,7 +121,7 @@ class PredictionGrid:
 
     def at(self, times: FloatArray) -> FloatArray:
         """Cumulative hazards (n, k) at common times."""
-        return np.stack([self.at_own(np.full(len(self.hazard), time)) for time in times], axis=1)
+        return np.stack([self.at_patient_times(np.full(len(self.hazard), time)) for time in times], axis=1)
 
 
 def log_mean_hazard(hazard: FloatArray) -> FloatArray:
@@ -189,7 +189,7 @@ def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
 
 def expected_of_fitted(curves: SurvivalCurves, target: Target, times: FloatArray) -> Expected:
     """What curves of a model fitted on other patients of the same data expect; the log risk is read at the times."""
-    hazard = cumulative_hazard(curves.at_own(target.time))
+    hazard = cumulative_hazard(curves.at_patient_times(target.time))
     return Expected(target.event.astype(np.float64), hazard, log_risk(curves, times))
 
 

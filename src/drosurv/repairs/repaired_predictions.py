@@ -217,7 +217,7 @@ def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
 
 def own_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     """Cumulative hazard (n,) of each patient at one time each (n,)."""
-    return -np.log(np.maximum(curves.at_own(times), SMALLEST_SURVIVAL))
+    return -np.log(np.maximum(curves.at_patient_times(times), SMALLEST_SURVIVAL))
 
 
 def curve_times(model: Any, X: Any, target: Target) -> FloatArray:

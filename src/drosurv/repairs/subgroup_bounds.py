@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import xlogy
 
 from drosurv.errors import ArgumentError, as_number, as_whole, require
-from drosurv.evaluation.observed import given_of, of_rows, one_row_each, seen_from_entry
+from drosurv.evaluation.from_entry import first_rows, given_arguments, predict_from_entry, select_rows
 from drosurv.evaluation.predictions import Predictions, final_step, gains_over_null, prepared
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.expected_events import (
@@ -165,18 +165,18 @@ def certify(
     table = readable_table(X, len(y), getattr(model, "feature_names_in_", None), features)
     notes: tuple[str, ...] = ()
     if entry is not None and id is not None:
-        first, y, notes = one_row_each(y, entry, id)
+        first, y, notes = first_rows(y, entry, id)
         model, X, table, entry, strata, offset, sample_weight, clusters = (
-            of_rows(given, first)
+            select_rows(given, first)
             for given in (model, X, table, entry, strata, offset, sample_weight, clusters)
         )
     elif id is not None:
         require(clusters is None, "clusters", "be left out where id is given without entry", clusters)
         clusters = id
-    given = given_of(entry=entry, strata=strata, offset=offset)
+    given = given_arguments(entry=entry, strata=strata, offset=offset)
     fitted = model
     if given or (has_causes(y) and hasattr(model, "n_causes_")):
-        seen = seen_from_entry(model, X, y, given)
+        seen = predict_from_entry(model, X, y, given)
         follow_up, model, y, notes = seen.follow_up, seen.predictions, seen.y, (*notes, *seen.notes)
     target = parse_target(of_any_cause(y))
     n = len(target)
@@ -315,7 +315,7 @@ class _Patients(NamedTuple):
             jumps = cumulative_hazard(curves.at(times))
             limit_jump = np.searchsorted(times, censored_at, side="right")
         codes = None if clusters is None else label_codes("clusters", clusters, n)[0]
-        limit = cumulative_hazard(curves.at_own(censored_at))
+        limit = cumulative_hazard(curves.at_patient_times(censored_at))
         return _Patients(weight, events, expected, limit, jumps, limit_jump, codes)
 
     def rescaled(self, ratio: float) -> _Patients:

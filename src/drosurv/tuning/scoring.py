@@ -23,8 +23,8 @@ from drosurv.evaluation.attributes import (
     warn_of_small_groups,
 )
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Key, Panel
-from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.data import EvaluationData, Subset
+from drosurv.evaluation.engine import Evaluator, Key
 from drosurv.evaluation.predictions import Predictions, predict_curves
 from drosurv.metrics import FollowUp
 from drosurv.metrics.disparities import Convention
@@ -75,7 +75,7 @@ class BreslowCurves:
         """Survival of every patient at each of k times, (n, k)."""
         return np.exp(-self.baseline.cumulative_hazard(self.risk, times))
 
-    def at_own(self, times: FloatArray) -> FloatArray:
+    def at_patient_times(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at a time of its own, (n,) -> (n,)."""
         # The patient of mean score has the baseline itself, whose log is added to.
         with np.errstate(over="ignore", divide="ignore"):
@@ -123,16 +123,16 @@ class HeldOut:
         metrics: Collection[str] | None = None,
         replicates: int = 0,
     ) -> dict[Key, Number]:
-        """Score one setting with the engine behind :func:`~drosurv.evaluation.evaluate`: its `Panel.numbers`.
+        """Score one setting with the engine behind :func:`~drosurv.evaluation.evaluate`: its `Evaluator.numbers`.
 
         Metrics of curves have no value without curves. The same patients are drawn for every setting, so that
         settings compare paired.
         """
         how: dict[str, Any] = {"convention": self.convention, "features": self.X}
-        scoring = Scoring(Predictions(risk, curves), None, self.target, self.follow_up, **how)
-        panel = Panel(Patients(scoring), self.attributes, metrics, inside_groups=False)
+        scoring = EvaluationData(Predictions(risk, curves), None, self.target, self.follow_up, **how)
+        evaluator = Evaluator(Subset(scoring), self.attributes, metrics, inside_groups=False)
         # One thread: settings and folds are what runs in parallel.
-        return panel.numbers(panel.draw(replicates, random_state=0, threads=1))
+        return evaluator.numbers(evaluator.draw(replicates, random_state=0, threads=1))
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
         """Curves of scores that have no model of their own, such as shrunken ones, by Breslow's baseline hazard."""

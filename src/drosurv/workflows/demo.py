@@ -14,7 +14,7 @@ import pandas as pd
 from drosurv.audit import AuditReport, audit
 from drosurv.datasets import Dataset, load_flc, load_nwtco, make_hidden_minority
 from drosurv.estimators import CoxPH, CoxPHCV
-from drosurv.evaluation.engine import ALL, EVERYONE
+from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.groups import group_table, parse_subgroups
 from drosurv.repairs import RepairedCox

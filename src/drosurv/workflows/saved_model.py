@@ -17,7 +17,7 @@ from drosurv.errors import ArgumentError, BlockingWarning, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.persistence import read_saved_model
-from drosurv.evaluation.observed import one_row_each
+from drosurv.evaluation.from_entry import first_rows
 from drosurv.presentation import counted, first_upper
 from drosurv.tables import NumberColumn, SurvivalTable, TableEncoder, TargetColumns, UnseenLevelWarning
 from drosurv.tables.reading import TableNote, require_columns
@@ -344,7 +344,7 @@ def _numbers(texts: Sequence[str]) -> list[float]:
 
 def _one_row_each(table: SurvivalTable, patient: str) -> SurvivalTable:
     """Of patients with several rows (entry, time] the first ones, with what happened to the patients."""
-    first, y, notes = one_row_each(table.y, table.entry, table.frame[patient])
+    first, y, notes = first_rows(table.y, table.entry, table.frame[patient])
     for note in notes:
         warn_caller(first_upper(note), category=TableNote)
     return replace(table.take(first), y=y)

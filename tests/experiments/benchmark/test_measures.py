@@ -60,9 +60,9 @@ def test_measures_are_those_of_their_definitions(parts):
     labels = test.attributes["membership"].to_numpy()
     groups = [labels == label for label in ("minority", "majority")]
     assert found["worst_named_gain"] == pytest.approx(min(gains[group].mean() for group in groups))
-    at_own = model.predict_survival_function(test.X, times=np.sort(test.y["time"]))
+    at_patient_times = model.predict_survival_function(test.X, times=np.sort(test.y["time"]))
     place = np.argsort(np.argsort(test.y["time"], kind="stable"), kind="stable")
-    hazard = -np.log(at_own[np.arange(len(place)), place])
+    hazard = -np.log(at_patient_times[np.arange(len(place)), place])
     ratios = [(test.y["event"][g].sum() + 0.5) / (hazard[g].sum() + 0.5) for g in groups]
     assert found["worst_named_oe"] == pytest.approx(max(abs(np.log(ratios))), rel=1e-3)
 

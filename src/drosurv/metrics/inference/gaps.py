@@ -152,10 +152,10 @@ def judge_gaps(
     (True, False, 0.0)
     """
     permuted = {} if p_values is None else p_values
-    own = [permuted.get(key, gap.p_value) for key, gap in gaps.items()]
-    looks = int(np.count_nonzero(~np.isnan(own)))
+    raw = [permuted.get(key, gap.p_value) for key, gap in gaps.items()]
+    looks = int(np.count_nonzero(~np.isnan(raw)))
     found = {}
-    for (key, gap), p_value, adjusted in zip(gaps.items(), own, holm(own), strict=True):
+    for (key, gap), p_value, adjusted in zip(gaps.items(), raw, holm(raw), strict=True):
         alone, together = gap.interval(level), gap.interval(shared_level(level, looks))
         test = "permutation" if key in permuted else "bootstrap"
         found[key] = Gap(
@@ -346,8 +346,8 @@ def paired_comparison(
     draws = bootstrap(
         both, n, resample=resample, replicates=replicates, random_state=random_state, threads=threads
     )
-    own, other = map(Draws, draws.estimate.tolist(), draws.draws.T)
-    return compare_draws(own, other, level)
+    of_first, of_second = map(Draws, draws.estimate.tolist(), draws.draws.T)
+    return compare_draws(of_first, of_second, level)
 
 
 def compare_draws(first: Number, second: Number, level: float) -> PairedComparison:

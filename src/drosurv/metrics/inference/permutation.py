@@ -102,9 +102,9 @@ def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) ->
 
 def in_standard_errors(values: FloatArray, covariance: FloatArray) -> float:
     """Largest difference of groups' values (k,) in its standard errors, from (k, k) moments; NaN if there is none."""
-    own = np.diag(covariance)
+    variances = np.diag(covariance)
     difference = np.abs(values[:, None] - values[None, :])
-    variance = own[:, None] + own[None, :] - 2 * covariance
+    variance = variances[:, None] + variances[None, :] - 2 * covariance
     # A group differs from itself by 0, with a variance of 0.
     usable = np.isfinite(difference) & (variance > 0)
     return float((difference[usable] / np.sqrt(variance[usable])).max()) if usable.any() else float("nan")

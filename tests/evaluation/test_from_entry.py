@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from drosurv import AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
 from drosurv.evaluation import Predictions, compare
-from drosurv.evaluation.observed import of_rows, seen_from_entry
+from drosurv.evaluation.from_entry import predict_from_entry, select_rows
 from drosurv.metrics import FollowUp, concordance_index, likelihood_gain, observed_over_expected
 from drosurv.target import parse_target
 
@@ -48,14 +48,14 @@ def test_predictions_are_conditional_on_no_event_before_entry():
     offset = np.linspace(-0.3, 0.3, len(X))
     model = CoxPH(ties="efron").fit(X, y, entry=entry, strata=strata, offset=offset)
     given = {"entry": entry, "strata": strata, "offset": offset}
-    seen = seen_from_entry(model, X, y, given, horizons=[0.4])
+    seen = predict_from_entry(model, X, y, given, horizons=[0.4])
     np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
     k = int(np.searchsorted(seen.predictions.times, 0.4))
     # Times are written in one way, with thousands apart.
     days = Surv.from_arrays(y["event"], 5000 * y["time"])
     in_days = {**given, "entry": 5000 * entry}
     longer = CoxPH(ties="efron").fit(X, days, **in_days)
-    assert "at time 2,000." in seen_from_entry(longer, X, days, in_days, horizons=[2000.0]).notes[-1]
+    assert "at time 2,000." in predict_from_entry(longer, X, days, in_days, horizons=[2000.0]).notes[-1]
     for i in (0, 7, 100):
         row, own = X.iloc[[i]], {"strata": strata[[i]], "offset": offset[[i]]}
         curve = model.predict_survival_function(row, **own)[0]
@@ -190,12 +190,12 @@ def test_hazards_that_are_not_proportional_are_mentioned():
 
 
 def test_what_was_given_for_rows_is_that_of_the_patients_first_rows():
-    labels = of_rows({"site": ["a", "b", float("nan")]}, np.array([2, 0]))["site"]
+    labels = select_rows({"site": ["a", "b", float("nan")]}, np.array([2, 0]))["site"]
     assert np.isnan(labels[0])
     assert labels[1] == "a"
     followed = [(np.array([0, 1]), "first"), (np.array([2]), "second")]
     given = Predictions([0.1, 0.2, 0.3], [[0.9]] * 3, [1.0], trained_on=followed)
-    found = of_rows(given, np.array([2, 0]))
+    found = select_rows(given, np.array([2, 0]))
     assert found.risk == [0.3, 0.1]
     assert [(rows.tolist(), seen) for rows, seen in found.trained_on] == [([1], "first"), ([0], "second")]
 
@@ -227,7 +227,7 @@ def test_a_model_gains_nothing_over_itself(known):
 def test_predictions_of_a_reference_are_taken_as_they_are_beside_entry_times():
     X, y, entry, _ = TEST
     model = CoxPH().fit(X, y, entry=entry)
-    seen = seen_from_entry(model, X, y, {"entry": entry}).predictions
+    seen = predict_from_entry(model, X, y, {"entry": entry}).predictions
     found = evaluate(model, X, y, entry=entry, reference=seen, n_bootstrap=0).groups.iloc[0]
     assert found["gain_over_cox"] == pytest.approx(0.0, abs=1e-12)
 

@@ -1,7 +1,7 @@
 import numpy as np
 
-from drosurv.evaluation.catalogue import Between
-from drosurv.evaluation.patients import Patients, Scoring
+from drosurv.evaluation.catalogue import GroupComparison
+from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.metrics.inference import Draws
 from drosurv.target import Target
 
@@ -20,10 +20,10 @@ def test_intervals_are_cut_at_the_lowest_value_there_can_be():
 def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any():
     weights = np.array([[2, 0, 1], [1, 1, 1]], dtype=np.uint16)
     target = Target(np.array([True, True, True]), np.array([1.0, 2.0, 3.0]))
-    everyone = Patients(Scoring(np.zeros(3), None, target))
+    everyone = Subset(EvaluationData(np.zeros(3), None, target))
 
     def linear(patients, drawn, influence):
-        return Between(patients, None, {}, {}, drawn).linear(5.0, influence).draws
+        return GroupComparison(patients, None, {}, {}, drawn).linear(5.0, influence).draws
 
     assert linear(everyone, weights, lambda: np.array([0.5, 0.25, 7.0])).tolist() == [5.25, 5.0]
     # Those left out of an attribute have no influence on it.

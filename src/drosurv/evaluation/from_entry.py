@@ -1,8 +1,8 @@
 """Predictions for patients who entered late, belong to strata, or have a known part of their risk.
 
-A patient who came under observation at time V was known to be free of the event then. So he is judged from V on: his
-time is counted from entry, and what is predicted for him is the survival S(V + u | x) / S(V | x). After that nothing is
-left of late entry, and every metric has its usual definition.
+A patient who came under observation at time V was known to be free of the event then, and is judged from V on: time
+counts from entry, and the prediction is the survival S(V + u | x) / S(V | x). On this time scale every metric has its
+usual definition.
 
 Scores of different strata, from different entry times, or of several causes share no baseline hazard. Such patients
 are ranked by the logarithm of their predicted cumulative hazard at the middle horizon instead.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from drosurv.errors import ArgumentError, require
-from drosurv.evaluation.patients import middle, parse_horizons
+from drosurv.evaluation.data import middle, parse_horizons
 from drosurv.evaluation.predictions import (
     Predictions,
     ScoreType,
@@ -44,8 +44,8 @@ NUMBERS_AT_ONCE = 2_000_000
 _LEAST_HAZARD = 1e-12
 
 
-class Seen(NamedTuple):
-    """Predictions and what happened (n,), on the time scale on which patients are judged."""
+class JudgedFromEntry(NamedTuple):
+    """Predictions and outcomes (n,) of patients on the time scale on which they are judged, and notes about it."""
 
     predictions: Predictions
     y: NDArray[Any]
@@ -53,8 +53,8 @@ class Seen(NamedTuple):
     notes: tuple[str, ...]
 
 
-def one_row_each(y: Any, entry: Any, id: Any) -> tuple[IntArray, NDArray[Any], tuple[str, ...]]:
-    """Of patients with several rows (entry, time]: their first rows, their targets, and a note on it.
+def first_rows(y: Any, entry: Any, id: Any) -> tuple[IntArray, NDArray[Any], tuple[str, ...]]:
+    """Return the first row of each patient, of several rows (entry, time], the patients' targets, and a note.
 
     What was known at the first row is what a prediction can be made from. It is judged until the patient's first event
     or the end of the last row.
@@ -70,25 +70,25 @@ def one_row_each(y: Any, entry: Any, id: Any) -> tuple[IntArray, NDArray[Any], t
     return first, np.asarray(y)[until], (note,) if len(first) < len(target) else ()
 
 
-def of_rows(given: Any, rows: IntArray) -> Any:
-    """What was given for each row, for some of them; a model, which takes any rows, and None stay as they are."""
+def select_rows(given: Any, rows: IntArray) -> Any:
+    """Select rows of what was given for each row; models, which take any rows, and None are returned as they are."""
     if given is None or hasattr(given, "predict"):
         return given
     if isinstance(given, Predictions):
         parts = given.trained_on and [
-            (np.flatnonzero(np.isin(rows, own)), seen) for own, seen in given.trained_on
+            (np.flatnonzero(np.isin(rows, predicted)), seen) for predicted, seen in given.trained_on
         ]
-        risk, survival = of_rows(given.risk, rows), of_rows(given.survival, rows)
+        risk, survival = select_rows(given.risk, rows), select_rows(given.survival, rows)
         return replace(given, risk=risk, survival=survival, trained_on=parts)
     if isinstance(given, list):
         # An array of text would turn a missing label into the word nan.
         return [given[row] for row in rows]
     if isinstance(given, Mapping):
-        return {name: of_rows(values, rows) for name, values in given.items()}
+        return {name: select_rows(values, rows) for name, values in given.items()}
     return take(given, rows)
 
 
-def given_of(**observed: Any) -> dict[str, Any]:
+def given_arguments(**observed: Any) -> dict[str, Any]:
     """Those of ``entry``, ``strata`` and ``offset`` that were given."""
     return {name: value for name, value in observed.items() if value is not None}
 
@@ -103,9 +103,9 @@ class TimeScale(NamedTuple):
     horizon: float
     notes: tuple[str, ...]
 
-    def seen(
+    def judged(
         self, survival: FloatArray, risk: FloatArray | None = None, score_type: ScoreType = "log hazard"
-    ) -> Seen:
+    ) -> JudgedFromEntry:
         """Survival (n, k) at these times, of patients ranked by risk scores, or else by their cumulative hazard.
 
         The score type is that of the risk scores; a cumulative hazard at one time is none of them.
@@ -119,7 +119,7 @@ class TimeScale(NamedTuple):
             ranked = f"patients are ranked by their predicted cumulative hazard at {moment(self.horizon)}."
             notes = (*notes, ranked)
         predictions = Predictions(risk, survival, self.times, score_type=score_type)
-        return Seen(predictions, self.target.to_structured(), follow_up, notes)
+        return JudgedFromEntry(predictions, self.target.to_structured(), follow_up, notes)
 
 
 def time_scale(
@@ -148,7 +148,7 @@ def time_scale(
     return TimeScale(target, since, follow_up, times, float(horizon), tuple(notes))
 
 
-def seen_from_entry(
+def predict_from_entry(
     model: Any,
     X: Any,
     y: Any,
@@ -157,7 +157,7 @@ def seen_from_entry(
     y_train: Any = None,
     horizons: Any = None,
     horizon: float | None = None,
-) -> Seen:
+) -> JudgedFromEntry:
     """What a model with survival curves predicts for patients whose entry, strata or offset, each (n,), are given."""
     model, causes, entry = unwrapped(model), has_causes(y), given.get("entry")
     if entry is not None and y_train is not None and not isinstance(y_train, FollowUp):
@@ -177,22 +177,22 @@ def seen_from_entry(
     risk = None
     if not by_hazard:
         risk = np.asarray(final_step(model).predict(prepared(model, X), **columns), np.float64)
-    seen = scale.seen(survival, risk, score_type(model))
+    seen = scale.judged(survival, risk, score_type(model))
     any_cause = "the event is an event of any cause; the table by cause tells them apart."
     return seen._replace(notes=(*seen.notes, any_cause)) if causes else seen
 
 
-def reference_seen(reference: Any, X: Any, y: Any, given: dict[str, Any], **how: Any) -> Any:
+def reference_from_entry(reference: Any, X: Any, y: Any, given: dict[str, Any], **how: Any) -> Any:
     """The reference as the model beside it is judged; scores, or a model of features alone, stay as they are.
 
-    Of what is given it takes what it was fitted with, and any entry times; `how` as in `seen_from_entry`.
+    Of what is given it takes what it was fitted with, and any entry times; `how` as in `predict_from_entry`.
     """
     final = final_step(reference)
     takes = ("entry", *getattr(final, "_fitted_with", ()))
-    own = {name: value for name, value in given.items() if name in takes}
-    if not hasattr(final, "predict_survival_function") or not (own or hasattr(final, "n_causes_")):
+    taken = {name: value for name, value in given.items() if name in takes}
+    if not hasattr(final, "predict_survival_function") or not (taken or hasattr(final, "n_causes_")):
         return reference
-    return seen_from_entry(reference, X, y, own, **how).predictions
+    return predict_from_entry(reference, X, y, taken, **how).predictions
 
 
 def check_takes(model: Any, columns: dict[str, Any]) -> None:
@@ -230,8 +230,8 @@ def survival_from_entry(
     jumps = times if entry is None else np.asarray(model.unique_times_, dtype=np.float64)
     out = np.empty((len(X), len(times)))
     for part in gen_batches(len(X), max(1, NUMBERS_AT_ONCE // len(jumps))):
-        own = {name: value[part] for name, value in columns.items()}
-        curves = np.asarray(model.predict_survival_function(take(X, part), times=jumps, **own), np.float64)
+        given = {name: value[part] for name, value in columns.items()}
+        curves = np.asarray(model.predict_survival_function(take(X, part), times=jumps, **given), np.float64)
         if entry is None:
             out[part] = curves
             continue

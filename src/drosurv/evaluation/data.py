@@ -1,4 +1,4 @@
-"""Patients with what happened to them and what a model said: all that the metrics of any subset need."""
+"""What metrics are computed from: outcomes and predictions of all patients, and of any subset of them."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _MANY_TIES = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Scoring:
-    """One model on one set of patients; it is asked for what a metric needs when the metric needs it.
+class EvaluationData:
+    """Outcomes of all patients and the predictions of one model, each computed when a metric first needs it.
 
-    Time grids, Brier contributions and likelihood gains depend on the whole set. They are fixed here, before
-    groups are taken out, so that all groups are scored over the same times.
+    Time grids, Brier scores and likelihood gains of each patient are computed here, before groups are formed, so that
+    all groups are judged over the same times.
 
     Parameters are those of :func:`~drosurv.evaluation.evaluate`; without `y_train`, what the model kept of its
     training. Of the reference there are its risk scores (n,) and, where it has any, its survival curves. Distances
@@ -165,7 +165,7 @@ class Scoring:
         return curves
 
     @cached_property
-    def counted_events(self) -> ExpectedEvents:
+    def expected_events(self) -> ExpectedEvents:
         """Observed and expected events of each patient until the end of follow-up, or of the curves."""
         return expected_events(self.model_curves, self.target)
 
@@ -187,10 +187,10 @@ class Scoring:
         return gains_over_null(self.reference_model, self.reference_curves, self.follow_up, self.target)
 
     @cached_property
-    def _by_group(self) -> dict[int, GroupWeighted]:
+    def _by_group(self) -> dict[int, WeightedByGroup]:
         return {}
 
-    def by_group(self, groups: Groups) -> GroupWeighted:
+    def by_group(self, groups: Groups) -> WeightedByGroup:
         """Contributions with censoring weights of the patients' own groups, up to a horizon that all groups reach."""
         if id(groups) not in self._by_group:
             brier = gains = None
@@ -204,11 +204,11 @@ class Scoring:
             if self.reference_curves is not None and gains is not None:
                 beside = likelihood_gains(self.follow_up, self.target, self.reference_curves, groups=groups)
             uno = GroupFollowUp.of(self.target, groups).inverse_probability(self.target) ** 2
-            self._by_group[id(groups)] = GroupWeighted(uno, brier, gains, beside)
+            self._by_group[id(groups)] = WeightedByGroup(uno, brier, gains, beside)
         return self._by_group[id(groups)]
 
 
-class GroupWeighted(NamedTuple):
+class WeightedByGroup(NamedTuple):
     """Uno's weights, Brier scores and gains of n patients, with censoring weights by group; None without curves."""
 
     uno_weight: FloatArray
@@ -218,47 +218,47 @@ class GroupWeighted(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Patients:
-    """All patients of a scoring, or those in some rows of it.
+class Subset:
+    """All patients of an evaluation, or those in some rows.
 
-    With groups, of all patients of the scoring, censoring weights are those of each patient's own group.
+    With `groups`, labels of all patients, censoring weights are those of each patient's own group.
     """
 
-    scoring: Scoring
+    data: EvaluationData
     rows: IntArray | None = None
     groups: Groups | None = None
 
     def __len__(self) -> int:
         return len(self.target)
 
-    def take(self, rows: IntArray) -> Patients:
+    def take(self, rows: IntArray) -> Subset:
         """The given rows of these patients."""
-        return Patients(self.scoring, rows if self.rows is None else self.rows[rows], self.groups)
+        return Subset(self.data, rows if self.rows is None else self.rows[rows], self.groups)
 
-    def _own(self, values: FloatArray) -> FloatArray:
+    def _select(self, values: FloatArray) -> FloatArray:
         return values if self.rows is None else values[self.rows]
 
     @cached_property
     def target(self) -> Target:
         """What happened to them."""
-        return self.scoring.target if self.rows is None else self.scoring.target.take(self.rows)
+        return self.data.target if self.rows is None else self.data.target.take(self.rows)
 
     @cached_property
     def risk(self) -> FloatArray:
         """Risk scores."""
-        return self._own(self.scoring.risk)
+        return self._select(self.data.risk)
 
     @property
     def reference(self) -> FloatArray:
         """Risk scores of the reference; only asked for where there are any."""
-        assert self.scoring.reference is not None
-        return self._own(self.scoring.reference)
+        assert self.data.reference is not None
+        return self._select(self.data.reference)
 
     @property
     def features(self) -> FloatArray:
         """Standardised features; only asked for where there are any."""
-        assert self.scoring.features is not None
-        return self._own(self.scoring.features)
+        assert self.data.features is not None
+        return self._select(self.data.features)
 
     @cached_property
     def harrell(self) -> PairOrder:
@@ -274,8 +274,8 @@ class Patients:
     def uno_weight(self) -> FloatArray:
         """Squared inverse probability of having been observed, at each event."""
         if self.groups is not None:
-            return self._own(self.scoring.by_group(self.groups).uno_weight)
-        return self.scoring.follow_up.inverse_probability(self.target) ** 2
+            return self._select(self.data.by_group(self.groups).uno_weight)
+        return self.data.follow_up.inverse_probability(self.target) ** 2
 
     @cached_property
     def hazard(self) -> FloatArray:
@@ -285,58 +285,58 @@ class Patients:
     @cached_property
     def curves(self) -> ReadCurves:
         """Predicted survival."""
-        curves = self.scoring.curves
+        curves = self.data.curves
         return curves if self.rows is None else curves.take(self.rows)
 
     @cached_property
     def brier_weight_error(self) -> float:
         """Standard error of the mean Brier contribution from the censoring weights of the training patients."""
-        scoring = self.scoring
-        at = brier_times(scoring.follow_up, scoring.target, None, scoring.grid)
-        if scoring.follow_up.stands_in or len(at) == 0:
+        data = self.data
+        at = brier_times(data.follow_up, data.target, None, data.grid)
+        if data.follow_up.stands_in or len(at) == 0:
             return 0.0
-        published = scoring.grid == "table"
-        return weight_error(scoring.follow_up, self.target, self.curves.at(at), at, published=published)
+        published = data.grid == "table"
+        return weight_error(data.follow_up, self.target, self.curves.at(at), at, published=published)
 
     @cached_property
     def brier(self) -> BrierAgainstNull:
         """Brier contributions."""
-        scores = self.scoring.brier
+        scores = self.data.brier
         if self.groups is not None:
-            weighted = self.scoring.by_group(self.groups).brier
+            weighted = self.data.by_group(self.groups).brier
             assert weighted is not None, "asked for only where there are curves"
             scores = weighted
-        return BrierAgainstNull(self._own(scores.model), self._own(scores.null))
+        return BrierAgainstNull(self._select(scores.model), self._select(scores.null))
 
     @cached_property
     def gains(self) -> FloatArray:
         """Full-likelihood gains over the null model."""
-        weighted = None if self.groups is None else self.scoring.by_group(self.groups).gains
-        return self._own(self.scoring.gains if weighted is None else weighted)
+        weighted = None if self.groups is None else self.data.by_group(self.groups).gains
+        return self._select(self.data.gains if weighted is None else weighted)
 
     @property
     def reference_gains(self) -> FloatArray | None:
         """Those of the reference; None where it has no survival curves."""
-        weighted = None if self.groups is None else self.scoring.by_group(self.groups).reference_gains
-        gains = self.scoring.reference_gains if weighted is None else weighted
-        return None if gains is None else self._own(gains)
+        weighted = None if self.groups is None else self.data.by_group(self.groups).reference_gains
+        gains = self.data.reference_gains if weighted is None else weighted
+        return None if gains is None else self._select(gains)
 
     @property
-    def events_and_expected(self) -> tuple[FloatArray, FloatArray]:
+    def expected_events(self) -> tuple[FloatArray, FloatArray]:
         """Observed and expected events of each patient."""
-        events, expected = self.scoring.counted_events
-        return self._own(events), self._own(expected)
+        events, expected = self.data.expected_events
+        return self._select(events), self._select(expected)
 
     @property
-    def counted_events(self) -> tuple[float, float]:
+    def total_events(self) -> tuple[float, float]:
         """Observed and expected events of all of them."""
-        events, expected = self.events_and_expected
+        events, expected = self.expected_events
         return float(events.sum()), float(expected.sum())
 
     @cached_property
     def survival_at_horizon(self) -> FloatArray:
         """Predicted survival at the horizon."""
-        return self.curves.at(np.array([self.scoring.horizon]))[:, 0]
+        return self.curves.at(np.array([self.data.horizon]))[:, 0]
 
     @cached_property
     def log_hazard_at_horizon(self) -> FloatArray:
@@ -347,7 +347,7 @@ class Patients:
     @cached_property
     def auc_times(self) -> FloatArray:
         """Times of the dynamic AUC at which one of these had had the event and another was still seen."""
-        return auc_times_of(self.target, self.scoring.auc_times)
+        return auc_times_of(self.target, self.data.auc_times)
 
 
 def hazards_exist(risk: FloatArray) -> bool:
