@@ -228,9 +228,9 @@ def judged(request):
         for event, time in ((some.event, some.time), (some.train_event, some.train_time))
     )
     options = {"y_train": y_train, "sensitive_features": some.groups, "reference": some.X[:, 0] / 2}
+    # The slope of step curves is that of the scores, whatever the ties.
+    model = Predictions(some.risk, some.survival, some.times, curve_type="step")
     with pytest.warns():
-        # The slope of step curves is that of the scores, whatever the ties.
-        model = Predictions(some.risk, some.survival, some.times, curve_type="step")
         result = evaluate(model, some.X, y, n_bootstrap=0, **options)
     follow_up, target = FollowUp.parse(y_train), parse_target(y)
     some.grids = auc_times(follow_up, target), brier_times(follow_up, target)
