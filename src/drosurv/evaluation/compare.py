@@ -17,7 +17,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Evaluator, Key, Replicates, RowKey, replicates_of
+from drosurv.evaluation.engine import BootstrapValues, Evaluator, Key, RowKey, replicates_of
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.from_entry import (
     JudgedFromEntry,
@@ -216,7 +216,7 @@ def _drawn(
     random_state: Any,
     threads: int | None,
     advance: Callable[[], None] = lambda: None,
-) -> Iterator[tuple[Evaluator, Replicates]]:
+) -> Iterator[tuple[Evaluator, BootstrapValues]]:
     """Numbers of each model on the same replicates of the patients."""
     # One seed draws the same patients for every model, whatever it is made from.
     streams = seed_sequence(random_state)
@@ -225,7 +225,7 @@ def _drawn(
 
 
 def _numbers(
-    evaluator: Evaluator, drawn: Replicates, min_group: int, min_events: int
+    evaluator: Evaluator, drawn: BootstrapValues, min_group: int, min_events: int
 ) -> tuple[dict[Key, Number], dict[Key, str]]:
     """Numbers of one model by attribute and metric, and the group that each lowest value belongs to."""
     numbers = evaluator.numbers(drawn)

@@ -47,7 +47,7 @@ RowKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Replicates:
+class BootstrapValues:
     """Numbers of all groups, by attribute, group and metric, with bootstrap replicates, NaN where undefined.
 
     The weights (replicates, n) say how often each patient was drawn.
@@ -165,7 +165,7 @@ class Evaluator:
         random_state: Any = None,
         threads: int | None = None,
         advance: Callable[[], None] = lambda: None,
-    ) -> Replicates:
+    ) -> BootstrapValues:
         """Values on the patients and on bootstrap replicates of them; `advance` is called after each.
 
         Panels of the same patients, with the same seed, get the same replicates.
@@ -189,7 +189,7 @@ class Evaluator:
         for (key, value), drawn in zip(values.items(), draws.T, strict=True):
             metric = CATALOGUE[key[2]]
             numbers[key] = Draws(value, drawn, *metric.bounds, metric.interval, self._weight_error(key))
-        return Replicates(numbers, weights)
+        return BootstrapValues(numbers, weights)
 
     def _weight_error(self, key: RowKey) -> float:
         """Standard error that censoring weights of training patients add to a number; 0 for those without them."""
@@ -224,7 +224,7 @@ class Evaluator:
                     found.update(zip(places, values, strict=True))
         return found
 
-    def numbers(self, drawn: Replicates) -> dict[Key, Number]:
+    def numbers(self, drawn: BootstrapValues) -> dict[Key, Number]:
         """Attribute and metric to the number that compares its groups; under "overall", to that of everybody."""
         found: dict[Key, Number] = {}
         for metric in self.of("patients"):
@@ -242,7 +242,9 @@ class Evaluator:
                     found[key] = largest_difference(*values, largest=highest - lowest)
         return found
 
-    def _compared(self, metric: Metric, name: str, drawn: Replicates, known: Mapping[Key, Number]) -> Number:
+    def _compared(
+        self, metric: Metric, name: str, drawn: BootstrapValues, known: Mapping[Key, Number]
+    ) -> Number:
         """A metric that compares, from what it reads: values of groups, and numbers that are known."""
         values, numbers = {}, {}
         for part in metric.reads:
@@ -379,7 +381,7 @@ def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
 
 def rows_of(
     evaluator: Evaluator,
-    drawn: Replicates,
+    drawn: BootstrapValues,
     p_values: Mapping[Key, float],
     small: Collection[tuple[str, str]],
     level: float,
@@ -440,7 +442,7 @@ def rows_of(
 
 def gaps_between_large(
     evaluator: Evaluator,
-    drawn: Replicates,
+    drawn: BootstrapValues,
     p_values: Mapping[Key, float],
     small: Collection[tuple[str, str]],
     level: float,
@@ -475,7 +477,7 @@ def _judged(numbers: Mapping[Key, Number], p_values: Mapping[Key, float], level:
     return found
 
 
-def _sides(drawn: Replicates, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
+def _sides(drawn: BootstrapValues, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
     """The two groups that differ most, the higher value first; empty where no two groups do."""
     compared = metric.reads if metric.of == "attribute" else (metric.name,)
     if len(compared) != 1:

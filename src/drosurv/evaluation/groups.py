@@ -27,7 +27,7 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import Subset
-from drosurv.evaluation.engine import Evaluator, Replicates
+from drosurv.evaluation.engine import BootstrapValues, Evaluator
 from drosurv.metrics import calibration_at, d_calibration, decisions
 from drosurv.metrics.inference import Draws, normal_interval, observed_over_expected
 from drosurv.metrics.inference.gaps import shared_level
@@ -241,7 +241,7 @@ def _sorted(table: pd.DataFrame) -> pd.DataFrame:
     return table.loc[order.sort_values(list(order.columns), kind="stable").index].reset_index(drop=True)
 
 
-def group_tables(evaluator: Evaluator, drawn: Replicates, level: float) -> dict[str, pd.DataFrame]:
+def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> dict[str, pd.DataFrame]:
     """The tables of an evaluation by name; those of survival curves are empty for a model without any."""
     horizons, times = evaluator.everyone.data.calibration_times, evaluator.everyone.data.curve_times
 
