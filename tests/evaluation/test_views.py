@@ -180,6 +180,19 @@ def test_tenths_may_be_drawn_by_group(full, axes):
     assert counts.sum() == 240
 
 
+def test_plots_of_survival_and_calibration_show_the_groups_of_the_first_attribute(full, axes):
+    full.plot_survival(ax=axes)
+    assert [text.get_text() for text in axes.get_legend().get_texts()][:2] == ["site a", "site b"]
+    axes.clear()
+    full.plot_calibration(ax=axes)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["site a", "site b"]
+
+
+def test_the_steps_are_at_event_times(full, held_out):
+    times = full.survival.query("attribute == 'overall'")["time"].to_numpy()
+    assert np.isin(times[1:-1], held_out.y["time"][held_out.y["event"]]).all()
+
+
 def test_the_survival_plot_shows_lines_and_steps(full, axes):
     full.plot_survival("sex", ax=axes)
     dashed = [line for line in axes.get_lines() if line.get_linestyle() == "--" and len(line.get_xdata())]

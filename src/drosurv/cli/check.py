@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,7 +58,7 @@ def check(
     check_outputs([output, save], [data], force=force)
     with bar("reading") as told:
         frame = file.format.read(data)
-        given = {"time": time, "event": event, "id": id, "groups": groups or None}
+        given: dict[str, Any] = {"time": time, "event": event, "id": id, "groups": groups or None}
         try:
             guess_columns(frame, **given)
         except UnknownColumns as error:
@@ -86,7 +86,7 @@ def check(
     if save is not None:
         result.save(save, data)
     columns = result.columns
-    used = {"time": columns.time, "event": columns.event, "id": columns.id, "groups": columns.groups}
+    used: dict[str, Any] = {"time": columns.time, "event": columns.event, "id": columns.id, "groups": columns.groups}
     following = ["drosurv", "fit", str(data)]
     used |= {"event_value": event_value, "drop": (*drop, *result.dropped), "categorical": categorical}
     used |= {"drop_missing_target": result.n_dropped > 0}

@@ -377,6 +377,8 @@ class CoxPHCV(SurvivalModel):
         level : float
             Of the band.
         """
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
         effect = self.partial_effect(column, level=level)
         ax, percent = axes_or_new(ax), f"{100 * level:g}%"
         bounds = effect[f"exp(coef) lower {percent}"], effect[f"exp(coef) upper {percent}"]
@@ -388,6 +390,9 @@ class CoxPHCV(SurvivalModel):
             knots, np.zeros(len(knots)), "|", color="0.3", transform=ax.get_xaxis_transform(), clip_on=False
         )
         ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_minor_locator(NullLocator())
         ax.set(xlabel=str(effect.index.name), ylabel="hazard ratio to the median")
         return ax
 

@@ -35,7 +35,7 @@ from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.
-_CURVE_POINTS = 60
+_CURVE_POINTS = 100
 _LEAST_HAZARD = 1e-12
 # From this share of tied events among the patients at risk, a Cox slope is too small by more than one in a hundred.
 _MANY_TIES = 0.02
@@ -132,8 +132,12 @@ class EvaluationData:
 
     @cached_property
     def curve_times(self) -> FloatArray:
-        """Times of mean survival curves."""
-        return np.linspace(0.0, min(float(self.target.time.max()), self.follow_up.end), _CURVE_POINTS)
+        """Times of mean survival curves: 0, event times (at most a hundred of them), and the end of follow-up."""
+        end = min(float(self.target.time.max()), self.follow_up.end)
+        events = np.unique(self.target.time[self.target.event & (self.target.time <= end)])
+        if len(events) > _CURVE_POINTS:
+            events = events[np.linspace(0, len(events) - 1, _CURVE_POINTS).astype(np.intp)]
+        return np.unique([0.0, *events, end])
 
     @property
     def has_curves(self) -> bool:

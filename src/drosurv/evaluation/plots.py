@@ -57,15 +57,17 @@ def groups_plot(result: Any, metric: str = "concordance_index", *, ax: Axes | No
 
 def calibration_plot(
     result: Any,
-    attribute: str = "overall",
+    attribute: str | None = None,
     *,
     horizon: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Observed (Kaplan-Meier, with its interval) against mean predicted survival, a point per group and horizon.
 
-    Of everybody, or of an attribute's groups; at one of the horizons, or at all of them.
+    Of an attribute's groups (by default the first attribute), or of everybody ("overall", the default without groups);
+    at one of the horizons, or at all of them.
     """
+    attribute = attribute or _first_attribute(result.calibration)
     rows = _of_attribute(result.calibration, attribute)
     if horizon is not None:
         rows = rows[rows["horizon"] == horizon]
@@ -108,8 +110,12 @@ def _points_with_intervals(ax: Axes, part: pd.DataFrame, colour: str, label: str
     ax.errorbar(x, y, yerr=yerr, fmt="o-", color=colour, capsize=3, lw=1.0, label=label)
 
 
-def survival_plot(result: Any, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
-    """Mean predicted survival (lines) against Kaplan-Meier (steps) of an attribute's groups."""
+def survival_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """Mean predicted survival (lines) against Kaplan-Meier (steps).
+
+    Of an attribute's groups (by default the first attribute), or of everybody ("overall", the default without groups).
+    """
+    attribute = attribute or _first_attribute(result.survival)
     rows = _of_attribute(result.survival, attribute)
     ax = axes_or_new(ax)
     for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
@@ -156,6 +162,11 @@ def control_plot(
     ax.set_ylabel(CATALOGUE[metric].label + (f" ({called})" if called else ""))
     ax.legend(frameon=False)
     return ax
+
+
+def _first_attribute(table: pd.DataFrame) -> str:
+    """The first attribute that has groups; "overall" where there is none."""
+    return next((name for name in table.get("attribute", ()) if name != "overall"), "overall")
 
 
 def _of_attribute(table: pd.DataFrame, attribute: str) -> pd.DataFrame:

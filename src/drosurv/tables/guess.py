@@ -123,7 +123,7 @@ def guess_columns(
     if groups is None:
         groups = _groups(frame, (time, event, id))
         if groups:
-            notes.append(f"groups are {listing(list(groups))}.")
+            notes.append(f"groups are defined by {listing(list(groups))}.")
     return GuessedColumns(time, event, id, tuple(groups), tuple(notes))
 
 

@@ -68,5 +68,9 @@ def test_the_forest_plot_shows_ratios_and_intervals():
     ax = table(plain_coef=np.array([0.4, 0.0])).forest_plot()
     assert [label.get_text() for label in ax.get_yticklabels()] == ["age", "sex=f"]
     assert ax.get_xscale() == "log"
+    ax.figure.canvas.draw()
+    ticks = [label.get_text() for label in ax.get_xticklabels()]
+    assert "1" in ticks
+    assert all(float(tick) > 0 for tick in ticks)
     np.testing.assert_allclose(ax.lines[0].get_xdata(), np.exp(COEF))
     plt.close(ax.figure)

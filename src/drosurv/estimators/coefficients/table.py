@@ -91,6 +91,8 @@ class CoxTable(pd.DataFrame):
         ax : matplotlib Axes, optional
             Axes to draw on; a new figure if not given.
         """
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
         ax = axes_or_new(ax, 6.0, 0.8 + 0.35 * len(self))
         height = np.arange(len(self))[::-1]
         low, high = _bounds("exp(coef)", self.level)
@@ -101,6 +103,11 @@ class CoxTable(pd.DataFrame):
             ax.legend()
         ax.axvline(1.0, color="0.6", linestyle="--", linewidth=1)
         ax.set_xscale("log")
+        # Ticks at 0.5, 1, 2, 5, written as numbers and not as powers of ten.
+        wide = ax.get_xlim()[1] > 10 * ax.get_xlim()[0]
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if wide else (1, 1.5, 2, 3, 5, 7)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.xaxis.set_minor_locator(NullLocator())
         ax.set_yticks(height, [str(name) for name in self.index])
         ax.set_xlabel(self.ratio)
         return ax
