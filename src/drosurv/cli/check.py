@@ -86,7 +86,12 @@ def check(
     if save is not None:
         result.save(save, data)
     columns = result.columns
-    used: dict[str, Any] = {"time": columns.time, "event": columns.event, "id": columns.id, "groups": columns.groups}
+    used: dict[str, Any] = {
+        "time": columns.time,
+        "event": columns.event,
+        "id": columns.id,
+        "groups": columns.groups,
+    }
     following = ["drosurv", "fit", str(data)]
     used |= {"event_value": event_value, "drop": (*drop, *result.dropped), "categorical": categorical}
     used |= {"drop_missing_target": result.n_dropped > 0}
