@@ -44,7 +44,11 @@ def numbers() -> pd.DataFrame:
 def cell(method: str, measure: str, datasets: Sequence[str] | None = None) -> str:
     """Return the mean difference, its 95 % interval over datasets, and the number of datasets improved."""
     found = differences(method, measure)
-    found = found if datasets is None else found.loc[list(datasets)]
+    return interval(found if datasets is None else found.loc[list(datasets)])
+
+
+def interval(found: pd.Series) -> str:
+    """Return the mean of differences, its 95 % interval, and how many are above 0."""
     mean, n = found.mean(), len(found)
     half = stats.t.ppf(0.975, n - 1) * found.std(ddof=1) / np.sqrt(n)
     # Adding zero turns a rounded -0 into 0.
@@ -109,10 +113,31 @@ def power() -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in [header, ["---"] * 5, *rows])
 
 
+# Methods of ``benchmark-trees.csv``, one split of each dataset.
+FLEXIBLE = {
+    "cox-cv": "`CoxPHCV()`",
+    "forest-ranks": "random survival forest, its ranks through a Cox baseline",
+    "trees-tuned": '`CoxPH("trees")`, tuned and refitted',
+    "xgboost-tuned": "XGBoost, tuned and refitted",
+}
+
+
+def trees() -> str:
+    """Return the table of trees and forests in Markdown."""
+    wide = pd.read_csv(DOCS / "benchmark-trees.csv").pivot_table(
+        index="dataset", columns="method", values=list(MEASURES)
+    )
+    rows = [["model, less plain Cox", *MEASURES.values()], ["---"] * 4]
+    for method, label in FLEXIBLE.items():
+        cells = [interval((wide[measure][method] - wide[measure]["cox"]).dropna()) for measure in MEASURES]
+        rows.append([label, *cells])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
 def refreshed_benchmark() -> str:
     """Return the page of the benchmark with its tables in it."""
     page = BENCHMARK.read_text(encoding="utf-8")
-    for name, made in (("evidence", table), ("strata", strata), ("power", power)):
+    for name, made in (("evidence", table), ("strata", strata), ("power", power), ("trees", trees)):
         between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
         page = between.sub(lambda found, made=made: f"{found[1]}{made()}{found[2]}", page)
     return page
