@@ -106,7 +106,7 @@ def test_rows_without_a_target_are_left_out_on_request(fit, gbsg2):
     frame.loc[frame.index[3:7], "days"] = np.nan
     assert "or pass --drop-missing-target to leave them out" in fit(frame, how="fails")
     result = fit(frame, "--drop-missing-target")
-    assert "Note: 4 of 686 rows have no time or no event and were left out." in result.stderr
+    assert "Note: 4 of 686 rows have no time, a negative time or no event and were left out." in result.stderr
     assert "trained on 682 patients" in result.stdout
 
 
@@ -283,7 +283,6 @@ def test_parameters_are_named_as_the_command_line_spells_them(drosurv, gbsg2, tm
     assert "Use --set min_group=37 or less, or --alpha 0.2 or more." in result.stderr
 
 
-def test_a_small_table_is_compared_in_folds(fit, gbsg2):
+def test_a_small_table_is_to_be_audited_in_folds(fit, gbsg2):
     small = gbsg2[["age", "pnodes", "days", "relapse"]].iloc[:40]
-    told = " ".join(fit(small, "--model", "cox-cv").stderr.split())
-    assert "In 3 folds of these patients, by models trained without them" in told
+    assert fit(small, "--model", "cox-cv").stdout.rstrip().endswith("--folds 5")

@@ -227,9 +227,8 @@ def test_concordance_between_groups_is_shown(result, model, held_out):
 
 def test_bare_arrays_give_what_the_model_gives(model, train, held_out):
     times = model.unique_times_
-    said = Predictions(
-        model.predict(held_out.X), model.predict_survival_function(held_out.X, times=times), times
-    )
+    curves = model.predict_survival_function(held_out.X, times=times)
+    said = Predictions(model.predict(held_out.X), curves, times, curve_type="step")
     by_model, by_arrays = (quick(given, train, held_out).to_frame() for given in (model, said))
     pd.testing.assert_frame_equal(by_model, by_arrays)
 

@@ -9,8 +9,8 @@ def test_the_default_grid_leaves_out_what_the_solver_does_not_read():
     assert set(default_grid(DROCox(solver="adam", recalibrate=False))) == {"alpha", "lr"}
     assert set(default_grid(RegularizedCox())) == {"weight", "lr"}
     # The paper's rates are Adam's.
-    assert default_grid(CoxPH("mlp"))["lr"] == [0.01, 0.001, 0.0001]
-    assert default_grid(CoxPH("trees"))["lr"] == [0.02, 0.05, 0.1]
+    assert default_grid(CoxPH("mlp", recalibrate=False))["lr"] == [0.01, 0.001, 0.0001]
+    assert default_grid(CoxPH("trees", recalibrate=False))["lr"] == [0.02, 0.05, 0.1]
     with pytest.raises(ValueError, match="grid must be given for CoxPH with the convex solver"):
         default_grid(CoxPH())
 
@@ -32,13 +32,13 @@ def test_a_grid_without_values_is_refused(grid):
 @pytest.mark.parametrize(
     ("candidate", "plain"),
     [
-        (DROCox(0.2, l2=0.1), CoxPH(l2=0.1, solver="convex")),
-        (DROCox(0.2, solver="adam", lr=0.1, recalibrate=False), CoxPH(solver="adam", lr=0.1)),
-        (RegularizedCox(lr=0.1), CoxPH(solver="adam", lr=0.1)),
-        (DROCox(0.2, network="mlp", recalibrate=False), CoxPH("mlp")),
-        (DROCox(0.2, network="mlp", solver="adam", recalibrate=False), CoxPH("mlp", solver="adam")),
-        (RegularizedCox(network="mlp"), CoxPH("mlp")),
-        (DROCox(0.2, network="trees", recalibrate=False), CoxPH("trees")),
+        (DROCox(0.2, l2=0.1), CoxPH(l2=0.1, solver="convex", recalibrate=False)),
+        (DROCox(0.2, solver="adam", lr=0.1, recalibrate=False), CoxPH(solver="adam", lr=0.1, recalibrate=False)),
+        (RegularizedCox(lr=0.1), CoxPH(solver="adam", lr=0.1, recalibrate=False)),
+        (DROCox(0.2, network="mlp", recalibrate=False), CoxPH("mlp", recalibrate=False)),
+        (DROCox(0.2, network="mlp", solver="adam", recalibrate=False), CoxPH("mlp", solver="adam", recalibrate=False)),
+        (RegularizedCox(network="mlp"), CoxPH("mlp", recalibrate=False)),
+        (DROCox(0.2, network="trees", recalibrate=False), CoxPH("trees", recalibrate=False)),
     ],
     ids=str,
 )
