@@ -33,10 +33,16 @@ def test_a_grid_without_values_is_refused(grid):
     ("candidate", "plain"),
     [
         (DROCox(0.2, l2=0.1), CoxPH(l2=0.1, solver="convex", recalibrate=False)),
-        (DROCox(0.2, solver="adam", lr=0.1, recalibrate=False), CoxPH(solver="adam", lr=0.1, recalibrate=False)),
+        (
+            DROCox(0.2, solver="adam", lr=0.1, recalibrate=False),
+            CoxPH(solver="adam", lr=0.1, recalibrate=False),
+        ),
         (RegularizedCox(lr=0.1), CoxPH(solver="adam", lr=0.1, recalibrate=False)),
         (DROCox(0.2, network="mlp", recalibrate=False), CoxPH("mlp", recalibrate=False)),
-        (DROCox(0.2, network="mlp", solver="adam", recalibrate=False), CoxPH("mlp", solver="adam", recalibrate=False)),
+        (
+            DROCox(0.2, network="mlp", solver="adam", recalibrate=False),
+            CoxPH("mlp", solver="adam", recalibrate=False),
+        ),
         (RegularizedCox(network="mlp"), CoxPH("mlp", recalibrate=False)),
         (DROCox(0.2, network="trees", recalibrate=False), CoxPH("trees", recalibrate=False)),
     ],
