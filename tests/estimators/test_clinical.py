@@ -103,7 +103,7 @@ def test_each_stratum_has_a_baseline_of_its_own(fitted):
         ({"strata": DATA["stratum"]}, "fitted with an offset: give offset"),
         (
             {**PREDICT, "strata": ["w"] * len(X)},
-            r"strata contains 'w', but the model knows \['x', 'y', 'z'\]",
+            r"strata contains 'w', but the model was fitted with \['x', 'y', 'z'\]",
         ),
         ({**PREDICT, "strata": ["x"]}, "strata must have one label per row"),
     ],

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from drosurv.distributed.shelf import DaskParts, ParquetParts
+from drosurv.distributed.parts import DaskParts, ParquetParts
 from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
 from drosurv.errors import ArgumentError, check_count, require, require_extra
 from drosurv.estimators.slabs import SlabCohort, fit_slabs
@@ -37,7 +37,7 @@ def fit(
     """Fit a linear Cox model to data that are spread over machines, or do not fit into memory.
 
     Patients are sorted by time once. Every step of Newton's method is then a few rounds in which each part of the
-    patients adds up sums of its own; only those travel. The coefficients are those of ``estimator.fit`` with
+    patients computes sums, and only these sums are sent. The coefficients are those of ``estimator.fit`` with
     ``recalibrate=False``: recalibration would train on five more sets of patients.
 
     Parameters
@@ -54,7 +54,7 @@ def fit(
     sample_weight : str, optional
         Name of a column of weights.
     rows_per_slab : int
-        Patients that one worker looks at in one go.
+        Number of patients in a slab, which one worker processes at a time.
     folder : path, optional
         Where to keep sorted patients while fitting from files without a client; a temporary folder by default.
 
@@ -85,8 +85,8 @@ def _parts(data: Any, folder: str | os.PathLike[str] | None) -> Iterator[DaskPar
     if client is not None:
         yield DaskParts(_frame(data), client)
     elif isinstance(data, str | os.PathLike):
-        with tempfile.TemporaryDirectory(prefix="drosurv-", dir=folder) as shelf:
-            yield ParquetParts(data, Path(shelf))
+        with tempfile.TemporaryDirectory(prefix="drosurv-", dir=folder) as slab_folder:
+            yield ParquetParts(data, Path(slab_folder))
     else:
         frame = _frame(data)
         with _new_client() as started:

@@ -13,12 +13,12 @@ from drosurv.errors import ArgumentError, require
 from drosurv.solvers.slabs import Scheme, Slab, make_slab
 from drosurv.target import BoolArray, FloatArray
 
-# Times that a partition tells of itself: slabs come out even to about one part in this many.
+# Quantiles of the times of each partition: slabs have equal sizes up to about one part in this many.
 _QUANTILES = 512
 
 
 class Outline(NamedTuple):
-    """What one partition of n rows tells before anything is sorted.
+    """Summary of one partition of n rows, from which the slabs are planned.
 
     `feature_sums` (d,) are weighted; `times` are evenly spaced quantiles of its times, the shortest and the
     longest among them.
@@ -57,7 +57,8 @@ class Layout(NamedTuple):
     """How the rows of all partitions become slabs.
 
     `cuts` (K,) are times that start a slab each, from :func:`cut_times`; `centre` (d,) is subtracted from the
-    features; `first` tells who of each partition's rows is in the first half, where there are halves.
+    features; `first` flags the rows of each partition in the first half of a split, or is
+    None.
     """
 
     cuts: FloatArray
@@ -67,25 +68,25 @@ class Layout(NamedTuple):
 
 
 def cut(rows: Rows, layout: Layout, partition: int) -> list[Rows]:
-    """The rows of each slab, features centred; some slabs may have none."""
+    """Return the rows of each slab, with centred features; some slabs may have none."""
     slab = np.searchsorted(layout.cuts, rows.time, side="right") - 1
     order = np.argsort(slab, kind="stable")
     ends = np.searchsorted(slab[order], np.arange(len(layout.cuts)), side="right")
     centre, weight, first = layout.centre.astype(rows.X.dtype), rows.weight, layout.first[partition]
     return [
         Rows(
-            rows.X[own] - centre,
-            rows.time[own],
-            rows.event[own],
-            None if weight is None else weight[own],
-            None if first is None else first[own],
+            rows.X[piece] - centre,
+            rows.time[piece],
+            rows.event[piece],
+            None if weight is None else weight[piece],
+            None if first is None else first[piece],
         )
-        for own in np.split(order, ends[:-1])
+        for piece in np.split(order, ends[:-1])
     ]
 
 
 def join(pieces: Sequence[Rows], scheme: Scheme) -> Slab:
-    """The slab of all pieces, from the longest to the shortest time."""
+    """Return the slab of all pieces, from the longest to the shortest time."""
     time = np.concatenate([piece.time for piece in pieces])
     order = np.argsort(-time, kind="stable")
     X = np.ascontiguousarray(np.concatenate([piece.X for piece in pieces])[order].T)
@@ -136,7 +137,7 @@ class Columns(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Checked rows of one partition, in their order; `first` tells who is in the first half, where there are halves."""
+    """Checked rows of one partition, in their order; `first` flags those in the first half of a split, or is None."""
 
     X: NDArray[Any]
     time: FloatArray

@@ -28,7 +28,7 @@ from drosurv.target import FloatArray, parse_target
 ROW_ARGUMENTS = ("entry", "strata", "clusters", "offset", "id")
 # Survival curves are computed for so many numbers at a time.
 _BLOCK = 4_000_000
-# Patients with times of their own that are integrated together.
+# Number of patients whose curves are integrated together.
 _TOGETHER = 256
 # Nodes of Gauss-Legendre quadrature in (-1, 1), and their weights.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
@@ -69,7 +69,7 @@ class SurvivalModel(BaseEstimator):
     _kept_training: Any = None
     _findings: Any = None
 
-    # Models that compare groups ask scikit-learn to route them; to the others they are not passed on.
+    # Models that compare groups request sensitive_features from scikit-learn's metadata routing; the others do not.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": UNUSED}
 
     def __sklearn_tags__(self) -> Any:
@@ -389,7 +389,7 @@ class SurvivalModel(BaseEstimator):
         return self._baseline.of_patients(strata, len(scores)), scores
 
     def _hazard_at_patient_times(self, X: Any, times: FloatArray, **given: Any) -> FloatArray:
-        """Return the cumulative hazard of each patient at a time of its own, (n,) -> (n,)."""
+        """Return the cumulative hazard of each patient at that patient's time, (n,) -> (n,)."""
         curves, scores = self._curves_and_scores(X, **given)
         return curves.at_patient_times(scores, times)
 

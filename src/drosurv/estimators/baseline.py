@@ -16,9 +16,9 @@ from drosurv.solvers import TrainingData
 from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
-# Log of the largest cumulative hazard that is told from others.
+# Log of the largest cumulative hazard; larger ones are set to it.
 _LARGEST = 700.0
-# Patients whose own times are read together: the hazards of m patients at m times cost m * m.
+# Number of patients per batch where each has a different time: hazards of m patients at m times cost m * m.
 _TOGETHER = 256
 
 
@@ -26,7 +26,7 @@ class Curves(ABC):
     """What a model's survival curves are read from; a subclass is a dataclass, so that it can be saved.
 
     `times` (K,) are those at which curves are given unless others are asked for, `strata` the labels of those that have
-    curves of their own. Curves `in_steps` change at their times only.
+    separate curves. Curves `in_steps` change at their times only.
     """
 
     times: FloatArray
@@ -35,10 +35,10 @@ class Curves(ABC):
 
     @abstractmethod
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
+        """Cumulative hazards (n, T) of patients with the given scores, at the given times or those of the curve."""
 
     def at_patient_times(self, scores: FloatArray, times: FloatArray) -> FloatArray:
-        """Cumulative hazards (n,) of patients with the given scores, each at a time of its own (n,)."""
+        """Cumulative hazards (n,) of patients with the given scores, each at that patient's time (n,)."""
         found = np.empty(len(scores))
         for rows in gen_batches(len(scores), _TOGETHER):
             distinct, column = np.unique(times[rows], return_inverse=True)
@@ -47,12 +47,13 @@ class Curves(ABC):
         return found
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
-        """First times (n,) at which patients have come to a cumulative hazard (n,); infinity for who never does.
+        """First times (n,) at which patients reach a cumulative hazard (n,); infinity for those who never do.
 
-        Between its own times the cumulative hazard is taken to grow evenly; a formula is better where there is one.
+        Between the times of the curve the cumulative hazard is interpolated linearly. Override this where a formula
+        gives the times.
         """
         curves = self.cumulative_hazard(scores)
-        # A curve that should just reach it must not miss it by rounding.
+        # Rounding must not keep a curve from reaching it.
         reached = curves >= hazard[:, None] * (1.0 - 1e-12)
         first, rows = reached.argmax(axis=1), np.arange(len(curves))
         before = np.maximum(first - 1, 0)
@@ -127,7 +128,7 @@ class Baseline(Curves):
         return Baseline(at, log_cumulative)
 
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """Cumulative hazards (n, T) of patients with the given scores, at the given or its own times."""
+        """Cumulative hazards (n, T) of patients with the given scores, at the given times or those of the curve."""
         log_base = self.log_cumulative
         if times is not None:
             place = np.searchsorted(self.times, checked_times(times), side="right") - 1
@@ -136,7 +137,7 @@ class Baseline(Curves):
         return np.exp(log_base + self._bounded(scores)[:, None])
 
     def at_patient_times(self, scores: FloatArray, times: FloatArray) -> FloatArray:
-        """Cumulative hazards (n,) of patients with the given scores, each at a time of its own (n,)."""
+        """Cumulative hazards (n,) of patients with the given scores, each at that patient's time (n,)."""
         place = np.searchsorted(self.times, checked_times(times), side="right") - 1
         stratum = () if self.stratum is None else (self.stratum,)
         log_base = np.where(place >= 0, self.log_cumulative[(*stratum, np.maximum(place, 0))], -np.inf)
@@ -148,13 +149,13 @@ class Baseline(Curves):
         return np.minimum(scores, _LARGEST - float(np.nanmax(self.log_cumulative)))
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
-        """First times (n,) at which patients have come to a cumulative hazard (n,); infinity for who never does."""
-        # A curve that should just reach it must not miss it by rounding.
+        """First times (n,) at which patients reach a cumulative hazard (n,); infinity for those who never do."""
+        # Rounding must not keep a curve from reaching it.
         wanted = np.log(hazard) - self._bounded(scores) - 1e-12
         times, found = np.append(self.times, np.inf), np.empty(len(scores))
         for k, curve in enumerate(np.atleast_2d(self.log_cumulative)):
-            own = slice(None) if self.stratum is None else self.stratum == k
-            found[own] = times[np.searchsorted(curve, wanted[own])]
+            inside = slice(None) if self.stratum is None else self.stratum == k
+            found[inside] = times[np.searchsorted(curve, wanted[inside])]
         return found
 
     def of_patients(self, strata: Any, n: int) -> Curves:
@@ -172,7 +173,9 @@ class Baseline(Curves):
         found = np.array([place.get(label, -1) for label in given.tolist()], dtype=np.intp)
         if (found < 0).any():
             known, unknown = list(self.strata), given[found < 0][0]
-            raise ArgumentError("strata", f"strata contains {unknown!r}, but the model knows {known}.")
+            raise ArgumentError(
+                "strata", f"strata contains {unknown!r}, but the model was fitted with {known}."
+            )
         silent = np.flatnonzero(np.isnan(self.log_cumulative[found]).any(axis=1))
         if len(silent):
             raise ValueError(
@@ -195,9 +198,9 @@ def cox_baseline(loss: CoxPartial, data: TrainingData, scores: FloatArray, extra
     times = np.unique(loss.event_times if loss.event_times.min() <= 0 else np.append(loss.event_times, 0.0))
     log_cumulative = np.full((len(strata), len(times)), np.nan)
     for k in np.unique(stratum):
-        own = stratum == k
-        steps = np.concatenate([[-np.inf], np.logaddexp.accumulate(jumps[own])])
-        log_cumulative[k] = steps[np.searchsorted(loss.event_times[own], times, side="right")]
+        inside = stratum == k
+        steps = np.concatenate([[-np.inf], np.logaddexp.accumulate(jumps[inside])])
+        log_cumulative[k] = steps[np.searchsorted(loss.event_times[inside], times, side="right")]
     return Baseline(times, log_cumulative, strata)
 
 
@@ -211,7 +214,7 @@ def piecewise(loss: ConvexLoss, data: TrainingData, scores: FloatArray, extra: F
         return Baseline(times, _log_cumulative(loss, extra, times))
     log_cumulative = np.full((len(strata), len(times)), np.nan)
     for stratum, part in zip(loss.strata, loss.parts, strict=True):
-        # Held after the stratum's own last event, as every curve is.
+        # Constant after the last event of the stratum, as every curve is.
         last = data.target.take(part.rows).curve_times[-1]
         log_cumulative[stratum] = _log_cumulative(part.loss, extra[part.psi], np.minimum(times, last))
     return Baseline(times, log_cumulative, strata)

@@ -53,10 +53,10 @@ class CoxPHCV(SurvivalModel):
     """Cox regression with a ridge penalty, and splines of numeric columns, chosen by cross-validation.
 
     Every numeric column with more than 8 distinct values may enter as a restricted cubic spline: the column itself and
-    nonlinear columns beside it, linear beyond the outer knots. Values outside of the range seen in training count as
-    its ends. A ridge penalty on the standardised columns keeps the
-    effects small where there are few events. The penalty, and whether splines are used, maximise the cross-validated
-    partial likelihood of Verweij and van Houwelingen (1993).
+    nonlinear columns beside it, linear beyond the outer knots. Values outside the range of the training patients are
+    replaced by its ends. A ridge penalty on the standardised columns keeps effects small where there are few events.
+    The penalty, and whether splines are used, maximise the cross-validated partial likelihood of Verweij and van
+    Houwelingen (1993).
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class CoxPHCV(SurvivalModel):
             Of columns that were standardised before: what they were divided by, after this was subtracted. Effects
             are then on the units before that.
         names : sequence of str, optional
-            What the columns are called, where the model was not told.
+            Names of the columns, where the model was fitted on an array.
 
         Examples
         --------
@@ -320,9 +320,10 @@ class CoxPHCV(SurvivalModel):
                 contrasts.append(f"{shown[0]:.4g} to {shown[1]:.4g}")
                 coef, error = self._effect(j, np.array([high]), low)
             else:
-                own = self._design.feature == j
+                columns = self._design.feature == j
                 contrasts.append("per unit")
-                coef, error = self.coef_[own] / unit[j], np.sqrt(self._covariance[own, own]) / unit[j]
+                coef = self.coef_[columns] / unit[j]
+                error = np.sqrt(self._covariance[columns, columns]) / unit[j]
             effects.append((coef[0], error[0]))
         coef, error = np.array(effects).T
         contrast, splined = np.array(contrasts), any(map(len, self._design.knots))
@@ -398,12 +399,13 @@ class CoxPHCV(SurvivalModel):
 
     def _effect(self, j: int, values: FloatArray, reference: float) -> tuple[FloatArray, FloatArray]:
         """Log hazard ratios (m,) of values (m,) of column j to a reference, and their standard errors (m,)."""
-        own, knots = self._design.feature == j, self._design.knots[j]
+        columns, knots = self._design.feature == j, self._design.knots[j]
         points = np.append(values, reference).clip(self._design.low[j], self._design.high[j])
-        columns = np.column_stack([points, restricted_cubic(points, knots)])
-        contrast = columns[:-1] - columns[-1]
-        covariance = self._covariance[np.ix_(own, own)]
-        return contrast @ self.coef_[own], np.sqrt(np.einsum("ij,jk,ik->i", contrast, covariance, contrast))
+        basis = np.column_stack([points, restricted_cubic(points, knots)])
+        contrast = basis[:-1] - basis[-1]
+        covariance = self._covariance[np.ix_(columns, columns)]
+        variance = np.einsum("ij,jk,ik->i", contrast, covariance, contrast)
+        return contrast @ self.coef_[columns], np.sqrt(variance)
 
     def _notes(self, splined: bool) -> list[str]:
         chosen = "restricted cubic splines" if splined else "linear effects"
@@ -445,11 +447,11 @@ class CoxPHCV(SurvivalModel):
         clusters = None if training.observation.clusters is None else training.clusters
         covariance = sandwich(fit, clusters) if depends else fit.covariance
         for j in np.unique(design.feature[design.nonlinear]):
-            own = (design.feature == j) & design.nonlinear
-            part = covariance[np.ix_(own, own)]
+            nonlinear = (design.feature == j) & design.nonlinear
+            part = covariance[np.ix_(nonlinear, nonlinear)]
             if np.isfinite(part).all():
-                statistic = float(coef[0, own] @ np.linalg.solve(part, coef[0, own]))
-                out[j] = chi2.sf(statistic, int(own.sum()))
+                statistic = float(coef[0, nonlinear] @ np.linalg.solve(part, coef[0, nonlinear]))
+                out[j] = chi2.sf(statistic, int(nonlinear.sum()))
         return out
 
     @property

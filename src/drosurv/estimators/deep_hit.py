@@ -61,7 +61,7 @@ class DeepHit(NetworkEstimator):
 
     score_type = "other"
     _no_ties = "a likelihood on intervals"
-    _own_curves = "has probabilities of its own on intervals"
+    _own_curves = "has probabilities on intervals"
     _convex = False
     _weights_losses = True
 

@@ -67,7 +67,7 @@ class DiscreteTimeHazard(NetworkEstimator):
     _batched = ("lr", "alpha")
     _weights_losses = True
     _no_ties = "a likelihood on intervals"
-    _own_curves = "has hazards of its own on intervals"
+    _own_curves = "has separate hazards on intervals"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

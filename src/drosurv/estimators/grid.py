@@ -82,9 +82,9 @@ def fit_grids(
             for estimator in others:
                 estimator._share_checks(lead)
         if _error(fit_together, together, data) is not None:
-            for found, batch, own in zip(errors, together, data, strict=True):
+            for found, batch, training in zip(errors, together, data, strict=True):
                 for k, estimator in zip(positions, batch, strict=True):
-                    found[k] = _error(fit_together, [[estimator]], [own])
+                    found[k] = _error(fit_together, [[estimator]], [training])
     return errors
 
 
@@ -93,13 +93,13 @@ def fit_together(batches: Sequence[Sequence[SurvivalModel]], data: Sequence[Trai
     options = batches[0][0]._options(batches[0])
     if options.solver != "adam":
         # Newton's method and trees train one model at a time.
-        for batch, own in zip(batches, data, strict=True):
+        for batch, training in zip(batches, data, strict=True):
             for estimator in batch:
-                if not estimator._fit_on_accelerator(own):
-                    problem = estimator._problem(own.in_double(), [estimator])
+                if not estimator._fit_on_accelerator(training):
+                    problem = estimator._problem(training.in_double(), [estimator])
                     estimator._accept(solve(problem, estimator._options([estimator])))
         return
-    problems = [batch[0]._problem(own, batch) for batch, own in zip(batches, data, strict=True)]
+    problems = [batch[0]._problem(training, batch) for batch, training in zip(batches, data, strict=True)]
     for batch, results in zip(batches, solve_together(problems, options), strict=True):
         for estimator, result in zip(batch, results, strict=True):
             estimator._accept(result)

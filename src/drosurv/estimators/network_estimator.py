@@ -1,4 +1,4 @@
-"""Base of the models whose scores come from a network: linear, a perceptron, boosted trees, or the user's own."""
+"""Base of the models whose scores come from a network: linear, a perceptron, boosted trees, or a module of the user."""
 
 from __future__ import annotations
 

@@ -89,11 +89,11 @@ class SplineDesign:
     """Design of a Cox model: each column, and beside it the nonlinear columns of its spline, if it has one.
 
     `knots` are those of each column, empty where it is linear. `low` and `high` (d,) are the range of the columns in
-    training: values outside count as its ends, because one patient far outside would get a hazard that no patient in
-    training supports. `centre` are the means (m,) of each column's m design
-    columns in training, and `basis` (m, m) takes them to standardised ones: mean zero, standard deviation one, and
-    the nonlinear ones uncorrelated with the linear one and with each other. So a penalty on the nonlinear ones leads
-    to the straight line that fits best.
+    training: values outside are replaced by its ends, because a patient far outside would get an extreme hazard that
+    no training patient supports. `centre` are the means (m,) of each column's m design columns in training, and
+    `basis` (m, m) transforms them to standardised ones: mean zero, standard deviation one, and the nonlinear ones
+    uncorrelated with the linear one and with each other. So a large penalty on the nonlinear ones gives the straight
+    line that fits best.
     """
 
     knots: tuple[FloatArray, ...]
@@ -108,7 +108,7 @@ class SplineDesign:
         none = np.empty(0)
         knots = tuple(find_knots(x, weight, n_knots) if n_knots else none for x in X.T)
         share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
-        parts = [_own_columns(x, t) for x, t in zip(X.T, knots, strict=True)]
+        parts = [_spline_columns(x, t) for x, t in zip(X.T, knots, strict=True)]
         centre = tuple(share @ part for part in parts)
         basis = tuple(_standard_basis(part, mean, share) for part, mean in zip(parts, centre, strict=True))
         return cls(knots, X.min(axis=0), X.max(axis=0), centre, basis)
@@ -126,13 +126,13 @@ class SplineDesign:
     def columns(self, X: FloatArray) -> FloatArray:
         """Design columns (n, p) of rows (n, d), in the units of the columns."""
         inside = np.clip(X, self.low, self.high)
-        return np.hstack([_own_columns(x, t) for x, t in zip(inside.T, self.knots, strict=True)])
+        return np.hstack([_spline_columns(x, t) for x, t in zip(inside.T, self.knots, strict=True)])
 
     def standardised(self, X: FloatArray) -> FloatArray:
         """Standardised design columns (n, p) of rows (n, d)."""
         out, start, inside = np.empty((len(X), len(self.feature))), 0, np.clip(X, self.low, self.high)
         for x, knots, centre, basis in zip(inside.T, self.knots, self.centre, self.basis, strict=True):
-            out[:, start : start + len(centre)] = (_own_columns(x, knots) - centre) @ basis
+            out[:, start : start + len(centre)] = (_spline_columns(x, knots) - centre) @ basis
             start += len(centre)
         return out
 
@@ -145,7 +145,7 @@ class SplineDesign:
         return np.concatenate(parts)
 
     def with_nonlinear_penalty(self, factor: float) -> SplineDesign:
-        """The design whose nonlinear columns a ridge penalises so many times as much: they are made smaller."""
+        """Return the design with nonlinear columns scaled down, so that a ridge penalises them `factor` times as much."""
         basis = tuple(
             matrix / np.sqrt(np.where(np.arange(len(matrix)) > 0, factor, 1.0)) for matrix in self.basis
         )
@@ -159,7 +159,7 @@ class SplineDesign:
         return out
 
 
-def _own_columns(x: FloatArray, knots: FloatArray) -> FloatArray:
+def _spline_columns(x: FloatArray, knots: FloatArray) -> FloatArray:
     """The design columns (n, m) of one column (n,)."""
     return np.column_stack([x, restricted_cubic(x, knots)])
 

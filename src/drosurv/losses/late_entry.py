@@ -14,7 +14,7 @@ every sum is one of positive numbers. A window that begins with its stratum need
 one run per stratum, the backward pass of :mod:`drosurv.losses.risk_sets`.
 
 Scores that span less than 500 share one level: sums are of risks relative to the highest, and a run is two short loops
-without branches. Otherwise every sum has a level: it stands for exp(level) times the stored number.
+without branches. Otherwise every sum has a level: it means exp(level) times the stored number.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def _plain(sums: LossSums, radius: float) -> WorstCase:
         variance = max(m.second / m.mass - centre**2, 0.0) if m.mass > 0.0 else math.nan
         following = base + centre - math.sqrt(variance / excess) if excess > 0.0 else math.nan
         if eta > -math.inf:
-            # The objective is convex in eta; the sign of its slope tells on which side the minimum lies.
+            # The objective is convex in eta; the sign of its slope says on which side the minimum lies.
             first = m.first + m.mass * (base - eta)
             second = m.second + 2.0 * (base - eta) * m.first + m.mass * (base - eta) ** 2
             if radius * first > math.sqrt(max(second, 0.0)):

@@ -56,7 +56,7 @@ class CVaR(FromSums):
 
     def __init__(self, alpha: ArrayLike, tol: float = 1e-5) -> None:
         super().__init__(alpha)
-        # Kinks make every further digit a stage of its own.
+        # The objective has kinks, so that each further digit needs another stage of smoothing.
         self.tol = tol
 
     def from_sums(self, sums: LossSums, smoothing: float = 0.0, row: int = 0) -> WorstCase:

@@ -142,7 +142,7 @@ def summed_by_block(values: Array, block: Array, starts: Array) -> Array:
 
 
 def less(array: Array, places: Array, values: Array) -> Array:
-    """The array less values at places, each of which stands once."""
+    """Return the array minus values at distinct positions."""
     out = array.copy() if is_numpy(array) else array.clone()
     out[places] -= values
     return out

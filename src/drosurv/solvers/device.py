@@ -66,7 +66,7 @@ def worth_moving(
 ) -> bool:
     """Whether Adam is faster on an accelerator: the rule of ``device="auto"``, from a model of one step's cost.
 
-    `models` are trained together, on all training sets; `weights` is the number of parameters of one. `started` tells
+    `models` are trained together, on all training sets; `weights` is the number of parameters of one. `started` says
     whether CUDA is in use already, `network` whether torch computes the scores on the CPU too, and `recorded` whether
     the accelerator can replay a recorded step.
     """

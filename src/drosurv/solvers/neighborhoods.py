@@ -260,7 +260,7 @@ def forest(
     # trees as many tries as many columns have.
     (scaled,) = standardise(X)
     x = np.tile(scaled.astype(np.float32), -(-LEAST_TRIES // X.shape[1]))
-    # Thresholds that part a tree's half alike tie: rounding, say from another unit of time, must not pick one.
+    # Thresholds that split a tree's half equally well are tied: rounding errors must not decide between them.
     regret = np.asarray(regret, dtype=np.float32).astype(np.float64)
     labels = np.empty((n_trees, n), dtype=np.int32)
     for row in labels:

@@ -236,7 +236,7 @@ def module_scores(module: Module, X: FloatArray, n_outputs: int = 1) -> FloatArr
 
 
 def recordable(module: Module) -> bool:
-    """Whether a step of the module can be recorded as a CUDA graph, which is known of torch's own layers."""
+    """Whether a step of the module can be recorded as a CUDA graph, which works for torch's built-in layers."""
     own_layers = all(type(layer).__module__.startswith("torch.nn.") for layer in module.modules())
     # Running means may be updated by a count that is read from the device.
     return own_layers and not list(module.buffers())
@@ -408,7 +408,7 @@ def bin_edges(
 ) -> tuple[list[FloatArray], NDArray[np.float32]]:
     """Edges of each feature's bins: between all its values where they are few, else at weighted quantiles.
 
-    A patient of weight 2 counts as two, which LightGBM's own bins would not allow for. Returns the number of each
+    A patient of weight 2 counts as two, which LightGBM's binning does not take into account. Returns the number of each
     value's bin too, as :func:`binned` gives it: the values are sorted here anyway.
     """
     w = np.ones(len(X)) if weight is None else weight
@@ -431,8 +431,8 @@ def bin_edges(
 def binned(X: FloatArray, edges: Sequence[FloatArray]) -> NDArray[np.float32]:
     """Number of each value's bin, (n, d)."""
     codes = np.empty(X.shape, dtype=np.float32)
-    for j, own in enumerate(edges):
-        codes[:, j] = np.searchsorted(own, X[:, j], side="left")
+    for j, cuts in enumerate(edges):
+        codes[:, j] = np.searchsorted(cuts, X[:, j], side="left")
     return codes
 
 

@@ -99,7 +99,7 @@ class TrainingData:
     def observed(self, target: Target, given: dict[str, Any], *, name: str, robust: bool) -> TrainingData:
         """Add entry times, strata, clusters, offset and id.
 
-        `target` is that of all rows that fit was given, `name` the estimator's, for messages. `robust` tells whether
+        `target` is that of all rows that fit was given, `name` the estimator's, for messages. `robust` says whether
         the objective weights patients by their losses: then each patient may have only one loss.
         """
         observation, mass = parse_observation(target, **given).take(self.kept), self.mass

@@ -15,7 +15,7 @@ _MAX_ITER = 100
 _SHORTEST = 1e-8
 # On the unit diagonal of a scaled matrix: redundant columns make it singular.
 _JITTER = 1e-11
-# No data ask for a hazard ratio of e^500: scores that far apart are on their way to infinity.
+# A hazard ratio of e^500 is not plausible: scores that differ by more diverge.
 _SEPARATED = 500.0
 
 
@@ -57,7 +57,7 @@ def ridge_path(
 
 
 class _Path:
-    """Where the path is: coefficients, scores, mean loss and its derivatives."""
+    """The current point of the path: coefficients, scores, mean loss and its derivatives."""
 
     def __init__(self, X: FloatArray, loss: CoxPartial, mass: FloatArray) -> None:
         self.X, self.loss = X, loss
@@ -82,14 +82,14 @@ class _Path:
                 return "converged"
             if not self._move(step, ridge, left):
                 if self.hessian_scores is not self.scores:
-                    # Second derivatives taken elsewhere mislead here.
+                    # The second derivatives were computed at other scores.
                     self.hessian, self.hessian_scores = self._bend(), self.scores
                     continue
                 return "stalled"
         return "max_iter"
 
     def _move(self, step: FloatArray, ridge: FloatArray, left: float) -> bool:
-        """Take the step, or the longest half of a half of it that is a gain; say whether there is one."""
+        """Take the step, halved until the criterion falls; return False where no step of at least _SHORTEST does."""
         before = self.value + 0.5 * float(ridge @ self.theta**2)
         along, length = self.X @ step, 1.0
         while length >= _SHORTEST:

@@ -83,8 +83,8 @@ class ScoredEvents(NamedTuple):
 
     `event` (E,) are their positions in the slab, rising; `last` (E,) is the last position with the same time: the risk
     set is everyone up to it. `mass` (E,) are the masses of the events, `reference` (m,) the weights of patients in risk
-    sets, None for one each. `own` tells whether an event's own risk is added, where risk sets hold only patients of the
-    other half. `ties` are the blocks of equal times under Efron's method.
+    sets, None for one each. `own` says whether an event's own risk is added, where risk sets contain only patients of
+    the other half. `ties` are the blocks of equal times under Efron's method.
     """
 
     event: Array

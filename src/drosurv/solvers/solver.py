@@ -92,7 +92,7 @@ def solve_together(problems: Sequence[Problem], options: Options) -> list[list[R
             found = _solve_adam(problems, options, device)
             return [_evaluate(results, options, values) for results, values in found]
         except OnProcessorOnly:
-            # The rule of "auto" does not know every loss; those without a form on tensors train on the CPU.
+            # With device="auto", losses that are not implemented on tensors are trained on the CPU.
             if options.device != "auto":
                 raise
     return [_solve_on_cpu(problem, options) for problem in problems]

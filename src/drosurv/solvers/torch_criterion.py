@@ -83,8 +83,8 @@ class TorchCriterion:
             losses = losses - self.null_losses.to(losses.dtype)
         value = scores.new_zeros(self.shape)
         for rows, mass in self.blocks:
-            own = losses.gather(-1, rows.expand(*self.shape, -1))
-            value = value + self.objective.torch(own, mass)
+            block = losses.gather(-1, rows.expand(*self.shape, -1))
+            value = value + self.objective.torch(block, mass)
         if rates is not None:
             moved = extra - self.start.to(extra.dtype).unsqueeze(1)
             value = value + 0.5 * self.extra_ridge * moved.square().sum(-1)
@@ -97,7 +97,7 @@ class TorchCriterion:
 def _entries(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor, Tensor]:
     """Patients and masses (R, 1, m) of what the objective of block k sees.
 
-    Where patients without a loss share an entry, one of them stands for all. Sets with fewer losses than others
+    Where patients without a loss share an entry, one of them represents all. Sets with fewer losses than others
     are filled up with patients of loss zero and mass zero.
     """
     members = [criterion.blocks[k] for criterion in criteria]
@@ -116,7 +116,7 @@ def _entries(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor
 
 
 def _in_order(rows: Tensor, mass: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Places of the rows among losses that come in an order of their own, rising, and their masses."""
+    """Return the increasing positions of the rows among the losses, and their masses."""
     if order is None:
         return rows, mass
     places, sorting = order.argsort(dim=-1).gather(-1, rows).sort(dim=-1)

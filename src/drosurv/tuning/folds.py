@@ -18,7 +18,7 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
 
     `cv` is a whole number: so many folds, each patient validated once. Or a fraction: one validation part of that
     share of the patients. Or a scikit-learn splitter, which is given the event flags to stratify by. Or the rows
-    themselves, such as ``[(train, validation)]`` for a validation set of one's own. `groups` (n,) tell whose row it
+    themselves, such as ``[(train, validation)]`` for a given validation set. `groups` (n,) say whose row it
     is: rows of one patient are never both trained on and scored.
 
     Examples

@@ -12,7 +12,7 @@ from drosurv.estimators.grid import batches
 from drosurv.estimators.network_estimator import NetworkEstimator
 
 LEARNING_RATES = (0.01, 0.001, 0.0001)
-# By which trees are shrunk: with Adam's smaller rates 500 of them would learn next to nothing.
+# Learning rates of trees: with Adam's smaller rates 500 trees would learn almost nothing.
 TREE_RATES = (0.02, 0.05, 0.1)
 WEIGHTS = (1.0, 0.7, 0.4)
 ALPHAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
@@ -24,7 +24,7 @@ def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
     """The paper's grid of an estimator: alpha or the penalty's weight, and Adam's learning rate.
 
     The learning rate is left out where the convex solver finds the optimum, which does not depend on it. Trees have
-    rates of their own.
+    other rates.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def attribute_metrics() -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class BreslowCurves:
-    """Survival of n patients by their scores and a baseline hazard, which own times are quickly read of."""
+    """Survival of n patients from their scores and a baseline hazard, fast at one time per patient."""
 
     baseline: Baseline
     risk: FloatArray
@@ -76,7 +76,7 @@ class BreslowCurves:
         return np.exp(-self.baseline.cumulative_hazard(self.risk, times))
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        """Survival of each patient at that patient's time, (n,) -> (n,)."""
         # The patient of mean score has the baseline itself, whose log is added to.
         with np.errstate(over="ignore", divide="ignore"):
             log_baseline = np.log(self.baseline.cumulative_hazard(np.zeros(1), times)[0])
@@ -135,7 +135,7 @@ class HeldOut:
         return evaluator.numbers(evaluator.draw(replicates, random_state=0, threads=1))
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
-        """Curves of scores that have no model of their own, such as shrunken ones, by Breslow's baseline hazard."""
+        """Return curves from Breslow's baseline hazard, for scores without a model, such as shrunken ones."""
         return BreslowCurves(Baseline.breslow(self.train_target, train_risk), risk)
 
 
@@ -247,6 +247,6 @@ def _of_all(measured: Mapping[Key, Number], metric: str) -> Number | None:
 
 
 def _runaway(scores: FloatArray) -> str:
-    """What to say of log hazards that no population has; empty for others."""
+    """Return a warning about implausibly large log hazards; empty if there are none."""
     largest = float(np.abs(scores).max())
     return "" if largest <= _LARGEST else f"training ran away to scores of {largest:.3g}; lower lr."

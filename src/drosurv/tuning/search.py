@@ -169,14 +169,14 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         What to tune; its parameters that the grid does not name stay. The steps before it are fitted anew on
         the training patients of each fold.
     grid : mapping of parameter to values, or a list of such, optional
-        Of the estimator's own parameters, without a step's name. By default the paper's: alpha or the penalty's
+        Parameters of the estimator, without the name of a Pipeline step. By default the paper's: alpha or the penalty's
         weight, and the learning rate where Adam trains.
     rule : SelectionRule, optional
         Picks a row of ``results_``. By default :class:`CarefulBudget`; without sensitive features, the best c-index.
         The plain model is a candidate beside every other one's settings, except of the paper's rule,
         :class:`AccuracyBudget`.
     cv : int, float, splitter or iterable
-        Number of folds; or the share of patients in one validation part; or folds of one's own (see
+        Number of folds; or the share of patients in one validation part; or given folds (see
         :func:`drosurv.tuning.folds.parse_folds`).
     metrics : sequence of str, optional
         Measured beside those that the rule reads, such as ``integrated_brier_score``, ``dynamic_auc``,
@@ -209,7 +209,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         One row per setting: its parameters; the mean over folds of every metric, with ``<metric>_se`` and,
         for the c-index and concordance imparity, ``_low`` and ``_high`` (95 %); ``gain_share``, the gain in log
         partial likelihood over no model as a share of the unregularised model's. With several sensitive
-        features a disparity is that of the attribute where it is largest; each one's own stands in
+        features a disparity is that of the attribute where it is largest; that of each attribute is in
         ``<metric>_<attribute>``. ``error`` says what went wrong in training, where something did. The plain
         model's row is the last one, marked in ``plain``; ``<minimise>_difference`` with ``_se`` compares every
         setting with it on the same patients.
@@ -347,7 +347,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
                 f"{table['error'].iloc[0]}"
             )
         best = int(table["concordance_index"].argmax())
-        # Each factor is a setting of its own.
+        # Each factor is a separate setting.
         own = plain.loc[plain[CANDIDATE] == table.index[best]]
         self.control_ = setting_table(own.assign(**{CANDIDATE: own[FACTOR]}), metrics).reset_index(drop=True)
         full = float(self.control_["gain_over_null"].iloc[0])

@@ -1,4 +1,8 @@
-"""Slabs on a disk: files larger than memory, sorted by time once, then read slab by slab in every round."""
+"""The parts of distributed data, in Parquet files or a Dask DataFrame, and the slabs of patients made from them.
+
+A slab holds the patients between two times. Parquet files larger than memory are sorted by time once, into files of
+slabs that are read again in every round.
+"""
 
 from __future__ import annotations
 
@@ -17,35 +21,35 @@ from drosurv.distributed.sorting import Columns, Layout, Outline, Rows, cut, joi
 from drosurv.errors import ArgumentError
 from drosurv.solvers.slabs import Slab
 
-# Rows of a file that a thread holds at once.
+# Rows of a file that a thread reads at once.
 _BATCH = 1 << 17
-# Each thread holds a batch or a slab of its own, so that more of them would take memory by the number of cores.
+# Each thread needs memory for one batch or slab.
 _MOST_THREADS = 4
 
 
 class Threads:
-    """Works on slabs with a few threads of this process; the kernels let each other run."""
+    """Runs work on slabs in a few threads of this process; compiled functions release the GIL."""
 
     def __init__(self, n_threads: int) -> None:
         self.pool = ThreadPoolExecutor(n_threads)
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """All slabs, a few at a time."""
+        """Return the results of the work on each slab."""
         return list(self.pool.map(work, *arguments))
 
     def gather(self, results: list[Any]) -> list[Any]:
-        """They are here."""
+        """Return the results, which are in this process already."""
         return results
 
 
-class ShelvedSlab:
-    """A slab in files, one for each of its fields: what is asked for is read, and let go again."""
+class SlabOnDisk:
+    """A slab in files, one for each field; each access of a field reads its file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def __getattr__(self, name: str) -> Any:
-        """A field of :class:`~drosurv.solvers.slabs.Slab`."""
+        """Read a field of :class:`~drosurv.solvers.slabs.Slab`."""
         if name not in Slab._fields:
             raise AttributeError(name)
         array = self.folder / f"{name}.npy"
@@ -64,56 +68,56 @@ class ParquetParts:
             raise ArgumentError.must("data", "name Parquet files, by a path, a folder or a pattern", text)
         self.parts = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
         schema = pq.read_schema(paths[0])
-        # An index that pandas wrote beside the columns is none of them.
+        # The index that pandas wrote is not a column of the data.
         index = (schema.pandas_metadata or {}).get("index_columns", [])
         self.names: list[str] = [str(name) for name in schema.names if name not in index]
         self.workers, self.folder = Threads(min(os.cpu_count() or 1, _MOST_THREADS)), folder
 
     def outlines(self, columns: Columns) -> list[Outline]:
-        """One outline per batch."""
+        """Return one outline per batch."""
 
         def of_part(k: int) -> list[Outline]:
             return [outline(rows) for rows in self._batches(k, columns)]
 
         found = self.workers.map(of_part, range(len(self.parts)))
-        # The batches of part k are numbered from here on.
+        # The number of the first batch of each part.
         self.first_batch = np.cumsum([0, *(len(part) for part in found)])
         return [each for part in found for each in part]
 
-    def slabs(self, columns: Columns, layout: Layout) -> list[ShelvedSlab]:
-        """Slabs on disk, from the longest to the shortest times."""
-        homes = [self.folder / f"slab-{k:05d}" for k in range(len(layout.cuts))]
-        for home in homes:
-            home.mkdir(parents=True)
+    def slabs(self, columns: Columns, layout: Layout) -> list[SlabOnDisk]:
+        """Write the slabs and return them, from the longest to the shortest times."""
+        folders = [self.folder / f"slab-{k:05d}" for k in range(len(layout.cuts))]
+        for folder in folders:
+            folder.mkdir(parents=True)
 
         def scatter(k: int) -> None:
             for batch, rows in enumerate(self._batches(k, columns), self.first_batch[k]):
-                for home, piece in zip(homes, cut(rows, layout, batch), strict=True):
+                for folder, piece in zip(folders, cut(rows, layout, batch), strict=True):
                     if len(piece.time):
-                        scratch = home / f"piece-{batch:07d}"
+                        scratch = folder / f"piece-{batch:07d}"
                         scratch.write_bytes(pickle.dumps(piece, protocol=5))
 
-        def bind(home: Path) -> ShelvedSlab | None:
-            paths = sorted(home.glob("piece-*"))
+        def join_pieces(folder: Path) -> SlabOnDisk | None:
+            paths = sorted(folder.glob("piece-*"))
             pieces: list[Rows] = [pickle.loads(path.read_bytes()) for path in paths]
             if not pieces:
                 return None
             slab = join(pieces, layout.scheme)
             for name, values in slab._asdict().items():
                 if isinstance(values, np.ndarray):
-                    np.save(home / f"{name}.npy", values)
+                    np.save(folder / f"{name}.npy", values)
                 else:
-                    scratch = home / name
+                    scratch = folder / name
                     scratch.write_bytes(pickle.dumps(values, protocol=5))
             for path in paths:
                 path.unlink()
-            return ShelvedSlab(home)
+            return SlabOnDisk(folder)
 
         self.workers.map(scatter, range(len(self.parts)))
-        return [slab for slab in self.workers.map(bind, homes[::-1]) if slab is not None]
+        return [slab for slab in self.workers.map(join_pieces, folders[::-1]) if slab is not None]
 
     def _batches(self, k: int, columns: Columns) -> Iterator[Rows]:
-        """The checked rows of part k, some at a time: row groups may be large."""
+        """Yield the checked rows of part k in batches: row groups may be large."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -125,23 +129,23 @@ class ParquetParts:
         for batch in file.iter_batches(_BATCH, [group], wanted, use_threads=False):
             yield read_rows(batch.to_pandas(), columns, name, start)
             start += len(batch)
-        # Arrow would keep what it has read into until the program ends.
+        # Arrow would keep its buffers until the program ends.
         pa.default_memory_pool().release_unused()
 
 
 class Cluster:
-    """Works on slabs where they lie. Lost results are computed again from what they came from."""
+    """Runs work on slabs on the workers of a Dask cluster; Dask computes lost results again."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """One task a slab; results stay on the workers."""
+        """Start one task per slab; the results stay on the workers."""
         found: list[Any] = self.client.map(work, *arguments, pure=False)
         return found
 
     def gather(self, results: list[Any]) -> list[Any]:
-        """Results brought to this process."""
+        """Bring results to this process."""
         found: list[Any] = self.client.gather(results)
         return found
 
@@ -154,24 +158,24 @@ class DaskParts:
         self.names: list[str] = [str(name) for name in frame.columns]
 
     def outlines(self, columns: Columns) -> list[Outline]:
-        """One outline per partition."""
+        """Return one outline per partition."""
         return self.workers.gather(self.workers.map(outline, self._rows(columns)))
 
     def slabs(self, columns: Columns, layout: Layout) -> list[Any]:
-        """Slabs on the workers, from the longest to the shortest times.
+        """Return the slabs on the workers, from the longest to the shortest times.
 
         Each partition is cut into one piece per slab and each slab put together from its pieces: plain tasks, so that
         a lost worker costs its share of them and nothing else.
         """
         n = len(layout.first)
         pieces = self.workers.map(cut, self._rows(columns), [layout] * n, range(n))
-        own = [self.workers.map(getitem, pieces, [k] * n) for k in reversed(range(len(layout.cuts)))]
-        slabs = [self.workers.client.submit(join, each, layout.scheme, pure=False) for each in own]
+        by_slab = [self.workers.map(getitem, pieces, [k] * n) for k in reversed(range(len(layout.cuts)))]
+        slabs = [self.workers.client.submit(join, each, layout.scheme, pure=False) for each in by_slab]
         sizes = self.workers.gather(self.workers.map(lambda slab: len(slab.time), slabs))
         return [slab for slab, size in zip(slabs, sizes, strict=True) if size]
 
     def _rows(self, columns: Columns) -> list[Any]:
-        """The checked rows of every partition, on the workers."""
+        """Return the checked rows of every partition, on the workers."""
         parts = self.workers.client.compute(self.frame[columns.all].to_delayed())
         names = [f"partition {k}" for k in range(len(parts))]
         return self.workers.map(read_rows, parts, [columns] * len(parts), names)
