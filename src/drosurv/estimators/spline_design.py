@@ -145,7 +145,7 @@ class SplineDesign:
         return np.concatenate(parts)
 
     def with_nonlinear_penalty(self, factor: float) -> SplineDesign:
-        """Return the design with nonlinear columns scaled down, so that a ridge penalises them `factor` times as much."""
+        """Scale nonlinear columns down, so that a ridge penalises them `factor` times as much."""
         basis = tuple(
             matrix / np.sqrt(np.where(np.arange(len(matrix)) > 0, factor, 1.0)) for matrix in self.basis
         )
