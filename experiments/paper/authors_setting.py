@@ -90,17 +90,12 @@ def paired(rows: pd.DataFrame) -> str:
     for dataset, attributes in ATTRIBUTES.items():
         for attribute in attributes:
             for plain, robust in PAIRS:
-                values, draws = [], []
-                for method in (plain, robust):
-                    own = rows.loc[
-                        (rows["dataset"] == dataset)
-                        & (rows["attribute"] == attribute)
-                        & (rows["method"] == method)
-                    ]
-                    values.append(100 * own["concordance_imparity"].mean())
-                    draws.append(100 * np.mean(np.array(own[DRAWS].tolist(), dtype=float), axis=0))
-                if np.isnan(values).any():
+                here = rows.loc[(rows["dataset"] == dataset) & (rows["attribute"] == attribute)]
+                own = [here.loc[here["method"] == method] for method in (plain, robust)]
+                if any(found.empty for found in own):
                     continue
+                values = [100 * found["concordance_imparity"].mean() for found in own]
+                draws = [100 * np.mean(np.array(found[DRAWS].tolist(), dtype=float), axis=0) for found in own]
                 low, high = np.nanquantile(draws[1] - draws[0], [0.025, 0.975])
                 said = "lower" if high < 0 else "higher" if low > 0 else ""
                 network = "MLP" if plain == "deepsurv" else "linear"
