@@ -22,16 +22,16 @@ EVERYONE, ALL = "overall", "all"
 
 
 def whose(attribute: str, group: str, everybody: str = "everybody") -> str:
-    """Whose a number is, as readers see it."""
+    """Name of a group with its attribute, as readers see it."""
     return everybody if attribute == EVERYONE else group_name(attribute, group)
 
 
 class SmallGroupWarning(UserWarning):
-    """A group has so few patients or events that its metrics say little."""
+    """A group has too few patients or events for reliable metrics."""
 
 
 class Count(NamedTuple):
-    """How many patients a number stands on."""
+    """Numbers of patients and events that a metric was computed from."""
 
     n: int
     events: int
@@ -42,7 +42,7 @@ class Count(NamedTuple):
         return 1.0 - self.events / self.n if self.n else float("nan")
 
     def is_small(self, min_group: int, min_events: int) -> bool:
-        """Whether so few say little."""
+        """Whether there are fewer patients or events than required."""
         return self.n < min_group or self.events < min_events
 
     @classmethod
@@ -178,7 +178,7 @@ def label_frame(features: Any, n: int, name: str = "sensitive_features") -> pd.D
     """A column of labels for each attribute of n patients, rows numbered from 0."""
     if features is None:
         return None
-    # What is wrong with them is said before any work.
+    # Invalid labels raise before any work.
     parse_attributes(features, n, name=name)
     columns = named_columns(features, name)
     return pd.DataFrame({key: pd.Series(column).reset_index(drop=True) for key, column in columns.items()})
@@ -191,7 +191,7 @@ def warn_of_small_groups(
     min_events: int,
     then: str = "read their intervals, or merge groups",
 ) -> frozenset[tuple[str, str]]:
-    """Groups below either minimum, after one warning that names them all, and what then."""
+    """Return the groups below either minimum, after one warning that names them all."""
     for name, least in (("min_group", min_group), ("min_events", min_events)):
         require(as_number(least) >= 0, name, "be a number that is not negative", least)
     small = {key: count for key, count in counts.items() if count.is_small(min_group, min_events)}

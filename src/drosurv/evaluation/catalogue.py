@@ -1,4 +1,4 @@
-"""The catalogue of metrics: one function with its record says all that the rest of the library knows of a metric.
+"""The catalogue of metrics: a function and a record for each, which are all that the library needs to use it.
 
 :func:`~drosurv.evaluation.evaluate`, scorers, searches, reports and the paper's tables read these records. A new metric
 is a function in ``drosurv.metrics`` and one here.
@@ -42,28 +42,26 @@ Need = Literal["risk", "survival", "reference", "features", "log hazard", "slope
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric: its name in tables and, if `short`, another for scorers, what it tells, and which values are good.
+    """One metric: its name, heading (`label`), meaning, which values are good, and the function that computes it.
 
-    The name is that of the function in ``drosurv.metrics`` where there is one. A number without a `label`, the short
-    heading, is one that only others are made from: those that `reads` names. The `meaning` is in plain words. What the
-    function takes and returns, NaN where undefined, follows from `of`:
+    The name is that of the function in ``drosurv.metrics`` where there is one; scorers use the `short` name if there is
+    one. A metric without a label is not shown: others are computed from it, and name it in `reads`. What the function
+    takes and returns (NaN where undefined) depends on `of`:
 
-    - "patients": a number of any set of patients on its own, ``(patients, weight) -> float``. Not all can be read
-      `by_group`: a right model loses partial likelihood on low-risk groups, whose merit stands in other patients' risk
-      sets.
-    - "groups": numbers of all groups of an attribute, ``(patients, groups, weight) -> (k,)``.
-    - "attribute" or "everybody": one number that compares, of an attribute's groups or of everybody,
-      ``(between) -> Number``.
+    - "patients": ``(subset, weight) -> float``, for any patients. Without `by_group` it is computed for everybody
+      only: the partial likelihood of a low-risk group, for example, depends on the risk sets of other patients.
+    - "groups": ``(subset, groups, weight) -> (k,)``, for all groups of an attribute together.
+    - "attribute" or "everybody": ``(comparison) -> Number``, a comparison of the groups of an attribute, or of the
+      intersections of all attributes.
 
-    It `needs` the model's "risk" scores or "survival" curves, scores that are a "log hazard", those or curves for a
-    "slope", a "reference" model,
-    "features" to take distances in, "hazards" that neither overflow nor vanish, or "groups". The `test` makes of
-    patients a statistic of group labels, the largest difference in its standard errors, for the permutation test that
-    groups do not differ; without one the p-value of a gap comes from the bootstrap.
+    It `needs` "risk" scores, scores that are a "log hazard", "survival" curves, log hazards or curves for a "slope", a
+    "reference" model, "features" for distances, "hazards" exp(risk) that are finite and positive, or "groups". Where
+    there is a `test`, it returns a statistic of group labels (the largest difference between groups in standard errors)
+    for a permutation test; otherwise the p-value of a gap comes from the bootstrap.
 
-    What is not `resampled`, such as a p-value, has no interval. Others are cut at the `bounds`, the lowest and the
-    highest possible value. A "basic" interval mirrors the replicates at the estimate, for a mean of absolute values,
-    which resampling noise alone makes larger.
+    Without `resampled`, as for a p-value, there is no interval. Intervals are cut at the `bounds`, the lowest and the
+    highest possible value. A "basic" interval mirrors the replicates at the estimate: it is for means of absolute
+    values, which are larger in replicates than in the sample.
     """
 
     name: str

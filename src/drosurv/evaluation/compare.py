@@ -36,9 +36,9 @@ from drosurv.presentation.progress import bar
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
-# What a model can be better in: ordering patients, and saying how probable what happened was.
+# A model is better or worse for a group by its ranking, its Brier score or its likelihood.
 COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
-# Fewer events say nothing about a difference.
+# Groups with fewer events are not compared.
 LEAST_EVENTS = 10
 # A calibration slope outside of these is far from 1: risks must be stretched, or shrunk, by half to be right.
 SLOPES = (1 / 1.5, 1.5)
@@ -248,16 +248,6 @@ def _numbers(
                 found[key] = Draws(float(np.fmin.reduce(values)), np.fmin.reduce(draws, axis=1))
                 worst[key] = large[int(np.nanargmin(values))] if np.isfinite(values).any() else ALL
     return found, worst
-
-
-# What a model can be better in: ordering patients, and saying how probable what happened was.
-COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
-# Fewer events say nothing about a difference.
-LEAST_EVENTS = 10
-# A calibration slope outside of these is far from 1: risks must be stretched, or shrunk, by half to be right.
-SLOPES = (1 / 1.5, 1.5)
-_ROUNDING = 1e-6
-_COLUMNS = ["attribute", "group", "metric", "model", "plain", "difference", "low", "high", "verdict"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -83,7 +83,7 @@ class Evaluator:
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics that can be computed of what is there."""
+        """The metrics that can be computed from the predictions, features and groups given."""
         names = CATALOGUE.keys() if self.wanted is None else with_what_it_reads(set(self.wanted))
         return tuple(
             metric for metric in CATALOGUE.values() if metric.name in names and not self.lacks(metric)
@@ -105,11 +105,11 @@ class Evaluator:
         return not all(has[need]() for need in metric.needs)
 
     def of(self, kind: str) -> list[Metric]:
-        """Those of one kind (see :class:`~drosurv.evaluation.catalogue.Metric`)."""
+        """Metrics of one kind (see `of` in :class:`~drosurv.evaluation.catalogue.Metric`)."""
         return [metric for metric in self.metrics if metric.of == kind]
 
     def without(self, groups: Collection[tuple[str, str]], wanted: Collection[str]) -> Evaluator:
-        """The same patients without some groups, given by attribute and label, and some metrics.
+        """The same patients without some groups, given by attribute and label, for the metrics `wanted` only.
 
         An attribute with fewer than two groups left is left out.
         """
@@ -177,8 +177,8 @@ class Evaluator:
             times = np.bincount(rows, minlength=n)
             return times, list(self._values(times.astype(np.float64), resampled=True).values())
 
-        # What the patients share (sorted pairs, curves) is made once, before threads ask for it. One warning names all
-        # undefined numbers later.
+        # Sorted pairs and curves are computed once, before threads need them. One warning names all undefined numbers
+        # later.
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             values = self._values(np.ones(n), resampled=False)
         draws, weights = np.empty((replicates, len(values))), np.empty((replicates, n), dtype=np.uint16)
@@ -200,7 +200,7 @@ class Evaluator:
         return patients.brier_weight_error if len(patients) else 0.0
 
     def _values(self, weight: FloatArray, *, resampled: bool) -> dict[RowKey, float]:
-        """Numbers of all sets of patients, given the weights (n,): what is computed anew for every replicate."""
+        """Metrics of everybody and of all groups with patient weights (n,); computed for every replicate."""
         found: dict[RowKey, float] = {}
 
         def of_set(attribute: str, label: str, patients: Subset, metrics: Sequence[Metric]) -> None:
@@ -245,7 +245,7 @@ class Evaluator:
     def _compared(
         self, metric: Metric, name: str, drawn: BootstrapValues, known: Mapping[Key, Number]
     ) -> Number:
-        """A metric that compares, from what it reads: values of groups, and numbers that are known."""
+        """Compute a metric that compares groups from the values that it reads."""
         values, numbers = {}, {}
         for part in metric.reads:
             if CATALOGUE[part].of == "groups":
@@ -266,7 +266,7 @@ class Evaluator:
         threads: int | None = None,
         advance: Callable[[], None] = lambda: None,
     ) -> dict[Key, float]:
-        """p-values by permutation of the labels of the gaps that the catalogue has a test for.
+        """p-values of gaps by permutation of the labels, for metrics that have a `test`.
 
         The p-values of other gaps come from the bootstrap. `advance` is called after each test.
         """
@@ -298,12 +298,12 @@ class Evaluator:
 
     @cached_property
     def _inside(self) -> list[Metric]:
-        """Metrics that are also taken of every group on its own."""
+        """Metrics that are also computed for each group."""
         return [metric for metric in self.of("patients") if metric.by_group and self.inside_groups]
 
 
 def value_of(metric: Metric, patients: Subset, weight: FloatArray) -> float:
-    """A metric of a set of patients; NaN if nobody has weight, or no finite value is best."""
+    """Value of a metric for a set of patients; NaN if all weights are 0 or the value is infinite."""
     if not weight.any():
         return float("nan")
     value = float(metric.function(patients, weight))
@@ -311,14 +311,14 @@ def value_of(metric: Metric, patients: Subset, weight: FloatArray) -> float:
 
 
 def replicates_of(name: str, value: Any) -> int:
-    """A number of replicates or permutations: 0 for none."""
+    """Return a number of replicates or permutations, 0 or at least 2; raise otherwise."""
     if not isinstance(value, (int, float, np.integer)) or not value >= 0 or value % 1 != 0 or value == 1:
         raise ArgumentError.must(name, "be 0 or a whole number from 2", value)
     return int(value)
 
 
 Kind = Literal["overall", "group", "gap"]
-# Metrics of how well groups are served, of which a handful of patients says nothing.
+# Gaps of these metrics are judged between groups that are large enough only.
 JUDGED_GAPS = (
     "concordance_imparity",
     "concordance_index",
@@ -457,7 +457,7 @@ def gaps_between_large(
     what it asks, whether these groups are ordered equally well among each other.
     """
     large = evaluator.without(small, JUDGED_GAPS)
-    # Compared once, before rows and tests ask for it.
+    # Computed once, before rows and tests need it.
     _ = large.follow_ups
     changed = [attribute for attribute in large.attributes if attribute not in evaluator.attributes]
     retested = replace(large, attributes=changed).p_values(permutations, **resampling)
@@ -493,7 +493,7 @@ def without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
         row for row in rows if row.kind == "group" and row.better and CATALOGUE[row.metric].resampled
     )
     if any(np.isnan(row.low) and not np.isnan(row.value) for row in resampled):
-        return ("a number without an interval is the same number in every replicate, which says nothing.",)
+        return ("numbers without an interval were the same in every bootstrap replicate.",)
     return ()
 
 
@@ -501,7 +501,7 @@ def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
     """One warning that names every group, and the metrics it has no value of; one if the reference gains nothing."""
     undefined: dict[str, list[str]] = {}
     gain = next((row for row in rows if row.metric == "gain_over_null"), None)
-    # With a gain of the model's own there are events: the share of the reference's lacks only the latter.
+    # The model's gain is defined, so there are events: the share is undefined because the reference gains nothing.
     no_gain = gain is not None and gain.status != "undefined"
     for row in rows:
         if no_gain and row.metric == "share_of_gain" and row.status == "undefined":

@@ -1,4 +1,4 @@
-"""What a model says of patients: risk scores and survival curves, from any model or from bare arrays."""
+"""Predictions of any model, or given as arrays: risk scores and survival curves."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Predictions:
         Where several models predict, each some rows of `survival`: those rows, and the target or follow-up of the
         patients that their model was trained on.
     curve_type : {"points", "step", "smooth"}
-        What an array of survival says between its times: nothing ("points"), that the curve is a step function, or
-        that it changes there too. Expected events depend on it; see :mod:`drosurv.metrics.expected_events`.
+        How an array of survival is read between its times: it is not ("points"), as a step function, or as a smooth
+        curve. Expected events depend on it; see :mod:`drosurv.metrics.expected_events`.
     score_type : {"log hazard", "log time", "other"}
         What `risk` is: log hazards, as of a Cox model; minus expected log times; or any other score. Disparities of
         hazards, the partial likelihood and the Cox calibration slope need log hazards, and are left out otherwise.
@@ -60,8 +60,8 @@ class Predictions:
     Examples
     --------
     >>> from drosurv.evaluation import Predictions
-    >>> said = Predictions(risk=[0.3, -0.1], survival=[[0.9, 0.5], [0.95, 0.7]], times=[1.0, 2.0])
-    >>> len(said.risk)
+    >>> model = Predictions(risk=[0.3, -0.1], survival=[[0.9, 0.5], [0.95, 0.7]], times=[1.0, 2.0])
+    >>> len(model.risk)
     2
     """
 

@@ -58,7 +58,7 @@ def standardised_features(X: Any, X_train: Any) -> Features:
 
 
 def plain_cox(model: Any) -> CoxPH:
-    """Plain Cox with ties as in the model: else it would be found to differ from itself."""
+    """Plain Cox that treats ties as the model does; otherwise plain Cox would differ from itself."""
     return CoxPH(ties=getattr(final_step(model), "ties", "breslow"))
 
 

@@ -1,4 +1,4 @@
-"""Scorers for scikit-learn's model selection, those that compare groups among them: views of the engine."""
+"""Scorers for scikit-learn's model selection, including scores of the worst group and gaps between groups."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def make_scorers(
 
 
 def _values(evaluator: Evaluator, score: Score) -> dict[str, float]:
-    """Whose value it is, to the value."""
+    """Values by group."""
     metric, drawn = score.metric.name, evaluator.draw()
     if evaluator.lacks(score.metric):
         return {"all": float("nan")}

@@ -38,7 +38,7 @@ def named(row: dict[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
 
 
 def time_column(key: str, unit: str) -> Column:
-    """A column of times, with their unit where somebody said it."""
+    """A column of times, with their unit where it is known."""
     return Column(key, f"Time ({unit})" if unit else "Time", "time")
 
 
@@ -73,7 +73,7 @@ def calibration_table(result: Any, time_unit: str, at: str) -> Table:
 
 
 def shrinkage_table(result: Any, reference: str) -> Table:
-    """The model's disparities beside the reference's, as it is and shrunk to the same information."""
+    """Disparities of the model, of the reference, and of the reference shrunk to the same likelihood gain."""
     factor = "" if result.control is None else f" x {result.control.factor:.2f}"
     columns = (
         Column("metric", "Disparity of risk"),
@@ -98,12 +98,14 @@ def shrinkage_table(result: Any, reference: str) -> Table:
                 "reading": f"{'lower' if lower else 'no lower'} than by shrinking alone",
             }
         )
-    caption = f"Would {reference} look as fair, had it only shrunk its scores until it says as little?"
+    caption = (
+        f"Disparities beside those of {reference}, with its scores shrunk until it gains as little likelihood"
+    )
     return Table("shrinkage", caption, columns, tuple(rows))
 
 
 def per_pair(metric: str, result: Any) -> float:
-    """What F_I is multiplied by: only those who know how many pairs there are can read the paper's sum over them."""
+    """Factor that turns F_I, in the paper a sum over pairs, into a mean over pairs; 1 for other metrics."""
     n = result.rows[0].n
     if metric != "individual_disparity" or n < 2:
         return 1.0
@@ -112,7 +114,7 @@ def per_pair(metric: str, result: Any) -> float:
 
 
 def document(result: Any, sentences: Sequence[str]) -> str:
-    """What is said as Markdown, then tables: overall, by attribute, calibration, shrinkage."""
+    """Sentences as Markdown, then tables: overall, by attribute, calibration, shrinkage."""
     settings = result.settings
     parts = [
         f"# Evaluation of {literal(settings.model)}",
@@ -173,8 +175,8 @@ def _gaps(result: Any, attribute: str) -> str:
         Column("metric", "gap"),
         Column("group", "between"),
         Column("value", "size", "value", _ENDS),
-        Column("p_value", "p, on its own", "p_value"),
-        Column("p_adjusted", "p, all attributes allowed for", "p_value"),
+        Column("p_value", "p", "p_value"),
+        Column("p_adjusted", "p, adjusted", "p_value"),
         Column("test", "test"),
     ]
     return _table(columns, rows)

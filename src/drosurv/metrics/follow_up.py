@@ -148,7 +148,7 @@ class FollowUp:
 
 @dataclass(frozen=True, eq=False)
 class GroupFollowUp:
-    """Censoring weights of each patient from the follow-up of the own group, for statements about groups.
+    """Censoring weights of each patient from the follow-up of their group, for comparisons of groups.
 
     One censoring distribution for everybody gives the patients of a group that was observed for a shorter time too
     little weight, and makes groups differ that do not. `censoring` has the Kaplan-Meier curve of censoring of each
@@ -191,7 +191,7 @@ class GroupFollowUp:
         return weight
 
     def weighted_time(self, time: FloatArray, edges: FloatArray) -> FloatArray:
-        r"""Time at risk of each patient in each interval, (n, m), every moment weighted by 1 / G of the own group.
+        r"""Time at risk of each patient in each interval, (n, m), every moment weighted by 1 / G of their group.
 
         .. math:: \int_{t_{m-1}}^{\min(t_m, Y_i)} \frac{dt}{\hat G_g(t)}
 

@@ -62,7 +62,7 @@ def likelihood_gains(
         Groups that are compared. A patient who is followed for longer can gain more, so that groups with different
         follow-up would differ although they are served alike. With groups, gains are those of complete follow-up to
         the time at which a tenth of every group with 50 patients is still at risk: with G the probability of not
-        being censored in the own group,
+        being censored in the patient's group,
 
         .. math:: g_i = \int_0^\tau \frac{1}{\hat G(t-)} \left( \log \frac{\lambda_i}{\lambda_0}
                   dN_i - 1[Y_i \ge t] (\lambda_i - \lambda_0) dt \right)

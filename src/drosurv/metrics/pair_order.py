@@ -20,7 +20,7 @@ HARRELL_TOLERANCE = 1e-8
 
 
 class PairCounts(NamedTuple):
-    """What each patient's comparable pairs add up to, (n,): concordant ones, ties counted by the rule in use, and all.
+    """Concordant pairs of each patient, ties counted by the rule in use, and all comparable pairs, each (n,).
 
     Every grouping of the patients only sums them.
     """

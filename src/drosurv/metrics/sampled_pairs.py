@@ -1,4 +1,4 @@
-r"""Means over pairs of patients, estimated from random pairs where there are too many to look at all.
+r"""Means over pairs of patients, estimated from random pairs where there are very many.
 
 Patients are put in random order, and each is paired with the one a random number of places further on. So
 every patient is in as many pairs as any other, and memory is read from front to back.

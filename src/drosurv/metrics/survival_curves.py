@@ -1,4 +1,4 @@
-"""Predicted survival curves, however a model hands them over, read at any times."""
+"""Predicted survival curves: step functions, callables or arrays, read at any times."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def is_beyond_chance(p_adjusted: float, level: float) -> bool:
-    """Whether a finding is more than chance explains, all that was looked at allowed for; False without a test.
+    """Whether an adjusted p-value is below one less the level; False without a test.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def is_beyond_chance(p_adjusted: float, level: float) -> bool:
 
 
 def widening(level: float, looks: int) -> float:
-    """How many times wider an interval must be for so many of its kind to hold together (Bonferroni).
+    """Factor by which intervals must be wider for so many of them to hold together (Bonferroni).
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Extreme(NamedTuple):
     largest: float = np.inf
 
     def interval(self, level: float) -> Interval:
-        """The estimate and what all differences at once lie within of theirs, cut at 0 and at the largest possible."""
+        """Interval of the estimate in which all differences lie together, cut at 0 and at the largest possible."""
         spread = interval_of(self.estimate, self.draws, level).where_replicates_differ()
         if np.isnan(spread.low) or np.isnan(self.errors).all():
             return replace(spread, low=float("nan"), high=float("nan"))
@@ -286,7 +286,7 @@ def ratio_intervals(
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Two models' values on the same patients, first less second, and the two-sided bootstrap test of no difference."""
+    """Difference of two models on the same patients, first less second, with a two-sided bootstrap test."""
 
     first: float
     second: float

@@ -16,7 +16,7 @@ from drosurv.target import FloatArray
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """The largest difference between two groups, and what random permutations of the labels say of it.
+    """The largest difference between two groups, and its p-value by random permutations of the labels.
 
     Their statistic is the gap itself, or the largest difference in standard errors. The p-value is the share of
     permutations with at least that of the groups, the identity counted among them and those without a value left out.
@@ -36,7 +36,7 @@ def permutation_test(
     random_state: Any = None,
     threads: int | None = None,
 ) -> PermutationTest:
-    """Compare a gap between groups with what random labels would give.
+    """Test a gap between groups by random permutations of the labels.
 
     It tests that labels are exchangeable: that the groups do not differ in any way the statistic sees.
 

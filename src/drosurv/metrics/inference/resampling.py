@@ -43,7 +43,7 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """A random generator, from an int, None, or a generator, which it is."""
+    """A random generator, from an int, None, or a generator, which is returned as it is."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
@@ -55,7 +55,7 @@ def _no_seed(random_state: Any) -> ArgumentError:
 
 
 def replicate_rng(streams: np.random.SeedSequence, replicate: int) -> np.random.Generator:
-    """The random stream of one replicate, the same whoever computes it."""
+    """The random stream of one replicate, the same in every thread and process."""
     key = (*streams.spawn_key, replicate)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(streams.entropy, spawn_key=key)))
 
@@ -63,7 +63,7 @@ def replicate_rng(streams: np.random.SeedSequence, replicate: int) -> np.random.
 def in_parallel(
     work: Callable[[int], T], count: int, threads: int | None, patients: int = _WORTH_SHARING
 ) -> Iterator[T]:
-    """What ``work`` gives for 0 ... count - 1, in order; undefined values there are counted, not warned of.
+    """Results of ``work`` for 0 ... count - 1, in order; undefined values are counted, without warnings.
 
     In threads, or where the backend of a ``joblib.parallel_config`` says, such as on the workers of a Dask cluster; for
     so few patients that it does not pay, only where one of these is asked for.
@@ -71,7 +71,7 @@ def in_parallel(
     numbers = range(count)
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         backend, asked = get_active_backend()
-        # What joblib has where nobody has configured it.
+        # The default of joblib.
         by_default = asked is None and isinstance(backend, LokyBackend)
         if threads is None and patients < _WORTH_SHARING and by_default:
             threads = 1
@@ -101,7 +101,7 @@ Resample = Literal["weights", "rows"]
 
 
 class Draws(NamedTuple):
-    """A number on the patients themselves and on the replicates (replicates,), NaN where undefined.
+    """An estimate and its bootstrap replicates (replicates,), NaN where undefined.
 
     Its interval is cut at the lowest and the highest value possible. `error` is the standard deviation of an error that
     the replicates do not contain, such as that of weights from other patients; the interval does.
@@ -121,7 +121,7 @@ class Draws(NamedTuple):
         return replace(found, low=low, high=high)
 
     def _spread_draws(self) -> FloatArray:
-        """Replicates as far apart as with the `error`; as they are where it is 0 or unknown."""
+        """Replicates spread out by the `error`; unchanged where it is 0 or unknown."""
         known = self.draws[~np.isnan(self.draws)]
         if not self.error > 0 or len(known) < 2 or not known.std() > 0:
             return self.draws
