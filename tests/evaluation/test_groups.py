@@ -10,6 +10,7 @@ from drosurv import CoxPH, Surv, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
+from drosurv.evaluation.predictions import estimation_share
 from drosurv.metrics import KaplanMeier, concordance_index, likelihood_gains
 from drosurv.target import parse_target
 
@@ -245,3 +246,26 @@ def test_equal_follow_up_is_not_noted():
     model, y, group = simulated(600, np.random.default_rng(12))
     notes = evaluate(model, None, y, sensitive_features=group, n_bootstrap=0).notes
     assert not any("follow-up differs" in note for note in notes)
+
+
+def test_groups_of_a_linear_model_are_estimated_from_more_than_their_training_patients():
+    """The share follows its definition, is 1 for everybody, and that of the group where a column tells it apart."""
+    rng = np.random.default_rng(0)
+    columns = np.column_stack([np.ones(300), rng.normal(size=300), rng.integers(0, 2, 300)])
+    expected, inside = rng.random(300), columns[:, 2] == 1
+    tail = columns[:, 1] > 1
+
+    def share(rows):
+        return estimation_share(columns, expected, (expected[rows] @ columns[rows])[None])[0]
+
+    assert share(np.full(300, True)) == pytest.approx(1)
+    assert share(inside) == pytest.approx(expected[inside].sum() / expected.sum())
+    # Variance of the fitted total of a Poisson regression on the columns, over that of a count of its size.
+    information = (columns * expected[:, None]).T @ columns
+    gradient = expected[tail] @ columns[tail]
+    variance = gradient @ np.linalg.solve(information, gradient) / expected[tail].sum() ** 2
+    assert share(tail) == pytest.approx(1 / variance / expected.sum())
+    assert share(tail) > expected[tail].sum() / expected.sum()
+    assert estimation_share(None, expected, np.array([[expected[tail].sum()]])) == pytest.approx(
+        expected[tail].sum() / expected.sum()
+    )

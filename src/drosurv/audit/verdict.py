@@ -84,7 +84,10 @@ def judge(
     status, text = _without_problems(everybody, named, searched=not isinstance(bounds, str))
     if found:
         status = found[0].status
-        text = " ".join(problem.text for problem in found if problem.status == status)
+        same = [problem.text for problem in found if problem.status == status]
+        more = len(same) - _MOST_NAMED
+        also = [f"{counted(more, 'more problem')} of this kind {'is' if more == 1 else 'are'} listed below."]
+        text = " ".join([*same[:_MOST_NAMED], *(also if more > 0 else [])])
     steps = tuple(_steps(status, found, rows, reference))
     return Verdict(status, text, _excluded(bounds), tuple(found), steps)
 
@@ -113,14 +116,14 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
         after = "" if bounds.rescaled is None else ", also after that is corrected for everybody"
         who = f"the {counted(int(worst['patients']), 'patient')} with {worst['group']}"
         others = (
-            f" ({counted(len(significant) - 1, 'more subgroup')} {'differ' if len(significant) > 2 else 'differs'})"
+            f"; {counted(len(significant) - 1, 'more subgroup')} {'differ' if len(significant) > 2 else 'differs'}"
             if len(significant) > 1
             else ""
         )
         text = (
             f"Of {bounds.n_subgroups:,} subgroups that were searched, {who} differ most{after}: "
             f"{written(worst['observed'], 'count')} events where {written(worst['expected'], 'count')} were predicted "
-            f"({worst['ratio']:.2f} times, {p_text(worst['p'])} adjusted for all of them and the other tests){others}."
+            f"({worst['ratio']:.2f} times, {p_text(worst['p'])} adjusted for all of them and the other tests{others})."
         )
         yield Concern("miscalibrated", f"patients with {worst['group']}", text)
 

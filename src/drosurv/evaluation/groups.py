@@ -3,7 +3,8 @@
 One row holds what is judged of a group, and nothing else is judged of it:
 
 - observed against expected events, with the exact interval and test of Poisson counts. Where the training patients are
-  known, the interval contains the error of expected events that were themselves estimated from training events.
+  known, the interval contains the error of expected events that were themselves estimated from training events: for a
+  linear model from all of them, for any other from those of the group.
 - the gain in log likelihood per patient over no model and over plain Cox, with normal intervals.
 
 All of these tests in one table are adjusted together (Bonferroni), once. An interval excludes 1, or 0, exactly where
@@ -28,6 +29,7 @@ from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import Subset
 from drosurv.evaluation.engine import BootstrapValues, Evaluator
+from drosurv.evaluation.predictions import estimation_share, linear_columns
 from drosurv.metrics import calibration_at, d_calibration, decisions
 from drosurv.metrics.inference import Draws, normal_interval, observed_over_expected
 from drosurv.metrics.inference.gaps import shared_level
@@ -92,7 +94,10 @@ def group_table(
     """
     named = {(EVERYONE, ALL): evaluator.everyone, **evaluator.members}
     found = {(FOUND, name): evaluator.everyone.take(rows) for name, rows in (subgroups or {}).items()}
-    rows = []
+    rows, columns, expected = [], None, np.empty(0)
+    if evaluator.everyone.data.has_curves:
+        columns = linear_columns(evaluator.everyone.data.model, evaluator.everyone.data.X)
+        expected = evaluator.everyone.events_and_expected[1]
     for (attribute, group), patients in {**named, **found}.items():
         row: dict[str, Any] = dict.fromkeys(_COLUMNS, float("nan"))
         row |= {"attribute": attribute, "group": group, "patients": len(patients), "concern": ""}
@@ -104,10 +109,11 @@ def group_table(
             row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
         if evaluator.everyone.data.has_curves and len(patients):
             row |= _of_curves(patients)
+            row["trained"] = estimation_share(columns, expected, _sums(patients, columns))[0]
         row["why"] = _why_not(row, min_group, min_events)
         row["judged"] = not row["why"]
         rows.append(row)
-    table = pd.DataFrame(rows, columns=list(_COLUMNS))
+    table = pd.DataFrame(rows, columns=[*_COLUMNS, "trained"])
     errors = {name: table[f"{name}_p"].to_numpy(dtype=float) for name in _GAINS}
     large = (table["patients"] >= min_group) & table["expected"].notna()
     tests = int(large.sum()) + sum(int((large & (error > 0)).sum()) for error in errors.values())
@@ -173,6 +179,16 @@ def _of_curves(patients: Subset) -> dict[str, Any]:
     return row
 
 
+def _sums(patients: Subset, columns: FloatArray | None) -> FloatArray:
+    """Sum (1, p) of the columns of a linear model, or of one column of ones, times the expected events."""
+    expected = patients.events_and_expected[1]
+    if columns is None:
+        return np.array([[expected.sum()]])
+    own = columns if patients.rows is None else columns[patients.rows]
+    sums: FloatArray = expected @ own
+    return sums[None]
+
+
 def _standard_error(values: FloatArray) -> float:
     error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
     # Two fits of one model differ in their last digits: that is no difference to test.
@@ -206,9 +222,7 @@ def _tested(
     for row, is_judged, *error in zip(rows, judged, *errors.values(), strict=True):
         if not is_judged:
             continue
-        # Training events are taken to be spread over the groups as expected events are.
-        share = row["expected"] / rows[0]["expected"]
-        trained = None if training_events is None else max(round(training_events * share), 1)
+        trained = None if training_events is None else max(round(training_events * row["trained"]), 1)
         found = {
             "ratio": observed_over_expected(
                 row["observed"], row["expected"], level=each, training_events=trained

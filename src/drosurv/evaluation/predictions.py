@@ -20,6 +20,8 @@ from drosurv.target import FloatArray, IntArray, Target
 
 # Rows whose own times are read together: the survival of m patients at m times costs m * m.
 _CHUNK = 256
+# Coefficients of a linear model whose estimation error is computed.
+_MOST_COLUMNS = 60
 # Rows that a model is asked for at once.
 _ROWS = 32_768
 
@@ -292,6 +294,46 @@ def prepared(model: Any, X: Any) -> Any:
     """The features that the last step of a Pipeline takes; X itself for other models."""
     model = unwrapped(model)
     return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
+
+
+def linear_columns(model: Any, X: Any) -> FloatArray | None:
+    """Columns (n, p) that a linear model multiplies by its coefficients, standardised, after one of ones.
+
+    None for any other model, and for one of more than 60 coefficients.
+    """
+    estimator = final_step(model)
+    coef = np.asarray(getattr(estimator, "coef_", ()), dtype=float)
+    if X is None or coef.ndim != 1 or not 0 < coef.size <= _MOST_COLUMNS:
+        return None
+    Z = prepared(model, X)
+    Z = np.asarray(Z.detach().cpu() if is_tensor(Z) else Z)
+    if not np.issubdtype(Z.dtype, np.number) or Z.ndim != 2 or not np.isfinite(Z).all():
+        return None
+    design = getattr(estimator, "_design", None)
+    if design is not None and Z.shape[1] == estimator.n_features_in_:
+        Z = design.standardised(Z.astype(np.float64))
+    if Z.shape[1] != coef.size:
+        return None
+    return np.column_stack([np.ones(len(Z)), (Z - Z.mean(axis=0)) / np.maximum(Z.std(axis=0), 1e-12)])
+
+
+def estimation_share(columns: FloatArray | None, expected: FloatArray, sums: FloatArray) -> FloatArray:
+    r"""Share (G,) of the training events from which the expected events of a subgroup are estimated.
+
+    .. math:: \frac{E_g^2}{E \, a_g^T M^{-1} a_g}, \qquad a_g = \sum_{i \in g} e_i z_i, \quad M = \sum_i e_i z_i z_i^T
+
+    with e the expected events of patients (n,), E their sum, E_g that of the subgroup, z the `columns` (n, p) of a
+    linear model, and `sums` (G, p) the a_g, whose first column is E_g. A linear model predicts a subgroup from all
+    training patients. Any other model, without `columns`, is taken to predict it from those of the subgroup alone.
+    """
+    own: FloatArray = sums[:, 0] / max(float(expected.sum()), 1e-12)
+    if columns is None:
+        return own
+    # A column that is constant here adds nothing.
+    inverse = np.linalg.pinv(columns.T @ (expected[:, None] * columns), hermitian=True)
+    form = np.einsum("gj,jk,gk->g", sums, inverse, sums)
+    share: FloatArray = np.clip(sums[:, 0] * own / np.maximum(form, 1e-12), own, 1.0)
+    return share
 
 
 def take(X: Any, rows: Any) -> Any:

@@ -13,7 +13,7 @@ from scipy.special import xlogy
 
 from drosurv.errors import ArgumentError, as_number, as_whole, require
 from drosurv.evaluation.from_entry import first_rows, given_arguments, predict_from_entry, select_rows
-from drosurv.evaluation.predictions import Predictions, final_step, gains_over_null, prepared
+from drosurv.evaluation.predictions import Predictions, estimation_share, gains_over_null, linear_columns
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.expected_events import (
     cumulative_hazard,
@@ -31,7 +31,6 @@ from drosurv.presentation import Column, Table, axes_or_new, counted, moment
 from drosurv.repairs.curves import follow_up_of, predicted_curves
 from drosurv.repairs.rules import CodedTable, Rule, readable_table
 from drosurv.repairs.subgroups import Subgroups
-from drosurv.solvers.arrays import on_host
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ N_CUTS = 10
 MOST_LEVELS = 20
 # Curves with at most so many jumps are drawn from jump by jump; with more they are as good as continuous.
 _FEW_JUMPS = 64
-# Columns of a linear model whose estimation error is computed.
-_MOST_COLUMNS = 60
 # Replicates that estimate variances where rows belong to clusters.
 _CLUSTER_REPLICATES = 200
 MOST, LEAST, BRIER, GAIN = "observed/expected, most", "observed/expected, least", "brier", "gain"
@@ -437,16 +434,10 @@ def model_errors(
         return np.zeros(len(subgroups)), 0.0
     expected = patients.weight * patients.expected
     everybody = float(expected.sum() / trained)
-    coef = np.asarray(getattr(final_step(model), "coef_", ()), dtype=float)
-    Z = np.asarray(on_host(prepared(model, X))) if 0 < coef.size <= _MOST_COLUMNS and coef.ndim == 1 else None
-    if Z is None or Z.shape[1:] != coef.shape or not np.issubdtype(Z.dtype, np.number):
-        return np.full(len(subgroups), everybody), everybody
-    Z = np.column_stack([np.ones(len(Z)), (Z - Z.mean(axis=0)) / np.maximum(Z.std(axis=0), 1e-12)])
-    sums = subgroups.sums(expected[:, None] * Z)
-    # A column that is constant here adds nothing.
-    inverse = np.linalg.pinv(Z.T @ (expected[:, None] * Z), hermitian=True)
-    share = np.einsum("gj,jk,gk->g", sums, inverse, sums) / sums[:, 0]
-    return everybody * np.minimum(share, 1.0), everybody
+    columns = linear_columns(model, X)
+    each = np.ones((len(expected), 1)) if columns is None else columns
+    sums = subgroups.sums(expected[:, None] * each)
+    return sums[:, 0] / (trained * estimation_share(columns, expected, sums)), everybody
 
 
 class _Test(NamedTuple):

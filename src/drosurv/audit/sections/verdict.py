@@ -23,6 +23,7 @@ from drosurv.presentation import (
     with_interval,
     written,
 )
+from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.tables.problems import spellings
 
 FOUND = "found by search"
@@ -40,7 +41,7 @@ def collect(evidence: Evidence) -> Part:
         *(
             Statement("problem", problem.text, concern=True)
             for problem in found.problems
-            if problem.status != found.status
+            if problem.text not in found.text
         ),
         *_all_patients(evidence),
         *(Statement("next_step", step) for step in found.steps),
@@ -139,6 +140,9 @@ def group_table(rows: list[dict[str, Any]], result: EvaluationResult, unit: str,
         Column("finding", "Finding"),
     )
     known = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
+    # The model itself is no model to compare with.
+    if not any(abs(row.get("gain_over_cox") or 0) >= LEAST_DIFFERENCE for row in rows):
+        known = [column for column in known if column.key != "gain_over_cox"]
     return Table("groups", "The group table", tuple(known), tuple(rows))
 
 
