@@ -67,6 +67,7 @@ def certify(
     removed = {"confidence": confidence, "tolerance": tolerance}
     opened = OpenedModel.open(model)
     table = opened.table(file.format.read(data), **asdict(target))
+    opened.warn_of_rows_seen(table, data)
     found = certified(
         opened.estimator,
         opened.features(table.frame),

@@ -97,7 +97,7 @@ def group_table(
     rows, columns, expected = [], None, np.empty(0)
     if evaluator.everyone.data.has_curves:
         columns = linear_columns(evaluator.everyone.data.model, evaluator.everyone.data.X)
-        expected = evaluator.everyone.events_and_expected[1]
+        expected = evaluator.everyone.expected_events[1]
     for (attribute, group), patients in {**named, **found}.items():
         row: dict[str, Any] = dict.fromkeys(_COLUMNS, float("nan"))
         row |= {"attribute": attribute, "group": group, "patients": len(patients), "concern": ""}
@@ -181,7 +181,7 @@ def _of_curves(patients: Subset) -> dict[str, Any]:
 
 def _sums(patients: Subset, columns: FloatArray | None) -> FloatArray:
     """Sum (1, p) of the columns of a linear model, or of one column of ones, times the expected events."""
-    expected = patients.events_and_expected[1]
+    expected = patients.expected_events[1]
     if columns is None:
         return np.array([[expected.sum()]])
     own = columns if patients.rows is None else columns[patients.rows]
