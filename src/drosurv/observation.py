@@ -18,7 +18,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What ``fit`` was told about the n rows beyond features, events and times; None where nothing was.
+    """What ``fit`` was given about the n rows besides features, events and times; None where not given.
 
     Each row is under observation from `entry` on, and numbered by its place in the sorted labels `strata`, by its
     cluster and by its patient; rows of one patient are a cluster, unless clusters were given. `offset` is added to the
@@ -64,7 +64,7 @@ class Observation:
 
 
 def ends_of_patients(patient: IntArray, target: Target) -> tuple[IntArray, IntArray]:
-    """First row of each patient, and the row that the first event, or else the end of observation, stands in."""
+    """First row of each patient, and the row that the first event, or else the end of observation, is in."""
     event = target.event
     first = np.lexsort((target.time, patient))
     until = np.lexsort((np.where(event, target.time, -target.time), ~event, patient))
@@ -81,7 +81,7 @@ def parse_observation(
     offset: Any = None,
     id: Any = None,
 ) -> Observation:
-    """Check what ``fit`` was told about the n rows of a target.
+    """Check what ``fit`` was given about the n rows of a target.
 
     Entry times lie before the rows' own, labels (strata, clusters, id) are numbers or texts, none missing, and offsets
     are finite.

@@ -1,4 +1,4 @@
-"""The survival target: who had the event, when each patient was last seen, checked once at the door."""
+"""The survival target: who had the event, when each patient was last seen, checked once."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from drosurv.cli.outputs import PlainMessages, as_options, printable, spelled, tell_recalibration
+from drosurv.cli.outputs import PlainMessages, as_options, print_recalibration, printable, spelled
 from drosurv.errors import ArgumentError, ArgumentWarning
 
 app = typer.Typer(cls=PlainMessages)
@@ -118,7 +118,7 @@ def test_control_characters_do_not_reach_the_terminal():
 
 @pytest.mark.parametrize(("factor", "silent"), [(1.4, False), (0.5, False), (0.012, True)])
 def test_a_model_that_recalibration_has_silenced_is_warned_of(capsys, factor, silent):
-    tell_recalibration(factor, "--no-recalibrate leaves them as they are")
+    print_recalibration(factor, "--no-recalibrate leaves them as they are")
     told = capsys.readouterr()
     assert (
         f"Risks were multiplied by {factor}, the best factor for patients not trained on (--no-rec"
@@ -128,7 +128,7 @@ def test_a_model_that_recalibration_has_silenced_is_warned_of(capsys, factor, si
 
 
 def test_a_factor_that_was_not_taken_is_not_called_the_best(capsys):
-    tell_recalibration(1.0, "so")
+    print_recalibration(1.0, "so")
     assert capsys.readouterr().out == ""
-    tell_recalibration(0.5, "so")
+    print_recalibration(0.5, "so")
     assert "multiplied by 0.5, the best factor" in capsys.readouterr().out

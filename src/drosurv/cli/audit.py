@@ -238,7 +238,7 @@ def _of_model(
         given["features_train"] = opened.readable(trained_on.frame)
     shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
     shown["warnings"] = [*opened.warnings, *as_records(warned)]
-    with bar("reading") as told:
+    with bar("reading") as progress:
         return audited(
             recipe,
             features,
@@ -246,16 +246,16 @@ def _of_model(
             sensitive_features=table.groups,
             features=opened.readable(table.frame, groups),
             data_name=data.name,
-            on_step=lambda name, steps: told(doing=name, of=steps),
+            on_step=lambda name, steps: progress(doing=name, of=steps),
             **shown,
             **given,
         )
 
 
 def _show(report: AuditReport, output: Path, summary: Path | None) -> None:
-    for heading, said in (("Verdict", report.statements), ("In detail", report.audited.statements)):
+    for heading, statements in (("Verdict", report.statements), ("In detail", report.audited.statements)):
         typer.echo(f"{heading}:")
-        for statement in said:
+        for statement in statements:
             typer.echo(printable(f"- {statement.text}"))
     beside = "" if summary is None else f", its summary for programs in {summary}"
     typer.echo(printable(f"The report is in {output}{beside}."))

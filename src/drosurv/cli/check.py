@@ -56,7 +56,7 @@ def check(
     from drosurv.tables.guess import UnknownColumns, guess_columns
 
     check_outputs([output, save], [data], force=force)
-    with bar("reading") as told:
+    with bar("reading") as progress:
         frame = file.format.read(data)
         given: dict[str, Any] = {"time": time, "event": event, "id": id, "groups": groups or None}
         try:
@@ -80,7 +80,7 @@ def check(
             horizon=horizon,
             data_name=data.name,
             random_state=seed,
-            on_step=lambda name, steps: told(doing=name, of=steps),
+            on_step=lambda name, steps: progress(doing=name, of=steps),
         )
     result.to_html(output)
     if save is not None:

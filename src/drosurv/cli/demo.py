@@ -46,11 +46,11 @@ def demo(
             for kind in ("plain", "repaired")
         }
         check_outputs([*pages.values()], [], force=force)
-    with bar("loading", len(models()) * len(datasets())) as told:
-        found = compared(random_state=seed, on_model=lambda name: told(doing=name))
+    with bar("loading", len(models()) * len(datasets())) as progress:
+        found = compared(random_state=seed, on_model=lambda name: progress(doing=name))
     if pages:
-        with bar("reports") as told:
-            written = reports(random_state=seed, on_step=lambda name, steps: told(doing=name, of=steps))
+        with bar("reports") as progress:
+            written = reports(random_state=seed, on_step=lambda name, steps: progress(doing=name, of=steps))
         for name, path in pages.items():
             getattr(written[name], view)(path)
     if as_json:

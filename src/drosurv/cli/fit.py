@@ -30,11 +30,11 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import (
     check_outputs,
+    print_comparison,
     print_frame,
     print_json,
+    print_recalibration,
     printable,
-    tell_against_plain,
-    tell_recalibration,
 )
 from drosurv.errors import ArgumentError, as_records, recording_warnings, require
 from drosurv.presentation import counted
@@ -211,7 +211,7 @@ def fit(
     summary["partial_effects"] = None if effects is None else effects.reset_index().to_dict("records")
     with bar("comparing with plain Cox"):
         compared = trained.against_plain(held, seed)
-    summary["against_plain_cox"] = tell_against_plain(*compared)
+    summary["against_plain_cox"] = print_comparison(*compared)
     described = trained.encoder.describe()
     if as_json:
         print_json({**summary, "columns": described.to_dict("records")})
@@ -296,7 +296,7 @@ def _show(
         f"The event is {summary['event']}; the time is {summary['time']!r}.\n"
         f"Saved to {summary['model']}."
     )
-    tell_recalibration(summary["recalibration"], "--no-recalibrate leaves them as they are")
+    print_recalibration(summary["recalibration"], "--no-recalibrate leaves them as they are")
     if summary["held_out"] is not None:
         held = summary["held_out"]
         typer.echo(f"{_patients(held)} were held out in {held['file']}.")

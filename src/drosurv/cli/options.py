@@ -77,7 +77,7 @@ def about(help: str, panel: str | None = None, *flags: str) -> Any:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function: a dataclass among its parameters stands for an option per field.
+    """Make a command of a function: each field of a dataclass among its parameters is an option.
 
     Options of type :data:`Names` are split at commas.
     """
@@ -270,8 +270,8 @@ class TrainingTable(FileOptions, TargetOptions):
             kept = patients_not_in(table.frame, self.format.read(path), self.id)
             if kept.all():
                 raise ValueError(f"{path} exists and holds no patient of {self.data}: name another file.")
-            told = f"{int((~kept).sum()):,} rows of {self.data} are in {path} and were kept out of training."
-            warn_caller(told, category=TableNote)
+            note = f"{int((~kept).sum()):,} rows of {self.data} are in {path} and were kept out of training."
+            warn_caller(note, category=TableNote)
             return table.take(kept), table.take(~kept)
         trained_on, held_out = table.hold_out(_SHARE if share is None else share, seed)
         return trained_on, held_out

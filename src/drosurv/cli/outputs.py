@@ -59,15 +59,15 @@ class PlainMessages(TyperGroup):
             warnings.simplefilter("default")
             for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
                 warnings.simplefilter("ignore", category)
-            said: set[str] = set()
+            shown_before: set[str] = set()
 
             def show(message: Any, *_: Any, **__: Any) -> None:
                 # Not before: help and a mistyped command do not wait for pandas.
                 from drosurv.tables import TableNote
 
                 # Each fold of a search, for one, has the same to say.
-                if str(message) not in said:
-                    said.add(str(message))
+                if str(message) not in shown_before:
+                    shown_before.add(str(message))
                     say("Note" if isinstance(message, TableNote) else "Warning", message, self._spelling(ctx))
 
             warnings.showwarning = show
@@ -110,13 +110,13 @@ def as_options(text: str, argument: str | None, spelling: Spelling) -> str:
     Replaced are ``name=value``, names with an underscore, names after "in" or "pass", and the first mention of the
     argument that the message is about.
     """
-    said = False
+    replaced = False
 
     def option(found: re.Match[str]) -> str:
-        nonlocal said
+        nonlocal replaced
         name, value = found["name"], found["value"] or ""
-        about = name == argument and not said
-        said = said or about
+        about = name == argument and not replaced
+        replaced = replaced or about
         named = value or about or "_" in name or _BEFORE_A_NAME.search(text, 0, found.start())
         return spelling(name, value) if named else found[0]
 
@@ -146,7 +146,7 @@ def _is_parameter(name: str) -> bool:
     return any(name in cls().get_params() for cls in model_classes().values())
 
 
-def tell_recalibration(factor: float | None, how: str) -> None:
+def print_recalibration(factor: float | None, how: str) -> None:
     """Print what recalibration did to a model's risks; `how` says how to leave them as they are."""
     # 1: the factor was not used, and a warning said so.
     if factor is None or factor == 1:
@@ -160,12 +160,12 @@ def tell_recalibration(factor: float | None, how: str) -> None:
         )
 
 
-def tell_against_plain(found: AgainstPlain | None, judges: str) -> dict[str, Any] | None:
-    """Print how a model stands beside plain Cox, as a warning where it should not be used; the same for JSON."""
+def print_comparison(found: AgainstPlain | None, judges: str) -> dict[str, Any] | None:
+    """Print the comparison of a model with plain Cox, a warning if plain Cox is better; return it for JSON."""
     if found is None:
         return None
-    for place, statement in enumerate(found.statements):
-        text = statement.text if place else f"{judges}: {statement.text[:1].lower()}{statement.text[1:]}"
+    for number, statement in enumerate(found.statements):
+        text = statement.text if number else f"{judges}: {statement.text[:1].lower()}{statement.text[1:]}"
         say("Warning" if statement.concern else "Note", text)
     return {"dominated": found.dominated, "statements": str(found), "judges": judges}
 

@@ -27,10 +27,10 @@ from drosurv.cli.options import (
 from drosurv.cli.outputs import (
     check_outputs,
     check_picture,
+    print_comparison,
     print_frame,
     print_json,
-    tell_against_plain,
-    tell_recalibration,
+    print_recalibration,
 )
 from drosurv.errors import ArgumentError, as_records, recording_warnings, require
 from drosurv.presentation import counted, write_figure
@@ -160,13 +160,13 @@ def tune(
     if table is not None:
         source.format.recognised(source.data).write(search.results_.reset_index(), table)
     # The settings were chosen on these patients: a model that is dominated even so is surely not worth having.
-    against = tell_against_plain(*trained.against_plain(seed=seed))
+    against = print_comparison(*trained.against_plain(seed=seed))
     factor = getattr(trained.estimator, "recalibration_", None)
     if as_json:
         print_json({**_summary(search, output), "recalibration": factor, "against_plain_cox": against})
     else:
         _show(search, list(values), [minimise] if groups else [])
-        tell_recalibration(
+        print_recalibration(
             factor, "as those of every robust setting were; --set recalibrate=false leaves them as they are"
         )
         if output is not None:

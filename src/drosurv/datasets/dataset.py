@@ -198,6 +198,6 @@ def _content(column: pd.Series[Any]) -> bytes:
     if not pd.api.types.is_numeric_dtype(column):
         return "\0".join("" if pd.isna(level) else f"={level}" for level in column).encode()
     values = column.to_numpy(dtype="<f8", copy=True)
-    # NaN has many bit patterns; one stands for all.
+    # NaN has many bit patterns; all are hashed as one.
     values[np.isnan(values)] = np.nan
     return values.tobytes()

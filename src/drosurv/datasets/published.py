@@ -49,7 +49,7 @@ class SourceTable:
         self._frame = pd.read_csv(self.path, dtype=str).rename(columns=str.strip)
 
     def text(self, column: str) -> pd.Series[str]:
-        """The column as it stands, without spaces around its values."""
+        """The column without spaces around its values."""
         if column not in self._frame:
             raise ValueError(f"{self.path} has no column {column!r}; it has {list(self._frame)}.")
         return self._frame[column].str.strip()

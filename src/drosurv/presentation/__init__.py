@@ -1,4 +1,4 @@
-"""What readers see: one table, one number writer, one engine of sentences."""
+"""Tables, numbers and sentences as text, and figures."""
 
 from drosurv.presentation.figures import axes_or_new, write_figure
 from drosurv.presentation.sentences import GroupGap, GroupNumber, Statement

@@ -26,7 +26,7 @@ def write_figure(figure: Figure, path: Path) -> None:
     from matplotlib import rc_context
 
     kind = path.suffix.lower().removeprefix(".")
-    # Element ids are random and the date is today's unless told otherwise.
+    # Element ids are random and the date is today's by default.
     metadata = {
         "svg": {"Date": None, "Creator": "drosurv"},
         "png": {"Software": "drosurv"},

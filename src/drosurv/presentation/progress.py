@@ -43,7 +43,7 @@ def bar(
     if visible:
         progress.start()
 
-    def told(done: int | None = None, doing: str | None = None, of: int | None = None) -> None:
+    def update(done: int | None = None, doing: str | None = None, of: int | None = None) -> None:
         nonlocal visible
         step = 1 if done is None else None
         progress.update(task, advance=step, completed=done, description=doing, total=of)
@@ -52,7 +52,7 @@ def bar(
             progress.start()
 
     try:
-        yield told
+        yield update
     finally:
         if visible:
             progress.stop()

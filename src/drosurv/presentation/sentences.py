@@ -1,4 +1,4 @@
-"""The one engine of sentences: who is served worst, by how much, is it noise, is anybody harmed.
+"""Sentences about groups: whom a model serves worst, by how much, whether it may be chance, and who is harmed.
 
 It takes plain records, so that an evaluation, the report and the command line say the same words of the same numbers.
 Where several numbers were looked at, the intervals and p-values of records allow for all of them. A sentence decides by
@@ -25,7 +25,7 @@ from drosurv.presentation.wording import (
     written,
 )
 
-# Below this share of the reference's information, fairness was paid for with silence.
+# A model that keeps less than this share of the reference's likelihood gain says little about anybody.
 LITTLE_KEPT = 0.5
 # Above this share of the reference's scores, or of its information, shrinkage is too small to mention.
 SHRUNK = 0.99
@@ -187,7 +187,7 @@ def by_group(numbers: Iterable[GroupNumber]) -> dict[tuple[str, str], list[Group
 
 
 def against_nothing(numbers: Sequence[GroupNumber]) -> Literal["better", "not shown", "worse"]:
-    """How a group stands by its gains over no model: worse or better if any of them shows it beyond chance."""
+    """Return whether any gain of a group over no model is above or below 0 beyond chance."""
     ends = [number.high for number in numbers if number.is_off]
     return "not shown" if not ends else "worse" if min(ends) < 0 else "better"
 

@@ -75,7 +75,7 @@ _KINDS: dict[str, Kind] = {"i": "count", "u": "count", "f": "value"}
 class Column:
     """One column as a reader sees it: the name of the value in the rows, the heading, and how the value is written.
 
-    Behind it stands its interval, if the rows have one: the names of its ends.
+    `interval` names the ends of its interval, if the rows have one.
     """
 
     key: str
@@ -85,7 +85,7 @@ class Column:
 
     @classmethod
     def measured(cls, key: str, label: str, kind: Kind = "value") -> Column:
-        """A column whose interval stands in the rows as ``key_low`` and ``key_high``."""
+        """A column whose interval is in the rows as ``key_low`` and ``key_high``."""
         return cls(key, label, kind, (f"{key}_low", f"{key}_high"))
 
     @property

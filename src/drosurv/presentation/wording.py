@@ -26,7 +26,7 @@ def written(value: Any, kind: Kind = "value", *, beside: Iterable[Any] = ()) -> 
     """A value as a reader sees it; a dash if it is not known, and a text as it is.
 
     Points are percentage points; those of a difference are signed. A time has no unit here, since only the caller knows
-    it. The value and all that it stands `beside`, such as its interval, are written to the same decimal.
+    it. The value and all values `beside` it, such as its interval, are written to the same decimal.
 
     >>> [written(0.1234), written(0.00123), written(0.1234, "share"), written(1234, "count")]
     ['0.123', '0.00123', '12.3 %', '1,234']
@@ -59,7 +59,7 @@ def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
 
 
 def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.0) -> str:
-    """An interval in words, to the decimal of the value that it stands beside; empty where an end is not known."""
+    """An interval in words, to the decimal of the value `beside` it; empty where an end is not known."""
     if any(is_missing(end) for end in (low, high, beside)):
         return ""
     first, last = (written(end, kind, beside=(low, high, beside)) for end in (low, high))
@@ -179,7 +179,7 @@ _SIDE = re.compile(rf"(?P<sign><=|>=|<|>)\s*(?P<cut>{_NUMBER})")
 # What a patient of a cut may be: on one side, of unknown value, or not mentioned.
 _OF_CUT = re.compile(rf"(?:{_SIDE.pattern}|missing)?")
 _WORDS = {">": "over {}", "<=": "{} or below", "<": "under {}", ">=": "{} or over"}
-# What stands between attributes, and between labels, of an intersection; and between the two groups of a gap.
+# Between the attributes, and the labels, of an intersection; between the two groups of a gap.
 AND, VERSUS = " & ", " vs "
 
 

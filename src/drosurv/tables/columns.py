@@ -42,7 +42,7 @@ def shown(values: Any, limit: int = 6) -> str:
 
 
 def row_number(index: pd.Index[Any], place: int) -> int:
-    """Which row of its file stands at a place, counted from 1.
+    """Return the number of a row in its file, counted from 1.
 
     Rows of a file are numbered from 0 and keep their number when others are left out.
     """
@@ -228,7 +228,7 @@ class NumberColumn:
 
     @property
     def fill(self) -> str:
-        """What stands in for a missing value, in words."""
+        """What missing values are filled with, in words."""
         return f"the median {self.median:.6g}"
 
     @property
@@ -280,7 +280,7 @@ class CategoryColumn:
 
     @property
     def fill(self) -> str:
-        """What stands in for a missing value, in words."""
+        """What missing values are filled with, in words."""
         return f"the most frequent level {self.most_frequent or self.reference!r}"
 
     @property
@@ -289,7 +289,7 @@ class CategoryColumn:
         return f"indicators of {shown(self.others)} against {self.reference!r}"
 
     def unseen(self, column: pd.Series[Any]) -> pd.Series[int]:
-        """Levels that training never saw, and in how many rows they stand."""
+        """Levels that training never saw, and the number of rows of each."""
         found = labels(column).value_counts()
         return found[~found.index.isin(self.levels)]
 

@@ -36,7 +36,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Fill, encode and standardise the columns of a table, and say what was done to which.
 
     Numbers are filled with their median; texts and booleans become one indicator per level, named ``column=level``,
-    but the most frequent one, which also stands in for missing values; every feature then gets mean 0 and standard
+    but the most frequent one, which missing values are filled with; every feature then gets mean 0 and standard
     deviation 1. Columns that are empty, constant or number the rows are left out. A column that could be read in two
     ways is an error that says how to decide.
 
@@ -139,12 +139,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         problems: list[ValueError] = []
         dates: list[str] = []
         for name in frame.columns:
-            told = name in self.categorical
             try:
                 columns.append(
                     learn_column(
                         frame[name],
-                        categorical=told,
+                        categorical=name in self.categorical,
                         standardize=self.standardize,
                         reference=(self.reference or {}).get(str(name)),
                     )
@@ -321,10 +320,10 @@ def _needs_encoding(X: Any) -> bool:
 
 def _no_dates(names: list[str]) -> ArgumentError:
     if len(names) == 1:
-        told = f"column {names[0]} holds dates: turn it into a number, such as an age or a number of days, or name it"
+        text = f"column {names[0]} holds dates: turn it into a number, such as an age or a number of days, or name it"
     else:
-        told = f"columns {', '.join(names)} hold dates: turn them into numbers, such as ages or days, or name them"
-    return ArgumentError("drop", f"{told} in drop.")
+        text = f"columns {', '.join(names)} hold dates: turn them into numbers, such as ages or days, or name them"
+    return ArgumentError("drop", f"{text} in drop.")
 
 
 def _all_of(problems: list[ValueError]) -> ArgumentError:

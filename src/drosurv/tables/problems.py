@@ -16,7 +16,7 @@ from drosurv.tables.columns import MOST_LEVELS, floats, holds_numbers, label, la
 from drosurv.tables.rows import row_numbers
 from drosurv.target import FloatArray, of_any_cause, parse_target
 
-# Numbers that stand for "not known" in registries and questionnaires.
+# Numbers that mean "not known" in registries and questionnaires.
 _SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
 _SENTINELS |= {sign * (10**k - 1) for k in (1, 2, 3, 4, 5) for sign in (-1, 1)}
 _MOST_CODES = 10
@@ -81,12 +81,12 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
         if levels.max() >= MOST_LEVELS:
             continue
         events, patients = np.bincount(levels, target.event), np.bincount(levels)
-        told = float(np.maximum(events, patients - events).sum()) / n
+        agreement = float(np.maximum(events, patients - events).sum()) / n
         # Such as death in hospital. The other side, nobody with the event, is also had by who came last.
         sure = np.where((events == patients) & (patients >= _FEWEST_SURE), patients, 0)
         most = int(sure.argmax())
-        if told >= _AGREEMENT and told > max(rate, 1 - rate) + 0.05:
-            found[str(name)] = f"it tells the event of {100 * told:.0f} % of the patients"
+        if agreement >= _AGREEMENT and agreement > max(rate, 1 - rate) + 0.05:
+            found[str(name)] = f"it tells the event of {100 * agreement:.0f} % of the patients"
         elif rate ** int(sure[most]) < _CHANCE:
             found[str(name)] = f"all {sure[most]:,} patients with the value {names[most]!r} had the event"
     return found
@@ -144,7 +144,7 @@ def table_problems(
     """Warnings about a table that trains a model.
 
     The user says which columns are codes (`categorical`) or amounts (`numeric`): they are not asked about. `time` is
-    the column of times, where rows are said to be observed from the beginning.
+    the column of times, unless there are entry times.
     """
     if time is not None:
         yield from _starts(frame, features, time, id)
@@ -161,7 +161,7 @@ def table_problems(
     yield from _nested(frame, [name for name in features if name in categorical or _is_text(frame[name])])
 
 
-def copies_told(n: int) -> str:
+def count_of_copies(n: int) -> str:
     """How many rows are copies, in words."""
     return "1 row is a copy" if n == 1 else f"{n:,} rows are copies"
 
@@ -186,7 +186,7 @@ def _copies(frame: pd.DataFrame, kept: Sequence[str | None]) -> Iterator[Argumen
         rows = [row_number(frame.index, place) for place in (second, first)]
         yield ArgumentWarning(
             None,
-            f"{copies_told(copies)} of another row (first: row "
+            f"{count_of_copies(copies)} of another row (first: row "
             f"{rows[0]} of row {rows[1]}). They are used as they stand, and never divided "
             "between training and hold-out; remove them if they are the same patients.",
         )
@@ -241,17 +241,17 @@ def _nested(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWa
     codes = {}
     for name in features:
         found = labels(frame[name])
-        # The most frequent stands in for what is missing, as in the encoder.
+        # Missing values are filled with the most frequent level, as in the encoder.
         code, levels = pd.factorize(found.fillna(found.mode().iloc[0]) if found.notna().any() else found)
         # Names of patients tell everything.
         if 1 < len(levels) <= min(MOST_LEVELS, len(frame) / 5):
             codes[name] = code, np.unique(code, return_index=True)[1]
-    told: set[str] = set()
+    named: set[str] = set()
     # From the most levels to the fewest.
     for narrow, wide in combinations(sorted(codes, key=lambda name: -len(codes[name][1])), 2):
         (code, first), (other, _) = codes[narrow], codes[wide]
-        if not {narrow, wide} & told and (other[first][code] == other).all():
-            told.add(wide)
+        if not {narrow, wide} & named and (other[first][code] == other).all():
+            named.add(wide)
             yield ArgumentWarning(
                 "drop",
                 f"column {narrow!r} tells {wide!r}, as a region tells its continent: their coefficients cannot be told "

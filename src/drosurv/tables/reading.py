@@ -149,12 +149,12 @@ class FileFormat:
         decimal = self.decimal or ("." if separator == "," else _decimal_of(text, separator))
         found = replace(found, separator=separator, decimal=decimal)
         usual = {"separator": ",", "decimal": ".", "encoding": "utf-8"}
-        if told := [
+        if marks := [
             f"{name}={getattr(found, name)!r}"
             for name, value in usual.items()
             if getattr(self, name) is None and getattr(found, name) != value
         ]:
-            warn_caller(f"{path} was read with {', '.join(told)}.", category=TableNote)
+            warn_caller(f"{path} was read with {', '.join(marks)}.", category=TableNote)
         return found
 
     @property
@@ -422,7 +422,7 @@ def _missing_texts(missing: Sequence[str], text: pd.DataFrame) -> tuple[set[str]
 def _typed(
     cells: pd.Series[str], names: Sequence[str], decimal: str, missing: set[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Columns of floats or of text, one for each name, of cells that stand in one column after the other."""
+    """Columns of floats or of text, one for each name, from the cells of one column after the other."""
     n = len(cells) // len(names)
     own = {name: slice(k * n, (k + 1) * n) for k, name in enumerate(names)}
     texts = cells.mask(cells.isin(missing))

@@ -36,8 +36,8 @@ def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequen
 
 def row_numbers(frame: pd.DataFrame, kept: Sequence[str | None] = ()) -> IntArray:
     """A number per row, (n,), equal for rows that hold the same values; a column that counts the rows is ignored."""
-    told = [name for name in frame.columns if name in kept or not counts_rows(frame[name])]
-    return np.asarray(pd.factorize(row_marks(frame[told]))[0], dtype=np.intp)
+    used = [name for name in frame.columns if name in kept or not counts_rows(frame[name])]
+    return np.asarray(pd.factorize(row_marks(frame[used]))[0], dtype=np.intp)
 
 
 def row_marks(frame: pd.DataFrame) -> pd.Series[Any]:

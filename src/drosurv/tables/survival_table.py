@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, as_number, require, warn_caller
 from drosurv.tables.columns import MOST_LEVELS, first_wrong, holds_numbers, labels, row_number, to_floats
-from drosurv.tables.problems import copies_told, names_patients, table_problems
+from drosurv.tables.problems import count_of_copies, names_patients, table_problems
 from drosurv.tables.reading import TableNote, read_frame, require_columns
 from drosurv.tables.rows import patient_numbers
 from drosurv.tables.target_columns import TargetColumns
@@ -87,9 +87,9 @@ class SurvivalTable:
     Attributes
     ----------
     frame, X : DataFrame
-        The whole table, and every column but the target's, as it stands; :class:`TableEncoder` makes numbers of it.
+        The whole table, and every column but the target's, unchanged; :class:`TableEncoder` makes numbers of it.
     columns, y
-        Where the target stands, and event and time (n,).
+        The columns of the target, and event and time (n,).
     sensitive_features : DataFrame, (n, J)
         One column of labels per group wanted; without columns if none was.
     patients : (n,) int
@@ -189,7 +189,7 @@ class SurvivalTable:
         copies = len(self) - len(np.unique(self.patients))
         if copies:
             warn_caller(
-                f"{copies_told(copies)} of another row, or of the same patient. Each counts as a patient of its "
+                f"{count_of_copies(copies)} of another row, or of the same patient. Each counts as a patient of its "
                 "own here. If they are the same patients, intervals are too narrow: keep one row for each."
             )
 

@@ -211,8 +211,8 @@ def check(
         frame = table if isinstance(table, pd.DataFrame) else (file_format or FileFormat()).read(table)
         found = guess_columns(frame, time=time, event=event, id=id, groups=groups)
         patients, problems, dropped = _patients(frame, found, event_value, drop, categorical)
-    said = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
-    problems = tuple(dict.fromkeys([*problems, *(str(message) for message in said)]))
+    messages = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
+    problems = tuple(dict.fromkeys([*problems, *(str(message) for message in messages)]))
     events = int(patients.event.sum())
     if events < _FEWEST_EVENTS:
         raise ArgumentError(
@@ -245,7 +245,7 @@ def check(
             time_title=unit_in(patients.columns.time_name),
             n_bootstrap=n_bootstrap,
             random_state=random_state,
-            warnings=as_records(_severities(said)),
+            warnings=as_records(_severities(messages)),
             sections=_sections(found, problems, cox, hazards, repaired),
         )
     return CheckResult(
@@ -277,9 +277,9 @@ def _lines(heading: str, items: Sequence[str], most: int, width: int) -> list[st
     return lines
 
 
-def _severities(said: Sequence[Any]) -> list[Warning]:
+def _severities(messages: Sequence[Any]) -> list[Warning]:
     """Warnings for the report: a column that gives the outcome away was left out, so that it blocks nothing."""
-    return [one for one in said if not isinstance(one, (TableNote, LeakWarning))]
+    return [one for one in messages if not isinstance(one, (TableNote, LeakWarning))]
 
 
 def _patients(

@@ -184,7 +184,7 @@ class Trained:
     def against_plain(
         self, held: SurvivalTable | None = None, seed: int = 0
     ) -> tuple[AgainstPlain | None, str]:
-        """The model beside plain Cox trained on the same patients, judged on others, and the words that say on whom.
+        """Compare the model with plain Cox trained on the same patients, on others; also return on whom, in words.
 
         Without patients held out, or where they are too few, both models are trained anew without each of a few folds
         of the training patients, and judged on it. None where there is nothing to compare: the model is plain Cox, has
@@ -194,27 +194,27 @@ class Trained:
         observed = {"entry", "strata"} & set(self._given)
         known = self.is_plain or isinstance(self.estimator, (NullModel, CoxPHCV))
         alone = known or observed or self.table.columns.causes
-        judges = self.table if held is None or not _can_judge(held) else held
-        if alone or judges.event.sum() < _EVENTS_PER_FEATURE:
+        compared_on = self.table if held is None or not _can_judge(held) else held
+        if alone or compared_on.event.sum() < _EVENTS_PER_FEATURE:
             return None, "nobody"
-        own = self._columns(judges)
-        if judges is held:
+        own = self._columns(compared_on)
+        if compared_on is held:
             words = "On the patients held out"
             model: tuple[Any, Any] = self.model, own
-            plain: tuple[Any, Any] = self._plain, self.encoder.transform(judges.X)
+            plain: tuple[Any, Any] = self._plain, self.encoder.transform(compared_on.X)
         else:
             words = f"In {_FOLDS} folds of these patients, by models trained without them"
             recipe = Pipeline([("table", self.encoder), ("cox", self.new_plain_cox())])
-            parts = parse_folds(_FOLDS, judges.event, seed, judges.patients)
+            parts = parse_folds(_FOLDS, compared_on.event, seed, compared_on.patients)
             with warnings.catch_warnings(action="ignore"):
                 # Training on everybody has given these warnings already.
-                other = cross_fitted_cox(recipe, judges.X, judges.y, parts)
+                other = cross_fitted_cox(recipe, compared_on.X, compared_on.y, parts)
                 if other is None:
                     return None, "nobody"
-                seen = cross_fitted(self.model, own, judges.y, parts, fit_options=self.fit_options)
+                seen = cross_fitted(self.model, own, compared_on.y, parts, fit_options=self.fit_options)
             model, plain = (seen.predictions, None), (other, None)
         how: dict[str, Any] = {"y_train": self.table.y, "recalibrated": is_recalibrated(self.model)}
-        return beside(model, plain, judges.y, judges.groups, **how), words
+        return beside(model, plain, compared_on.y, compared_on.groups, **how), words
 
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""
