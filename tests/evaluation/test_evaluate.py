@@ -379,7 +379,7 @@ def test_a_number_that_is_the_same_in_every_replicate_has_no_interval_and_the_no
     row = next(row for row in found.select(metric="concordance_index") if row.group == "two")
     assert row.value in (0, 1)
     assert np.isnan([row.low, row.high]).all()
-    assert "same number" in found.summary()
+    assert "the same in every bootstrap replicate" in found.summary()
     assert f"{row.value:.3f} (" not in found.to_markdown()
 
 
