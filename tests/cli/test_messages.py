@@ -23,6 +23,8 @@ def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
         raise BrokenPipeError(32, "Broken pipe")
     if kind == "memory":
         raise MemoryError("Unable to allocate 80 GiB")
+    if kind == "extra":
+        raise ImportError('a network needs torch: pip install "drosurv[deep]".')
     if kind == "bug":
         raise ZeroDivisionError
     for _ in range(2):
@@ -48,6 +50,7 @@ def run(*arguments):
         ("value", "Error: which value? Pass --event-value, for example --event-value 'yes'."),
         ("file", "Error: /nonexistent/file: No such file or directory."),
         ("own file", "Error: data.csv is not a file."),
+        ("extra", 'Error: a network needs torch: pip install "drosurv[deep]".'),
         (
             "memory",
             "Error: not enough memory (Unable to allocate 80 GiB): use fewer rows, columns or categories.",

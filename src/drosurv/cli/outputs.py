@@ -81,6 +81,9 @@ class PlainMessages(TyperGroup):
                 say("Error", f"{error.filename}: {error.strerror}." if named else error)
             except MemoryError as error:
                 say("Error", f"not enough memory ({error}): use fewer rows, columns or categories.")
+            except ImportError as error:
+                # Such as torch for a network: the message says which extra to install.
+                say("Error", error)
             except ValueError as error:
                 say("Error", error, self._spelling(ctx))
             raise typer.Exit(_BAD_INPUT)
