@@ -331,3 +331,20 @@ def test_columns_can_be_named_with_their_times():
         prediction_columns(FRAME[["sex"]])
     with pytest.raises(ValueError, match="missing for 1 patient, the first in row 2"):
         prediction_columns(FRAME.assign(lp=[0.1, np.nan]), risk="lp")
+
+
+@pytest.mark.parametrize(
+    ("kind", "slope"), [(None, False), ("hazard ratio", True), ("log risk", True), ("other", False)]
+)
+def test_positive_scores_alone_are_not_taken_for_log_risks(kind, slope):
+    """lifelines' predict_partial_hazard gives hazard ratios; without probabilities nothing tells them apart."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    y = Surv.from_arrays(rng.random(300) < 0.7, rng.exponential(np.exp(-x)))
+    report = audit_predictions(np.exp(x), y, risk_kind=kind, n_bootstrap=0, search_rules=False)
+    rows = [row for row in report.audited.tables["accuracy"].rows if "slope" in row["metric"].lower()]
+    assert any(row["value"] is not None for row in rows) == slope
+    told = [w["text"] for w in report.parts["verdict"].facts["warnings"]]
+    assert any("may be hazard ratios or log risks" in text for text in told) == (kind is None)
+    if kind == "hazard ratio":
+        assert rows[0]["value"] == pytest.approx(1, abs=0.25)

@@ -164,8 +164,9 @@ def audit_predictions(
         score, more = (own, ()) if risk is None else log_risk(risk, own, risk_kind)
         found += more
         said = completed(said, target, score)
-    elif risk_kind == "hazard ratio":
-        said = Predictions(np.log(as_numbers(np.reshape(said.risk, (-1, 1)))[:, 0]))
+    elif said.survival is None and not isinstance(predictions, Predictions):
+        said, more = _scores_alone(said.risk, risk_kind)
+        found += more
     if features is None:
         missing.append("Rules for the worst off need columns to speak about: none were given.")
     if reference is None:
@@ -307,6 +308,23 @@ def log_risk(risk: Any, own: FloatArray, kind: RiskKind | None = None) -> tuple[
             "the probabilities.",
         )
     return (np.log(score) if kind == "hazard ratio" else score), ()
+
+
+def _scores_alone(risk: Any, kind: RiskKind | None) -> tuple[Predictions, tuple[str, ...]]:
+    """Risk scores without probabilities, which cannot tell log risks from hazard ratios, and a note on that."""
+    score = as_numbers(np.reshape(np.asarray(risk, dtype=object), (-1, 1)))[:, 0]
+    positive = bool((score > 0).all())
+    if kind == "hazard ratio":
+        if not positive:
+            raise ArgumentError.must("risk", "be above 0 where it is a hazard ratio", float(score.min()))
+        return Predictions(np.log(score)), ()
+    if kind == "log risk" or (kind is None and not positive):
+        return Predictions(score), ()
+    told = (
+        "all risk scores are above 0, so they may be hazard ratios or log risks: only ranking is judged. Pass "
+        "risk_kind='log risk' or 'hazard ratio' to judge more.",
+    )
+    return Predictions(score, score_type="other"), told if kind is None else ()
 
 
 def _fit(score: FloatArray, own: FloatArray) -> float:
