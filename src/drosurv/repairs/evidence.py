@@ -157,7 +157,7 @@ def poisson_ridge(
         gradient = Z.T @ (events - mean) - penalty * theta
         curvature = (Z * mean[:, None]).T @ Z
         curvature[np.diag_indices_from(curvature)] += penalty
-        step = np.linalg.lstsq(curvature, gradient)[0]
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
         scale, risen = 1.0, -np.inf
         # Concave, so some part of a Newton step always rises.
         while scale > 1e-4:
