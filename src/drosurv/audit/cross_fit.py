@@ -34,8 +34,8 @@ CROSS_FITTED = (
     "this recipe does on such patients; the model trained on all of them is a little better, and another one.",
     "Intervals treat the predictions as given: they do not hold the noise of training.",
     "Of simulated samples in which a cross-fitted Cox model was right (1,500 patients, 55 % events), 1 of 500 had a "
-    "subgroup that the test of all subgroups called significant. A subgroup of 16 % with 1.65 times the predicted events "
-    "was found in 8 % of 500: cross-fitting seldom shows a subgroup.",
+    "subgroup that the test of all subgroups called significant. A subgroup of 16 % with 1.65 times the predicted "
+    "events was found in 8 % of 500: cross-fitting seldom shows a subgroup.",
 )
 
 
