@@ -86,17 +86,17 @@ def test_the_headline_names_the_group_furthest_from_its_predictions(report):
 def test_curves_are_the_mean_prediction_and_kaplan_meier(report, model, held_out):
     rows = [row for row in report.audited.tables["survival"].rows if row["group"] == "minority"]
     members = (held_out.sensitive_features["membership"] == "minority").to_numpy()
+    # Times are written with six digits: the event that one of them is may come just after it.
     times = np.array([row["time"] for row in rows])
-    predicted = model.predict_survival_function(held_out.X[members], times=times).mean(axis=0)
-    # Times are written with six digits, so events at the very end may fall on either side of the last one.
-    np.testing.assert_allclose([row["predicted"] for row in rows][:-1], predicted[:-1], atol=1e-5)
+    predicted = model.predict_survival_function(held_out.X[members], times=times * (1 + 5e-6)).mean(axis=0)
+    np.testing.assert_allclose([row["predicted"] for row in rows], predicted, atol=1e-5)
     at, survival = kaplan_meier_estimator(held_out.y["event"][members], held_out.y["time"][members])
     at_risk = (held_out.y["time"][members] >= times[:, None] - 1e-3).sum(axis=1)
     # The last five draw no curve.
     inside = (times < at[-1] - 1e-3) & (at_risk >= 5)
     assert all(row["observed"] is None for row, left in zip(rows, at_risk, strict=True) if left < 5)
     observed = np.array([row["observed"] for row in rows], dtype=float)[inside]
-    place = np.searchsorted(at, times[inside], side="right")
+    place = np.searchsorted(at, times[inside] * (1 + 5e-6), side="right")
     np.testing.assert_allclose(observed, np.concatenate([[1.0], survival])[place], atol=1e-5)
     bounds = np.array([[row["low"], row["high"]] for row in rows], dtype=float)[inside]
     assert (bounds[:, 0] <= observed + 1e-6).all()
@@ -138,7 +138,7 @@ def test_no_patient_is_in_the_report(model, train, held_out):
         n_bootstrap=2,
         search_rules=False,
     )
-    assert max(len(table) for model in report.models for table in model.tables.values()) < 200
+    assert max(len(table) for model in report.models for table in model.tables.values()) < len(X)
     for text in (report.to_html(), report.to_json(), report.to_markdown()):
         assert "1.23457" not in text
         assert "2.34568" not in text

@@ -309,3 +309,13 @@ def test_compare_names_what_no_model_takes():
         compare({"Cox": model, "scores": model.predict(X)}, X, y, entry=entry)
     with pytest.raises(ValueError, match="y_train has no definition beside entry"):
         compare({"Cox": model}, X, y, y_train=y, entry=entry)
+
+
+def test_few_events_are_the_reason_why_proportional_hazards_were_not_tested():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 5)), columns=list("abcde"))
+    y = Surv.from_arrays(np.arange(80) % 2 == 0, rng.exponential(size=80))
+    result = evaluate(CoxPH().fit(X, y), X, y, n_bootstrap=0)
+    (statement,) = (one for one in result.statements() if one.code == "hazards")
+    assert "Proportional hazards were not tested: 40 events for 5 features" in statement.text
+    assert not statement.concern

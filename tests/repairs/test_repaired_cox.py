@@ -387,6 +387,19 @@ def test_of_several_bases_the_better_one_out_of_fold_is_taken():
     assert RepairedCox(random_state=0).fit(X, y).repairs_
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_beside_a_curved_effect_only_the_subgroup_is_named(seed):
+    """A quadratic effect of `a` for everybody, and an effect of `b` that is reversed where `c` is high."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(2000, 3)), columns=["a", "b", "c"])
+    log_hazard = 0.7 * X["a"] ** 2 + np.where(X["c"] > 0.8, -1.0, 1.0) * X["b"]
+    time, end = rng.exponential(size=2000) / np.exp(log_hazard), rng.exponential(size=2000)
+    model = RepairedCox("auto", random_state=0).fit(X, Surv.from_arrays(time <= end, np.minimum(time, end)))
+    assert isinstance(model.base_, CoxPHCV)
+    assert {condition.column for repair in model.repairs_ for condition in repair.rule.conditions} == {"c"}
+    assert all("nonlinear" not in words for words in model.in_words())
+
+
 @pytest.mark.parametrize("case", ["whole years", "falling hazards", "rising hazards"])
 def test_right_predictions_at_few_times_are_not_changed(case):
     """Read as straight lines between their times, such predictions seemed wrong in most samples."""

@@ -67,7 +67,6 @@ def certify(
     removed = {"confidence": confidence, "tolerance": tolerance}
     opened = OpenedModel.open(model)
     table = opened.table(file.format.read(data), **asdict(target))
-    opened.warn_of_rows_seen(table, data)
     found = certified(
         opened.estimator,
         opened.features(table.frame),
@@ -83,6 +82,7 @@ def certify(
         random_state=seed,
         **{name: value for name, value in removed.items() if value is not None},
     )
+    opened.warn_of_rows_seen(table, data)
     if output is not None:
         file.format.write(found.significant, output)
     if plot is not None:

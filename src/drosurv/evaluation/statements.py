@@ -272,10 +272,16 @@ _MOST_FEATURES = 60
 _MOST_WORK = 1e9
 
 
+def _untested(why: str) -> tuple[Statement, ...]:
+    return (Statement("hazards", f"Proportional hazards were not tested: {why}"),)
+
+
 def hazards_statement(
     model: Any, X: Any, target: Target, given: dict[str, Any], level: float
 ) -> tuple[Statement, ...]:
-    """A sentence on features whose effect changes with time; nothing where none does, or the model is not linear Cox.
+    """A sentence on features whose effect changes with time, or on why that was not tested.
+
+    There is none where no effect changes, or the model is not linear Cox.
 
     Plain Cox is fitted to the scored patients and tested there, so that a model's training data are not needed and an
     overfitted model is not held against hazards. The patients' entry times, strata and offset may be given.
@@ -284,9 +290,13 @@ def hazards_statement(
     is_cox = hasattr(final, "check_proportional_hazards") and not final._own_curves
     if X is None or not is_cox or np.ndim(getattr(final, "coef_", 0)) != 1:
         return ()
-    d = len(final.coef_)
-    if d > _MOST_FEATURES or len(target) * d**2 > _MOST_WORK or target.n_events < 10 * d:
-        return ()
+    n, d, events = len(target), len(final.coef_), target.n_events
+    if events < 10 * d:
+        return _untested(f"{counted(events, 'event')} for {counted(d, 'feature')}, fewer than 10 each.")
+    if d > _MOST_FEATURES or n * d**2 > _MOST_WORK:
+        return _untested(
+            f"{n:,} patients and {d} features take long. Use check_proportional_hazards() of the model."
+        )
     with warnings.catch_warnings(action="ignore"):
         # A fit of tensors keeps no residuals to test.
         features = on_host(enter(final, prepared(model, X)))
@@ -296,6 +306,6 @@ def hazards_statement(
                 features = pd.DataFrame(features, columns=unwrapped(model)[:-1].get_feature_names_out())
         cox = CoxPH().fit(features, target.to_structured(), **given)
         if not cox.converged_:
-            return ()
+            return _untested("plain Cox did not converge on these patients.")
         test = cox.check_proportional_hazards()
     return (Statement("hazards", test.sentence(1 - level), concern=True),) if test.changing(1 - level) else ()

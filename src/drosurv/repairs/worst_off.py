@@ -212,7 +212,7 @@ def _wrong_levels(
     """Subgroups with more or fewer events than predicted, by the simultaneous test of :func:`drosurv.certify`.
 
     In 12 simulated samples with a planted group it found the group in 12, a search confirmed on other folds in 4. False
-    alarms were measured for this test only: 3.2 to 4.8 % of 500 runs in each of six settings, see the guide on
+    alarms were measured for this test only: 4.0 to 6.0 % of 500 runs in each of six settings, see the guide on
     guarantees.
     """
     curves = predicted_curves(model, X, len(target))
