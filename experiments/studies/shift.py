@@ -193,7 +193,7 @@ def summary(rows):
     """Tables in Markdown: the new tasks, then those that had been looked at."""
     lines = []
     for title, tasks in (("New tasks", NEW), ("Tasks on datasets of the exploratory look", SEEN)):
-        lines += [f"### {title}", ""]
+        lines += [f"## {title}", ""]
         body = [
             [
                 label,
@@ -228,7 +228,7 @@ def summary(rows):
     header = ["task", "test patients", "train / test (events)"]
     header += [f"c {name}" for name in ("Cox", "CV", ".5", ".2")]
     header += [f"gain {name}" for name in ("Cox", "CV", "recal.", ".5")]
-    return "\n".join([*lines, "### Each task", "", *table(header, body)])
+    return "\n".join([*lines, "## Each task", "", *table(header, body)])
 
 
 def main():

@@ -69,6 +69,8 @@ def test_a_cut_may_include_its_limit():
     assert group_labels(frame, ["age>=25"])["age>=25"].tolist()[:3] == ["<25", ">=25", ">=25"]
     assert group_labels(frame, ["age>=25"])["age>=25"].isna().tolist() == [False, False, False, True]
     assert group_labels(frame, ["age>25"])["age>25"].tolist()[:3] == ["<=25", "<=25", ">25"]
+    assert group_labels(frame, ["age<25"])["age<25"].tolist()[:3] == ["<25", ">=25", ">=25"]
+    assert group_labels(frame, ["age<=25"])["age<=25"].tolist()[:3] == ["<=25", "<=25", ">25"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_a_cut_may_include_its_limit():
         ("sexx", "Did you mean 'sex'"),
         ("ages>65", "Did you mean 'age'"),
         ("sex>1", "does not hold numbers"),
-        ("age<65", "neither a column nor a cut: cuts are written like 'age>65'"),
+        ("age=65", "neither a column nor a cut: cuts are written like 'age>65'"),
         ("age>old", "neither a column nor a cut"),
     ],
 )

@@ -174,7 +174,7 @@ def _fixed(value: float, digits: int) -> str:
 
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
-_CUT = re.compile(rf"(?P<column>.+?)\s*>=?\s*(?P<cut>{_NUMBER})")
+_CUT = re.compile(rf"(?P<column>.+?)\s*[<>]=?\s*(?P<cut>{_NUMBER})")
 _SIDE = re.compile(rf"(?P<sign><=|>=|<|>)\s*(?P<cut>{_NUMBER})")
 # What a patient of a cut may be: on one side, of unknown value, or not mentioned.
 _OF_CUT = re.compile(rf"(?:{_SIDE.pattern}|missing)?")

@@ -21,15 +21,15 @@ from drosurv.tables.target_columns import TargetColumns
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 MOST_NUMBERS = 12
-_CUT = re.compile(r"(?P<column>.+?)\s*(?P<sign>>=?)\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")
+_CUT = re.compile(r"(?P<column>.+?)\s*(?P<sign>[<>]=?)\s*(?P<cut>-?(\d+\.?\d*|\.\d+))")
 
 
 def group_labels(frame: pd.DataFrame, groups: Sequence[str], categorical: Sequence[str] = ()) -> pd.DataFrame:
     """Labels (n, len(groups)) of each patient's groups, missing where the column is.
 
-    A group is named by its column, or by a cut of one, such as ``"age>65"`` or ``"age>=65"``.
-    More than a dozen different numbers are
-    taken for amounts, which ask for a cut, unless the column is among the `categorical` ones.
+    A group is named by its column, or by a cut of one, such as ``"age>65"`` or ``"age>=65"``; ``"age<=65"`` makes the
+    same two groups as ``"age>65"``. More than a dozen different numbers are taken for amounts, which ask for a cut,
+    unless the column is among the `categorical` ones.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
     if not holds_numbers(frame[name]):
         raise ArgumentError("groups", f"groups {spec!r} cuts column {name!r}, which does not hold numbers.")
     values = to_floats(frame[name])
-    if cut["sign"] == ">":
+    if cut["sign"] in (">", "<="):
         sides = np.where(values > float(limit), f">{limit}", f"<={limit}")
     else:
         sides = np.where(values >= float(limit), f">={limit}", f"<{limit}")

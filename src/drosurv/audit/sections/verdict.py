@@ -80,7 +80,9 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
         yield Statement("ranking", f"c-index {ranked}; 0.5 is chance.")
     if everybody["expected"] is not None:
         observed, expected = written(everybody["observed"], "count"), written(everybody["expected"], "time")
-        yield Statement("events", f"{observed} events were observed and {expected} expected.")
+        later = evidence.target.n_events - everybody["observed"]
+        left_out = f" (not counted: {counted(later, 'event')} after the last predicted time)" if later > 0 else ""
+        yield Statement("events", f"{observed} events were observed and {expected} expected{left_out}.")
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
         predicted, seen = (
             written(everybody[f"survival_{one}"], "share") for one in ("predicted", "observed")
