@@ -81,7 +81,9 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
     if everybody["expected"] is not None:
         observed, expected = written(everybody["observed"], "count"), written(everybody["expected"], "time")
         later = evidence.target.n_events - everybody["observed"]
-        left_out = f" (not counted: {counted(later, 'event')} after the last predicted time)" if later > 0 else ""
+        left_out = (
+            f" (not counted: {counted(later, 'event')} after the last predicted time)" if later > 0 else ""
+        )
         yield Statement("events", f"{observed} events were observed and {expected} expected{left_out}.")
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
         predicted, seen = (
