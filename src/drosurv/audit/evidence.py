@@ -19,7 +19,7 @@ from drosurv.evaluation import EvaluationResult, Predictions, evaluate
 from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.from_entry import curve_times
 from drosurv.evaluation.predictions import predict_curves, predict_risk
-from drosurv.evaluation.statements import judged_gaps
+from drosurv.evaluation.statements import DECISIONS, judged_gaps
 from drosurv.metrics import FollowUp
 from drosurv.presentation import group_name, with_interval, written
 from drosurv.repairs import RepairedCox, repair
@@ -30,13 +30,6 @@ from drosurv.target import FloatArray, IntArray, Target, parse_target
 FEWEST = 5
 # Values of the reference's curves that are kept at most.
 _MOST_VALUES = 20_000_000
-_DECISIONS = {
-    "sensitivity": "sensitivity",
-    "specificity": "specificity",
-    "ppv": "the positive predictive value",
-    "npv": "the negative predictive value",
-    "net_benefit": "net benefit",
-}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -178,7 +171,7 @@ class Evidence:
     @property
     def _further_tests(self) -> int:
         """Tests of the verdict beside those of the group table: the slope, imparity, decisions, and the search."""
-        decided = 0 if self.threshold is None else len(_DECISIONS)
+        decided = 0 if self.threshold is None else len(DECISIONS)
         return (
             1 + len(self.attributes) * (1 + decided) + (0 if isinstance(self._bounds, str) else SEARCH_TESTS)
         )
@@ -304,7 +297,7 @@ def _decision_tests(result: EvaluationResult) -> Iterator[dict[str, Any]]:
             for row in values.itertuples()
         ]
         (worst, low), (best, high) = shown[0], shown[-1]
-        what = _DECISIONS[str(gap.metric)]
+        what = DECISIONS[str(gap.metric)]
         yield {
             "status": "wrong_decisions",
             "attribute": gap.attribute,

@@ -35,7 +35,7 @@ from drosurv.tables.encoder import enter
 from drosurv.target import Target
 
 HARM_METRICS = ("brier_skill", "likelihood_gain")
-_DECISIONS = {
+DECISIONS = {
     "sensitivity": "sensitivity",
     "specificity": "specificity",
     "ppv": "the positive predictive value",
@@ -155,7 +155,7 @@ def _decisions(table: pd.DataFrame | None, settings: Any, time_unit: str) -> lis
         )
         low, high = values.iloc[0], values.iloc[-1]
         text = (
-            f"{lead}, {_DECISIONS[str(gap.metric)]} is {written(low['value'])} for "
+            f"{lead}, {DECISIONS[str(gap.metric)]} is {written(low['value'])} for "
             f"{whose(gap.attribute, low['group'])} and {written(high['value'])} for "
             f"{whose(gap.attribute, high['group'])} ({p_text(min(gap.p * tests, 1.0))}, adjusted for "
             f"{counted(tests, 'gap')})."
@@ -163,7 +163,7 @@ def _decisions(table: pd.DataFrame | None, settings: Any, time_unit: str) -> lis
         found.append(Statement("decisions", text, True))
     unknown = rest[rest["value"].isna()]
     for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
-        names = ", ".join(_DECISIONS[metric] for metric in part["metric"])
+        names = ", ".join(DECISIONS[metric] for metric in part["metric"])
         text = f"{lead}, {names} of {whose(str(attribute), str(group))} cannot be estimated: {part['reason'].iloc[0]}."
         found.append(Statement("decisions", text))
     if not found and tests:

@@ -13,10 +13,10 @@ SECONDS = 3.0
 
 
 class ProgressCallback(Protocol):
-    """Function to call after each step of the work."""
+    """A function that is called after each step and moves the progress bar."""
 
     def __call__(self, done: int | None = None, doing: str | None = None, of: int | None = None) -> None:
-        """How many steps are done (one more if not given), and where they change what is done and of how many."""
+        """Show that `done` steps of `of` are finished, one more where not given, and what is being done."""
         ...
 
 

@@ -237,7 +237,7 @@ CLEAR_Z = 1.960
 
 
 def find_repairs(shadows: Shadows, limits: Limits, max_repairs: int) -> list[Trial]:
-    """Every repair that was tested, in order.
+    """Search for repairs, test each, and return all that were tested, accepted or not, in order.
 
     All patients are recalibrated first, so that no group is found because the model is wrong for all. If no group
     follows, the recalibration of a fitted model is kept only if its gain is significant.

@@ -265,7 +265,7 @@ def read_survival_table(
     Parameters
     ----------
     path, separator, decimal, encoding, missing
-        As in :func:`read_frame`; a DataFrame is used as it is.
+        File, or a DataFrame, and how to read a file: see :func:`read_frame`.
     event, time, event_value, start, end, entry, causes
         As in :class:`TargetColumns`.
     groups : sequence of str
