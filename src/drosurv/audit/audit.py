@@ -28,6 +28,7 @@ from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.statements import hazards_statement
 from drosurv.presentation import first_upper, written
 from drosurv.solvers.arrays import on_host
+from drosurv.tables import TableEncoder
 from drosurv.target import has_causes, parse_target
 
 UNTESTED = "Proportional hazards were not tested: "
@@ -52,7 +53,7 @@ def audit(
     reference: Any = None,
     reference_name: str = "plain Cox",
     features: pd.DataFrame | None = None,
-    features_train: pd.DataFrame | None = None,
+    features_train: pd.DataFrame | TableEncoder | None = None,
     title: str | None = None,
     data_name: str = "",
     time_title: str = "time",
@@ -103,8 +104,9 @@ def audit(
         What readers call it.
     features : DataFrame, (n, d'), optional
         Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
-    features_train : DataFrame, (m, d'), optional
-        The same columns of the training patients, who are then described beside the audited ones; by default X_train.
+    features_train : DataFrame, (m, d'), or fitted TableEncoder, optional
+        The same columns of the training patients, or the encoder that was fitted to them, to describe these patients
+        beside the audited ones. By default X_train, or else the encoder of a model that has one.
     title, data_name, time_title : str
         What the report is called, what the data are called, and what the times count, such as "days" ("time" where
         nobody knows).
@@ -180,10 +182,11 @@ def audit(
     if folds is not None:
         parts = fold_parts(parse_target(y).event, folds, random_state)
         found = _cross_fitted(model, X, y, given, parts)
-        settings["Folds"], data = len(parts), _trained_on(None, X)
+        settings["Folds"], estimator = len(parts), None
+        data = _features(X)
     else:
         compared = _taken(reference, model, X)
-        data = _trained_on(estimator, prepared(model, X))
+        data = _features(prepared(model, X))
         if given or causes:
             found = _observed(model, X, y, given, y_train, compared, level)
             found["limits"] = (*map(first_upper, once), *found["limits"])
@@ -199,7 +202,8 @@ def audit(
             sensitive_features=sensitive_features,
             reference_name=reference_name if folds is None else "plain Cox",
             features=features if features is not None else _columns(X),
-            features_train=features_train if features_train is not None else _frame(X_train),
+            features_train=_described(model, X_train) if features_train is None else features_train,
+            trained_on=_trained_on(estimator),
             data=data,
             model=settings,
             title=title,
@@ -299,17 +303,30 @@ def _columns(X: Any) -> Any:
     return X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
 
 
-def _frame(X: Any) -> pd.DataFrame | None:
-    return X if isinstance(X, pd.DataFrame) else None
+def _described(model: Any, X_train: Any) -> pd.DataFrame | TableEncoder | None:
+    """What tells the columns of the training patients: their table, or the encoder that was fitted to it."""
+    if isinstance(X_train, pd.DataFrame):
+        return X_train
+    for _, step in getattr(model, "steps", ()):
+        if isinstance(step, TableEncoder):
+            return step
+    # A model that was repaired, unless the repair is learned from other patients than the model was.
+    repaired, own = final_step(model), getattr(final_step(model), "base_", None)
+    if own is None or not hasattr(final_step(own), "follow_up_"):
+        return None
+    same = np.array_equal(final_step(own).follow_up_.times, repaired.follow_up_.times)
+    return _described(own, None) if same else None
 
 
-def _trained_on(estimator: Any, X: Any) -> dict[str, str]:
-    """Facts of the training patients."""
-    facts = {} if X is None else {"Features": written(np.shape(X)[1], "count")}
-    if hasattr(estimator, "n_patients_"):
-        facts["Patients trained on"] = written(estimator.n_patients_, "count")
-        facts["Events trained on"] = written(int(np.sum(estimator.n_events_)), "count")
-    return facts
+def _features(X: Any) -> dict[str, str]:
+    return {} if X is None else {"Features": written(np.shape(X)[1], "count")}
+
+
+def _trained_on(estimator: Any) -> tuple[int, int] | None:
+    """Numbers of training patients and of their events; None where the model does not keep them."""
+    if not hasattr(estimator, "n_patients_"):
+        return None
+    return int(estimator.n_patients_), int(np.sum(estimator.n_events_))
 
 
 def _settings(estimator: Any) -> dict[str, Any]:

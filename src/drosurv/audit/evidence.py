@@ -24,6 +24,7 @@ from drosurv.metrics import FollowUp
 from drosurv.presentation import group_name, with_interval, written
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
+from drosurv.tables import TableEncoder
 from drosurv.target import FloatArray, IntArray, Target, parse_target
 
 # Groups of fewer patients are not shown: the page could tell what became of one of them.
@@ -37,8 +38,9 @@ class Evidence:
     """What is audited, and what is computed of it once it is asked for; options as in :func:`~drosurv.audit.audit`.
 
     One of the `stops` is the audited model. `follow_up` is that of the training patients. The `reference` is a fitted
-    model, Predictions or scores (n,), and the features it takes. Rules speak about `features`. `data` and `model` are
-    for the method card, which also tells what is `missing` and the `limits`. Calibration is looked at the `horizons`,
+    model, Predictions or scores (n,), and the features it takes. Rules speak about `features`. `trained_on` are the
+    numbers of training patients and of their events, where they are known. `data` and `model` are for the method card,
+    which also tells what is `missing` and the `limits`. Calibration is looked at the `horizons`,
     by default at quartiles of the event times. What happened after `until` is not looked at.
     """
 
@@ -53,7 +55,8 @@ class Evidence:
     model: Mapping[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
-    features_train: pd.DataFrame | None = None
+    features_train: pd.DataFrame | TableEncoder | None = None
+    trained_on: tuple[int, int] | None = None
     horizons: FloatArray | None = None
     horizon: float | None = None
     threshold: float | None = None

@@ -329,5 +329,5 @@ def _subtitle(evidence: Evidence) -> str:
     text = f"{counted(len(target), 'patient')} with {counted(target.n_events, 'event')}"
     if evidence.attributes:
         text += f", in groups by {listing(list(evidence.audited.headings.values()))}"
-    trained = evidence.data.get("Patients trained on")
-    return f"{text}." + (f" The model was trained on {trained} patients." if trained else "")
+    trained = evidence.trained_on
+    return f"{text}." + (f" The model was trained on {counted(trained[0], 'patient')}." if trained else "")

@@ -86,8 +86,7 @@ def judge(
         status = found[0].status
         same = [problem.text for problem in found if problem.status == status]
         more = len(same) - _MOST_NAMED
-        also = [f"{counted(more, 'more problem')} of this kind {'is' if more == 1 else 'are'} listed below."]
-        text = " ".join([*same[:_MOST_NAMED], *(also if more > 0 else [])])
+        text = " ".join(same[:_MOST_NAMED]) + (f" {more:,} more of this kind: see below." if more > 0 else "")
     steps = tuple(_steps(status, found, rows, reference))
     return Verdict(status, text, _excluded(bounds), tuple(found), steps)
 
@@ -103,11 +102,14 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
     wrong = [row for row in rows if row["concern"] == "calibration"]
     if wrong:
         shown = wrong[:1] if wrong[0]["attribute"] == EVERYONE else wrong[:_MOST_NAMED]
-        said = [f"{_name(row)} had {_times(row)}" for row in shown]
+        said = [
+            f"{_name(row)} had {row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}) times"
+            for row in shown
+        ]
         more = len(wrong) - len(shown)
-        also = f", and {counted(more, 'group')} {'differs' if more == 1 else 'differ'} too" if more else ""
+        also = f"; they are wrong for {counted(more, 'other group')} too" if more else ""
         text = f"The predicted probabilities are wrong: {listing(said)} the predicted events{also}."
-        yield Concern("miscalibrated", _name(wrong[0]), text)
+        yield Concern("miscalibrated", listing([_name(row) for row in shown]), text)
     if isinstance(bounds, str):
         return
     significant = bounds.significant if bounds.rescaled is None else bounds.rescaled
@@ -115,11 +117,8 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
         worst = plain_rows(significant)[0]
         after = "" if bounds.rescaled is None else ", also after that is corrected for everybody"
         who = f"the {counted(int(worst['patients']), 'patient')} with {worst['group']}"
-        others = (
-            f"; {counted(len(significant) - 1, 'more subgroup')} {'differ' if len(significant) > 2 else 'differs'}"
-            if len(significant) > 1
-            else ""
-        )
+        more = len(significant) - 1
+        others = f"; also significant: {counted(more, 'other subgroup')}" if more else ""
         text = (
             f"Of {bounds.n_subgroups:,} subgroups that were searched, {who} differ most{after}: "
             f"{written(worst['observed'], 'count')} events where {written(worst['expected'], 'count')} were predicted "
@@ -155,7 +154,7 @@ def _against_reference(rows: list[dict[str, Any]], reference: str) -> Iterator[C
 
 def _further(tests: pd.DataFrame | None, n_tests: int, level: float) -> Iterator[Concern]:
     """Further tests that are significant after adjustment."""
-    if tests is None or not len(tests):
+    if tests is None:
         return
     for row, adjusted in zip(plain_rows(tests), adjusted_p_values(tests, n_tests), strict=True):
         if adjusted < 1 - level:
@@ -249,7 +248,3 @@ def _steps(
 
 def _name(row: Mapping[str, Any]) -> str:
     return whose(row["attribute"], row["group"], ALL_PATIENTS)
-
-
-def _times(row: Mapping[str, Any]) -> str:
-    return f"{row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f}) times"

@@ -214,7 +214,7 @@ def _of_model(
     recipe, features = opened.estimator, opened.features(table.frame)
     given: dict[str, Any] = {"entry": table.entry, **opened.observed(table.frame, strata)}
     if folds is None:
-        given["reference"] = opened.plain_cox()
+        given |= {"reference": opened.plain_cox(), "features_train": opened.encoder}
     else:
         if len(table) < len(frame) and opened.notes.get("observed", {}).get("id") is not None:
             raise ValueError(

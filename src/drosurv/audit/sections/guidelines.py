@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from drosurv.audit.evidence import Evidence
+from drosurv.audit.sections.patients import TrainingPatients
 from drosurv.audit.sections.section import Part, Section
 from drosurv.presentation import Column, Table
 
@@ -168,7 +169,7 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
         )
         if result.decisions is not None:
             answers["decisions"] = "partly", "Decisions has them at one threshold; say why this threshold."
-    if evidence.features_train is not None:
+    if TrainingPatients.of(evidence).columns:
         answers["training patients"] = (
             "answered",
             "Patients shows the training patients beside the audited ones.",

@@ -60,7 +60,7 @@ def collect(evidence: Evidence) -> Part:
     }
     return Part(
         tables=(
-            pairs("data", "Patients of this report", "Fact", {**_patients(evidence), **evidence.data}),
+            pairs("data", "Patients of this report", "Fact", _patients(evidence)),
             pairs("settings", "Audited model and its settings", "Setting", evidence.model),
             pairs("audit", "How the audit was done", "Setting", how),
         ),
@@ -86,8 +86,9 @@ def _versions() -> dict[str, str]:
 
 
 def _patients(evidence: Evidence) -> dict[str, str]:
-    """Facts of the audited patients."""
+    """Facts of the audited patients, and numbers of the training patients."""
     target, events = evidence.target, evidence.target.n_events
+    trained = zip(("Patients trained on", "Events trained on"), evidence.trained_on or (), strict=False)
     return {
         "Patients": written(len(target), "count"),
         "Events": f"{written(events, 'count')} ({written(events / len(target), 'share')})",
@@ -99,6 +100,8 @@ def _patients(evidence: Evidence) -> dict[str, str]:
             )
             for a in evidence.attributes
         },
+        **evidence.data,
+        **{name: written(count, "count") for name, count in trained},
     }
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,24 +13,136 @@ from drosurv.audit.charts import Axis, Chart, Frame, Line, Mark, steps
 from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.attributes import Attribute
+from drosurv.metrics import FollowUp
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.presentation import Column, Table, label_name, moment, plain, written
+from drosurv.presentation import NOTHING, Column, Table, counted, label_name, moment, plain, written
 from drosurv.repairs.rules import readable_table
-from drosurv.target import BoolArray, Target, parse_target
+from drosurv.tables import CategoryColumn, NumberColumn, TableEncoder
+from drosurv.tables.columns import labels
+from drosurv.target import BoolArray, FloatArray
 
 # Columns and levels of a table that are shown, and groups that a chart can tell apart.
 _MOST_COLUMNS = 15
 _MOST_LEVELS = 6
 _MOST_CURVES = 6
 _TIMES_AT_RISK = 5
-ALL, TRAINING = "all", "training"
+ALL, TRAINING = "All audited", "training"
+NOT_KEPT = "not kept"
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """A column in numbers: patients, missing values, and mean and standard deviation or patients by level."""
+
+    patients: int
+    missing: int
+    mean: float | None = None
+    deviation: float | None = None
+    levels: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, values: pd.Series[Any], *, by_level: bool) -> ColumnSummary:
+        """Of the values themselves."""
+        missing = int(values.isna().sum())
+        if by_level:
+            counts = labels(values).value_counts()
+            return cls(len(values), missing, levels={str(level): int(n) for level, n in counts.items()})
+        known = values.dropna().astype(float)
+        if known.empty:
+            return cls(len(values), missing)
+        return cls(len(values), missing, float(known.mean()), float(known.std(ddof=0)))
+
+    @classmethod
+    def of_encoder(cls, column: NumberColumn | CategoryColumn, n: int) -> ColumnSummary | None:
+        """Of n training patients, from what an encoder keeps to standardise a column; None if it does not.
+
+        The encoder's mean and standard deviation include the medians that it fills missing values with.
+        """
+        known = n - column.n_missing
+        if isinstance(column, CategoryColumn):
+            if not any(column.means):
+                return None
+            counts = {
+                level: round(n * share) for level, share in zip(column.others, column.means, strict=True)
+            }
+            return cls(n, column.n_missing, levels=counts | {column.reference: known - sum(counts.values())})
+        if not column.is_scaled:
+            return None
+        mean = (n * column.mean - column.n_missing * column.median) / known
+        square = (n * (column.deviation**2 + column.mean**2) - column.n_missing * column.median**2) / known
+        return cls(n, column.n_missing, mean, float(np.sqrt(max(square - mean**2, 0.0))))
+
+    @property
+    def mean_text(self) -> str:
+        """Mean (standard deviation)."""
+        return NOTHING if self.mean is None else f"{self.mean:.4g} ({self.deviation:.3g})"
+
+    def count_text(self, count: int) -> str:
+        """So many of the patients, and their share; of very few, who might be recognised, only that."""
+        share = written(count / max(self.patients, 1), "share")
+        return f"under {FEWEST}" if 0 < count < FEWEST else f"{count:,} ({share})"
+
+
+@dataclass(frozen=True)
+class TrainingPatients:
+    """What is known of the training patients: summaries of their columns, cells of other rows, and what is not known.
+
+    `columns` is empty and `why` is a sentence where their column of the table is left out.
+    """
+
+    cells: Mapping[str, str]
+    columns: Mapping[str, ColumnSummary]
+    why: str = ""
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> TrainingPatients:
+        """From the training table or the encoder that was fitted to it, and from what the model keeps."""
+        if "Folds" in evidence.model:
+            why = "There is no column of training patients: they are the audited ones, in other folds."
+            return cls({}, {}, why)
+        follow_up = FollowUp.parse(evidence.follow_up)
+        n, events = int(follow_up.patients), int(follow_up.events)
+        if isinstance(evidence.follow_up, FollowUp):
+            # Where it stands in for the training patients', it is that of the audited ones.
+            n, events = evidence.trained_on or ((0, 0) if follow_up.stands_in else (n, events))
+        if not n:
+            return cls({}, {}, "There is no column of training patients: nothing is known about them.")
+        cells = {"Patients": written(n, "count"), "Events": _events(events, n)}
+        if not follow_up.stands_in:
+            cells["Median follow-up"] = _median(follow_up.times, follow_up.censoring, evidence.time_unit)
+        columns = _summaries(evidence.features_train, n)
+        if columns:
+            return cls(cells, columns)
+        followed = cells.get("Median follow-up")
+        why = (
+            f"The model was trained on {counted(n, 'patient')} with {counted(events, 'event')}"
+            f"{f' (median follow-up {followed})' if followed else ''}. It keeps no summary of their columns: to see "
+            "them here, give the training table (--train, or features_train in Python)."
+        )
+        return cls(cells, {}, why)
+
+
+def _summaries(trained: pd.DataFrame | TableEncoder | None, n: int) -> dict[str, ColumnSummary]:
+    if trained is None:
+        return {}
+    if isinstance(trained, pd.DataFrame):
+        return {
+            str(name): ColumnSummary.of(trained[name], by_level=not _is_number(trained[name]))
+            for name in trained
+        }
+    kept = [column for column in trained.columns_ if isinstance(column, (NumberColumn, CategoryColumn))]
+    found = {column.name: ColumnSummary.of_encoder(column, n) for column in kept}
+    return {name: summary for name, summary in found.items() if summary is not None}
 
 
 def collect(evidence: Evidence) -> Part:
     """Return a table of characteristics and one of Kaplan-Meier curves for every attribute."""
     attributes: list[Attribute | None] = [*evidence.attributes] or [None]
-    tables = [table for a in attributes for table in (_characteristics(evidence, a), _curves(evidence, a))]
-    return Part(tables=tuple(tables), facts={"time_unit": evidence.time_unit})
+    trained = TrainingPatients.of(evidence)
+    tables = [
+        table for a in attributes for table in (_characteristics(evidence, a, trained), _curves(evidence, a))
+    ]
+    return Part(tables=tuple(tables), facts={"time_unit": evidence.time_unit, "note": trained.why})
 
 
 def _members(evidence: Evidence, attribute: Attribute | None) -> dict[str, BoolArray]:
@@ -45,93 +157,67 @@ def _members(evidence: Evidence, attribute: Attribute | None) -> dict[str, BoolA
     return everybody | masks
 
 
-def _characteristics(evidence: Evidence, attribute: Attribute | None) -> Table:
-    groups, unit = _members(evidence, attribute), evidence.time_unit
-    table = None if evidence.features is None else readable_table(evidence.features, len(evidence.target))
-    rows: list[dict[str, Any]] = [
-        {"name": "Patients"} | {g: written(int(m.sum()), "count") for g, m in groups.items()},
-        {"name": "Events"} | {g: _events(evidence.target, m) for g, m in groups.items()},
-        {"name": "Median follow-up"} | {g: _follow_up(evidence.target, m, unit) for g, m in groups.items()},
-    ]
-    before = _training(evidence)
+def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: TrainingPatients) -> Table:
+    target = evidence.target
+    groups = {f"group {name}": members for name, members in _members(evidence, attribute).items()}
+    rows: list[dict[str, Any]] = [{"name": name} for name in ("Patients", "Events", "Median follow-up")]
+    for group, members in groups.items():
+        n, (_, censoring) = int(members.sum()), KaplanMeier.both(target.take(np.flatnonzero(members)))
+        rows[0][group] = written(n, "count")
+        rows[1][group] = _events(int(target.event[members].sum()), n)
+        rows[2][group] = _median(censoring.times, censoring.survival, evidence.time_unit)
     for row in rows:
-        row[TRAINING] = before.get(row["name"])
-    if table is not None:
-        trained = evidence.features_train
-        for column in table.columns[:_MOST_COLUMNS]:
-            then = trained[column] if trained is not None and column in trained else None
-            rows += _of_column(table[column], groups, then)
+        row[TRAINING] = trained.cells.get(row["name"], NOT_KEPT)
+    if evidence.features is not None:
+        table = readable_table(evidence.features, len(target))
+        for name in table.columns[:_MOST_COLUMNS]:
+            rows += _of_column(table[name], groups, trained.columns.get(name))
     columns = [
         Column("name", "Characteristic"),
-        *(Column(g, "All audited" if g == ALL else g) for g in groups),
+        *(Column(g, g.removeprefix("group ")) for g in groups),
+        *([Column(TRAINING, "Training")] if trained.columns else []),
     ]
-    if any(row.get(TRAINING) for row in rows):
-        columns.append(Column(TRAINING, "Training"))
     by = "" if attribute is None else f", by {evidence.audited.headings[attribute.name]}"
     key = "patients" if attribute is None else f"patients {attribute.name}"
     return Table(key, f"Characteristics of the patients{by}", tuple(columns), tuple(rows))
 
 
-def _training(evidence: Evidence) -> dict[str, str]:
-    """What is known of the training patients as a whole."""
-    known = {"Patients trained on": "Patients", "Events trained on": "Events"}
-    found = {name: str(evidence.data[fact]) for fact, name in known.items() if fact in evidence.data}
-    y = evidence.follow_up
-    if getattr(getattr(y, "dtype", None), "names", None) is not None:
-        target = parse_target(y)
-        everybody = np.ones(len(target), dtype=bool)
-        found |= {"Patients": written(len(target), "count"), "Events": _events(target, everybody)}
-        found["Median follow-up"] = _follow_up(target, everybody, evidence.time_unit)
-    return found
+def _of_column(
+    column: pd.Series[Any], groups: dict[str, BoolArray], trained: ColumnSummary | None
+) -> Iterator[dict[str, Any]]:
+    """Mean and standard deviation of numbers, shares of levels, and how many values are missing."""
+    # Codes that were categories in training are categories here.
+    by_level = not _is_number(column) or (trained is not None and bool(trained.levels))
+    found = {g: ColumnSummary.of(column[members], by_level=by_level) for g, members in groups.items()}
+    if trained is not None:
+        found[TRAINING] = trained
+
+    def row(name: str, cells: dict[str, str]) -> dict[str, Any]:
+        return {"name": f"{column.name}{name}", TRAINING: NOT_KEPT, **cells}
+
+    if by_level:
+        for level in [*found[f"group {ALL}"].levels][:_MOST_LEVELS]:
+            yield row(
+                f" = {level}", {g: one.count_text(one.levels.get(level, 0)) for g, one in found.items()}
+            )
+    else:
+        yield row(", mean (SD)", {g: one.mean_text for g, one in found.items()})
+    if any(one.missing for one in found.values()):
+        yield row(", missing", {g: one.count_text(one.missing) for g, one in found.items()})
 
 
-def _events(target: Target, members: BoolArray) -> str:
-    events, patients = int(target.event[members].sum()), int(members.sum())
+def _is_number(column: pd.Series[Any]) -> bool:
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def _events(events: int, patients: int) -> str:
     return f"{events:,} ({written(events / max(patients, 1), 'share')})"
 
 
-def _follow_up(target: Target, members: BoolArray, unit: str) -> str:
+def _median(times: FloatArray, censoring: FloatArray, unit: str) -> str:
     """Median time to censoring, by reverse Kaplan-Meier."""
-    _, censoring = KaplanMeier.both(target.take(np.flatnonzero(members)))
-    reached = np.flatnonzero(censoring.survival <= 0.5)
-    return moment(float(censoring.times[reached[0]]), unit) if len(reached) else "not reached"
-
-
-def _of_column(
-    column: pd.Series[Any], groups: dict[str, BoolArray], trained: pd.Series[Any] | None
-) -> Iterator[dict[str, Any]]:
-    """Mean and standard deviation of numbers, shares of levels, and how many values are missing."""
-
-    def row(name: str, told: Callable[[pd.Series[Any]], str]) -> dict[str, Any]:
-        found = {g: told(column[m]) for g, m in groups.items()}
-        return {"name": name, **found, TRAINING: None if trained is None else told(trained)}
-
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-        yield row(f"{column.name}, mean (SD)", _mean)
-    else:
-        for level in column.dropna().value_counts().index[:_MOST_LEVELS]:
-            yield row(f"{column.name} = {level}", partial(_of_level, level))
-    if column.isna().any() or (trained is not None and trained.isna().any()):
-        yield row(f"{column.name}, missing", lambda values: _share(values.isna()))
-
-
-def _of_level(level: Any, values: pd.Series[Any]) -> str:
-    return _share(values == level)
-
-
-def _mean(values: pd.Series[Any]) -> str:
-    known = values.dropna().astype(float)
-    return "–" if known.empty else f"{known.mean():.4g} ({known.std(ddof=0):.3g})"
-
-
-def _share(hits: pd.Series[Any]) -> str:
-    count = int(hits.sum())
-    # Whom so few patients are could be recognised.
-    return (
-        f"under {FEWEST}"
-        if 0 < count < FEWEST
-        else f"{count:,} ({written(count / max(len(hits), 1), 'share')})"
-    )
+    reached = np.flatnonzero(censoring <= 0.5)
+    return moment(float(times[reached[0]]), unit) if len(reached) else "not reached"
 
 
 def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
@@ -225,7 +311,12 @@ risk.</p>
 """,
     template="""
 {% for patients, chart, at_risk, curves in drawn %}
-{% if loop.first %}{{ m.plain_table(patients) }}{% else %}{{ m.folded(patients) }}{% endif %}
+{% if loop.first %}
+{{ m.plain_table(patients) }}
+{% if part.facts.note %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
+{% else %}
+{{ m.folded(patients) }}
+{% endif %}
 {{ m.chart(chart) }}
 {{ m.risk_table(at_risk) }}
 {{ m.downloads(curves) }}
