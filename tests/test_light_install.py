@@ -28,7 +28,7 @@ import drosurv
 from drosurv import *
 from drosurv.objectives import BALLS, chi_square, cvar, worst_case_weights
 
-data = datasets.make_hidden_minority(n_samples=200, random_state=0)
+data = datasets.make_hidden_minority(n_samples=80, random_state=0)
 X, y, groups = data.X.to_numpy(), data.y, data.sensitive_features["membership"]
 works = {
     "CoxPH": (CoxPH(), {}),

@@ -106,28 +106,23 @@ def test_weights_count_over_parts_as_in_one_place(ties, tmp_path):
 
 # Dask leaves sockets to the garbage collector.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("n_parts", [1, 5])
-def test_a_dask_table_gives_the_same_model_however_it_is_cut(n_parts):
+def test_a_dask_table_gives_the_same_model_however_it_is_cut():
     dd = pytest.importorskip("dask.dataframe", reason="Dask is an extra")
     from distributed import Client
 
-    whole = in_one_place(DROCox(alpha=0.4, tol=1e-11, recalibrate=False))
+    model = DROCox(alpha=0.4, tol=1e-11, recalibrate=False)
+    names = {"time": "time", "event": "event", "features": FEATURES}
+    whole = in_one_place(clone(model))
     with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"):
-        table = dd.from_pandas(FRAME, npartitions=n_parts)
-        # A partition may be empty.
-        table = dd.concat([table, table[table["time"] < 0]])
-        parts = distributed.fit(
-            DROCox(alpha=0.4, tol=1e-11, recalibrate=False),
-            table,
-            time="time",
-            event="event",
-            features=FEATURES,
-            rows_per_slab=60,
-        )
+        for n_parts in (1, 5):
+            table = dd.from_pandas(FRAME, npartitions=n_parts)
+            # A partition may be empty.
+            table = dd.concat([table, table[table["time"] < 0]])
+            parts = distributed.fit(clone(model), table, rows_per_slab=60, **names)
+            np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
         holes = table.assign(b=table["b"].where(table["time"] != table["time"].max()))
         with pytest.raises(ValueError, match=r"partition \d: column 'b' has \d+ missing"):
-            distributed.fit(CoxPH(), holes, time="time", event="event", features=FEATURES)
-    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
+            distributed.fit(CoxPH(), holes, **names)
 
 
 def test_what_is_wrong_is_named_with_its_part(tmp_path):
