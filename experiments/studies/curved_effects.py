@@ -7,9 +7,7 @@ python -m experiments.studies.curved_effects --output results/curved --seeds 20 
 python -m experiments.studies.curved_effects --output results/curved --write             # into docs/guide/cox_cv.md
 """
 
-import argparse
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +15,7 @@ import pandas as pd
 from drosurv import CoxPH, CoxPHCV, Surv
 from experiments.studies.gains import patient_gains
 from experiments.studies.pages import table, write_part
-from experiments.studies.rows import load, measure
+from experiments.studies.rows import load, measure, parser
 
 SIZES = (300, 1000, 3000)
 # The effects of the first three columns, each with about the same spread.
@@ -92,20 +90,13 @@ def summary(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--output", type=Path, default=Path("results/curved"))
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--write", action="store_true", help="put the table into the documentation")
-    options = parser.parse_args()
+    options = parser(__doc__, "curved", seeds=20).parse_args()
     if not options.write:
         units = [
             {"shape": shape, "n": n, "seed": seed}
             for seed, shape, n in product(range(options.seeds), SHAPES, SIZES)
         ]
-        measure(options.output, units, work, options.jobs)
+        measure(options.output, units, work, options.jobs, options.minutes)
     text = summary(load(options.output))
     print(text)
     if options.write:

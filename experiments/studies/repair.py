@@ -5,10 +5,9 @@ python -m experiments.studies.repair --jobs 16 --minutes 8 --part an      # stop
 python -m experiments.studies.repair_document results/repair                  # writes docs/repair.md
 """
 
-import argparse
 import time
 from itertools import product
-from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from experiments.studies.repair_data import (
 )
 from experiments.studies.repair_frozen import frozen
 from experiments.studies.repair_scores import found_by, measured
-from experiments.studies.rows import load, measure
+from experiments.studies.rows import load, measure, parser
 
 N_TEST = 4000
 FAMILIES = list(NULLS)
@@ -155,7 +154,7 @@ def run_size(n, rho, seed):
     start = time.perf_counter()
     model = repair(predicted, X, y, frozen=True, random_state=seed)
     seconds = time.perf_counter() - start
-    found = found_by(model, argparse.Namespace(X=X), inside)
+    found = found_by(model, SimpleNamespace(X=X), inside)
     return [
         {"method": "repair", "seconds": seconds, "detectable": detectable(0.1 * y["event"].sum())[1], **found}
     ]
@@ -170,17 +169,10 @@ def work(part, setting, variant, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--output", type=Path, default=Path("results/repair"))
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seeds", type=int, default=50)
-    parser.add_argument("--nulls", type=int, default=500)
-    parser.add_argument("--part", default="ancbfd", help="any of a, n, c, b, f, d")
-    parser.add_argument("--only", help="settings that hold this text")
-    parser.add_argument("--minutes", type=float, default=np.inf, help="begin no unit after so many minutes")
-    options = parser.parse_args()
+    options = parser(__doc__, "repair", seeds=50, nulls=500)
+    options.add_argument("--part", default="ancbfd", help="any of a, n, c, b, f, d")
+    options.add_argument("--only", help="settings that hold this text")
+    options = options.parse_args()
     keys = "part", "setting", "variant", "seed"
     wanted = [
         dict(zip(keys, unit, strict=True))

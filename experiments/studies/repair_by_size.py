@@ -9,10 +9,8 @@ python -m experiments.studies.repair_by_size --output results/repair_by_size --s
 python -m experiments.studies.repair_by_size --output results/repair_by_size --write      # docs/repair_by_size.md
 """
 
-import argparse
 import time
 from itertools import product
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,7 +19,7 @@ import pandas as pd
 from drosurv import CoxPH, RepairedCox, Surv
 from experiments.studies.pages import DOCS, table, write_part
 from experiments.studies.repair_scores import measured
-from experiments.studies.rows import load, measure
+from experiments.studies.rows import load, measure, parser
 
 SIZES = (600, 1000, 2000, 3000)
 GROUPS = ("one column", "two columns", "category", "sum of three columns", "no group")
@@ -100,7 +98,7 @@ def summary(rows):
     )
     gained = (repaired["minority"] - cox["minority"]).rename("gained")
     overall = (repaired["overall"] - cox["overall"]).rename("overall_gained")
-    told = repaired[["repairs", "jaccard"]].join(gained).join(overall)
+    found = repaired[["repairs", "jaccard"]].join(gained).join(overall)
     body = []
     for group, kind in product(GROUPS, KINDS):
         if (group, kind) == ("no group", "effect"):
@@ -108,32 +106,25 @@ def summary(rows):
         cells = []
         for n in SIZES:
             try:
-                own = told.xs((n, group, kind), level=("n", "group", "kind"))
+                runs = found.xs((n, group, kind), level=("n", "group", "kind"))
             except KeyError:
                 cells.append("–")
                 continue
-            acted = f"{int((own['repairs'] > 0).sum())} of {len(own)}"
-            found = f"{int((own['jaccard'] >= 0.5).sum())}"
+            acted = f"{int((runs['repairs'] > 0).sum())} of {len(runs)}"
+            right = f"{int((runs['jaccard'] >= 0.5).sum())}"
             cells.append(
                 acted
                 if group == "no group"
-                else f"{acted}, right {found}; {own['gained'].mean():+.3f} / {own['overall_gained'].mean():+.3f}"
+                else f"{acted}, right {right}; {runs['gained'].mean():+.3f} / {runs['overall_gained'].mean():+.3f}"
             )
         body.append([group, kind, *cells])
     return "\n".join(table(["group", "what differs", *(f"n = {n:,}" for n in SIZES)], body))
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--output", type=Path, default=Path("results/repair_by_size"))
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--kinds", default=",".join(KINDS), help="what differs in the group")
-    parser.add_argument("--minutes", type=float, default=np.inf, help="begin no unit after so many minutes")
-    parser.add_argument("--write", action="store_true", help="put the table into the documentation")
-    options = parser.parse_args()
+    options = parser(__doc__, "repair_by_size", seeds=20)
+    options.add_argument("--kinds", default=",".join(KINDS), help="what differs in the group")
+    options = options.parse_args()
     if not options.write:
         units = [
             {"n": n, "group": group, "kind": kind, "seed": seed}

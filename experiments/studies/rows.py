@@ -1,5 +1,6 @@
 """What a study measures, in one file of JSON lines: units that are finished are kept, so that it can be continued."""
 
+import argparse
 import json
 import time
 from itertools import chain
@@ -9,6 +10,20 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
+
+
+def parser(description, output, **counts):
+    """A parser with the options that all such studies share, and numbers such as ``seeds=20``."""
+    options = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--output", type=Path, default=Path("results", output), help="folder of results")
+    options.add_argument("--jobs", type=int, default=1, help="processes")
+    options.add_argument("--minutes", type=float, default=np.inf, help="begin no unit after so many minutes")
+    options.add_argument("--write", action="store_true", help="put what is measured into the documentation")
+    for name, number in counts.items():
+        options.add_argument(f"--{name}", type=int, default=number)
+    return options
 
 
 def load(folder):

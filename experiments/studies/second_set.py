@@ -1,23 +1,22 @@
 """The models of the documents on datasets on which no choice was made: one run with frozen code, reported as it comes.
 
 Splits are those of the benchmark (60 % to train, 40 % to test) with a seed that was not used before. The datasets and
-the rule by which they were taken are in ``experiments/datasets/second_set.py``; rott2, GBSG2 and nwtco are shown apart.
+the rule by which they were taken are in ``experiments/datasets/catalog.py``; rott2, GBSG2, COMPAS and nwtco are shown
+apart, and there a cross-validated base is repaired too. Trees and forests are those of the benchmark.
 
-python -m experiments.studies.second_set --output results/second_set --splits 5   # resumable
+python -m experiments.studies.second_set --output results/second_set --splits 10  # resumable
 python -m experiments.studies.second_set --output results/second_set --write      # docs/second_set.md and .csv
 python -m experiments.studies.second_set --output results/brands --brands         # hdfail, one brand left out
 """
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 from scipy import stats
 
+from experiments.benchmark.contenders import CONTENDERS
 from experiments.benchmark.encoded_part import TEST_SHARE, encode, split_in_two
 from experiments.datasets.catalog import APART, EVERY, SECOND
 from experiments.studies.pages import DOCS, table, write_part
-from experiments.studies.rows import load, measure
+from experiments.studies.rows import load, measure, parser
 from experiments.studies.shift import LABELS, compare, models
 
 SEED = 5700
@@ -25,9 +24,28 @@ MEASURES = {"gain": "gain", "c_index": "c-index", "worst_named_gain": "gain of t
 BRANDS = ("ST", "Hitachi", "HGST", "WDC")
 
 
-def work(dataset, split):
-    """The rows of one split: one per model."""
-    return compare(*split_in_two(EVERY.load(dataset), SEED * 1000 + split), models())
+FLEXIBLE = {
+    "forest-ranks": "random survival forest, its ranks through a Cox baseline",
+    "trees-tuned": '`CoxPH("trees")`, tuned and refitted',
+    "xgboost-tuned": "XGBoost, tuned and refitted",
+}
+REPAIRED = {"repair-cv": "`RepairedCox(CoxPHCV())`"}
+
+
+def chosen(kind):
+    """Models of one kind by name."""
+    if kind == "trees":
+        return {name: CONTENDERS[name] for name in FLEXIBLE}
+    if kind == "repair":
+        from drosurv import CoxPHCV, RepairedCox
+
+        return {"repair-cv": RepairedCox(CoxPHCV(random_state=0), random_state=0)}
+    return models()
+
+
+def work(dataset, split, kind):
+    """The rows of one split: one per model of a kind."""
+    return compare(*split_in_two(EVERY.load(dataset), SEED * 1000 + split), chosen(kind), split)
 
 
 def leave_out(brand):
@@ -37,6 +55,20 @@ def leave_out(brand):
     kept = dataset.X.drop(columns="brand")
     dataset = type(dataset)(dataset.name, kept, dataset.y, dataset.sensitive_features)
     return compare(*encode(dataset.take(np.flatnonzero(~out)), dataset.take(np.flatnonzero(out))), models())
+
+
+def brands(rows):
+    """What a repair learned on other brands does to each brand, in Markdown."""
+    body = []
+    for brand, found in rows.groupby("brand", sort=False):
+        one = found.set_index("model")
+        cox, repair = one.loc["cox"], one.loc["repair"]
+        size = f"{cox['test']:,} ({cox['test_events']:,})"
+        gains = [f"{row['gain']:.4f}" for row in (cox, one.loc["cox-cv"], repair)]
+        ranked = [f"{row['c_index']:.4f}" for row in (cox, repair)]
+        body.append([brand, size, *gains, *ranked, repair["rules"] or "none", repair["checks"] or "–"])
+    header = ["brand left out", "drives (failures)", "gain Cox", "gain CV", "gain repaired", "c Cox"]
+    return "\n".join(table([*header, "c repaired", "repaired group", "drives in it, and O/E"], body))
 
 
 def cell(rows, measure, model, datasets):
@@ -68,9 +100,11 @@ def summary(rows):
     for title, datasets in (("The second set", SECOND), ("Shown apart", APART)):
         have = [name for name in datasets if name in set(rows["dataset"])]
         splits = rows[rows["dataset"].isin(have)].groupby("dataset")["split"].nunique()
+        labels = LABELS | FLEXIBLE | (REPAIRED if datasets is APART else {})
         body = [
             [label, *(cell(rows, measure, name, have) for measure in MEASURES)]
-            for name, label in LABELS.items()
+            for name, label in labels.items()
+            if name in set(rows["model"])
         ]
         lines += [
             f"### {title}",
@@ -105,27 +139,24 @@ def summary(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--output", type=Path, default=Path("results/second_set"))
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--minutes", type=float, default=np.inf, help="begin no unit after so many minutes")
-    parser.add_argument("--brands", action="store_true", help="hdfail with one brand left out instead")
-    parser.add_argument("--write", action="store_true", help="put the tables into the documentation")
-    options = parser.parse_args()
+    options = parser(__doc__, "second_set", splits=10)
+    options.add_argument("--brands", action="store_true", help="hdfail with one brand left out instead")
+    options = options.parse_args()
     if options.brands:
-        measure(options.output, [{"brand": brand} for brand in BRANDS], leave_out, options.jobs)
-        print(
-            load(options.output)[
-                ["brand", "model", "gain", "c_index", "slope", "repairs", "rules"]
-            ].to_string()
-        )
+        units = [{"brand": brand} for brand in BRANDS]
+        measure(options.output, units, leave_out, options.jobs, options.minutes)
+        rows = load(options.output)
+        print(brands(rows))
+        if options.write:
+            write_part("second_set.md", "python -m experiments.studies.second_set --brands", brands(rows))
         return
     if not options.write:
         units = [
-            {"dataset": name, "split": split} for split in range(options.splits) for name in (*SECOND, *APART)
+            {"dataset": name, "split": split, "kind": kind}
+            for split in range(options.splits)
+            for name in (*SECOND, *APART)
+            for kind in ("linear", "trees", "repair")
+            if kind != "repair" or name in APART
         ]
         measure(options.output, units, work, options.jobs, options.minutes)
     rows = load(options.output)

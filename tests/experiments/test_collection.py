@@ -4,12 +4,14 @@ import lzma
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from drosurv.datasets import load_support
 from drosurv.metrics import concordance_index
 from drosurv.tables import TableEncoder, find_leaks
 from experiments.datasets import available, card, load
+from experiments.datasets.catalog import APART, EVERY, RECORDS, SECOND
 from experiments.datasets.record import read_pickled_frame
 
 # Patients as in SurvSet's own list or the R package's documentation. Events where a text tells them: Knaus (support2),
@@ -71,6 +73,27 @@ def test_cards_tell_what_loading_gives(collection):
         ), name
         assert told.sensitive_attributes == tuple(dataset.sensitive_features), name
         assert told.cached, name
+
+
+def test_the_second_set_and_what_is_shown_apart_have_the_sizes_of_their_cards():
+    assert not {*SECOND, *APART} & set(available())
+    for name in (*SECOND, *APART):
+        dataset, stated = EVERY.load(name), EVERY.card(name)
+        size = len(dataset), dataset.target.n_events, dataset.X.shape[1]
+        assert size == (stated.patients, stated.events, stated.features), name
+
+
+def test_compas_leaves_out_the_months_of_which_only_people_charged_again_are_kept():
+    table = pd.read_csv(EVERY.fetch("compas"))
+    soon = table.loc[table["days_b_screening_arrest"].abs() <= 30]
+    # The number that ProPublica analysed.
+    assert len(soon) == 6172
+    late = soon["compas_screening_date"] >= "2014-04-01"
+    assert soon.loc[late, "is_recid"].mean() > 0.99
+    assert soon.loc[~late, "is_recid"].mean() < 0.45
+    kept = soon.loc[~late & (soon["end"] > soon["start"])]
+    assert len(kept) == len(EVERY.load("compas"))
+    np.testing.assert_array_equal(RECORDS["compas"].table()["time"], kept["end"] - kept["start"])
 
 
 def test_groups_are_counted_as_their_books_count_them(collection):

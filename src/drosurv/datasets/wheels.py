@@ -124,7 +124,9 @@ class WheelFile:
         )
 
     def _by_hand(self) -> str:
-        if self.path.suffix == ".csv":
+        from drosurv import datasets
+
+        if hasattr(datasets, f"load_{self.dataset}"):
             return f"load a copy of your own: load_{self.dataset}(path=...)"
         return (
             f"copy {self.path.name} from the cache of another machine into the folder that DROSURV_DATA names"

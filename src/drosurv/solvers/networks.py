@@ -380,14 +380,14 @@ class Trees:
     edges: FloatArray
     ends: NDArray[np.intp]
 
-    def scores(self, X: FloatArray) -> FloatArray:
-        """Return the scores (n,) of features (n, d)."""
+    def scores(self, X: FloatArray, rounds: int | None = None) -> FloatArray:
+        """Return the scores (n,) of features (n, d) after so many rounds, by default after all."""
         # LightGBM's object is made when first needed, and is not saved.
         booster = self.__dict__.get("_booster")
         if booster is None:
             booster = self.__dict__["_booster"] = lightgbm().Booster(model_str=bytes(self.text).decode())
         codes = binned(X, np.split(self.edges, self.ends[:-1]))
-        scores: FloatArray = booster.predict(codes, raw_score=True, num_threads=1)
+        scores: FloatArray = booster.predict(codes, raw_score=True, num_threads=1, num_iteration=rounds)
         return scores
 
     def __getstate__(self) -> dict[str, Any]:

@@ -5,6 +5,9 @@ import pandas as pd
 import pytest
 
 from drosurv import CoxPH
+from experiments.benchmark.contenders import TunedTrees
+from experiments.benchmark.encoded_part import split_in_two
+from experiments.datasets.catalog import EVERY
 from experiments.studies import curved_effects, repair_by_size, shift
 
 
@@ -48,3 +51,20 @@ def test_new_tasks_are_one_per_dataset_and_apart_from_those_seen():
     new, seen = ([task.dataset for task in tasks] for tasks in (shift.NEW, shift.SEEN))
     assert len(set(new)) == len(new) == 20
     assert not set(new) & set(seen)
+
+
+def test_rounds_of_trees_are_those_of_a_shorter_growth():
+    train, test = split_in_two(EVERY.load("rossi"), 0)
+    few, many = (
+        CoxPH("trees", lr=0.1, max_iter=k, early_stopping=False).fit(train.X, train.y) for k in (5, 9)
+    )
+    scores = TunedTrees._scores(None, many, test.X, 5)
+    np.testing.assert_allclose(scores, TunedTrees._scores(None, few, test.X, 5), rtol=1e-12)
+    assert np.ptp(scores - many.network_.scores(test.X.to_numpy())) > 0.01
+
+
+def test_sides_of_a_task_are_apart_and_neither_is_empty():
+    for name in ("compas, race", "compas, date", "hdfail"):
+        train, test = shift.TASKS[name].rows()
+        assert not set(train) & set(test)
+        assert min(len(train), len(test)) > 1000
