@@ -124,9 +124,7 @@ class WheelFile:
         )
 
     def _by_hand(self) -> str:
-        from drosurv import datasets
-
-        if hasattr(datasets, f"load_{self.dataset}"):
+        if self.path.suffix == ".csv":
             return f"load a copy of your own: load_{self.dataset}(path=...)"
         return (
             f"copy {self.path.name} from the cache of another machine into the folder that DROSURV_DATA names"
