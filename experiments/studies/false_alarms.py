@@ -189,7 +189,7 @@ def interval(rate: float, seed: int) -> dict[str, bool]:
         ("patients alone", 0.0),
         ("and weights", brier_weight_error(follow_up, y, curves, at)),
     ):
-        found = Draws(values.mean(), replicates, error=error).interval(1 - LEVEL)
+        found = Draws(values.mean(), replicates, further_error=error).interval(1 - LEVEL)
         missed[name] = not found.low <= truth <= found.high
     return missed
 

@@ -18,14 +18,19 @@ from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.from_entry import (
     JudgedFromEntry,
     first_rows,
-    given_arguments,
     predict_from_entry,
     reference_from_entry,
     select_rows,
 )
-from drosurv.evaluation.predictions import final_step, prepared, training_follow_up, unwrapped
+from drosurv.evaluation.predictions import (
+    final_step,
+    given_arguments,
+    prepared,
+    training_follow_up,
+    unwrapped,
+)
 from drosurv.evaluation.reference import plain_cox, standardised_features
-from drosurv.evaluation.statements import hazards_statement
+from drosurv.evaluation.views import hazards_statement
 from drosurv.presentation import first_upper, written
 from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder

@@ -19,7 +19,7 @@ from drosurv.evaluation import EvaluationResult, Predictions, evaluate
 from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.from_entry import curve_times
 from drosurv.evaluation.predictions import predict_curves, predict_risk
-from drosurv.evaluation.statements import DECISIONS, judged_gaps
+from drosurv.evaluation.views import DECISIONS, judged_gaps
 from drosurv.metrics import FollowUp
 from drosurv.presentation import group_name, with_interval, written
 from drosurv.repairs import RepairedCox, repair

@@ -14,8 +14,8 @@ from sklearn.utils import gen_batches
 
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle, parse_horizons
-from drosurv.evaluation.from_entry import NUMBERS_AT_ONCE, given_arguments, since_entry
-from drosurv.evaluation.predictions import final_step, prepared, take
+from drosurv.evaluation.from_entry import NUMBERS_AT_ONCE, since_entry
+from drosurv.evaluation.predictions import final_step, given_arguments, prepared, take
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.metrics.inference import widening

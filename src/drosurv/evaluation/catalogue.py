@@ -24,9 +24,7 @@ from drosurv.metrics.disparities import censoring_aware_disparity
 from drosurv.metrics.imparity import studentized_concordance, studentized_imparity
 from drosurv.metrics.inference import (
     Draws,
-    Extreme,
     Method,
-    Number,
     largest_deviation,
     largest_difference,
     studentized_ratio,
@@ -51,7 +49,7 @@ class Metric:
     - "patients": ``(subset, weight) -> float``, for any patients. Without `by_group` it is computed for everybody
       only: the partial likelihood of a low-risk group, for example, depends on the risk sets of other patients.
     - "groups": ``(subset, groups, weight) -> (k,)``, for all groups of an attribute together.
-    - "attribute" or "everybody": ``(comparison) -> Number``, a comparison of the groups of an attribute, or of the
+    - "attribute" or "everybody": ``(comparison) -> Draws``, a comparison of the groups of an attribute, or of the
       intersections of all attributes.
 
     It `needs` "risk" scores, scores that are a "log hazard", "survival" curves, log hazards or curves for a "slope", a
@@ -92,7 +90,7 @@ class GroupComparison:
     patients: Subset
     groups: Groups | None
     values: Mapping[str, tuple[FloatArray, FloatArray]]
-    numbers: Mapping[str, Number]
+    numbers: Mapping[str, Draws]
     weights: NDArray[np.uint16]
 
     def linear(self, value: float, influence: Callable[[], FloatArray]) -> Draws:
@@ -166,7 +164,7 @@ def concordance_index(some: Subset, weight: FloatArray) -> float:
     test=lambda some: studentized_imparity(some.imparity),
     bounds=(0.0, 1.0),
 )
-def concordance_imparity(between: GroupComparison) -> Extreme:
+def concordance_imparity(between: GroupComparison) -> Draws:
     """Largest difference between two groups' shares of right pairs."""
     return largest_difference(*between.values["concordance_fraction"], largest=1.0)
 
@@ -301,7 +299,7 @@ def mean_hazard_of_all(some: Subset, groups: Groups, weight: FloatArray) -> Floa
     reads=("mean_hazard",),
     test=lambda some: studentized_ratio(some.hazard, 1.0),
 )
-def intersectional_disparity(between: GroupComparison) -> Extreme:
+def intersectional_disparity(between: GroupComparison) -> Draws:
     """Largest difference between the log mean hazards of two intersections of groups."""
     means, drawn = between.values["mean_hazard"]
     return largest_difference(np.log(means), np.log(drawn))
@@ -340,7 +338,7 @@ def censored_individual_disparity(between: GroupComparison) -> Draws:
     reads=("mean_hazard", "mean_hazard_of_all"),
     test=lambda some: studentized_ratio(some.hazard, 1.0),
 )
-def group_disparity(between: GroupComparison) -> Extreme:
+def group_disparity(between: GroupComparison) -> Draws:
     """Largest distance of a group's mean hazard from that of all."""
     (means, drawn), (centre, centre_drawn) = between.values.values()
     found = largest_deviation(means, float(centre[0]), drawn, centre_drawn[:, 0])

@@ -19,18 +19,19 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whos
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import BootstrapValues, Evaluator, Key, RowKey, replicates_of
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.from_entry import (
-    JudgedFromEntry,
+from drosurv.evaluation.from_entry import JudgedFromEntry, predict_from_entry, reference_from_entry
+from drosurv.evaluation.predictions import (
+    final_step,
     given_arguments,
-    predict_from_entry,
-    reference_from_entry,
+    gives_risk,
+    prepared,
+    training_follow_up,
 )
-from drosurv.evaluation.predictions import final_step, gives_risk, prepared, training_follow_up
 from drosurv.evaluation.reference import plain_cox
 from drosurv.groups import Missing
 from drosurv.metrics.disparities import Convention
-from drosurv.metrics.inference import Draws, Number, compare_draws, differences_together
-from drosurv.metrics.inference.resampling import seed_sequence
+from drosurv.metrics.inference import Draws, compare_draws, differences_together
+from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.presentation import Statement, Table, sentences, written
 from drosurv.presentation.progress import bar
 
@@ -146,7 +147,7 @@ def compare(
     evaluators = (prepare(model, X, y, name=f"models[{name!r}]", **how) for name, model in models.items())
     rows: list[dict[str, Any]] = []
     # Numbers of the first model. It has no differences, nor have numbers that it lacks.
-    baseline: dict[Key, Number] = {}
+    baseline: dict[Key, Draws] = {}
     nothing = Draws(float("nan"), np.full(replicates, np.nan))
     undefined: list[str] = []
     with bar("comparing", len(models) * replicates, shown=progress, late=True) as advance:
@@ -226,7 +227,7 @@ def _drawn(
 
 def _numbers(
     evaluator: Evaluator, drawn: BootstrapValues, min_group: int, min_events: int
-) -> tuple[dict[Key, Number], dict[Key, str]]:
+) -> tuple[dict[Key, Draws], dict[Key, str]]:
     """Numbers of one model by attribute and metric, and the group that each lowest value belongs to."""
     numbers = evaluator.numbers(drawn)
     found = {

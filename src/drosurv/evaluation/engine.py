@@ -29,14 +29,12 @@ from drosurv.evaluation.data import Subset, hazards_exist
 from drosurv.metrics import FollowUpComparison, compare_follow_up
 from drosurv.metrics.inference import (
     Draws,
-    Extreme,
     Gap,
-    Number,
     judge_gaps,
     largest_difference,
     permutation_test,
 )
-from drosurv.metrics.inference.resampling import in_parallel, replicate_rng, seed_sequence
+from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.scores import warn_undefined
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 from drosurv.target import FloatArray, IntArray
@@ -224,9 +222,9 @@ class Evaluator:
                     found.update(zip(places, values, strict=True))
         return found
 
-    def numbers(self, drawn: BootstrapValues) -> dict[Key, Number]:
+    def numbers(self, drawn: BootstrapValues) -> dict[Key, Draws]:
         """Attribute and metric to the number that compares its groups; under "overall", to that of everybody."""
-        found: dict[Key, Number] = {}
+        found: dict[Key, Draws] = {}
         for metric in self.of("patients"):
             found[EVERYONE, metric.name] = drawn.numbers[(EVERYONE, ALL, metric.name)]
         for metric in self.of("everybody"):
@@ -243,8 +241,8 @@ class Evaluator:
         return found
 
     def _compared(
-        self, metric: Metric, name: str, drawn: BootstrapValues, known: Mapping[Key, Number]
-    ) -> Number:
+        self, metric: Metric, name: str, drawn: BootstrapValues, known: Mapping[Key, Draws]
+    ) -> Draws:
         """Compute a metric that compares groups from the values that it reads."""
         values, numbers = {}, {}
         for part in metric.reads:
@@ -255,7 +253,7 @@ class Evaluator:
         groups, patients = None, self.everyone
         if name != EVERYONE:
             groups, patients = self.partitions[name].kept_groups, self.kept[name]
-        number: Number = metric.function(GroupComparison(patients, groups, values, numbers, drawn.weights))
+        number: Draws = metric.function(GroupComparison(patients, groups, values, numbers, drawn.weights))
         return number
 
     def p_values(
@@ -393,7 +391,7 @@ def rows_of(
     numbers = evaluator.numbers(drawn)
     judged = _judged(numbers, p_values, level)
 
-    def row(place: RowKey, kind: Kind, number: Number, count: Count, few: bool = False) -> Row:
+    def row(place: RowKey, kind: Kind, number: Draws, count: Count, few: bool = False) -> Row:
         gap = None if kind == "group" else judged.get((place[0], place[2]))
         sure = gap or Gap(**vars(number.interval(level)))
         return Row(
@@ -465,11 +463,11 @@ def gaps_between_large(
     return tuple(row for row in rows if row.kind == "gap" and row.metric in JUDGED_GAPS)
 
 
-def _judged(numbers: Mapping[Key, Number], p_values: Mapping[Key, float], level: float) -> dict[Key, Gap]:
+def _judged(numbers: Mapping[Key, Draws], p_values: Mapping[Key, float], level: float) -> dict[Key, Gap]:
     """Gaps with their tests; those of one metric, over all attributes, are one family."""
-    families: dict[str, dict[Key, Extreme]] = {}
+    families: dict[str, dict[Key, Draws]] = {}
     for key, number in numbers.items():
-        if isinstance(number, Extreme):
+        if number.largest_errors is not None:
             families.setdefault(key[1], {})[key] = number
     found: dict[Key, Gap] = {}
     for family in families.values():

@@ -33,15 +33,10 @@ from drosurv.evaluation.engine import (
     warn_of_undefined_rows,
     without_intervals,
 )
-from drosurv.evaluation.from_entry import (
-    first_rows,
-    given_arguments,
-    predict_from_entry,
-    reference_from_entry,
-    select_rows,
-)
+from drosurv.evaluation.from_entry import first_rows, predict_from_entry, reference_from_entry, select_rows
 from drosurv.evaluation.groups import decision_table, group_table, group_tables, parse_subgroups
 from drosurv.evaluation.predictions import (
+    given_arguments,
     model_name,
     predict_curves,
     predict_risk,
@@ -50,7 +45,7 @@ from drosurv.evaluation.predictions import (
 )
 from drosurv.evaluation.reference import fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
-from drosurv.evaluation.statements import hazards_statement
+from drosurv.evaluation.views import hazards_statement
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, default_horizon, sampled_individual_disparity
 from drosurv.metrics.disparities import Convention

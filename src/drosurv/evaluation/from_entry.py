@@ -88,11 +88,6 @@ def select_rows(given: Any, rows: IntArray) -> Any:
     return take(given, rows)
 
 
-def given_arguments(**observed: Any) -> dict[str, Any]:
-    """Those of ``entry``, ``strata`` and ``offset`` that were given."""
-    return {name: value for name, value in observed.items() if value is not None}
-
-
 class TimeScale(NamedTuple):
     """What happened to n patients since their entry, and the times at which curves are read and ranks are taken."""
 

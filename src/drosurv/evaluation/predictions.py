@@ -336,6 +336,11 @@ def estimation_share(columns: FloatArray | None, expected: FloatArray, sums: Flo
     return share
 
 
+def given_arguments(**observed: Any) -> dict[str, Any]:
+    """Those of ``entry``, ``strata`` and ``offset`` that were given."""
+    return {name: value for name, value in observed.items() if value is not None}
+
+
 def take(X: Any, rows: Any) -> Any:
     """Rows of an array or table; of a tensor, where it lies."""
     X = in_pandas(X)

@@ -16,8 +16,7 @@ from drosurv.evaluation.attributes import text_of, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import JUDGED_GAPS, Kind, Row, rows_in
 from drosurv.evaluation.reference import ShrinkageControl
-from drosurv.evaluation.shown_tables import document
-from drosurv.evaluation.statements import HARM_METRICS, harm_records, statements
+from drosurv.evaluation.views import HARM_METRICS, document, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, headings, plain
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}

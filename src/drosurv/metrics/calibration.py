@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import chi2
 
 from drosurv.errors import as_number, as_whole, require
-from drosurv.metrics.inference.interval import Interval, normal_interval
+from drosurv.metrics.inference.intervals import Interval, normal_interval
 from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier
 from drosurv.metrics.partial_likelihood import CoxRows, fit_cox
 from drosurv.metrics.scores import (

@@ -11,7 +11,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.inference.gaps import largest_difference
-from drosurv.metrics.inference.resampling import Draws, bootstrap
+from drosurv.metrics.inference.intervals import Draws, bootstrap
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import BoolArray, FloatArray, Target, parse_target
 

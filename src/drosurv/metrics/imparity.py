@@ -11,9 +11,15 @@ import numpy as np
 
 from drosurv.errors import ArgumentError
 from drosurv.groups import Groups, Missing, ratio_by_group
-from drosurv.metrics.inference.gaps import GapIntervals, gap_intervals, largest_gap
-from drosurv.metrics.inference.permutation import PermutationTest, in_standard_errors, permutation_test
-from drosurv.metrics.inference.resampling import bootstrap
+from drosurv.metrics.inference.gaps import (
+    GapIntervals,
+    PermutationTest,
+    gap_intervals,
+    in_standard_errors,
+    largest_gap,
+    permutation_test,
+)
+from drosurv.metrics.inference.intervals import bootstrap
 from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.metrics.scores import parse_grouped, parse_scored, warn_undefined
 from drosurv.target import FloatArray

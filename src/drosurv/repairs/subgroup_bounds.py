@@ -12,8 +12,14 @@ import pandas as pd
 from scipy.special import xlogy
 
 from drosurv.errors import ArgumentError, as_number, as_whole, require
-from drosurv.evaluation.from_entry import first_rows, given_arguments, predict_from_entry, select_rows
-from drosurv.evaluation.predictions import Predictions, estimation_share, gains_over_null, linear_columns
+from drosurv.evaluation.from_entry import first_rows, predict_from_entry, select_rows
+from drosurv.evaluation.predictions import (
+    Predictions,
+    estimation_share,
+    gains_over_null,
+    given_arguments,
+    linear_columns,
+)
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.expected_events import (
     cumulative_hazard,
@@ -22,7 +28,7 @@ from drosurv.metrics.expected_events import (
     known_everywhere,
 )
 from drosurv.metrics.inference import generator
-from drosurv.metrics.inference.resampling import in_parallel, replicate_rng, seed_sequence
+from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.scores import parse_weights
 from drosurv.metrics.survival_curves import SurvivalCurves

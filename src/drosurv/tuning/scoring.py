@@ -28,7 +28,7 @@ from drosurv.evaluation.engine import Evaluator, Key
 from drosurv.evaluation.predictions import Predictions, predict_curves
 from drosurv.metrics import FollowUp
 from drosurv.metrics.disparities import Convention
-from drosurv.metrics.inference import Number
+from drosurv.metrics.inference import Draws
 from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
 from drosurv.standardise import standardise
 from drosurv.tables.encoder import enter
@@ -122,7 +122,7 @@ class HeldOut:
         *,
         metrics: Collection[str] | None = None,
         replicates: int = 0,
-    ) -> dict[Key, Number]:
+    ) -> dict[Key, Draws]:
         """Score one setting with the engine behind :func:`~drosurv.evaluation.evaluate`: its `Evaluator.numbers`.
 
         Metrics of curves have no value without curves. The same patients are drawn for every setting, so that
@@ -139,7 +139,7 @@ class HeldOut:
         return BreslowCurves(Baseline.breslow(self.train_target, train_risk), risk)
 
 
-def interval_columns(metric: str, number: Number) -> dict[str, float]:
+def interval_columns(metric: str, number: Draws) -> dict[str, float]:
     """Standard error and 95 % interval of a bootstrapped number, under the metric's name."""
     found = number.interval(0.95)
     return {f"{metric}_se": found.standard_error, f"{metric}_low": found.low, f"{metric}_high": found.high}
@@ -234,11 +234,11 @@ class Trials:
         return found
 
 
-def _value(number: Number | None) -> float:
+def _value(number: Draws | None) -> float:
     return float("nan") if number is None else number.estimate
 
 
-def _of_all(measured: Mapping[Key, Number], metric: str) -> Number | None:
+def _of_all(measured: Mapping[Key, Draws], metric: str) -> Draws | None:
     """The number of everybody; of a disparity between groups, that of the attribute where it is largest."""
     if (EVERYONE, metric) in measured:
         return measured[EVERYONE, metric]

@@ -7,16 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from drosurv.groups import Groups, parse_groups
 from drosurv.metrics import bootstrap, concordance_index, paired_comparison
 from drosurv.metrics.inference import (
-    Extreme,
+    Draws,
     Replicates,
     gap_intervals,
     holm,
     judge_gaps,
     largest_deviation,
     largest_difference,
+    permutation_test,
     ratio_intervals,
+    studentized_ratio,
     widening,
 )
 from drosurv.target import Surv
@@ -32,7 +35,7 @@ def test_groups_without_a_value_are_left_out_of_gaps():
     estimate = np.array([0.7, np.nan, 0.5])
     gap = largest_difference(estimate, np.array([[0.7, np.nan, 0.5], [0.8, 0.1, 0.5], [np.nan] * 3]))
     assert gap.estimate == pytest.approx(0.2)
-    np.testing.assert_allclose(gap.errors, [0.0, 0.1, np.nan], atol=1e-12)
+    np.testing.assert_allclose(gap.largest_errors, [0.0, 0.1, np.nan], atol=1e-12)
 
 
 def test_a_gap_between_fewer_than_two_groups_is_nan_and_so_are_its_interval_and_test():
@@ -52,14 +55,14 @@ def test_the_largest_deviation_is_from_the_centre_not_between_groups():
     found = largest_deviation(np.array([1.0, 4.0]), 3.0, np.array([[1.0, 3.5]]), np.array([3.0]))
     assert found.estimate == 2.0
     assert found.draws.tolist() == [2.0]
-    assert found.errors.tolist() == [0.5]
+    assert found.largest_errors.tolist() == [0.5]
 
 
 def test_without_replicates_there_is_no_interval_and_no_test():
     for number in (
         largest_difference(np.array([0.7, 0.5]), np.empty((0, 2))),
         largest_deviation(np.array([0.7, 0.5]), 0.6, np.empty((0, 2)), np.empty(0)),
-        Extreme(0.1, np.empty(0), np.empty(0)),
+        Draws(0.1, np.empty(0), largest_errors=np.empty(0)),
     ):
         interval = number.interval(0.95)
         assert np.isnan([interval.low, interval.high, interval.standard_error, number.p_value]).all()
@@ -257,3 +260,34 @@ def test_rows_can_be_resampled_instead():
         statistic(y, risk), statistic(y, noise), len(y), replicates=30, random_state=0
     )
     assert found.difference.low == pytest.approx(expected.difference.low)
+
+
+def test_any_gap_can_be_tested():
+    values = np.arange(30.0)
+    groups = parse_groups(values >= 15)
+
+    def gap_of_means(groups):
+        means = groups.sums(values) / groups.sizes
+        return abs(means[0] - means[1])
+
+    test = permutation_test(gap_of_means, groups, permutations=199, random_state=0)
+    assert test.p_value == 1 / 200
+    assert test.gap == 15.0
+
+
+def test_permutations_without_a_value_are_left_out_of_the_p_value():
+    groups = parse_groups(np.arange(30) >= 15)
+
+    def undefined_unless_unshuffled(shuffled):
+        return 1.0 if shuffled.codes[0] == 0 else np.nan
+
+    test = permutation_test(undefined_unless_unshuffled, groups, permutations=99, random_state=0)
+    assert test.p_value == 1.0
+
+
+def test_a_mean_is_compared_in_welchs_standard_errors():
+    rng = np.random.default_rng(0)
+    values, codes = rng.normal(size=50), rng.integers(2, size=50)
+    a, b = values[codes == 0], values[codes == 1]
+    expected = abs(a.mean() - b.mean()) / np.sqrt(a.var() / len(a) + b.var() / len(b))
+    assert studentized_ratio(values, 1.0)(Groups(codes, ("a", "b"))) == pytest.approx(expected)

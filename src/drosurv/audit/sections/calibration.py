@@ -10,7 +10,7 @@ from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE
-from drosurv.evaluation.shown_tables import OBSERVED, named, survival_columns, time_column
+from drosurv.evaluation.views import OBSERVED, named, survival_columns, time_column
 from drosurv.presentation import (
     Column,
     Table,

@@ -11,7 +11,7 @@ from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.by_cause import judged_by_cause
-from drosurv.evaluation.shown_tables import named, time_column
+from drosurv.evaluation.views import named, time_column
 from drosurv.presentation import Column, Statement, Table, headings, moment, plain_rows, written
 
 

@@ -11,7 +11,7 @@ from drosurv.audit.verdict import adjusted_p_values
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import JUDGED_GAPS, Row
-from drosurv.evaluation.shown_tables import BETWEEN, named, per_pair
+from drosurv.evaluation.views import BETWEEN, named, per_pair
 from drosurv.presentation import Column, Statement, Table, plain, plain_rows
 
 ENDS = ("low", "high")

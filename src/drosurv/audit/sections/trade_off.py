@@ -11,7 +11,7 @@ from drosurv.audit.charts import Axis, Chart, Frame, Line, Mark, Points
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.shown_tables import shrinkage_table
+from drosurv.evaluation.views import shrinkage_table
 from drosurv.presentation import Column, Table, plain
 
 OVERALL = ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope")

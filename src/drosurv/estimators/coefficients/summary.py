@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from drosurv.estimators.coefficients.table import CoxTable, cox_table
-from drosurv.metrics.inference.resampling import in_parallel, replicate_rng, seed_sequence
+from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.presentation import counted, p_text, written
 from drosurv.presentation.progress import bar
 from drosurv.target import BoolArray, FloatArray, IntArray

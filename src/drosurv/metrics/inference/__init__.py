@@ -4,10 +4,10 @@ Nothing here is about survival: functions take values and their replicates, or g
 
 **Intervals.** A number with an interval is an :class:`Interval`. A number of all patients, or of one group, has the
 percentile interval of bootstrap replicates of the patients (`Draws`). A mean of absolute values, which resampling makes
-larger, has the basic bootstrap interval. A gap is the largest difference between groups and biased upward; its interval
-is the estimate plus and minus what all differences lie within at once (`Extreme`). Counts of events have exact
-intervals (`observed_over_expected`). No interval leaves the range of possible values. A number that is the same in
-every replicate has none.
+larger, has the basic bootstrap interval. A gap, the largest difference between groups, is biased upward; its interval
+is the estimate plus and minus a number that the errors of all differences stay below (`largest_errors` of `Draws`).
+Counts of events have exact intervals (`observed_over_expected`). No interval leaves the range of possible values. A
+number that is the same in every replicate has none.
 
 **Tests.** "No gap" is tested by permuting the group labels; the statistic is the largest difference divided by its
 standard error, which keeps the test right in large samples where groups differ in other ways (`permutation_test`).
@@ -26,11 +26,10 @@ of large groups alone; the test permutes labels among the patients of these grou
 """
 
 from drosurv.metrics.inference.gaps import (
-    Extreme,
     Gap,
     GapIntervals,
-    Number,
     PairedComparison,
+    PermutationTest,
     compare_draws,
     differences_together,
     gap_intervals,
@@ -41,25 +40,28 @@ from drosurv.metrics.inference.gaps import (
     largest_difference,
     largest_gap,
     paired_comparison,
+    permutation_test,
     ratio_intervals,
+    studentized_ratio,
     widening,
 )
-from drosurv.metrics.inference.interval import Interval, normal_interval, observed_over_expected
-from drosurv.metrics.inference.permutation import (
-    PermutationTest,
-    permutation_test,
-    studentized_ratio,
+from drosurv.metrics.inference.intervals import (
+    Draws,
+    Interval,
+    Method,
+    Replicates,
+    bootstrap,
+    generator,
+    normal_interval,
+    observed_over_expected,
 )
-from drosurv.metrics.inference.resampling import Draws, Method, Replicates, bootstrap, generator
 
 __all__ = [
     "Draws",
-    "Extreme",
     "Gap",
     "GapIntervals",
     "Interval",
     "Method",
-    "Number",
     "PairedComparison",
     "PermutationTest",
     "Replicates",

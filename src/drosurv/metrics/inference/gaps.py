@@ -1,27 +1,30 @@
-"""Differences between groups and between models: intervals, tests, and adjustment for their number."""
+"""Differences between groups and between models: intervals, bootstrap and permutation tests, many tests at once."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import isnan
 from statistics import NormalDist
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from drosurv.errors import ArgumentError
-from drosurv.groups import Missing, parse_groups, ratio_by_group
-from drosurv.metrics.inference.interval import Interval
-from drosurv.metrics.inference.resampling import (
+from drosurv.errors import ArgumentError, as_whole, require
+from drosurv.groups import Groups, Missing, parse_groups, ratio_by_group
+from drosurv.metrics.inference.intervals import (
     Draws,
+    Interval,
     Replicates,
     Resample,
     Statistic,
     bootstrap,
+    in_parallel,
     interval_of,
     no_difference_p_value,
+    replicate_rng,
+    seed_sequence,
 )
 from drosurv.target import FloatArray, IntArray
 
@@ -81,39 +84,6 @@ def shared_level(level: float, looks: int) -> float:
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Extreme(NamedTuple):
-    r"""A largest difference between groups, NaN if fewer than two have a value, and its replicates.
-
-    The largest difference in each replicate, `draws` (replicates,), is biased upward, so that its quantiles give no
-    interval. With :math:`d_{ab}` the difference of two groups, `errors` (replicates,) are
-    :math:`\max_{ab} |d^*_{ab} - d_{ab}|`. Every true difference lies within their `level` quantile c of its estimate at
-    once, and so does the largest: the interval is gap - c to gap + c, cut at 0 and at the largest difference possible.
-    """
-
-    estimate: float
-    draws: FloatArray
-    errors: FloatArray
-    largest: float = np.inf
-
-    def interval(self, level: float) -> Interval:
-        """Interval of the estimate in which all differences lie together, cut at 0 and at the largest possible."""
-        spread = interval_of(self.estimate, self.draws, level).where_replicates_differ()
-        if np.isnan(spread.low) or np.isnan(self.errors).all():
-            return replace(spread, low=float("nan"), high=float("nan"))
-        reach = float(np.nanquantile(self.errors, level))
-        low, high = max(0.0, self.estimate - reach), min(self.estimate + reach, self.largest)
-        return replace(spread, low=low, high=high)
-
-    @property
-    def p_value(self) -> float:
-        """Share of replicates that are further from the estimate than no difference is; NaN without any."""
-        return no_difference_p_value(self.estimate, self.errors)
-
-
-#: A number with its replicates: plain, or the largest of several differences.
-Number = Draws | Extreme
-
-
 @dataclass(frozen=True)
 class Gap(Interval):
     """A gap between groups with its intervals and tests; by default it was not tested.
@@ -135,7 +105,7 @@ class Gap(Interval):
 
 
 def judge_gaps(
-    gaps: Mapping[Key, Extreme], *, level: float = 0.95, p_values: Mapping[Key, float] | None = None
+    gaps: Mapping[Key, Draws], *, level: float = 0.95, p_values: Mapping[Key, float] | None = None
 ) -> dict[Key, Gap]:
     """Intervals and tests of a family of gaps: those of one metric over several attributes.
 
@@ -185,15 +155,21 @@ def largest_gap(values: FloatArray) -> FloatArray:
     return np.where(enough, spread, np.nan)
 
 
-def largest_difference(estimate: FloatArray, draws: FloatArray, largest: float = np.inf) -> Extreme:
+def largest_difference(estimate: FloatArray, draws: FloatArray, largest: float = np.inf) -> Draws:
     """Largest difference between two of k groups, from their values (k,) and replicates (replicates, k)."""
     # A difference is off by the difference of its two groups' errors: the largest by the range of all errors.
-    return Extreme(float(largest_gap(estimate)), largest_gap(draws), largest_gap(draws - estimate), largest)
+    return Draws(
+        float(largest_gap(estimate)),
+        largest_gap(draws),
+        lowest=0.0,
+        highest=largest,
+        largest_errors=largest_gap(draws - estimate),
+    )
 
 
 def largest_deviation(
     estimate: FloatArray, centre: float, draws: FloatArray, centre_draws: FloatArray
-) -> Extreme:
+) -> Draws:
     """Largest distance of k groups' values from a common centre; shapes as in `largest_difference`."""
     deviation, drawn = estimate - centre, draws - centre_draws[:, None]
     # fmax passes over NaN.
@@ -201,7 +177,7 @@ def largest_deviation(
         np.fmax.reduce(np.abs(values), axis=-1, initial=np.nan)
         for values in (deviation, drawn, drawn - deviation)
     )
-    return Extreme(float(largest), all_largest, errors)
+    return Draws(float(largest), all_largest, lowest=0.0, largest_errors=errors)
 
 
 @dataclass(frozen=True)
@@ -221,7 +197,7 @@ def gap_intervals(
 ) -> GapIntervals:
     """Intervals for groups and gaps, from replicates with one value for each of the labels.
 
-    The gap's interval is as in `Extreme`, and cut at the largest possible.
+    The gap's interval is as in `Draws`, and cut at the largest possible.
 
     Examples
     --------
@@ -316,7 +292,7 @@ def paired_comparison(
     first, second : callable
         Statistic of either model, as in :func:`bootstrap`.
     n : int
-        Number of patients.
+        Draws of patients.
     level : float
         Nominal coverage of the difference's interval.
     resample, replicates, random_state, threads
@@ -350,7 +326,7 @@ def paired_comparison(
     return compare_draws(of_first, of_second, level)
 
 
-def compare_draws(first: Number, second: Number, level: float) -> PairedComparison:
+def compare_draws(first: Draws, second: Draws, level: float) -> PairedComparison:
     """Compare two numbers that were drawn on the same replicates."""
     estimate, draws = first.estimate - second.estimate, first.draws - second.draws
     p_value = no_difference_p_value(estimate, np.abs(draws - estimate))
@@ -358,7 +334,7 @@ def compare_draws(first: Number, second: Number, level: float) -> PairedComparis
     return PairedComparison(first.estimate, second.estimate, difference, p_value)
 
 
-def differences_together(pairs: Sequence[tuple[Number, Number]], level: float) -> list[Interval]:
+def differences_together(pairs: Sequence[tuple[Draws, Draws]], level: float) -> list[Interval]:
     """Differences of numbers drawn on the same replicates, with intervals that all hold together.
 
     Errors of a paired difference are near normal, and quantiles so far out would need many more replicates: an interval
@@ -371,3 +347,99 @@ def differences_together(pairs: Sequence[tuple[Number, Number]], level: float) -
         margin = reach * alone.standard_error
         found.append(replace(alone, low=alone.estimate - margin, high=alone.estimate + margin))
     return found
+
+
+@dataclass(frozen=True)
+class PermutationTest:
+    """The largest difference between two groups, and its p-value by random permutations of the labels.
+
+    Their statistic is the gap itself, or the largest difference in standard errors. The p-value is the share of
+    permutations with at least that of the groups, the identity counted among them and those without a value left out.
+    """
+
+    gap: float
+    statistic: float
+    p_value: float
+    permutations: int
+
+
+def permutation_test(
+    statistic: Callable[[Groups], float],
+    groups: Groups,
+    *,
+    permutations: int = 999,
+    random_state: Any = None,
+    threads: int | None = None,
+) -> PermutationTest:
+    """Test a gap between groups by random permutations of the labels.
+
+    It tests that labels are exchangeable: that the groups do not differ in any way the statistic sees.
+
+    Parameters
+    ----------
+    statistic : callable
+        Takes groups, returns the gap between them.
+    groups : Groups
+        The groups of all patients (see :func:`~drosurv.groups.parse_groups`).
+    permutations : int
+        Number of random permutations of the labels.
+    random_state : int, Generator or None
+        Seed of the permutations.
+    threads : int, optional
+        Permutations computed at once; by default one per processor core, one alone for few patients. The result does
+        not depend on it.
+
+    Returns
+    -------
+    PermutationTest
+        NaN p-value if the statistic is undefined on the groups themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv.groups import parse_groups
+    >>> values = np.arange(20.0)
+    >>> def gap_of_means(groups):
+    ...     means = groups.sums(values) / groups.sizes
+    ...     return abs(means[0] - means[1])
+    >>> permutation_test(gap_of_means, parse_groups(values > 9), random_state=0).p_value
+    0.001
+    """
+    require(as_whole(permutations) >= 1, "permutations", "be a whole number, at least 1", permutations)
+    observed, streams = float(statistic(groups)), seed_sequence(random_state)
+    if np.isnan(observed):
+        return PermutationTest(observed, observed, float("nan"), permutations)
+
+    def permute(k: int) -> float:
+        codes = replicate_rng(streams, k).permutation(groups.codes)
+        return statistic(Groups(codes, groups.labels, groups.name))
+
+    found = in_parallel(permute, permutations, threads, len(groups.codes))
+    permuted: FloatArray = np.fromiter(found, float, permutations)
+    known = permuted[~np.isnan(permuted)]
+    # Sums taken in another order may differ in the last digits from the value they equal.
+    at_least = 1 + int((known >= observed - 1e-12 * abs(observed)).sum())
+    return PermutationTest(observed, observed, at_least / (1 + len(known)), permutations)
+
+
+def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) -> Callable[[Groups], float]:
+    """Statistic of a ratio of sums in every group, such as a mean of per-patient values (n,)."""
+    below = np.broadcast_to(np.asarray(denominator, dtype=np.float64), numerator.shape)
+
+    def statistic(groups: Groups) -> float:
+        values = ratio_by_group(groups, numerator, below)
+        with np.errstate(invalid="ignore"):
+            influence = (numerator - values[groups.codes] * below) / groups.sums(below)[groups.codes]
+        return in_standard_errors(values, np.diag(groups.sums(influence**2)))
+
+    return statistic
+
+
+def in_standard_errors(values: FloatArray, covariance: FloatArray) -> float:
+    """Largest difference of groups' values (k,) in its standard errors, from (k, k) moments; NaN if there is none."""
+    variances = np.diag(covariance)
+    difference = np.abs(values[:, None] - values[None, :])
+    variance = variances[:, None] + variances[None, :] - 2 * covariance
+    # A group differs from itself by 0, with a variance of 0.
+    usable = np.isfinite(difference) & (variance > 0)
+    return float((difference[usable] / np.sqrt(variance[usable])).max()) if usable.any() else float("nan")
