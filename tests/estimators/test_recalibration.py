@@ -21,8 +21,11 @@ from drosurv import (
     SubgroupRobustCox,
     Surv,
 )
-from drosurv.estimators.recalibration import recalibration_folds
+from drosurv.estimators import network_estimator
+from drosurv.estimators.network_estimator import recalibration_folds
+from drosurv.losses import CoxPartial
 from drosurv.metrics import calibration_slope
+from drosurv.target import parse_target
 from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
 
 N = 400
@@ -84,6 +87,28 @@ def test_the_factor_is_the_best_one_on_the_folds(ties):
     fold = kept_folds(model)
     expected = best_factor(held_out_scores(model, fold), Y, fold, ties=ties)
     assert model.recalibration_ == pytest.approx(expected, rel=1e-5)
+
+
+def factor_of(scores, y):
+    loss = CoxPartial(parse_target(y))
+    return network_estimator.best_factor([(loss, np.full(len(y), 1.0 / len(y)), scores)])
+
+
+@pytest.mark.parametrize("outlier", [0.0, 30.0, -300.0])
+def test_the_factor_is_the_best_one_for_scores_with_outliers(outlier):
+    """An outlier makes the first step of Newton's method far too long or too short."""
+    scores = X @ [0.5, -0.3, 0.4]
+    scores[np.argmax(Y["time"] == np.median(Y["time"]))] += outlier
+    found = factor_of(scores, Y)
+    values = [log_partial_likelihood(b * found * scores, Y) for b in (0.999, 1.0, 1.001)]
+    assert values[1] == max(values)
+
+
+def test_the_factor_is_infinite_for_separated_scores_and_1_for_equal_ones():
+    order = Surv.from_arrays(np.ones(30, dtype=bool), np.arange(1.0, 31.0))
+    assert factor_of(-np.arange(30.0), order) == np.inf
+    assert factor_of(np.arange(30.0), order) < 0
+    assert factor_of(np.full(30, 2.5), order) == 1.0
 
 
 def test_weights_count_in_the_training_and_in_the_factor():

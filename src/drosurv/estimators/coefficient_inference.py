@@ -26,7 +26,6 @@ from drosurv.estimators.coefficients.summary import (
     bootstrap_coefficients,
     findings_table,
 )
-from drosurv.estimators.recalibration import out_of_fold_factor
 from drosurv.solvers import Options, Problem, TrainingData, solve
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn
@@ -159,9 +158,9 @@ class CoefficientInference:
 
         def refit(counts: FloatArray) -> FloatArray:
             drawn = data.resample(counts)
-            found: FloatArray = solve(model._problem(drawn, [model]), model._options([model])).network
-            factor = out_of_fold_factor(model, drawn) if model._recalibrates else None
-            return found if factor is None else found * factor
+            result = solve(model._problem(drawn, [model]), model._options([model]))
+            found: FloatArray = model._recalibrated(result).network
+            return found
 
         return bootstrap_coefficients(refit, data.clusters, **how)
 

@@ -97,12 +97,13 @@ def fit_together(batches: Sequence[Sequence[SurvivalModel]], data: Sequence[Trai
             for estimator in batch:
                 if not estimator._fit_on_accelerator(training):
                     problem = estimator._problem(training.in_double(), [estimator])
-                    estimator._accept(solve(problem, estimator._options([estimator])))
+                    result = solve(problem, estimator._options([estimator]))
+                    estimator._accept(estimator._recalibrated(result))
         return
     problems = [batch[0]._problem(training, batch) for batch, training in zip(batches, data, strict=True)]
     for batch, results in zip(batches, solve_together(problems, options), strict=True):
         for estimator, result in zip(batch, results, strict=True):
-            estimator._accept(result)
+            estimator._accept(estimator._recalibrated(result))
 
 
 def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from drosurv.objectives.balls import BALLS, ball_objective, register_ball, worst_case_weights
+from drosurv.objectives.balls import BALLS, RobustObjective, ball_objective, register_ball, worst_case_weights
 from drosurv.objectives.chi_square import ChiSquare, chi_square
 from drosurv.objectives.cvar import CVaR, cvar
 from drosurv.objectives.objective import Blocks, Curvature, Evaluation, Mean, Objective, uniform_mass
-from drosurv.objectives.worst_case import RobustObjective
 
 __all__ = [
     "BALLS",

@@ -18,9 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from drosurv.errors import check_alpha, require
-from drosurv.objectives.balls import register_ball, robust_value
+from drosurv.objectives.balls import (
+    FromSums,
+    curvature_of,
+    moments,
+    register_ball,
+    robust_value,
+    torch_shares,
+)
 from drosurv.objectives.objective import Curvature, Evaluation, LossSums, Moments, WorstCase
-from drosurv.objectives.worst_case import FromSums, curvature_of, moments, torch_shares
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.objectives.balls import register_ball, robust_value
+from drosurv.objectives.balls import FromSums, register_ball, robust_value, torch_shares
 from drosurv.objectives.objective import LossSums, WorstCase
-from drosurv.objectives.worst_case import FromSums, torch_shares
 
 if TYPE_CHECKING:
     from torch import Tensor

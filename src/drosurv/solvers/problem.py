@@ -327,6 +327,8 @@ class Result:
         What the objective is taken of: losses, or averaged regrets.
     evaluation : Evaluation
         The objective there, with its worst-case weights.
+    factor : float or None
+        What recalibration has multiplied network and scores by; None without recalibration.
     """
 
     problem: Problem
@@ -337,6 +339,7 @@ class Result:
     status: str
     gap: float
     history: FloatArray
+    factor: float | None = None
     objective: float = field(init=False)
     losses: FloatArray = field(init=False)
     evaluation: Evaluation = field(init=False)

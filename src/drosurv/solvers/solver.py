@@ -75,9 +75,19 @@ def solve(problem: Problem, options: Options) -> Result:
     -------
     Result
     """
-    if _choose_solver(problem, options) == "convex" and not problem.finds_neighborhoods:
-        return _evaluate([_solve_convex(problem, options)], options)[0]
-    return solve_together([problem], options)[0][0]
+    if _choose_solver(problem, options) != "convex" or problem.finds_neighborhoods:
+        return solve_together([problem], options)[0][0]
+    X, loss = problem.data.X, problem.loss
+    linear = LinearProblem(X, problem.criterion, options.l2)
+    found = minimise(linear, tol=options.tol, max_iter=options.max_iter)
+    warn_unless_converged(options.name, found)
+    theta = linear.coefficients(found.x)
+    extra = loss.start + found.x[linear.n_coefficients :]
+    if loss.shift is not None:
+        # The features were centred: subtract from the extra parameters what the centre adds to the scores.
+        extra = extra - np.atleast_1d(theta @ linear.centre) @ np.atleast_2d(loss.shift)
+    result = Result(problem, theta, X @ theta.T, extra, found.n_iter, found.status, found.gap, found.history)
+    return _evaluate([result], options)[0]
 
 
 def solve_together(problems: Sequence[Problem], options: Options) -> list[list[Result]]:
@@ -100,10 +110,11 @@ def solve_together(problems: Sequence[Problem], options: Options) -> list[list[R
 
 def _solve_on_cpu(problem: Problem, options: Options) -> list[Result]:
     solver = _choose_solver(problem, options)
+    if solver == "convex":
+        return [solve(problem, options)]
     if solver == "adam":
         return _evaluate(_solve_adam([problem], options)[0][0], options)
-    solvers = {"convex": _solve_convex, "trees": _grow_trees, "none": _zero_scores}
-    return _evaluate([solvers[solver](problem, options)], options)
+    return _evaluate([(_grow_trees if solver == "trees" else _zero_scores)(problem, options)], options)
 
 
 def _choose_solver(problem: Problem, options: Options) -> str:
@@ -153,21 +164,6 @@ def _zero_scores(problem: Problem, options: Options) -> Result:
     n, d = problem.data.X.shape
     return Result(
         problem, np.zeros(d), np.zeros(n), problem.loss.start, 0, "converged", 0.0, history=np.zeros(0)
-    )
-
-
-def _solve_convex(problem: Problem, options: Options) -> Result:
-    X, loss = problem.data.X, problem.loss
-    linear = LinearProblem(X, problem.criterion, options.l2)
-    found = minimise(linear, tol=options.tol, max_iter=options.max_iter)
-    warn_unless_converged(options.name, found)
-    theta = linear.coefficients(found.x)
-    extra = loss.start + found.x[linear.n_coefficients :]
-    if loss.shift is not None:
-        # The features were centred: subtract from the extra parameters what the centre adds to the scores.
-        extra = extra - np.atleast_1d(theta @ linear.centre) @ np.atleast_2d(loss.shift)
-    return Result(
-        problem, theta, X @ theta.T, extra, found.n_iter, found.status, found.gap, history=found.history
     )
 
 
