@@ -28,9 +28,7 @@ from drosurv.observation import draw_folds
 from drosurv.repairs.evidence import Limits
 from drosurv.repairs.findings import Estimate
 from drosurv.repairs.rules import CodedTable
-from drosurv.repairs.subgroup_bounds import (
-    BRIER,
-    GAIN,
+from drosurv.repairs.simultaneous_tests import (
     LEAST,
     LEAST_EXPECTED,
     MOST,
@@ -38,6 +36,7 @@ from drosurv.repairs.subgroup_bounds import (
     N_CUTS,
     signed_root_deviance,
 )
+from drosurv.repairs.subgroup_bounds import BRIER, GAIN
 from drosurv.repairs.subgroups import Subgroups
 from drosurv.repairs.worst_off import EvidenceFinder, residuals_of
 from drosurv.target import parse_target

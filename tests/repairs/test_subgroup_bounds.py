@@ -15,9 +15,9 @@ from drosurv.metrics.survival_curves import ArrayCurves
 from drosurv.repairs import subgroup_bounds
 from drosurv.repairs.curves import predicted_curves
 from drosurv.repairs.rules import readable_table
-from drosurv.repairs.subgroup_bounds import (
-    SubgroupBounds,
-    _Patients,
+from drosurv.repairs.simultaneous_tests import (
+    PatientEvents,
+    _p_values,
     _ratio_at,
     brier_losses,
     censoring_times,
@@ -25,6 +25,7 @@ from drosurv.repairs.subgroup_bounds import (
     model_errors,
     signed_root_deviance,
 )
+from drosurv.repairs.subgroup_bounds import SubgroupBounds
 from drosurv.target import Target, parse_target
 
 GRID = np.linspace(0.01, 3, 300)
@@ -198,7 +199,7 @@ def test_draws_have_mean_zero_with_continuous_and_with_yearly_events():
     target = Target(np.zeros(50_000, bool), rng.integers(1, 6, 50_000).astype(float))
     for curve_type in ("step", "smooth"):
         curves = ArrayCurves(np.arange(1.0, 6.0), np.exp(-np.outer(rate, np.arange(1.0, 6.0))), curve_type)
-        made = subgroup_bounds._Patients.of(curves, target, np.ones(50_000), None, None, rng)
+        made = PatientEvents.of(curves, target, np.ones(50_000), None, None, rng)
         drawn = made.draw(slice(None), 2, rng)
         difference = drawn[:, :2] - drawn[:, 2:]
         assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(difference.size)
@@ -243,7 +244,7 @@ def test_brier_losses_have_scikit_survivals_mean():
 
 def test_p_values_count_draws_that_are_as_large():
     drawn = np.array([1.0, 2.0, 3.0, 4.0])
-    np.testing.assert_allclose(subgroup_bounds._p_values(np.array([5.0, 3.0, 0.0]), drawn), [0.2, 0.6, 1.0])
+    np.testing.assert_allclose(_p_values(np.array([5.0, 3.0, 0.0]), drawn), [0.2, 0.6, 1.0])
 
 
 @pytest.mark.parametrize(
@@ -353,7 +354,7 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
     target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(60)]
     inside = X[:, 0] > np.quantile(X[:, 0], 0.8)
     expected = [expected_events(predicted_curves(one, X, len(y)), target)[1][inside].sum() for one in models]
-    patients = _Patients.of(
+    patients = PatientEvents.of(
         predicted_curves(models[0], X, len(y)), target, np.ones(len(y)), None, None, np.random.default_rng(0)
     )
     subgroups = judged_subgroups(readable_table(X, len(y), None, None), patients, 50)

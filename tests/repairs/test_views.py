@@ -16,9 +16,9 @@ from drosurv.evaluation.predictions import predict_curves
 from drosurv.insight import Estimate
 from drosurv.metrics.expected_events import expected_events
 from drosurv.observation import draw_folds
-from drosurv.repairs.corrections import Correction
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import calibration_slope
+from drosurv.repairs.repair_search import Correction
 from drosurv.repairs.views import (
     NEEDED_GAIN,
     detectable,

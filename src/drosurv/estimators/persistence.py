@@ -50,7 +50,7 @@ _HOMES = {
     "BaselineFactor": "drosurv.repairs.repaired_predictions",
     "BesidePlain": "drosurv.estimators.coefficients.summary",
     "Condition": "drosurv.repairs.rules",
-    "Correction": "drosurv.repairs.corrections",
+    "Correction": "drosurv.repairs.repair_search",
     "EffectChange": "drosurv.repairs.repair",
     "EffectColumn": "drosurv.repairs.evidence",
     "EffectColumns": "drosurv.repairs.evidence",

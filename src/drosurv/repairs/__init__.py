@@ -1,7 +1,7 @@
 """Subgroups that a survival model is wrong about: find them, bound them, and correct the model there."""
 
-from drosurv.repairs.acceptance import Attempt
 from drosurv.repairs.repair import Repair
+from drosurv.repairs.repair_search import Attempt
 from drosurv.repairs.repaired_cox import RepairedCox, repair
 
 __all__ = ["Attempt", "Repair", "RepairedCox", "repair"]

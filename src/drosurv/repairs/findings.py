@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from drosurv.metrics.inference import observed_over_expected
 from drosurv.presentation import Column, Table, axes_or_new, literal, with_interval
 from drosurv.repairs.rules import Rule
 from drosurv.target import FloatArray
@@ -47,12 +48,8 @@ class Estimate:
     @classmethod
     def ratio(cls, events: float, expected: float, confidence: float) -> Estimate:
         """Events over what was expected, with the exact interval of a Poisson count; NaN where nothing was."""
-        if expected <= 0:
-            return cls(np.nan, np.nan, np.nan)
-        tail = (1 - confidence) / 2
-        low = stats.chi2.ppf(tail, 2 * events) / 2 if events > 0 else 0.0
-        high = stats.chi2.ppf(1 - tail, 2 * events + 2) / 2
-        return cls(float(events / expected), float(low / expected), float(high / expected))
+        found = observed_over_expected(events, expected, level=confidence)
+        return cls(found.estimate, found.low, found.high)
 
     @classmethod
     def _around(cls, value: float, variance: float, freedom: float, confidence: float) -> Estimate:

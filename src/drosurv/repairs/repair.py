@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from drosurv.repairs.acceptance import Trial
-from drosurv.repairs.corrections import Correction, Kind, Version
+from drosurv.evaluation.predictions import take
+from drosurv.groups import in_pandas
 from drosurv.repairs.curves import Expected
-from drosurv.repairs.evidence import poisson_ridge
+from drosurv.repairs.evidence import RISK, EffectColumn, EffectColumns, poisson_ridge
 from drosurv.repairs.findings import Estimate
-from drosurv.repairs.rules import Rule
+from drosurv.repairs.repair_search import Correction, Kind, Trial, Version
+from drosurv.repairs.rules import Rule, readable_table
 from drosurv.target import BoolArray, FloatArray
 
 CONFIDENCE = 0.95
@@ -156,3 +159,67 @@ class Repair:
     def log_hazard_ratios(self, table: pd.DataFrame, columns: FloatArray) -> FloatArray:
         """What is added to the log hazards (n,) of patients, inside the group and outside."""
         return self.strength * self.correction.of(columns, self.holds(table))
+
+
+# Effects that differ by less (log hazard ratio per standard deviation) are not mentioned.
+LEAST_MENTIONED = 0.1
+# Patients whose predictions are compared for a hazard ratio.
+MOST_COMPARED = 500
+
+
+def effect_changes(
+    repair: Repair,
+    predict: Callable[[Any, Any], FloatArray],
+    columns: EffectColumns,
+    X: Any,
+    rules: pd.DataFrame,
+    with_features: bool,
+) -> list[EffectChange]:
+    """Hazard ratios of the columns whose effect a repair changes, inside of the subgroup and outside.
+
+    From the predictions of the repaired model: a column is set to two values for some patients of the subgroup, and for
+    some others, and the mean difference of the log risk is taken. Columns of the rule are left out: patients in whom
+    they change leave the subgroup. A model fitted `with_features` predicts from the table of `rules` too.
+    """
+    if repair.rule is None or repair.version == "level":
+        return []
+    inside = repair.holds(rules)
+    named = {condition.column for condition in repair.rule.conditions}
+    own = repair.strength * repair.correction.own
+    parts = [np.flatnonzero(group)[:MOST_COMPARED] for group in (inside, ~inside)]
+    found = []
+    for j in np.argsort(-abs(own)):
+        column = columns.columns[j - 1] if j > 0 else None
+        if column is None or abs(own[j]) < LEAST_MENTIONED or column.name == RISK or column.name in named:
+            continue
+        ratios = []
+        for rows in parts:
+            some, features = take(X, rows), rules.iloc[rows] if with_features else None
+            low, high = (predict(changed_column(some, column, which), features) for which in (0, 1))
+            ratios.append(float(np.exp((high - low).mean())) if len(rows) else float("nan"))
+        found.append(EffectChange(column.label, column.contrast, *ratios))
+    return found
+
+
+def changed_column(X: Any, column: EffectColumn, which: int) -> Any:
+    """Patients with one column set to the lower (0) or higher (1) of the two values that are compared."""
+    table = readable_table(X, len(X))
+    value = column.two_values(table[column.name])[which]
+    place = list(table.columns).index(column.name)
+    X = in_pandas(X)
+    if isinstance(X, pd.DataFrame):
+        changed = X.copy()
+        is_bool = pd.api.types.is_bool_dtype(X.dtypes.iloc[place])
+        changed.isetitem(place, [bool(value) if is_bool else value] * len(X))
+        return changed
+    numbers = np.array(X, dtype=np.float64)
+    numbers[:, place] = value
+    return numbers
+
+
+def only_linear_column(repair: Repair, linear: frozenset[str]) -> str:
+    """The column of a rule with one condition on a number whose effect is linear in the base model; else empty."""
+    conditions = () if repair.rule is None else repair.rule.conditions
+    numbers = {condition.column for condition in conditions if condition.comparison in ("<=", ">")}
+    columns = {condition.column for condition in conditions}
+    return next(iter(columns)) if len(columns) == 1 and columns == numbers and columns <= linear else ""

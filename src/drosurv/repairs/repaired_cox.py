@@ -15,14 +15,12 @@ from drosurv.errors import ArgumentError, check_count, check_number, require
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.evaluation.predictions import final_step, take
-from drosurv.groups import in_pandas
 from drosurv.metrics import FollowUp
 from drosurv.metrics.inference import generator
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import draw_folds, entry_times, label_codes
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
-from drosurv.repairs.acceptance import Attempt, Shadows, fewest_folds, find_repairs
 from drosurv.repairs.curves import (
     QUARTILES,
     SMALLEST_EXPECTED,
@@ -33,8 +31,9 @@ from drosurv.repairs.curves import (
     predicted_curves,
     reference_times,
 )
-from drosurv.repairs.evidence import RISK, EffectColumn, EffectColumns, Limits, Residuals
-from drosurv.repairs.repair import EffectChange, Repair
+from drosurv.repairs.evidence import EffectColumns, Limits, Residuals
+from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
+from drosurv.repairs.repair_search import Attempt, CheckedSearch, fewest_folds, find_repairs
 from drosurv.repairs.repaired_predictions import (
     BaselineFactor,
     RepairedPredictions,
@@ -60,10 +59,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EVENTS_PER_FEATURE = 10
-# Effects that differ by less (log hazard ratio per standard deviation) are not mentioned.
-LEAST_MENTIONED = 0.1
-# Patients whose predictions are compared for a hazard ratio.
-MOST_COMPARED = 500
 
 
 @dataclass(eq=False, repr=False)
@@ -368,7 +363,7 @@ class RepairedCox(RepairedPredictions):
         rules, effects = tables
         self._columns = EffectColumns.learn(effects, expected.log_risk)
         residuals = Residuals(expected.events, expected.hazard, self._columns.of(effects, expected.log_risk))
-        shadows = Shadows(
+        checked = CheckedSearch(
             CodedTable.from_table(rules),
             residuals,
             folds,
@@ -378,7 +373,7 @@ class RepairedCox(RepairedPredictions):
             frozen=frozen,
         )
         limits = Limits(self.min_group_, self.min_events, float(self.tau))
-        trials = find_repairs(shadows, limits, self.max_repairs)
+        trials = find_repairs(checked, limits, self.max_repairs)
         accepted = [trial for trial in trials if trial.accepted]
         self.attempts_ = [Attempt(t.kind, t.rule, t.gain, t.e, t.overlap, t.accepted) for t in trials]
         self.repairs_ = [Repair.of(trial, expected) for trial in accepted]
@@ -394,42 +389,12 @@ class RepairedCox(RepairedPredictions):
         """Add to each repair the hazard ratios that it changes."""
         linear = linear_columns(self.base_)
         for k, repair in enumerate(self.repairs_):
-            changed = (
-                [] if self.base_ is None else self._effect_changes(repair, X, rules, repair.holds(rules))
+            changed: list[EffectChange] = []
+            if self.base_ is not None:
+                changed = effect_changes(repair, self.predict, self._columns, X, rules, self._own_features)
+            self.repairs_[k] = replace(
+                repair, changes=tuple(changed), linear_in=only_linear_column(repair, linear)
             )
-            self.repairs_[k] = replace(repair, changes=tuple(changed), linear_in=_only_number(repair, linear))
-
-    def _effect_changes(
-        self, repair: Repair, X: Any, rules: pd.DataFrame, inside: BoolArray
-    ) -> list[EffectChange]:
-        """Hazard ratios of the columns whose effect a repair changes, inside of the subgroup and outside.
-
-        From the model's predictions: a column is set to two values for some patients of the subgroup, and for some
-        others, and the mean difference of the log risk is taken. Columns of the rule are left out: to change them is
-        to leave the subgroup.
-        """
-        if repair.rule is None or repair.version == "level":
-            return []
-        named = {condition.column for condition in repair.rule.conditions}
-        own = repair.strength * repair.correction.own
-        parts = [np.flatnonzero(group)[:MOST_COMPARED] for group in (inside, ~inside)]
-        found = []
-        for j in np.argsort(-abs(own)):
-            column = self._columns.columns[j - 1] if j > 0 else None
-            if column is None or abs(own[j]) < LEAST_MENTIONED or column.name == RISK or column.name in named:
-                continue
-            ratios = []
-            for rows in parts:
-                some = take(X, rows)
-                low, high = (
-                    self.predict(
-                        changed_column(some, column, which), rules.iloc[rows] if self._own_features else None
-                    )
-                    for which in (0, 1)
-                )
-                ratios.append(float(np.exp((high - low).mean())) if len(rows) else float("nan"))
-            found.append(EffectChange(column.label, column.contrast, *ratios))
-        return found
 
     def in_words(self) -> list[str]:
         """What was wrong, for whom, what was changed and what it did: some sentences for each repair."""
@@ -499,30 +464,6 @@ def _fit_base(base: Any, X: Any, y: Any, given: dict[str, Any]) -> Any:
             )
     prefix = f"{base.steps[-1][0]}__" if hasattr(base, "steps") else ""
     return clone(base).fit(X, y, **{prefix + name: value for name, value in wanted.items()})
-
-
-def changed_column(X: Any, column: EffectColumn, which: int) -> Any:
-    """Patients with one column set to the lower (0) or higher (1) of the two values that are compared."""
-    table = readable_table(X, len(X))
-    value = column.two_values(table[column.name])[which]
-    place = list(table.columns).index(column.name)
-    X = in_pandas(X)
-    if isinstance(X, pd.DataFrame):
-        changed = X.copy()
-        is_bool = pd.api.types.is_bool_dtype(X.dtypes.iloc[place])
-        changed.isetitem(place, [bool(value) if is_bool else value] * len(X))
-        return changed
-    numbers = np.array(X, dtype=np.float64)
-    numbers[:, place] = value
-    return numbers
-
-
-def _only_number(repair: Repair, linear: frozenset[str]) -> str:
-    """The column of a rule with one condition on a number whose effect is linear in the base model; else empty."""
-    conditions = () if repair.rule is None else repair.rule.conditions
-    numbers = {condition.column for condition in conditions if condition.comparison in ("<=", ">")}
-    columns = {condition.column for condition in conditions}
-    return next(iter(columns)) if len(columns) == 1 and columns == numbers and columns <= linear else ""
 
 
 def repair(

@@ -12,9 +12,9 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.evaluation.predictions import final_step
 from drosurv.presentation import Column, Table, axes_or_new
-from drosurv.repairs.corrections import LARGEST_REPAIR
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import Repair
+from drosurv.repairs.repair_search import LARGEST_REPAIR
 from drosurv.repairs.repaired_predictions import is_proportional
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn

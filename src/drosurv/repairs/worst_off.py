@@ -31,7 +31,7 @@ from drosurv.repairs.evidence import (
 )
 from drosurv.repairs.findings import Estimate, Finding, WorstOff, Wrong
 from drosurv.repairs.rules import Atom, Candidate, CodedTable, RuleSearch, readable_table
-from drosurv.repairs.subgroup_bounds import significant_subgroups
+from drosurv.repairs.simultaneous_tests import significant_subgroups
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
 
 LEAST_CHECKED = 20

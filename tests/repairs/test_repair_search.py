@@ -1,4 +1,4 @@
-"""E-values and gates against their definition, written out in loops."""
+"""The search for repairs: e-values and acceptance tests against their definition, written out in loops."""
 
 import numpy as np
 import pandas as pd
@@ -6,9 +6,16 @@ import pytest
 
 from drosurv.insight import Estimate
 from drosurv.observation import draw_folds
-from drosurv.repairs.acceptance import Shadows, find_repairs, z_of
-from drosurv.repairs.corrections import STRENGTHS, VERSIONS, Chain, fit_version
 from drosurv.repairs.evidence import Limits, Residuals, likelihood_gains_of
+from drosurv.repairs.repair_search import (
+    STRENGTHS,
+    VERSIONS,
+    CheckedSearch,
+    RepairSearch,
+    find_repairs,
+    fit_version,
+    z_of,
+)
 from drosurv.repairs.rules import CodedTable
 
 LIMITS = Limits(20, 10)
@@ -26,15 +33,14 @@ def patients(n=600, level=0.0, slope=0.0, off=0.0, seed=0):
     return CodedTable.from_table(pd.DataFrame(x, columns=list("abc"))), residuals
 
 
-def shadows_of(table, residuals, evidence=20.0, seed=0, **options):
+def checked_search(table, residuals, evidence=20.0, seed=0, **options):
     folds = draw_folds(len(residuals.events), 5, np.random.default_rng(seed))
-    return Shadows(table, residuals, folds, 2, evidence, lambda *told: None, **options)
+    return CheckedSearch(table, residuals, folds, 2, evidence, lambda *progress: None, **options)
 
 
 def scored(table, at, counted, fold, kind):
-    """Likelihood ratios of a fold, one for each version, by a chain on the counted patients."""
-    chain = Chain(table, at, counted, 2)
-    found = chain.find(kind, LIMITS)
+    """Likelihood ratios of a fold, one for each version, by a search on the counted patients."""
+    found = RepairSearch(table, at, counted, 2).find(kind, LIMITS)
     ratios = []
     for version in VERSIONS[kind]:
         for strength in STRENGTHS:
@@ -49,9 +55,9 @@ def scored(table, at, counted, fold, kind):
 @pytest.mark.parametrize(("kind", "planted"), [("effects", {"slope": 1.0}), ("everyone", {"off": 0.25})])
 def test_the_e_value_is_that_of_the_definition(kind, planted):
     table, at = patients(**planted)
-    shadows = shadows_of(table, at, evidence=1e300)
-    trial = shadows.try_kind(kind, LIMITS)
-    folds = shadows.folds
+    search = checked_search(table, at, evidence=1e300)
+    trial = search.try_kind(kind, LIMITS)
+    folds = search.folds
     averaged = np.mean([np.exp(scored(table, at, folds != k, folds == k, kind)) for k in range(5)])
     products = []
     for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0]):
@@ -59,22 +65,22 @@ def test_the_e_value_is_that_of_the_definition(kind, planted):
         products.append(np.exp(total))
     assert trial.e == pytest.approx((averaged + np.mean(products)) / 2)
     assert not trial.accepted
-    assert not shadows.main.r.any()
+    assert not search.on_all.r.any()
 
 
-def test_a_planted_group_passes_and_every_chain_keeps_its_own_repair():
+def test_a_planted_group_is_accepted_and_every_search_keeps_its_repair():
     table, at = patients(slope=1.2)
-    shadows = shadows_of(table, at)
-    trial = shadows.try_kind("effects", LIMITS)
+    search = checked_search(table, at)
+    trial = search.try_kind("effects", LIMITS)
     assert trial.accepted
     assert trial.e >= 20
     assert str(table.rule(trial.found.atoms)).startswith("c > 0.")
     whole = trial.found.corrections[trial.version].of(at.columns, trial.found.inside)
-    np.testing.assert_allclose(shadows.main.r, trial.strength * whole)
-    held_out = np.choose(shadows.folds, [chain.r for chain in shadows.without])
+    np.testing.assert_allclose(search.on_all.r, trial.strength * whole)
+    held_out = np.choose(search.folds, [one.r for one in search.without_fold])
     np.testing.assert_allclose(trial.r_after, held_out)
     np.testing.assert_allclose(trial.gains, likelihood_gains_of(trial.r_after, at.events, at.expected))
-    assert len({tuple(np.round(chain.r[:5], 6)) for chain in shadows.without}) > 1
+    assert len({tuple(np.round(one.r[:5], 6)) for one in search.without_fold}) > 1
     assert z_of(trial.gains[trial.inside]) >= 1.282
     assert z_of(trial.gains[~trial.inside]) > -1.645
 
@@ -83,23 +89,23 @@ def test_a_right_model_is_left_alone_and_its_e_values_are_small():
     found = []
     for seed in range(12):
         table, at = patients(n=400, seed=seed)
-        shadows = shadows_of(table, at, seed=seed)
-        found += [shadows.try_kind(kind, LIMITS) for kind in ("everyone", "effects", "level")]
+        search = checked_search(table, at, seed=seed)
+        found += [search.try_kind(kind, LIMITS) for kind in ("everyone", "effects", "level")]
     trials = [trial for trial in found if trial is not None]
     assert len(trials) >= 12
     assert not any(trial.accepted for trial in trials)
     assert np.nanmean([trial.e for trial in trials if not np.isnan(trial.e)] or [0.0]) < 5
 
 
-def test_in_the_universal_form_a_model_off_for_everyone_gains_nothing_by_it():
+def test_against_the_best_level_of_each_fold_a_recalibration_gains_nothing():
     table, at = patients(off=0.8, seed=1)
-    shadows = shadows_of(table, at, evidence=1e300)
-    plain = shadows.try_kind("everyone", LIMITS)
-    shadows.universal = True
-    universal = shadows.try_kind("everyone", LIMITS)
+    search = checked_search(table, at, evidence=1e300)
+    plain = search.try_kind("everyone", LIMITS)
+    search.against_best_level = True
+    best_level = search.try_kind("everyone", LIMITS)
     assert plain.e > 1e6
     # Nothing that is fitted elsewhere beats the best level and slope of a fold on that fold.
-    assert universal.e < 1
+    assert best_level.e < 1
 
 
 def far_out(**planted):
@@ -111,9 +117,9 @@ def far_out(**planted):
     return table, Residuals(at.events, expected, columns)
 
 
-def test_a_gain_that_few_patients_carry_recalibrates_a_frozen_model_but_no_fitted_one():
+def test_a_gain_from_few_patients_recalibrates_a_frozen_model_but_not_a_fitted_one():
     frozen, fitted = (
-        find_repairs(shadows_of(*far_out(), seed=1, frozen=frozen), LIMITS, 5) for frozen in (True, False)
+        find_repairs(checked_search(*far_out(), seed=1, frozen=frozen), LIMITS, 5) for frozen in (True, False)
     )
     assert [(trial.kind, trial.accepted) for trial in frozen] == [("everyone", True)]
     assert [(trial.kind, trial.accepted) for trial in fitted] == [("everyone", False)]
@@ -122,17 +128,17 @@ def test_a_gain_that_few_patients_carry_recalibrates_a_frozen_model_but_no_fitte
     assert Estimate.mean(fitted[0].gains, 0.95).low < 0
 
 
-def test_before_a_group_everyone_is_recalibrated_on_e_alone():
-    trials = find_repairs(shadows_of(*far_out(slope=1.5), seed=1), LIMITS, 2)
+def test_recalibration_before_a_group_needs_the_e_value_alone():
+    trials = find_repairs(checked_search(*far_out(slope=1.5), seed=1), LIMITS, 2)
     assert [(trial.kind, trial.accepted) for trial in trials] == [("everyone", True), ("effects", True)]
     assert str(trials[1].rule).startswith("c > 0.")
     assert Estimate.mean(trials[0].gains, 0.95).low < 0
 
 
 @pytest.mark.parametrize("off", [0.3, 0.5])
-def test_alone_it_must_gain_clearly_by_the_variance_of_a_cross_validated_mean(off):
-    shadows = shadows_of(*patients(off=off))
-    (trial,) = [trial for trial in find_repairs(shadows, LIMITS, 5) if trial.kind == "everyone"]
+def test_recalibration_alone_needs_a_gain_beyond_the_error_of_a_cross_validated_mean(off):
+    search = checked_search(*patients(off=off))
+    (trial,) = [trial for trial in find_repairs(search, LIMITS, 5) if trial.kind == "everyone"]
     assert trial.e > 1000
     # Five folds of 120 patients, each judged by a model of the other 480: 1/5 + 120/480 in place of 1/5.
     per_fold = sum(gain**2 for gain in trial.gains) / 600 / 120
@@ -140,7 +146,7 @@ def test_alone_it_must_gain_clearly_by_the_variance_of_a_cross_validated_mean(of
     assert trial.accepted == (sum(trial.gains) / 600 > 1.96 * error) == (off == 0.5)
 
 
-def test_versions_are_poisson_ridges_where_they_say():
+def test_each_version_solves_the_score_equations_of_its_columns_and_patients():
     table, at = patients(level=0.5)
     inside = table.covers(table.rule and (table.listed[-10],))
     counted = np.arange(600) % 3 > 0

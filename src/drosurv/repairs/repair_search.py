@@ -1,0 +1,394 @@
+"""Search for repairs, and the test whether patients who were used neither to find nor to fit a repair gain from it.
+
+The search and the fit are repeated on subsets of the folds, and each repetition is scored on patients that were left
+out of it. The likelihood ratio of held-out patients has mean 1 if the model is right, and so has each average and each
+product over disjoint folds made below: such an *e-value* exceeds 20 with probability at most 1/20.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from drosurv.presentation.progress import ProgressCallback
+from drosurv.repairs.evidence import Limits, Residuals, likelihood_gains_of, poisson_ridge, propose
+from drosurv.repairs.rules import Atom, CodedTable, Rule
+from drosurv.repairs.worst_off import overlap
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+Kind = Literal["everyone", "effects", "level"]
+Version = Literal["full", "own", "level"]
+
+# A single repair multiplies no hazard by more than exp(2.5) = 12, nor by less than 1/12.
+LARGEST_REPAIR = 2.5
+# Effects less probable than this to differ are left alone.
+LEAST_INCLUSION = 0.02
+VERSIONS: dict[Kind, tuple[Version, ...]] = {
+    "everyone": ("own", "level"),
+    "effects": ("full", "own", "level"),
+    "level": ("level",),
+}
+STRENGTHS = (1.0, 0.5)
+# Every version at every strength, in the order in which a group's ratios list them.
+CHOICES = {
+    kind: [(version, strength) for version in versions for strength in STRENGTHS]
+    for kind, versions in VERSIONS.items()
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Log hazard ratios r = clip(z @ everywhere + inside * (z @ own)).
+
+    Effects (p,) for everyone, and further ones inside the group.
+    """
+
+    everywhere: FloatArray
+    own: FloatArray
+
+    def of(self, z: FloatArray, inside: BoolArray) -> FloatArray:
+        """Log hazard ratios (n,) of patients with columns z (n, p)."""
+        r: FloatArray = z @ self.everywhere + inside * (z @ self.own)
+        return np.clip(r, -LARGEST_REPAIR, LARGEST_REPAIR)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A group that was found, and each version of its repair.
+
+    `atoms` are the conditions of its rule, none for all patients; `inside` (n,) says which patients meet it; `ratios`
+    (v, n) are the log hazard ratios of every choice of version and strength.
+    """
+
+    atoms: tuple[Atom, ...]
+    inside: BoolArray
+    corrections: dict[Version, Correction]
+    ratios: FloatArray
+
+
+class RepairSearch:
+    """Repairs found one after the other and fitted on the counted patients (n,) only.
+
+    The residuals are those of all n patients under the model as it is; r (n,) holds their log hazard ratios of all
+    repairs so far.
+    """
+
+    def __init__(
+        self, table: CodedTable, residuals: Residuals, counted: BoolArray, max_conditions: int
+    ) -> None:
+        self.table, self.residuals, self.counted = table, residuals, counted
+        self.max_conditions = max_conditions
+        self.r = np.zeros(len(counted))
+
+    def find(self, kind: Kind, limits: Limits) -> Found | None:
+        """The next group and the fitted versions of its repair; None if no rule has posterior odds above 1."""
+        now = self.residuals.after(self.r)
+        if kind == "everyone":
+            atoms: tuple[Atom, ...] = ()
+            inclusion = (np.arange(now.n_effects + 1) <= 1).astype(np.float64)
+        else:
+            proposal = propose(self.table, now, self.counted, limits, self.max_conditions)
+            if proposal is None or proposal.log_odds <= 0:
+                return None
+            atoms, inclusion = proposal.atoms, proposal.group.inclusion
+        inside = self.table.covers(atoms)
+        corrections = {
+            version: fit_version(version, now, inside, self.counted, inclusion, limits.tau)
+            for version in VERSIONS[kind]
+        }
+        whole = {version: fitted.of(now.columns, inside) for version, fitted in corrections.items()}
+        ratios = np.stack([strength * whole[version] for version, strength in CHOICES[kind]])
+        return Found(atoms, inside, corrections, ratios)
+
+    def keep(self, found: Found | None, choice: int) -> None:
+        """Apply a repair, where one was found: the next search starts from the repaired model."""
+        if found is not None:
+            self.r = self.r + found.ratios[choice]
+
+
+def fit_version(
+    version: Version,
+    residuals: Residuals,
+    inside: BoolArray,
+    counted: BoolArray,
+    inclusion: FloatArray,
+    tau: float,
+) -> Correction:
+    """Poisson ridge whose penalty on an effect is the smaller the more probably it differs; the level always does.
+
+    The version "full" has effects for everyone and for the group, "own" for the group only, "level" one number for
+    the group.
+    """
+    p = residuals.n_effects + 1
+    columns = np.flatnonzero(inclusion > LEAST_INCLUSION) if version != "level" else np.array([0])
+    columns = np.union1d([0], columns).astype(np.intp)
+    penalty = 1 / (tau**2 * np.where(columns == 0, 1.0, inclusion[columns]))
+    # Versions that change only the group are fitted there only.
+    rows = np.flatnonzero(counted if version == "full" else counted & inside)
+    z = residuals.columns[np.ix_(rows, columns)]
+    design = np.hstack([z, z * inside[rows, None]]) if version == "full" else z
+    theta = poisson_ridge(
+        design,
+        residuals.events[rows],
+        residuals.expected[rows],
+        np.tile(penalty, design.shape[1] // len(columns)),
+    )
+    everywhere, own = np.zeros(p), np.zeros(p)
+    own[columns] = theta[-len(columns) :]
+    if version == "full":
+        everywhere[columns] = theta[: len(columns)]
+    return Correction(everywhere, own)
+
+
+# Quantiles of a normal: the gain of the group must be above 0 (one-sided 10 %), the loss of others not (5 %).
+LEAST_Z_INSIDE, LEAST_Z_OUTSIDE = 1.282, -1.645
+# How much the groups found without each fold must overlap with the one proposed.
+LEAST_OVERLAP = 0.3
+# exp of more than this is as good as infinite.
+LARGEST_EXPONENT = 500.0
+
+_DOING: dict[Kind, str] = {
+    "everyone": "is it off for everyone?",
+    "effects": "looking for a group with other effects",
+    "level": "looking for a group with more or fewer events",
+}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A repair that was tested on held-out patients, accepted or not.
+
+    Parameters
+    ----------
+    kind : {"everyone", "effects", "level"}
+    rule : Rule or None
+        None for everyone.
+    gain : float
+        Log likelihood gained by patients not used for it, summed.
+    e, overlap : float
+        The e-value (NaN where another test had failed first) and the overlap of groups found without a fold.
+    accepted : bool
+    """
+
+    kind: Kind
+    rule: Rule | None
+    gain: float
+    e: float
+    overlap: float
+    accepted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Trial(Attempt):
+    """An attempt with the results of its test on held-out patients.
+
+    `found` is the repair found and fitted on all patients; version and strength have the largest gain on held-out
+    patients. For each patient, by the repair that was found without this patient: whether they are in its group
+    (`inside`), their log hazard ratios before and after, and their gain in log likelihood.
+    """
+
+    found: Found
+    version: Version
+    strength: float
+    inside: BoolArray
+    r_before: FloatArray
+    r_after: FloatArray
+    gains: FloatArray
+
+
+class CheckedSearch:
+    """The search for repairs on all patients, and its repetitions on subsets of the folds.
+
+    `folds` (n,) are numbered from 0, `evidence` is the smallest e-value of an accepted repair, and `progress` is called
+    with the number of steps done, what they are, and their total. A `frozen` model was fitted on other patients: then
+    the probability of a false repair is bounded, e-values are always computed, and after a recalibration they are
+    relative to the best level and slope of each fold.
+    """
+
+    def __init__(
+        self,
+        table: CodedTable,
+        residuals: Residuals,
+        folds: IntArray,
+        max_conditions: int,
+        evidence: float,
+        progress: ProgressCallback,
+        *,
+        frozen: bool = False,
+    ) -> None:
+        def search_on(counted: BoolArray) -> RepairSearch:
+            return RepairSearch(table, residuals, counted, max_conditions)
+
+        self.table, self.residuals, self.folds = table, residuals, folds
+        self.evidence, self.progress, self.frozen = evidence, progress, frozen
+        n_folds = int(folds.max()) + 1
+        self.on_all = search_on(np.ones(len(folds), dtype=np.bool_))
+        self.without_fold = [search_on(folds != fold) for fold in range(n_folds)]
+        forward = list(range(n_folds))
+        self.orders = [forward, forward[::-1]]
+        self.first = fewest_folds(n_folds)
+        self.on_first = {
+            (which, m): search_on(np.isin(folds, order[:m]))
+            for which, order in enumerate(self.orders)
+            for m in range(self.first, n_folds - 1)
+        }
+        # Whether a fold is scored against the level and slope that are best for it, not against the model.
+        self.against_best_level = False
+
+    def try_kind(self, kind: Kind, limits: Limits) -> Trial | None:
+        """Find the next repair of a kind, and test it; an accepted one is applied in every repetition.
+
+        None if no rule has posterior odds above 1.
+        """
+        n_steps = 1 + len(self.without_fold) + len(self.on_first)
+        self.progress(0, _DOING[kind], n_steps)
+        found = self.on_all.find(kind, limits)
+        if found is None:
+            return None
+        n = len(self.folds)
+        inside, overlaps = np.zeros(n, dtype=np.bool_), []
+        r_before, ratios = np.zeros(n), np.zeros_like(found.ratios)
+        without: list[Found | None] = []
+        for fold, search in enumerate(self.without_fold):
+            self.progress(1 + fold)
+            out = self.folds == fold
+            again = search.find(kind, limits)
+            without.append(again)
+            r_before[out] = search.r[out]
+            if again is None:
+                overlaps.append(0.0)
+                continue
+            same, shared = _same_side(found.inside, again.inside, ~out)
+            overlaps.append(shared)
+            inside[out] = again.inside[out] if same else ~again.inside[out]
+            ratios[:, out] = again.ratios[:, out]
+        gains = likelihood_gains_of(ratios, self.residuals.events, self.residuals.expected * np.exp(r_before))
+        total = gains.sum(axis=1)
+        passed = total > 0
+        passed &= np.array([z_of(gain[inside]) for gain in gains]) >= LEAST_Z_INSIDE
+        passed &= np.array([z_of(gain[~inside]) for gain in gains]) > LEAST_Z_OUTSIDE
+        overlap = float(np.mean(overlaps))
+        passed &= overlap >= LEAST_OVERLAP
+        best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
+        version, strength = CHOICES[kind][best]
+        e = float("nan")
+        earlier: dict[tuple[int, int], Found | None] = {}
+        if passed.any() or self.frozen:
+            e, earlier = self._e_value(kind, limits, without)
+        accepted = bool(passed[best] and e >= self.evidence)
+        if accepted:
+            # A group must then gain more than the best level and slope of its own fold would.
+            self.against_best_level |= self.frozen and kind == "everyone"
+            self.on_all.keep(found, best)
+            for search, again in zip(self.without_fold, without, strict=True):
+                search.keep(again, best)
+            for key, again in earlier.items():
+                self.on_first[key].keep(again, best)
+        self.progress(n_steps)
+        rule, gain = self.table.rule(found.atoms) if found.atoms else None, float(total[best])
+        attempt = (kind, rule, gain, e, overlap, accepted)
+        return Trial(
+            *attempt, found, version, strength, inside, r_before, r_before + ratios[best], gains[best]
+        )
+
+    def _e_value(
+        self, kind: Kind, limits: Limits, without: list[Found | None]
+    ) -> tuple[float, dict[tuple[int, int], Found | None]]:
+        """The e-value, and what was found on the first folds of each order.
+
+        It is the mean of two e-values: the mean over folds of the likelihood ratio there, of a search on all other
+        folds; and the product of the likelihood ratios of three folds, each of a search on the folds before it.
+        """
+        n_folds = len(self.without_fold)
+        ratios = np.zeros((n_folds, len(CHOICES[kind])))
+        for fold, (search, found) in enumerate(zip(self.without_fold, without, strict=True)):
+            ratios[fold] = self._log_ratio(search, found, fold)
+        averaged = _mean_exp(ratios)
+        earlier: dict[tuple[int, int], Found | None] = {}
+        products = []
+        for which, order in enumerate(self.orders):
+            total = ratios[order[-1]].copy()
+            for m in range(self.first, n_folds - 1):
+                self.progress(1 + n_folds + len(earlier))
+                search = self.on_first[which, m]
+                earlier[which, m] = search.find(kind, limits)
+                total += self._log_ratio(search, earlier[which, m], order[m])
+            products.append(_mean_exp(total))
+        return (averaged + float(np.mean(products))) / 2, earlier
+
+    def _log_ratio(self, search: RepairSearch, found: Found | None, fold: int) -> FloatArray:
+        """Log likelihood ratio (v,) of a fold that the search did not use, (1,) where it found nothing.
+
+        Against the model with the repairs that the search kept before; or against the level and slope that are best
+        for that fold, so that a group cannot gain from an error that the model makes for all patients.
+        """
+        out = self.folds == fold
+        events, expected = self.residuals.events[out], self.residuals.expected[out]
+        change = np.zeros((1, len(events))) if found is None else found.ratios[:, out]
+        null = search.r[out]
+        if self.against_best_level:
+            Z = self.residuals.columns[out, :2]
+            null = Z @ poisson_ridge(Z, events, expected, np.zeros(2))
+        change = change + search.r[out] - null
+        ratio: FloatArray = likelihood_gains_of(change, events, expected * np.exp(null)).sum(axis=1)
+        return ratio
+
+
+def fewest_folds(n_folds: int) -> int:
+    """Folds of the smallest search: on fewer than two of five it would find nothing."""
+    return max(1, (n_folds + 1) // 2 - 1)
+
+
+def z_of(values: FloatArray) -> float:
+    """Sum divided by its standard error."""
+    return float(values.sum() / max(np.sqrt((values**2).sum()), 1e-12))
+
+
+def _same_side(first: BoolArray, second: BoolArray, among: BoolArray) -> tuple[bool, float]:
+    """Whether two rules name the same side of a cut (or opposite ones), and how much these overlap (Jaccard)."""
+    same, opposite = overlap(first & among, second & among), overlap(~first & among, second & among)
+    return same >= opposite, max(same, opposite)
+
+
+def _mean_exp(logs: FloatArray) -> float:
+    return float(np.exp(np.minimum(logs, LARGEST_EXPONENT)).mean())
+
+
+# Two-sided, 95 %.
+CLEAR_Z = 1.960
+
+
+def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> list[Trial]:
+    """Search for repairs, test each, and return all that were tested, accepted or not, in order.
+
+    All patients are recalibrated first, so that no group is found because the model is wrong for all. If no group
+    follows, the recalibration of a fitted model is kept only if its gain is significant.
+    """
+    trials: list[Trial] = []
+
+    def passed(kind: Kind) -> bool:
+        trial = checked.try_kind(kind, replace(limits, level_only=kind == "level"))
+        trials.extend([] if trial is None else [trial])
+        return trial is not None and trial.accepted
+
+    n_repairs = int(max_repairs > 0 and passed("everyone"))
+    while n_repairs < max_repairs and len(checked.table.atoms) and (passed("effects") or passed("level")):
+        n_repairs += 1
+    kept = [trial for trial in trials if trial.accepted]
+    if len(kept) == 1 and kept[0].rule is None and not (checked.frozen or _is_clear(kept[0], checked)):
+        return [replace(trial, accepted=False) for trial in trials]
+    return trials
+
+
+def _is_clear(trial: Trial, checked: CheckedSearch) -> bool:
+    """Whether the interval of a cross-validated gain excludes 0.
+
+    The gain is that of K models, each fitted without a fold, not of the model that is kept. Their predictions are poor
+    for a few patients far from all others, who alone can make the e-value very large. The models also share most of
+    their training patients, so that the variance of a mean over K folds is 1 + K / (K - 1) times that of independent
+    patients (Nadeau and Bengio).
+    """
+    n_folds = len(checked.without_fold)
+    return bool(z_of(trial.gains) >= CLEAR_Z * np.sqrt(1 + n_folds / (n_folds - 1)))

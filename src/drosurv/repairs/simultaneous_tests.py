@@ -1,0 +1,442 @@
+"""Tests and bounds for all subgroups at once: events against those predicted, and means of losses.
+
+Observed events of every subgroup are compared with those that a model predicts, by draws of events from the model's
+curves. Means, such as of Brier scores, are bounded by a multiplier bootstrap. Both take the most extreme statistic over
+all subgroups, so that the result holds for all of them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numba
+import numpy as np
+import pandas as pd
+from scipy.special import xlogy
+
+from drosurv.errors import ArgumentError, as_number, require
+from drosurv.evaluation.predictions import Predictions, estimation_share, linear_columns
+from drosurv.metrics import FollowUp
+from drosurv.metrics.expected_events import (
+    cumulative_hazard,
+    curve_ends,
+    expected_events,
+    known_everywhere,
+)
+from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.observation import label_codes
+from drosurv.repairs.rules import CodedTable, Rule
+from drosurv.repairs.subgroups import Subgroups
+from drosurv.target import FloatArray, IntArray, Target
+
+# Smallest number of predicted events of a subgroup.
+LEAST_EXPECTED = 10.0
+# Numbers are cut at their deciles; a column has at most so many categories.
+N_CUTS = 10
+MOST_LEVELS = 20
+# Curves with at most so many jumps are drawn from jump by jump; with more they are as good as continuous.
+_FEW_JUMPS = 64
+# Replicates that estimate variances where rows belong to clusters.
+_CLUSTER_REPLICATES = 200
+#: Rows of the table of bounds on the ratio of events.
+MOST, LEAST = "observed/expected, most", "observed/expected, least"
+
+
+def judged_subgroups(table: pd.DataFrame, patients: PatientEvents, least: float) -> Subgroups:
+    """Subgroups of a table with at least so many patients, by weight, and 10 predicted events."""
+    subgroups = Subgroups(CodedTable.from_table(table, N_CUTS, MOST_LEVELS))
+    # Events predicted until the censoring times, which do not depend on what happened.
+    predicted = -np.expm1(-patients.limit)
+    counts = subgroups.sums(np.column_stack([patients.weight, patients.weight * predicted]))
+    subgroups.keep((counts[:, 0] >= least - 1e-9) & (counts[:, 1] >= LEAST_EXPECTED))
+    return subgroups
+
+
+def significant_subgroups(
+    curves: SurvivalCurves,
+    target: Target,
+    table: pd.DataFrame,
+    least: float,
+    level: float,
+    n_replicates: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[Rule, ...], pd.DataFrame]:
+    """Subgroups with significantly more or fewer events than predicted, the most significant first; see `certify`.
+
+    Of the subgroups of a table with at least so many patients and 10 predicted events: rules, and their rows as in
+    ``SubgroupBounds.significant``.
+    """
+    patients = PatientEvents.of(curves, target, np.ones(len(target)), None, None, rng)
+    subgroups = judged_subgroups(table, patients, least)
+    if len(subgroups) == 0:
+        return (), pd.DataFrame()
+    test = compare_events(subgroups, patients, level, n_replicates, rng)
+    return test.rules, test.significant
+
+
+class PatientEvents(NamedTuple):
+    """Weighted events of n patients, observed and expected, and what is needed to draw events from the model.
+
+    `limit` (n,) is the model's cumulative hazard at the censoring time. Where curves have few jumps, `jumps` (n, K) are
+    the cumulative hazards after each, and `limit_jump` (n,) is how many come before the censoring time.
+    """
+
+    weight: FloatArray
+    events: FloatArray
+    expected: FloatArray
+    limit: FloatArray
+    jumps: FloatArray
+    limit_jump: IntArray
+    clusters: IntArray | None
+
+    @staticmethod
+    def of(
+        curves: SurvivalCurves,
+        target: Target,
+        weight: FloatArray,
+        horizon: float | None,
+        clusters: Any,
+        rng: np.random.Generator,
+    ) -> PatientEvents:
+        """Count the events of patients with these predicted curves, until the horizon if there is one."""
+        n = len(target)
+        censored_at = censoring_times(target, weight, rng)
+        if horizon is not None:
+            require(0 < as_number(horizon) < np.inf, "horizon", "be a time above 0", horizon)
+            if horizon >= target.time.max():
+                raise ArgumentError(
+                    "horizon",
+                    f"horizon={horizon:g} must lie before the longest time in y, {target.time.max():g}.",
+                )
+            target = Target(target.event & (target.time <= horizon), np.minimum(target.time, horizon))
+            censored_at = np.minimum(censored_at, horizon)
+        # Completed from the patients whose events are counted.
+        curves = known_everywhere(curves, target, weight)
+        events, expected = expected_events(curves, target)
+        censored_at = np.minimum(censored_at, curve_ends(curves))
+        jumps, limit_jump = np.empty((n, 0)), np.zeros(n, dtype=np.intp)
+        times = curves.jumps
+        if curves.curve_type == "step" and times is not None and len(times) <= _FEW_JUMPS:
+            jumps = cumulative_hazard(curves.at(times))
+            limit_jump = np.searchsorted(times, censored_at, side="right")
+        codes = None if clusters is None else label_codes("clusters", clusters, n)[0]
+        limit = cumulative_hazard(curves.at_patient_times(censored_at))
+        return PatientEvents(weight, events, expected, limit, jumps, limit_jump, codes)
+
+    def rescaled(self, ratio: float) -> PatientEvents:
+        """The same after the model's hazards were multiplied by a number."""
+        return self._replace(
+            expected=self.expected * ratio, limit=self.limit * ratio, jumps=self.jumps * ratio
+        )
+
+    def draw(self, rows: slice, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Weighted events and expected events of patients drawn from the model, (m, 2 n_draws)."""
+        unit = rng.standard_exponential((len(self.weight[rows]), n_draws))
+        return _draw(unit, self.weight[rows], self.limit[rows], self.jumps[rows], self.limit_jump[rows])
+
+    def multipliers(self, n_draws: int, rng: np.random.Generator) -> Callable[[slice], FloatArray]:
+        """Standard normal multipliers (m, n_draws) of some rows at a time, the same for rows of a cluster."""
+        if self.clusters is None:
+            return lambda rows: rng.standard_normal((len(self.weight[rows]), n_draws))
+        clusters = self.clusters
+        drawn = rng.standard_normal((int(clusters.max()) + 1, n_draws))
+        return lambda rows: drawn[clusters[rows]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw(
+    unit: FloatArray, weight: FloatArray, limit: FloatArray, jumps: FloatArray, limit_jump: IntArray
+) -> FloatArray:
+    """Events until the cumulative hazard reaches a unit exponential variable, and the expected events until then."""
+    n, k = unit.shape
+    out = np.empty((n, 2 * k))
+    n_jumps = jumps.shape[1]
+    for i in range(n):
+        for j in range(k):
+            out[i, j] = weight[i] if unit[i, j] <= limit[i] else 0.0
+            if n_jumps == 0:
+                out[i, k + j] = weight[i] * min(unit[i, j], limit[i])
+                continue
+            expected, before = 0.0, 0.0
+            for m in range(limit_jump[i]):
+                expected -= np.expm1(before - jumps[i, m])
+                before = jumps[i, m]
+                if before >= unit[i, j]:
+                    break
+            out[i, k + j] = weight[i] * expected
+    return out
+
+
+def censoring_times(target: Target, weight: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Censoring time (n,) of each patient: as observed, or, after an event, drawn from the Kaplan-Meier curve.
+
+    A censoring time made so is independent of the event time, if censoring is, and what was observed is what would
+    have been observed with it.
+    """
+    _, censoring = KaplanMeier.both(target, weight)
+    before = np.concatenate([[1.0], censoring.survival])[
+        np.searchsorted(censoring.times, target.time, side="left")
+    ]
+    reached = rng.random(len(target)) * before
+    place = np.searchsorted(-censoring.survival, -reached, side="left")
+    drawn = np.append(censoring.times, target.time.max())[place]
+    return np.where(target.event, np.maximum(drawn, target.time), target.time)
+
+
+def signed_root_deviance(observed: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
+    """Signed root of the Poisson deviance of observed events, over a scale: about standard normal if all is right."""
+    safe = np.maximum(expected, 1e-12)
+    deviance = 2 * (xlogy(observed, np.maximum(observed, 1e-300) / safe) - (observed - safe))
+    root: FloatArray = np.sign(observed - safe) * np.sqrt(np.maximum(deviance, 0.0) / scale)
+    return root
+
+
+@numba.njit(cache=True, nogil=True)
+def _extreme_deviances(sums: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Largest and smallest signed root of the deviance over subgroups, each (k,), from sums (G, 2 k)."""
+    k = sums.shape[1] // 2
+    high, low = np.full(k, -np.inf), np.full(k, np.inf)
+    for g in range(len(sums)):
+        for j in range(k):
+            observed, expected = sums[g, j], max(sums[g, k + j], 1e-12)
+            deviance = 2.0 * (expected - observed)
+            # Sums that were subtracted from one another are 0 only up to rounding.
+            if observed > 1e-9:
+                deviance += 2.0 * observed * np.log(observed / expected)
+            z = np.sqrt(max(deviance, 0.0) / scale[g])
+            if observed > expected:
+                high[j] = max(high[j], z)
+            else:
+                low[j] = min(low[j], -z)
+    return high, low
+
+
+T = TypeVar("T")
+
+
+def _replicates(
+    work: Callable[[int, np.random.Generator], T],
+    subgroups: Subgroups,
+    n_replicates: int,
+    n_patients: int,
+    rng: np.random.Generator,
+) -> list[T]:
+    """What is found in each batch of replicates, in threads; the same whatever their number."""
+    sizes, streams = subgroups.batches(n_replicates), seed_sequence(rng)
+
+    def batch(number: int) -> T:
+        return work(sizes[number], replicate_rng(streams, number))
+
+    return list(in_parallel(batch, len(sizes), None, n_patients))
+
+
+def model_errors(
+    model: Any, X: Any, patients: PatientEvents, subgroups: Subgroups, follow_up: FollowUp
+) -> tuple[FloatArray, float]:
+    """Variance that the error of a fitted model adds, over that of the events: of each subgroup, and of everybody.
+
+    0 where the training patients are not known, or are the tested ones (predictions in folds).
+    """
+    trained = follow_up.training_events
+    if trained is None or isinstance(model, Predictions):
+        return np.zeros(len(subgroups)), 0.0
+    expected = patients.weight * patients.expected
+    everybody = float(expected.sum() / trained)
+    columns = linear_columns(model, X)
+    each = np.ones((len(expected), 1)) if columns is None else columns
+    sums = subgroups.sums(expected[:, None] * each)
+    return sums[:, 0] / (trained * estimation_share(columns, expected, sums)), everybody
+
+
+class EventTest(NamedTuple):
+    """Bounds on observed / expected events, significant subgroups with their rules, and all patients together."""
+
+    bounds: dict[str, dict[str, Any]]
+    significant: pd.DataFrame
+    rules: tuple[Rule, ...]
+    overall: dict[str, float]
+
+
+def compare_events(
+    subgroups: Subgroups,
+    patients: PatientEvents,
+    level: float,
+    n_replicates: int,
+    rng: np.random.Generator,
+    model_error: tuple[FloatArray, float] | None = None,
+) -> EventTest:
+    """Observed against expected events: bounds on the ratio, significant subgroups, and everybody together."""
+    w, d, e = patients.weight, patients.events, patients.expected
+    sizes, observed, expected, squares = subgroups.sums(
+        np.column_stack([np.ones(len(w)), w * d, w * e, w * w * e])
+    ).T
+    scale = squares / expected
+    # With clusters, divided by how much more the events of a subgroup vary than those of independent patients.
+    effect, effect_all = _design_effects(subgroups, patients, rng)
+    error, error_all = model_error or (np.zeros(len(subgroups)), 0.0)
+    z = signed_root_deviance(observed, expected, scale * (effect + error))
+    scale_all = np.array((w * w * e).sum() / (w @ e))
+    z_all = signed_root_deviance(np.array([w @ d]), np.array([w @ e]), scale_all * (effect_all + error_all))
+
+    def extremes(k: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
+        """Statistics of k replicates: the largest and minus the smallest of subgroups, and that of everybody."""
+        totals = np.zeros(2 * k)
+
+        def values(rows: slice) -> FloatArray:
+            drawn = patients.draw(rows, k, rng)
+            np.add(totals, drawn.sum(axis=0), out=totals)
+            return drawn
+
+        high, low = _extreme_deviances(subgroups.sums_of_parts(2 * k, values), scale)
+        return high, -low, abs(signed_root_deviance(totals[:k], totals[k:], scale_all))
+
+    drawn = _replicates(extremes, subgroups, n_replicates, len(w), rng)
+    upper, lower, everybody = (np.sort(np.concatenate(one)) for one in zip(*drawn, strict=True))
+    p = np.minimum(2 * np.minimum(_p_values(z, upper), _p_values(-z, lower)), 1.0)
+    side = (1 + level) / 2
+    high = _ratio_at(observed, expected, scale * effect, -_quantile(lower, side))
+    low = _ratio_at(observed, expected, scale * effect, _quantile(upper, side))
+    ratio = observed / expected
+    worst, best = int(high.argmax()), int(low.argmin())
+    bounds = {
+        MOST: {"estimate": ratio.max(), "bound": high[worst], "group": str(subgroups.rule(worst))},
+        LEAST: {"estimate": ratio.min(), "bound": low[best], "group": str(subgroups.rule(best))},
+    }
+    # Of subgroups with the same p-value the one that deviates most comes first.
+    order = np.lexsort((-abs(z), p))
+    found: list[int] = order[p[order] <= 1 - level].tolist()
+    significant = pd.DataFrame(
+        {
+            "group": [str(subgroups.rule(g)) for g in found],
+            "patients": np.rint(sizes[found]).astype(int),
+            "observed": observed[found],
+            "expected": expected[found],
+            "ratio": ratio[found],
+            "p": p[found],
+        }
+    )
+    total = {"observed": float(w @ d), "expected": float(w @ e), "ratio": float((w @ d) / (w @ e))}
+    total["p"] = float(_p_values(abs(z_all), everybody)[0])
+    return EventTest(bounds, significant, tuple(subgroups.rule(g) for g in found), total)
+
+
+def _p_values(statistic: FloatArray, drawn: FloatArray) -> FloatArray:
+    """Monte Carlo p-values (k + 1) / (B + 1) from sorted draws (B,)."""
+    larger = len(drawn) - np.searchsorted(drawn, statistic, side="left")
+    p: FloatArray = (larger + np.float64(1)) / (len(drawn) + 1)
+    return p
+
+
+def _quantile(drawn: FloatArray, share: float) -> float:
+    """Order statistic of sorted draws (B,) that a further one exceeds with probability 1 - share at most."""
+    return float(drawn[min(int(np.ceil((len(drawn) + 1) * share)), len(drawn)) - 1])
+
+
+def _ratio_at(observed: FloatArray, expected: FloatArray, scale: FloatArray, z: float) -> FloatArray:
+    """Ratios by which expected events must be multiplied for the statistic to be z, by bisection."""
+    far = np.full(len(observed), abs(z) * np.sqrt(scale))
+    low, high = (
+        np.full(len(observed), 1e-9),
+        (observed + far**2 + 2 * far * np.sqrt(observed + 1) + 10) / expected,
+    )
+    for _ in range(60):
+        middle = (low + high) / 2
+        # The statistic falls as more events are expected.
+        above = signed_root_deviance(observed, middle * expected, scale) > z
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    ratio: FloatArray = (low + high) / 2
+    return ratio
+
+
+def _design_effects(
+    subgroups: Subgroups, patients: PatientEvents, rng: np.random.Generator
+) -> tuple[FloatArray, float]:
+    """Variance of the events of each subgroup, and of all patients, over that of independent patients, at least 1.
+
+    1 without clusters; else estimated by multipliers that the rows of a cluster share.
+    """
+    if patients.clusters is None:
+        return np.ones(len(subgroups)), 1.0
+    w, d, e = patients.weight, patients.events, patients.expected
+    values = np.column_stack([w * d, w * e, w * w * e])
+    # Everybody is one more subgroup.
+    observed, expected, squares = np.vstack([subgroups.sums(values), values.sum(axis=0)]).T
+    ratio, variance = (observed / expected)[:, None], np.zeros(len(observed))
+    for k in subgroups.batches(_CLUSTER_REPLICATES):
+        xi = patients.multipliers(k, rng)(slice(None))
+        drawn = np.hstack([xi * values[:, [0]], xi * values[:, [1]]])
+        sums = np.vstack([subgroups.sums(drawn), drawn.sum(axis=0)])
+        variance += ((sums[:, :k] - ratio * sums[:, k:]) ** 2).sum(axis=1)
+    effect = np.maximum(variance / _CLUSTER_REPLICATES / np.maximum(ratio[:, 0] * squares, 1e-12), 1.0)
+    return effect[:-1], float(effect[-1])
+
+
+def brier_losses(curves: SurvivalCurves, target: Target, horizon: float, weight: FloatArray) -> FloatArray:
+    r"""Squared errors (n,) of the survival predicted at a horizon, weighted by the inverse probability of censoring.
+
+    .. math:: w_i = \frac{1[Y_i \le t, d_i = 1]}{G(Y_i-)} + \frac{1[Y_i > t]}{G(t)}
+    """
+    _, censoring = KaplanMeier.both(target, weight)
+    known = np.concatenate([[1.0], censoring.survival])
+    before = known[np.searchsorted(censoring.times, target.time, side="left")]
+    at_horizon = float(known[np.searchsorted(censoring.times, horizon, side="right")])
+    alive = target.time > horizon
+    survival = curves.at(np.array([horizon]))[:, 0]
+    inverse = np.where(
+        alive, 1 / max(at_horizon, 1e-12), np.where(target.event, 1 / np.maximum(before, 1e-12), 0.0)
+    )
+    return inverse * (alive - survival) ** 2
+
+
+def bounded_means(
+    subgroups: Subgroups,
+    values: dict[str, FloatArray],
+    patients: PatientEvents,
+    level: float,
+    n_replicates: int,
+    rng: np.random.Generator,
+) -> dict[str, dict[str, Any]]:
+    """Largest mean of each value over subgroups, and its bound: the largest mean plus reach of its error."""
+    w, names = patients.weight, list(values)
+    v = np.column_stack([w * values[name] for name in names])
+    m = len(names)
+    sums = subgroups.sums(np.column_stack([w, w * w, v, v * w[:, None], v * v]))
+    total, mean = sums[:, :1], sums[:, 2 : 2 + m] / sums[:, :1]
+    variance = sums[:, 2 + 2 * m :] - 2 * mean * sums[:, 2 + m : 2 + 2 * m] + mean**2 * sums[:, 1:2]
+
+    def deviations(k: int, rng: np.random.Generator) -> FloatArray:
+        """Sums of the multiplied deviations from the mean, (G, m, k)."""
+        multipliers = patients.multipliers(k, rng)
+
+        def values(rows: slice) -> FloatArray:
+            xi = multipliers(rows)
+            return np.hstack([xi * w[rows, None], *(xi * v[rows, j, None] for j in range(m))])
+
+        drawn = subgroups.sums_of_parts((m + 1) * k, values).reshape(len(subgroups), m + 1, k)
+        return drawn[:, 1:] - mean[:, :, None] * drawn[:, :1]
+
+    if patients.clusters is not None:
+        parts = [(deviations(k, rng) ** 2).sum(axis=2) for k in subgroups.batches(_CLUSTER_REPLICATES)]
+        variance = np.sum(parts, axis=0) / _CLUSTER_REPLICATES
+    error = np.sqrt(np.maximum(variance, 1e-18))
+
+    def extremes(k: int, rng: np.random.Generator) -> FloatArray:
+        largest: FloatArray = (deviations(k, rng) / error[:, :, None]).max(axis=0)
+        return largest
+
+    largest = _replicates(extremes, subgroups, n_replicates, len(w), rng)
+    reach = [_quantile(np.sort(one), level) for one in np.concatenate(largest, axis=1)]
+    found = {}
+    for j, name in enumerate(names):
+        bound = mean[:, j] + reach[j] * error[:, j] / total[:, 0]
+        worst = int(bound.argmax())
+        found[name] = {
+            "estimate": mean[:, j].max(),
+            "bound": bound[worst],
+            "group": str(subgroups.rule(worst)),
+            "all patients": float(v[:, j].sum() / w.sum()),
+        }
+    return found
