@@ -15,7 +15,7 @@ LAYERS = [
     {"losses", "objectives", "disparities", "tables"},
     {"solvers", "metrics"},
     {"estimators", "datasets"},
-    {"coefficients"},
+    {"coefficients", "persistence"},
     {"evaluation"},
     {"tuning", "competing"},
     {"repairs"},

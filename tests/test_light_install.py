@@ -1,4 +1,4 @@
-"""The base install: without torch, scikit-survival, LightGBM and Dask everything but their extras works."""
+"""The base install: without torch, scikit-survival, LightGBM, Dask and pyarrow all but their extras works."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ import tempfile
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "sksurv", "lightgbm", "dask", "distributed"}:
+        if name.partition(".")[0] in {"torch", "sksurv", "lightgbm", "dask", "distributed", "pyarrow"}:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
@@ -65,6 +65,10 @@ try:
     drosurv.distributed.fit(CoxPH(), type("Frame", (), {"to_delayed": None})(), time="time", event="event")
 except ImportError as error:
     found["dask"] = str(error)
+try:
+    drosurv.distributed.fit(CoxPH(), "patients.parquet", time="time", event="event")
+except ImportError as error:
+    found["parquet"] = str(error)
 functions = {
     losses.cox_partial: 3, losses.cox_split: 5, losses.full_likelihood: 5, losses.TorchLoss: 2
 }
@@ -118,6 +122,7 @@ def test_linear_models_fit_predict_save_and_load_without_the_extras(found, name)
         ("cuda", "deep"),
         ("trees", "trees"),
         ("dask", "dask"),
+        ("parquet", "formats"),
         ("cox_partial", "deep"),
         ("cox_split", "deep"),
         ("full_likelihood", "deep"),
@@ -139,6 +144,8 @@ def test_objectives_of_arrays_need_no_torch(found):
         ("paper", "python -m experiments.paper"),
         ("losses.PoissonDeviance", "PiecewiseExponential"),
         ("objectives.power", "cvar"),
+        ("estimators.JustTrainTwice", "from experiments.rivals import JustTrainTwice"),
+        ("insight.Certificate", "SubgroupBounds"),
     ],
 )
 def test_names_that_left_say_where_they_are(name, where):
@@ -151,3 +158,9 @@ def test_importing_a_name_that_left_says_where_it_is():
     with pytest.raises(ImportError, match="import AdversarialReweighting"):
         from drosurv import AdversarialReweighting  # noqa: F401
     assert not hasattr(drosurv, "no_such_name")
+
+
+def test_the_path_of_save_and_load_in_0_2_warns_and_works():
+    with pytest.warns(DeprecationWarning, match=r"is now drosurv\.load; the old path leaves in 0\.4"):
+        from drosurv.persistence import load
+    assert load is drosurv.load

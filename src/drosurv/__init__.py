@@ -57,12 +57,18 @@ _HOME = {
 # Public names of earlier versions, and what to use now. A name in a subpackage raises through `missing_name`.
 _EXPERIMENT = "it is in the repository, not in the installed package: {}."
 _RIVAL = _EXPERIMENT.format("`from experiments.rivals import {}`")
+_BOUNDS = "certify returns a SubgroupBounds, with bounds for all subgroups that one or two conditions define."
 _REMOVED = {
     "drosurv.AdversarialReweighting": _RIVAL.format("AdversarialReweighting"),
     "drosurv.DroppedOutlierDRO": _RIVAL.format("DroppedOutlierDRO"),
     "drosurv.JustTrainTwice": _RIVAL.format("JustTrainTwice"),
+    "drosurv.estimators.AdversarialReweighting": _RIVAL.format("AdversarialReweighting"),
+    "drosurv.estimators.DroppedOutlierDRO": _RIVAL.format("DroppedOutlierDRO"),
+    "drosurv.estimators.JustTrainTwice": _RIVAL.format("JustTrainTwice"),
     "drosurv.benchmark": _EXPERIMENT.format("`python -m experiments.benchmark`, or `make benchmark`"),
     "drosurv.paper": _EXPERIMENT.format("`python -m experiments.paper`, or `make reproduce`"),
+    "drosurv.insight.Certificate": _BOUNDS,
+    "drosurv.insight.SubgroupCurve": _BOUNDS,
     "drosurv.losses.PoissonDeviance": "use drosurv.losses.PiecewiseExponential.",
     "drosurv.losses.poisson_deviance": "use drosurv.losses.full_likelihood.",
     "drosurv.objectives.power": "use chi_square (order 2) or cvar (order 1) of drosurv.objectives.",

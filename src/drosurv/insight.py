@@ -20,9 +20,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Certificate", "SubgroupCurve"):
-        raise AttributeError(
-            f"drosurv.insight.{name} was removed in 0.3: certify now returns a SubgroupBounds, with bounds for all "
-            "subgroups that one or two conditions define."
-        )
-    raise AttributeError(f"module 'drosurv.insight' has no attribute {name!r}")
+    from drosurv import missing_name
+
+    raise missing_name(__name__, name)

@@ -168,10 +168,16 @@ def test_empty_texts_of_other_formats_are_missing(tmp_path):
     assert read_frame(tmp_path / "t.dta")["b"].isna().tolist() == [False, True]
 
 
-@pytest.mark.parametrize(("suffix", "package"), [(".xlsx", "openpyxl"), (".sav", "pyreadstat")])
+@pytest.mark.parametrize(
+    ("suffix", "package"), [(".xlsx", "openpyxl"), (".sav", "pyreadstat"), (".parquet", "pyarrow")]
+)
 def test_a_format_whose_package_is_not_installed_names_the_extra(tmp_path, monkeypatch, suffix, package):
-    FRAME.to_excel(tmp_path / "t.xlsx")
-    path = (tmp_path / "t.xlsx").rename(tmp_path / f"t{suffix}")
+    path = tmp_path / f"t{suffix}"
+    if suffix == ".parquet":
+        path.write_bytes(b"PAR1")
+    else:
+        FRAME.to_excel(tmp_path / "t.xlsx")
+        (tmp_path / "t.xlsx").rename(path)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ValueError, match=rf'needs the package {package}.*pip install "drosurv\[formats\]"'):
         read_frame(path)

@@ -46,7 +46,7 @@ def fit(
         With ``network="linear"`` and the convex solver.
     data : Dask DataFrame, or path or pattern of Parquet files
         Files are read by the workers of the current Dask client; without one, by this process, which keeps the
-        sorted patients on disk.
+        sorted patients on disk. Parquet needs the extra ``dask`` or ``formats``.
     time, event : str
         Names of the columns.
     features : sequence of str, optional

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.distributed.sorting import Columns, Layout, Outline, Rows, cut, join, outline, read_rows
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, require_extra
 from drosurv.solvers.slabs import Slab
 
 # Rows of a file that a thread reads at once.
@@ -60,6 +60,7 @@ class ParquetParts:
     """The row groups of Parquet files, in the order of their names, and slabs of them in files of a folder."""
 
     def __init__(self, pattern: str | os.PathLike[str], folder: Path) -> None:
+        require_extra("pyarrow", "formats", "a Parquet file")
         import pyarrow.parquet as pq
 
         text = os.fspath(pattern)

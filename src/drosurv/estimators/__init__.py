@@ -1,5 +1,7 @@
 """Estimators: the scikit-learn surface over networks, losses, objectives and solvers."""
 
+from typing import Any
+
 from drosurv.estimators.accelerated_failure_time import AcceleratedFailureTime
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.cox_cv import CoxPHCV
@@ -30,3 +32,9 @@ __all__ = [
     "RegularizedCox",
     "SubgroupRobustCox",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    from drosurv import missing_name
+
+    raise missing_name(__name__, name)

@@ -79,7 +79,7 @@ def read_frame(
     ----------
     path : path
         The file. Parquet and gzip are recognised by their first bytes, Excel, Stata, SPSS and SAS by the suffix;
-        Excel and SPSS need ``pip install "drosurv[formats]"``.
+        Parquet, Excel and SPSS need ``pip install "drosurv[formats]"``.
     separator, decimal, encoding : str, optional
         Of a CSV file; recognised where they are None, with a note where they are not a comma, a point and UTF-8. With
         a decimal comma, points that separate thousands are removed.
@@ -267,7 +267,9 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> N
 
 def _parquet(path: Path) -> pd.DataFrame:
     try:
-        frame = pd.read_parquet(path)
+        frame = pd.read_parquet(path, engine="pyarrow")
+    except ImportError as error:
+        raise _not_installed(path, "pyarrow") from error
     except (ValueError, OSError) as error:
         raise ValueError(f"{path} begins like a Parquet file but cannot be read: {error}") from error
     return frame.reset_index(drop=frame.index.names == [None])
@@ -280,9 +282,7 @@ def _other_format(path: Path) -> pd.DataFrame:
     try:
         frame = read(path, encoding="utf-8") if name == "read_sas" else read(path)
     except ImportError as error:
-        raise ValueError(
-            f'{path} needs the package {package} to be read: pip install "drosurv[formats]".'
-        ) from error
+        raise _not_installed(path, package) from error
     except Exception as error:
         raise ValueError(f"{path} cannot be read as a {path.suffix} file: {error}") from error
     # These formats have no missing text: it is empty.
@@ -290,6 +290,10 @@ def _other_format(path: Path) -> pd.DataFrame:
     for column in texts:
         frame[column] = frame[column].mask(frame[column].isin(MISSING))
     return frame
+
+
+def _not_installed(path: Path, package: str) -> ValueError:
+    return ValueError(f'{path} needs the package {package} to be read: pip install "drosurv[formats]".')
 
 
 def _read_csv(path: Path, marks: FileFormat, missing: Sequence[str]) -> pd.DataFrame:

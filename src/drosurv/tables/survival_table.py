@@ -260,7 +260,7 @@ def read_survival_table(
     encoding: str | None = None,
     missing: Sequence[str] = (),
 ) -> SurvivalTable:
-    r"""Read a CSV or Parquet file of patients to train on, and warn of what looks wrong in it.
+    r"""Read a table of patients to train on from a file, and warn of what looks wrong in it.
 
     Parameters
     ----------

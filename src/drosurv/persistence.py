@@ -1,0 +1,16 @@
+"""The path of `save` and `load` in 0.2, which leaves in 0.4."""
+
+from importlib import import_module
+from typing import Any
+
+from drosurv.errors import warn_caller
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("SavedModel", "load", "read_saved_model", "save"):
+        raise AttributeError(f"module 'drosurv.persistence' has no attribute {name!r}")
+    new = f"drosurv.{name}" if name in ("load", "save") else f"drosurv.estimators.persistence.{name}"
+    warn_caller(
+        f"drosurv.persistence.{name} is now {new}; the old path leaves in 0.4.", category=DeprecationWarning
+    )
+    return getattr(import_module("drosurv.estimators.persistence"), name)
