@@ -11,7 +11,8 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 LAYERS = [
     {"_version", "errors", "radix", "files", "standardise"},
     {"target", "presentation"},
-    {"groups", "observation", "step_function"},
+    {"observation", "step_function"},
+    {"groups"},
     {"losses", "objectives", "disparities", "tables"},
     {"solvers", "metrics"},
     {"estimators", "datasets"},

@@ -13,8 +13,8 @@ from drosurv._version import __version__ as __version__
 if TYPE_CHECKING:
     from drosurv.competing import CauseSpecificCox as CauseSpecificCox
     from drosurv.estimators import *  # noqa: F403 - its table of contents is the list of models
+    from drosurv.estimators.base import all_estimators as all_estimators
     from drosurv.estimators.coefficient_inference import summary as summary
-    from drosurv.estimators.discovery import all_estimators as all_estimators
     from drosurv.estimators.persistence import load as load
     from drosurv.estimators.persistence import save as save
     from drosurv.evaluation import evaluate as evaluate
@@ -44,7 +44,7 @@ _HOME = {
     "CauseSpecificCox": "drosurv.estimators.competing",
     "RepairedCox": "drosurv.repairs",
     "Surv": "drosurv.target",
-    "all_estimators": "drosurv.estimators.discovery",
+    "all_estimators": "drosurv.estimators.base",
     "certify": "drosurv.repairs.subgroup_bounds",
     "check": "drosurv.workflows.check",
     "evaluate": "drosurv.evaluation",

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError
+from drosurv.observation import in_pandas
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 Missing = Literal["group", "drop"]
@@ -89,19 +90,6 @@ def parse_groups(
             "a difference between groups needs patients of two.",
         )
     return coded
-
-
-def in_pandas(labels: Any) -> Any:
-    """A table or labels of another data frame library, such as polars, as pandas holds them; else unchanged."""
-    if isinstance(labels, (pd.DataFrame, pd.Series, pd.Index, np.ndarray)) or not hasattr(
-        labels, "__getitem__"
-    ):
-        return labels
-    if hasattr(labels, "columns"):
-        return pd.DataFrame({str(name): labels[name].to_list() for name in labels.columns}, dtype=object)
-    if hasattr(labels, "to_list"):
-        return pd.Series(labels.to_list(), name=getattr(labels, "name", None) or None, dtype=object)
-    return labels
 
 
 def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArray) -> FloatArray:

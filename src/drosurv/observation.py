@@ -1,4 +1,4 @@
-"""How rows were observed (entry times, strata, clusters, offsets, ids), and folds of patients."""
+"""How rows were observed (entry times, strata, clusters, offsets, ids), folds of patients, and random generators."""
 
 from __future__ import annotations
 
@@ -61,6 +61,19 @@ class Observation:
         parts = (self.entry, self.stratum, self.clusters, self.offset, self.patient)
         entry, stratum, clusters, offset, patient = (None if part is None else part[rows] for part in parts)
         return Observation(entry, stratum, self.strata, clusters, offset, patient)
+
+
+def in_pandas(labels: Any) -> Any:
+    """A table or labels of another data frame library, such as polars, as pandas holds them; else unchanged."""
+    if isinstance(labels, (pd.DataFrame, pd.Series, pd.Index, np.ndarray)) or not hasattr(
+        labels, "__getitem__"
+    ):
+        return labels
+    if hasattr(labels, "columns"):
+        return pd.DataFrame({str(name): labels[name].to_list() for name in labels.columns}, dtype=object)
+    if hasattr(labels, "to_list"):
+        return pd.Series(labels.to_list(), name=getattr(labels, "name", None) or None, dtype=object)
+    return labels
 
 
 def ends_of_patients(patient: IntArray, target: Target) -> tuple[IntArray, IntArray]:
@@ -193,6 +206,19 @@ def _check_rows_of_patients(
             f"{target.time[earlier]}] and ({entry[later]}, {target.time[later]}]. A patient cannot be at risk twice "
             "at one time.",
         )
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A random generator, from an int, None, or a generator, which is returned as it is."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise no_seed(random_state) from error
+
+
+def no_seed(random_state: Any) -> ArgumentError:
+    """Return the error of a `random_state` that is no seed."""
+    return ArgumentError.must("random_state", "be a whole number that is not negative, or None", random_state)
 
 
 def draw_folds(

@@ -18,7 +18,24 @@ IntArray = NDArray[np.intp]
 
 # What says in tables that the event happened.
 EVENT_WORDS = frozenset(
-    ("1", "yes", "y", "true", "t", "dead", "died", "death", "deceased", "event", "relapsed", "failed")
+    (
+        *(
+            "1",
+            "yes",
+            "y",
+            "true",
+            "t",
+            "dead",
+            "died",
+            "death",
+            "deceased",
+            "expired",
+            "event",
+            "failed",
+            "failure",
+        ),
+        *("relapsed", "relapse", "recurred", "recurrence", "progressed", "progression"),
+    )
 )
 
 

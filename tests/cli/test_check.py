@@ -21,14 +21,17 @@ def test_one_command_gives_a_page_a_model_and_the_next_command(checked, data, pa
 
 def test_the_next_command_runs_on_a_table_with_problems(drosurv, patients, tmp_path):
     days = pd.date_range("2020-01-01", periods=len(patients)).strftime("%d.%m.%Y")
-    messy = patients.assign(seen=patients["days"], admitted=days)
+    visit = patients["days"].where(patients.index % 3 > 0, patients["days"] + 7)
+    messy = patients.assign(seen=patients["days"], admitted=days, visit=visit)
     messy.loc[3, "days"] = -1
     path = tmp_path / "messy.csv.gz"
     messy.to_csv(path, index=False, sep=";", decimal=",", encoding="latin-1")
-    found = drosurv.json("check", path, "--event-value", "dead", "-o", tmp_path / "page.html")
+    options = ("--event-value", "dead", "--keep-columns", "visit", "-o", tmp_path / "page.html")
+    found = drosurv.json("check", path, *options)
     assert found["next"][:2] == ["fit", str(path)]
-    for word in ("seen", "admitted", "--drop-missing-target", "--event-value"):
+    for word in ("seen", "admitted", "--drop-missing-target", "--event-value", "--keep-columns"):
         assert word in found["next"]
+    assert "visit" in {row["covariate"] for row in found["cox"]}
     words = [str(tmp_path / word) if word in ("test.csv", "model") else word for word in found["next"]]
     drosurv.ok(*words)
 

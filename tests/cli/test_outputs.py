@@ -8,33 +8,40 @@ from drosurv.cli.outputs import check_outputs, check_picture
 
 
 @pytest.fixture
-def data(tmp_path):
+def table(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("a\n1\n")
     return path
 
 
-def test_new_files_and_old_ones_that_are_no_input_may_be_written(tmp_path, data):
+def test_new_files_and_old_ones_that_are_no_input_may_be_written(tmp_path, table):
     (tmp_path / "old").write_text("")
-    check_outputs([tmp_path / "old", tmp_path / "new", None], [data, None, tmp_path / "not there"])
+    check_outputs([tmp_path / "old", tmp_path / "new", None], [table, None, tmp_path / "not there"])
 
 
-def test_an_input_is_not_overwritten_under_another_name_either(tmp_path, data):
-    (tmp_path / "link").symlink_to(data)
-    for path in (data, tmp_path / "link"):
+def test_an_input_is_not_overwritten_under_another_name_either(tmp_path, table):
+    (tmp_path / "link").symlink_to(table)
+    for path in (table, tmp_path / "link"):
         with pytest.raises(ValueError, match="is an input, which would be overwritten: choose another name"):
-            check_outputs([path], [data])
+            check_outputs([path], [table])
 
 
 @pytest.mark.parametrize(
     ("content", "ours"),
     [
         ("id,log_risk\n1,0.5\n", True),
-        ("attribute,group,metric,value\n", True),
+        ("log_risk,survival_12,survival_24.5\n", True),
+        ("attribute,group,metric,kind,better,value\n", True),
         ('<meta name="generator" content="drosurv 0.3">', True),
+        ("# Audit\n\ndrosurv 0.3.0, 2026-01-02.\n", True),
         ("", True),
         ("id,days,died\n1,2,3\n", False),
-        ("notes of mine", False),
+        # Predictions of another program beside what happened, and a table with the times in such a column.
+        ("time,event,log_risk\n1,2,3\n", False),
+        ("survival_12,survival_24\n.9,.8\n", False),
+        ("survival_months,metric,alpha\n1,2,3\n", False),
+        ("notes of mine on drosurv", False),
+        ("drosurv fit patients.csv -o model\n", False),
     ],
 )
 def test_only_files_that_drosurv_wrote_are_overwritten_unless_forced(tmp_path, content, ours):
@@ -50,6 +57,70 @@ def test_only_files_that_drosurv_wrote_are_overwritten_unless_forced(tmp_path, c
             check_outputs([path], [])
 
 
+TARGET = ("--time", "days", "--event", "status")
+
+
+@pytest.mark.parametrize(
+    ("command", "outputs"),
+    [
+        (("check", "patients.csv"), ("-o", "--save")),
+        (("fit", "patients.csv", *TARGET), ("-o",)),
+        (("repair", "patients.csv", *TARGET), ("-o",)),
+        (("repair", "patients.csv", *TARGET, "--predictions", "theirs.csv"), ("--corrected",)),
+        (("tune", "patients.csv", *TARGET, "--groups", "sex"), ("-o", "--table", "--plot")),
+        (("summary", "model"), ("-o",)),
+        (("predict", "model", "patients.csv"), ("-o",)),
+        (("evaluate", "model", "patients.csv"), ("-o",)),
+        (("audit", "model", "patients.csv"), ("-o",)),
+        (("certify", "model", "patients.csv"), ("-o", "--plot")),
+        (("demo",), ("--report",)),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else value,
+)
+def test_no_command_overwrites_a_file_that_drosurv_did_not_write(
+    drosurv, data, model, monkeypatch, command, outputs
+):
+    monkeypatch.chdir(data.parent)
+    Path("theirs.csv").write_text("12\n")
+    suffixes = {"--plot": ".png", "--report": ".html", "--table": ".csv", "--corrected": ".csv"}
+    for option in outputs:
+        name = f"mine{'.html' if command[0] in ('audit', 'check') else suffixes.get(option, '')}"
+        # Pages of the demo have a suffix.
+        for path in (Path(name), Path("mine_plain.html")):
+            path.write_text("mine")
+        line = drosurv.fails(*command, option, name)
+        assert "exists and was not written by drosurv: choose another name, or pass --force" in line
+        assert {path.read_text() for path in Path().glob("mine*")} == {"mine"}
+
+
+def test_the_summary_beside_a_report_is_not_overwritten_either(drosurv, data, model, monkeypatch):
+    monkeypatch.chdir(data.parent)
+    Path("report.summary.json").write_text("{}")
+    line = drosurv.fails("audit", model, data, "-o", "report.html")
+    assert "report.summary.json exists and was not written by drosurv" in line
+
+
+def test_a_hold_out_file_that_exists_is_read_and_not_overwritten(drosurv, data, target, plain, tmp_path):
+    held = tmp_path / "held.csv"
+    held.write_bytes(b"".join(data.read_bytes().splitlines(keepends=True)[:51]))
+    before = held.read_bytes()
+    drosurv.ok("fit", data, *target, *plain, "--hold-out", held, "-o", tmp_path / "m")
+    assert held.read_bytes() == before
+
+
+def test_what_a_command_wrote_may_be_written_again(drosurv, data, model, tmp_path):
+    at = tmp_path
+    for command, *outputs in (
+        (("predict", model, data, "--times", "100", "--keep", "id"), "-o", at / "p.csv"),
+        (("summary", model), "-o", at / "s.csv"),
+        (("evaluate", model, data, "--bootstrap", "0"), "-o", at / "e.csv"),
+        (("audit", model, data, "--bootstrap", "0", "--no-rules"), "-o", at / "a.md"),
+        (("certify", model, data, "--replicates", "19"), "--plot", at / "c.svg", "-o", at / "c.csv"),
+    ):
+        drosurv.ok(*command, *outputs)
+        check_outputs(outputs[1::2], [])
+
+
 def test_two_outputs_are_two_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="written twice"):
@@ -63,11 +134,11 @@ def test_a_folder_and_a_missing_folder_are_named(tmp_path):
         check_outputs([tmp_path / "none" / "m"], [])
 
 
-def test_what_may_not_be_written_is_refused_before_the_work(tmp_path, data, monkeypatch):
+def test_what_may_not_be_written_is_refused_before_the_work(tmp_path, table, monkeypatch):
     # The administrator may write everywhere, so the system's answer is replaced, not the folder's permissions.
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
     with pytest.raises(PermissionError, match="without permission"):
-        check_outputs([tmp_path / "new"], [data])
+        check_outputs([tmp_path / "new"], [table])
 
 
 @pytest.mark.parametrize("name", ["front", "front.txt"])
@@ -143,11 +214,11 @@ def test_a_full_disk_leaves_the_old_file_and_no_part_of_a_new_one(
         "--model",
         "cox",
     )
-    Path(output).write_text("drosurv")
+    Path(output).write_text('{"drosurv": 0}')
     before = set(os.listdir())
     full_disk()
     result = drosurv(*command)
     assert result.exit_code == 2, (result.output, result.exception)
     assert f"Error: {output} cannot be written: No space left on device." in result.stderr
-    assert Path(output).read_text() == "drosurv"
+    assert Path(output).read_text() == '{"drosurv": 0}'
     assert set(os.listdir()) == before

@@ -1,12 +1,15 @@
 """Columns are guessed from names and values, or the candidates are named."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from sksurv import datasets
 
 from drosurv.datasets.dataset import bundled
-from drosurv.tables import guess_columns
+from drosurv.tables import TableNote, TargetColumns, guess_columns
+from drosurv.tables.guess import UnknownColumns
 
 RNG = np.random.default_rng(0)
 
@@ -53,6 +56,64 @@ def test_pairs_of_columns_that_could_both_be_meant_are_named_as_commands():
     assert guess_columns(frame, time="dtime", event="death").time == "dtime"
 
 
+def words(no, yes):
+    return np.where(RNG.permutation(60) < 30, no, yes)
+
+
+@pytest.mark.parametrize(
+    ("time", "event", "values"),
+    [
+        ("futime", "fustat", (0, 1)),
+        ("OS_MONTHS", "OS_STATUS", ("0:LIVING", "1:DECEASED")),
+        ("OS.time", "OS", (0, 1)),
+        ("survtime", "dead", ("no", "yes")),
+        ("follow_up_days", "vitalstatus", ("Alive", "Dead")),
+        ("days_to_death", "vital_status", ("Living", "Deceased")),
+        ("Survival from diagnosis (months)", "Outcome", ("Discharged", "Expired")),
+        ("t.tdm", "e.tdm", (False, True)),
+        ("T", "E", (0, 1)),
+        ("duration", "observed", ("FALSE", "TRUE")),
+    ],
+)
+def test_names_and_values_of_registries_are_understood(time, event, values):
+    frame = table(**{time: times(), event: words(*values), "year": RNG.integers(1990, 2020, 60)})
+    found = guess_columns(frame)
+    assert (found.time, found.event) == (time, event)
+    with warnings.catch_warnings(action="ignore", category=TableNote):
+        y = TargetColumns(time, event).parse(frame)
+    assert (y[event] == (frame[event] == values[1])).all()
+
+
+def test_columns_of_relapse_and_of_death_are_named_in_pairs():
+    frame = table(rectime=times(), censrec=events(), survtime=times(), censdead=events())
+    with pytest.raises(UnknownColumns) as error:
+        guess_columns(frame)
+    assert error.value.pairs == (("rectime", "censrec"), ("survtime", "censdead"))
+
+
+def test_times_in_two_columns_and_dates_are_answered_with_what_to_do():
+    time, died = times(), events() == 1
+    frame = table(days_to_death=np.where(died, time, np.nan), days_to_last_visit=np.where(died, np.nan, time))
+    frame = frame.assign(vital_status=np.where(died, "Dead", "Alive"))
+    with pytest.raises(UnknownColumns, match="Nobody has both 'days_to_death' and 'days_to_last_visit'"):
+        guess_columns(frame)
+    dated = table(died=events(), diagnosed=["2020-01-01", "2020-02-03"] * 30)
+    dated["last_seen"] = "2021-01-01"
+    with pytest.raises(
+        UnknownColumns, match=r"diagnosed and last_seen hold dates.*pass start=COLUMN and end="
+    ):
+        guess_columns(dated)
+
+
+@pytest.mark.parametrize(
+    "name", ["PATIENT_ID", "patient.id", "Patient ID", "record_id", "USUBJID", "MRN", "studyid"]
+)
+def test_ids_are_recognised_and_define_no_groups(name):
+    frame = table(days=times(), died=events(), hospital=["a", "b"] * 30, **{name: RNG.permutation(60) + 1000})
+    found = guess_columns(frame.assign(hospital_mrn=RNG.permutation(60)))
+    assert (found.id, found.groups) == (name, ("hospital",))
+
+
 def test_without_a_telling_name_the_columns_are_listed():
     with pytest.raises(
         ValueError, match=r"No names or values of columns tell.*The columns are marker and stage"
@@ -65,6 +126,8 @@ def test_without_a_telling_name_the_columns_are_listed():
     [
         ("age", np.linspace(20, 90, 60), ("age>65",)),
         ("age", np.linspace(20, 50, 60), ("age>35",)),
+        # In months, or centred.
+        ("age", np.linspace(1, 190, 60), ("age>95.5",)),
         ("sex", ["f", "m"] * 30, ("sex",)),
         # Too few in the second group to compare.
         ("race", ["a"] * 59 + ["b"], ()),

@@ -17,6 +17,7 @@ def patients():
         .iloc[:, :5]
         .assign(
             patient_id=[f"p{k}" for k in range(500)],
+            hospital_mrn=rng.permutation(500) + 10_000,
             days=np.ceil(1000 * data.y["time"]),
             died=data.y["event"].astype(int),
             sex=np.where(data.X["x3"] > 0, "f", "m"),
@@ -50,12 +51,15 @@ def test_all_problems_are_listed_at_once(found, patients):
     assert "1 row with a negative time in column 'days' left out (first: row 4)" in told
     assert "1 row with no value in event column 'died' left out (first: row 8)" in told
     assert "column 'visit' holds dates and was left out" in told
+    assert "column 'hospital_mrn' was left out: it names patients" in told
     assert "column 'last_seen' may give the outcome away and was left out" in told
     assert len(found.table) == len(patients) - 2
 
 
 def test_the_model_uses_neither_ids_nor_dates_nor_copies_of_the_time(found, patients):
-    assert {"patient_id", "visit", "last_seen", "days"} & set(found.trained.encoder.used_) == set()
+    left_out = {"patient_id", "hospital_mrn", "visit", "last_seen", "days"}
+    assert left_out & set(found.trained.encoder.used_) == set()
+    assert left_out & set(found.table.X.columns) == set()
     assert np.isfinite(found.model.predict(patients[found.model.feature_names_in_])).all()
 
 

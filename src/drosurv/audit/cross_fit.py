@@ -23,8 +23,7 @@ from drosurv.evaluation.from_entry import (
 from drosurv.evaluation.predictions import final_step, predict_curves, predict_risk, prepared, take
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.metrics import FollowUp
-from drosurv.metrics.inference import generator
-from drosurv.observation import draw_folds
+from drosurv.observation import draw_folds, generator
 from drosurv.target import BoolArray, IntArray, parse_target
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]

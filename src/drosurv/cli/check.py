@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +16,7 @@ from drosurv.cli.options import (
     FileOptions,
     Groups,
     Json,
+    KeepColumns,
     Names,
     Seed,
     about,
@@ -20,7 +24,7 @@ from drosurv.cli.options import (
     option_words,
     words,
 )
-from drosurv.cli.outputs import check_outputs, print_json, printable
+from drosurv.cli.outputs import as_options, check_outputs, print_json, printable, spelled
 
 
 @command
@@ -32,10 +36,15 @@ def check(
     event_value: Annotated[
         str | None, about("The value that means the event, where it is not clear.")
     ] = None,
+    start: Annotated[
+        str | None, about("Instead of --time: column of first dates, such as of diagnosis.")
+    ] = None,
+    end: Annotated[str | None, about("Column of last dates; the time is in days.")] = None,
     id: Annotated[str | None, about("Column that names the patient; guessed if not given.")] = None,
     groups: Groups = (),
     drop: Annotated[Names, about("Columns not to use as features.")] = (),
     categorical: Annotated[Names, about("Columns that are categories although they hold numbers.")] = (),
+    keep_columns: KeepColumns = (),
     horizon: Annotated[
         float | None, about("Time at which survival is compared; the median follow-up if not given.")
     ] = None,
@@ -60,7 +69,8 @@ def check(
         frame = file.format.read(data)
         given: dict[str, Any] = {"time": time, "event": event, "id": id, "groups": groups or None}
         try:
-            guess_columns(frame, **given)
+            if start is None:
+                guess_columns(frame, **given)
         except UnknownColumns as error:
             if not error.pairs:
                 raise
@@ -75,8 +85,11 @@ def check(
             frame,
             **given,
             event_value=event_value,
+            start=start,
+            end=end,
             drop=drop,
             categorical=categorical,
+            keep_columns=keep_columns,
             horizon=horizon,
             data_name=data.name,
             random_state=seed,
@@ -87,20 +100,27 @@ def check(
         result.save(save, data)
     columns = result.columns
     used: dict[str, Any] = {
-        "time": columns.time,
+        "time": None if start else columns.time,
+        "start": start,
+        "end": end,
         "event": columns.event,
         "id": columns.id,
         "groups": columns.groups,
     }
     following = ["drosurv", "fit", str(data)]
     used |= {"event_value": event_value, "drop": (*drop, *result.dropped), "categorical": categorical}
-    used |= {"drop_missing_target": result.n_dropped > 0}
+    used |= {"keep_columns": keep_columns, "drop_missing_target": result.n_dropped > 0}
     for name, value in used.items():
         following += option_words(name, value) if value else []
     following += [*words(file, FileOptions), "--hold-out", "test.csv", "-o", "model"]
     if as_json:
         print_json({**result.to_dict(), "page": str(output), "next": following[1:]})
         return
+    names = [name for name in signature(check).parameters if name != "data"]
+    spelling = partial(spelled, {name: option_words(name, True)[0] for name in names})
+    notes = tuple(as_options(note, None, spelling) for note in columns.notes)
+    problems = tuple(as_options(problem, None, spelling) for problem in result.problems)
+    result = replace(result, problems=problems, columns=replace(columns, notes=notes))
     typer.echo(printable(result.summary()))
     kept = "" if save is None else f" The model is in {save}."
     typer.echo(printable(f"The page is in {output}.{kept} Next, hold patients out and train:"))

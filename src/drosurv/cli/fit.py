@@ -11,6 +11,7 @@ import typer
 
 from drosurv.cli.options import (
     FileOptions,
+    Force,
     Groups,
     HoldOut,
     HoldOutShare,
@@ -112,14 +113,7 @@ def fit(
     ] = "reference",
     hold_out: HoldOut = None,
     hold_out_share: HoldOutShare = None,
-    force: Annotated[
-        bool,
-        about(
-            "Overwrite files that drosurv did not write, and save a model that a leaking column has made perfect.",
-            "Output",
-            "--force",
-        ),
-    ] = False,
+    force: Force = False,
     row_hashes: RowHashesOption = True,
     as_json: Json = False,
 ) -> None:
@@ -183,13 +177,13 @@ def fit(
                 observed=observed,
                 bootstrap=bootstrap,
                 reference=_references(reference),
-                force=force,
+                keep_columns=source.keep_columns,
                 verbose=not as_json and sys.stderr.isatty(),
             )
     with bar("plain Cox"):
         cox, hazards = plain_cox_table(trained)
     effects = summarised(trained.model) if hasattr(trained.estimator, "partial_effect") else None
-    trained.save(output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(noted + warned))
+    trained.save(output, source.data, row_hashes=row_hashes, warnings=as_records(noted + warned))
     summary = {
         "model": str(output),
         **trained.summary(),
@@ -288,10 +282,9 @@ def _show(
     # What a repair found is a sentence of its own, the status of a solver a word.
     status = summary["status"]
     word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status.replace('_', ' ')})", "")
-    ranked = "c-index of cause 1" if summary["event"].startswith("any cause") else "c-index"
     typer.echo(
-        f"{summary['estimator']} trained on {_patients(summary)} with {counted(summary['events'], 'event')}{word}; "
-        f"{ranked} {summary['training_c_index']:.3f} on these same patients.\n{sentence}"
+        f"{summary['estimator']} trained on {_patients(summary)} with {counted(summary['events'], 'event')}{word}.\n"
+        f"{sentence}"
         f"{_ABOUT.get(summary['estimator'], '')}"
         f"The event is {summary['event']}; the time is {summary['time']!r}.\n"
         f"Saved to {summary['model']}."

@@ -59,6 +59,13 @@ Settings = Annotated[
 ]
 _COLUMNS, _FILE = "Columns", "File"
 _ALL = "drosurv.help_all"
+KeepColumns = Annotated[
+    Names,
+    typer.Option(
+        help="Columns to use although they look like the outcome: they are known when a prediction is made.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
 # Share of the patients that is held out unless another is given.
 _SHARE = 0.25
 HoldOut = Annotated[
@@ -239,6 +246,7 @@ class TrainingTable(FileOptions, TargetOptions):
     features: Annotated[Names, about("Columns to predict from; by default all that are left.", _COLUMNS)] = ()
     drop: Annotated[Names, about("Columns not to use as features.")] = ()
     numeric: Annotated[Names, about("Columns that are amounts although they look like codes.", _COLUMNS)] = ()
+    keep_columns: KeepColumns = ()
     complete_cases: Annotated[
         bool,
         about(
@@ -290,7 +298,7 @@ class TrainingTable(FileOptions, TargetOptions):
         with bar("reading the table"):
             frame = self.format.read(self.data)
         TargetColumns(self.time, self.event, None, self.start, self.end, self.entry).require(frame)
-        for role in ("id", "drop", "categorical", "features", "numeric"):
+        for role in ("id", "drop", "categorical", "features", "numeric", "keep_columns"):
             named = getattr(self, role)
             require_columns(frame, [named] if isinstance(named, str) else named or (), role)
         return frame
@@ -306,7 +314,7 @@ class TrainingTable(FileOptions, TargetOptions):
         from drosurv.tables import read_survival_table
 
         named = {option: column for option, column in observed.items() if column is not None}
-        given = {name: value for name, value in asdict(self).items() if name != "data"}
+        given = {name: value for name, value in asdict(self).items() if name not in ("data", "keep_columns")}
         return read_survival_table(frame, groups=groups, causes=causes, observed=named, **given)
 
 
@@ -343,7 +351,7 @@ def listed(values: list[str] | None) -> Names:
 
 def model_classes() -> dict[str, type[Any]]:
     """Every estimator by its plain name, such as ``dro-cox``."""
-    from drosurv.estimators.discovery import all_estimators
+    from drosurv.estimators.base import all_estimators
 
     return {_plain(name): cls for name, cls in all_estimators(causes=True)}
 

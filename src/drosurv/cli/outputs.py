@@ -176,19 +176,23 @@ def print_comparison(found: AgainstPlain | None, judges: str) -> dict[str, Any] 
 _PICTURES = (".png", ".svg", ".pdf")
 
 
-# Columns of the tables that commands write.
-_OUR_COLUMNS = (
-    "log_risk",
-    "log_risk_1",
-    "survival_",
-    "metric",
-    "candidate",
-    "covariate",
-    "alpha",
-    "hazard_ratio",
+# How files say who wrote them, at their beginning or end: models and JSON, pages, Markdown, pictures.
+_MARKS = re.compile(
+    rb'"drosurv":|content="drosurv |^drosurv \d+\.\d+|Software\0drosurv|/Creator \(drosurv\)|<dc:title>drosurv<',
+    re.MULTILINE,
 )
-# Where files say who wrote them: models and pages at the beginning, Markdown at the end.
 _HEAD, _TAIL = 1 << 16, 1 << 10
+# Columns of the tables that evaluate, tune, summary (of linear and repaired models) and certify write.
+_OUR_TABLES = (
+    {"attribute", "group", "metric", "kind", "value"},
+    {"candidate", "concordance_index"},
+    {"covariate", "exp(coef)"},
+    {"who", "effect", "hazard_ratio"},
+    {"who", "before", "after"},
+    {"group", "patients", "observed", "expected", "ratio", "p"},
+)
+# Columns that predict writes, beside one that names the patient.
+_PREDICTED = re.compile(r"log_risk(_\d+)?|(survival|incidence_\d+)_[\d.e+-]+")
 
 
 def check_outputs(
@@ -212,16 +216,20 @@ def check_outputs(
 
 
 def made_by_drosurv(path: Path) -> bool:
-    """Whether a file is empty or says that drosurv wrote it; CSV files are recognised by their columns."""
+    """Whether a file is empty or says that drosurv wrote it; CSV files are recognised by all of their columns."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(_HEAD)
         file.seek(max(0, size - _TAIL))
         tail = file.read()
-    if size == 0 or b"drosurv" in head or b"drosurv" in tail:
+    if size == 0 or _MARKS.search(head) or _MARKS.search(tail):
         return True
-    columns = re.split(r"[,;\t|]", head.partition(b"\n")[0].decode("utf-8", errors="ignore").strip())
-    return any(name.strip('"').startswith(_OUR_COLUMNS) for name in columns)
+    header = head.partition(b"\n")[0].decode("utf-8", errors="ignore").strip()
+    columns = {name.strip('"') for name in re.split(r"[,;\t|]", header)}
+    if any(ours <= columns for ours in _OUR_TABLES):
+        return True
+    others = [name for name in columns if not _PREDICTED.fullmatch(name)]
+    return bool(columns & {"log_risk", "log_risk_1"}) and len(others) <= 1
 
 
 def check_picture(path: Path | None) -> None:

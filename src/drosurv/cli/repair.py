@@ -100,6 +100,7 @@ def repair(
             opened=opened,
             predictions=given,
             categorical=source.categorical,
+            keep_columns=source.keep_columns,
             max_repairs=max_repairs,
             max_conditions=max_conditions,
             evidence=evidence,

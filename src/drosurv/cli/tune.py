@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drosurv.cli.options import (
+    Force,
     Groups,
     HoldOut,
     HoldOutShare,
@@ -90,14 +91,7 @@ def tune(
         about("Picture to write: the accuracy-disparity front and the shrinkage control.", "Output"),
     ] = None,
     jobs: Annotated[int, about("Processes.", "Scoring")] = 1,
-    force: Annotated[
-        bool,
-        about(
-            "Overwrite files that drosurv did not write, and save a model that a leaking column has made perfect.",
-            None,
-            "--force",
-        ),
-    ] = False,
+    force: Force = False,
     row_hashes: RowHashesOption = True,
     seed: Seed = 0,
     as_json: Json = False,
@@ -143,6 +137,7 @@ def tune(
                 chosen_by,
                 metrics=[minimise] if groups else None,
                 categorical=source.categorical,
+                keep_columns=source.keep_columns,
                 cv=folds if validation is None else validation,
                 n_jobs=jobs,
                 random_state=seed,
@@ -154,9 +149,7 @@ def tune(
             raise
     source.write_held_out(held, hold_out, force=force)
     if output is not None:
-        trained.save(
-            output, source.data, force=force, row_hashes=row_hashes, warnings=as_records(noted + warned)
-        )
+        trained.save(output, source.data, row_hashes=row_hashes, warnings=as_records(noted + warned))
     if table is not None:
         source.format.recognised(source.data).write(search.results_.reset_index(), table)
     # The settings were chosen on these patients: a model that is dominated even so is surely not worth having.

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from drosurv.datasets.dataset import Dataset
 from drosurv.errors import as_number, as_whole, require
-from drosurv.metrics.inference import generator
+from drosurv.observation import generator
 from drosurv.target import Surv
 
 MAJORITY_EFFECTS = np.array([0.8, 0.5, 0.3, 0.0])

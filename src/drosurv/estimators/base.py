@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -536,3 +537,32 @@ def _in_parts(X: Any, given: dict[str, Any], width: int) -> Iterator[tuple[slice
 
 def _rows(values: Any, part: slice) -> Any:
     return values.iloc[part] if hasattr(values, "iloc") else values[part]
+
+
+# Subpackages that export estimators.
+_SUBPACKAGES = ("drosurv.estimators", "drosurv.repairs")
+_COMPETING = ("drosurv.competing",)
+
+
+def all_estimators(causes: bool = False) -> list[tuple[str, type[BaseEstimator]]]:
+    """Return the name and class of every survival model of drosurv, sorted by name.
+
+    Parameters
+    ----------
+    causes : bool
+        Whether to include models of competing causes, which need another target, of
+        :meth:`drosurv.Surv.competing`.
+
+    Examples
+    --------
+    >>> import drosurv
+    >>> [name for name, _ in drosurv.all_estimators() if name.startswith("DROCox")]
+    ['DROCox', 'DROCoxSplit']
+    """
+    found = {}
+    for package in map(import_module, (*_SUBPACKAGES, *_COMPETING) if causes else _SUBPACKAGES):
+        for name in package.__all__:
+            exported = getattr(package, name)
+            if isinstance(exported, type) and issubclass(exported, BaseEstimator):
+                found[name] = exported
+    return sorted(found.items())

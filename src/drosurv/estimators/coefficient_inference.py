@@ -27,8 +27,8 @@ from drosurv.estimators.coefficients.summary import (
     findings_table,
 )
 from drosurv.solvers import Options, Problem, TrainingData, solve
-from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn
+from drosurv.tables.encoder import TableEncoder
 from drosurv.target import BoolArray, FloatArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")

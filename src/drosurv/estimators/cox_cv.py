@@ -28,8 +28,7 @@ from drosurv.estimators.spline_design import (
 )
 from drosurv.losses import CoxPartial
 from drosurv.losses.cox_partial import TIES
-from drosurv.metrics.inference import generator
-from drosurv.observation import draw_folds, label_codes
+from drosurv.observation import draw_folds, generator, label_codes
 from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.solvers import TrainingData
 from drosurv.solvers.ridge_path import ridge_path

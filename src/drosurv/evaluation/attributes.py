@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, as_number, require, warn_caller
-from drosurv.groups import Missing, in_pandas, intersections
+from drosurv.groups import Missing, intersections
 from drosurv.metrics import Groups, parse_groups
 from drosurv.metrics.scores import warn_undefined
+from drosurv.observation import in_pandas
 from drosurv.presentation import AND, counted, group_name
 from drosurv.target import IntArray, Target
 

@@ -31,9 +31,8 @@ from drosurv.evaluation.predictions import (
     training_follow_up,
     unwrapped,
 )
-from drosurv.groups import in_pandas
 from drosurv.metrics import FollowUp, default_horizon
-from drosurv.observation import ends_of_patients, entry_times, parse_observation
+from drosurv.observation import ends_of_patients, entry_times, in_pandas, parse_observation
 from drosurv.presentation import moment
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 

@@ -18,7 +18,7 @@ from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.predictions import final_step, unwrapped
 from drosurv.evaluation.reference import disparity_column
-from drosurv.groups import in_pandas
+from drosurv.observation import in_pandas
 from drosurv.presentation import axes_or_new, moment, written
 from drosurv.solvers.arrays import on_host
 from drosurv.target import FloatArray

@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from drosurv.errors import ArgumentError, require
-from drosurv.groups import in_pandas
 from drosurv.metrics import likelihood_gains, parse_survival
 from drosurv.metrics.scores import parse_risk
 from drosurv.metrics.survival_curves import ArrayCurves, CurveType, SurvivalCurves
+from drosurv.observation import in_pandas
 from drosurv.solvers.arrays import is_tensor
 from drosurv.target import FloatArray, IntArray, Target
 

@@ -16,9 +16,8 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.metrics import FollowUp
-from drosurv.metrics.inference import generator
 from drosurv.metrics.scores import parse_weights
-from drosurv.observation import draw_folds, entry_times, label_codes
+from drosurv.observation import draw_folds, entry_times, generator, label_codes
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
 from drosurv.repairs.curves import (

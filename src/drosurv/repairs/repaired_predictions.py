@@ -16,8 +16,8 @@ from drosurv.errors import ArgumentError
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.evaluation.predictions import final_step, take
-from drosurv.groups import in_pandas
 from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
+from drosurv.observation import in_pandas
 from drosurv.repairs.curves import (
     SMALLEST_EXPECTED,
     PredictionGrid,

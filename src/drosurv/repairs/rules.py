@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, require
-from drosurv.groups import in_pandas
+from drosurv.observation import in_pandas
 from drosurv.solvers.arrays import on_host
 from drosurv.target import BoolArray, FloatArray
 

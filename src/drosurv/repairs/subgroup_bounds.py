@@ -17,8 +17,8 @@ from drosurv.evaluation.predictions import (
     given_arguments,
 )
 from drosurv.metrics import default_horizon
-from drosurv.metrics.inference import generator
 from drosurv.metrics.scores import parse_weights
+from drosurv.observation import generator
 from drosurv.presentation import Column, Table, axes_or_new, counted, moment
 from drosurv.repairs.curves import follow_up_of, predicted_curves
 from drosurv.repairs.rules import Rule, readable_table

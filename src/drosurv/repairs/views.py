@@ -16,8 +16,8 @@ from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repair_search import LARGEST_REPAIR
 from drosurv.repairs.repaired_predictions import is_proportional
-from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn
+from drosurv.tables.encoder import TableEncoder
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, as_number, check_count, require
 from drosurv.metrics.expected_events import expected_events
-from drosurv.metrics.inference import generator
 from drosurv.metrics.likelihood_gain import likelihood_gains
-from drosurv.observation import draw_folds, numbers
+from drosurv.observation import draw_folds, generator, numbers
 from drosurv.repairs.curves import (
     SMALLEST_EXPECTED,
     expected_of_frozen,

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from drosurv.errors import ArgumentError, require, warn_caller
-from drosurv.groups import in_pandas
+from drosurv.observation import in_pandas
 from drosurv.presentation import first_upper
 from drosurv.tables.columns import (
     CategoryColumn,

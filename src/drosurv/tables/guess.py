@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,27 +18,33 @@ from drosurv.tables.problems import names_patients
 from drosurv.tables.reading import require_columns
 from drosurv.tables.target_columns import obvious
 
+# Endpoints as trials and genome atlases abbreviate them.
+_ENDPOINT = "os|pfs|rfs|dfs|efs|dss|css|mfs|dmfs|pfi|dfi|ttp"
 # Names of times: alone, as a part of a name, and those that a time before the study has.
 _TIME = re.compile(
-    r"(surv(ival)?|follow|fu|os|pfs|rfs|dfs|efs|obs|event|d|r|t)?[._ ]?(time|days?|weeks?|months?|years?|duration)"
-    r"([._ ]?to[._ ]?\w+)?|tte|t|stop|tstop|lenfol|len_fol|followup|follow[._ ]up|os|pfs|rfs|dfs|time[._ ]?\w?",
+    rf"(overall[._ ]?)?(surv(ival)?|follow([._ ]?up)?|fu|{_ENDPOINT}|obs|event|fail|[dfprst])?[._ ]?"
+    r"(time|days?|weeks?|months?|years?|duration)([._ ]?to[._ ]?\w+)?|"
+    rf"tte|t\d?|t\.\w+|stop|tstop|len_?fol|follow[._ ]?up|survival|{_ENDPOINT}|time[._ ]?\w?",
     re.IGNORECASE,
 )
 _TIME_PART = re.compile(
     r"time|days|weeks|months|years|follow|surviv|duration|futime|lenfol|tte", re.IGNORECASE
 )
+_SURVIVAL = re.compile(r"(overall[._ ]?)?surv|follow", re.IGNORECASE)
 _NO_TIME = re.compile(
     r"age|birth|born|diag|start|entry|since|prior|wait|year$|dose|bmi|until_treat", re.IGNORECASE
 )
 _EVENT = re.compile(
-    r"event|status|death|dead|died|deceased|cens(or(ed|ing)?)?([._ ]?\w)?|[fs]stat|fustat|relapse|recur(rence)?|rel|"
-    r"arrest|outcome|vital[._ ]?status|progression|fail(ure)?|delta|mortality|(os|pfs|rfs|dfs)[._ ]?(event|status)|d",
+    r"event|status|death|dead|died|deceased|cens(or(ed|ing|s)?)?([._ ]?\w)?|[fsp]?stat|fustat|relapse|"
+    r"recur(rence)?|rel|arrest|outcome|vital([._ ]?(status|stat))?|progression|fail(ure)?|delta|mortality|"
+    r"observed|expired|d\d?|e|e\.\w+|"
+    rf"({_ENDPOINT})[._ ]?(event|status|stat|cens)?",
     re.IGNORECASE,
 )
 _EVENT_PART = re.compile(
     r"event|status|death|dead|died|deceas|cens|fstat|fustat|relaps|recur|progress|mort", re.IGNORECASE
 )
-_CENSORED = re.compile(r"cens(or(ed|ing)?)?([._ ]?\w)?", re.IGNORECASE)
+_CENSORED = re.compile(r"cens(or(ed|ing|s)?)?([._ ]?\w)?", re.IGNORECASE)
 _GROUPS = re.compile(
     r"(^|[._ ])(sex|gender|race|ethnic\w*|age|region|site|cent(er|re)|hospital|insurance|income|education|"
     r"institution|country)([._ ]|$)",
@@ -47,8 +54,9 @@ _MOST_GROUPS = 4
 _MOST_LEVELS = 6
 # A group is compared with others only if it has at least this share of the rows.
 _SMALLEST_SHARE = 0.03
-_OLD = 65
+_OLD, _OLDEST = 65, 120
 _SLIPS = 0.05
+_CALENDAR_YEARS = 1900, 2100
 
 
 class UnknownColumns(ArgumentError):
@@ -131,15 +139,41 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
     """The pair of columns that look most like time and event."""
     times = {time: 3.0} if time is not None else _scores(frame, _time_score)
     events = {event: 3.0} if event is not None else _scores(frame, _event_score)
-    times = {name: score for name, score in times.items() if name != event}
-    events = {name: score for name, score in events.items() if name != time}
     pairs = sorted(
-        ((a + b + _related(t, e), t, e) for t, a in times.items() for e, b in events.items() if t != e),
-        key=lambda pair: -pair[0],
+        (
+            _Pair(a + b + _related(t, e), min(a, b), t, e)
+            for t, a in times.items()
+            for e, b in events.items()
+            if t != e
+        ),
+        key=lambda pair: -pair.score,
     )
-    if not pairs or pairs[0][0] < 3 or (len(pairs) > 1 and pairs[0][0] - pairs[1][0] < 0.5):
-        raise _unknown(frame, time, event, pairs[:3])
-    return pairs[0][1], pairs[0][2]
+    likely = [pair for pair in pairs if pair.score >= 3]
+    # Names of both columns say more than a name and values.
+    likely = [pair for pair in likely if pair.by_name >= 2] or likely
+    if not likely:
+        raise _unknown(frame, time, event, times)
+    best = likely[0]
+    rivals = [
+        pair
+        for pair in likely[1:]
+        if best.score - pair.score < 0.5
+        or (pair.by_name >= 2 and pair.time != best.time and pair.event != best.event and pair.score >= 4)
+    ]
+    if rivals:
+        # A table with times and events of relapse and of death: one pair of each.
+        apart = [pair for pair in rivals if pair.time != best.time and pair.event != best.event]
+        raise _ambiguous(frame, time, event, [best, *(apart[:1] or rivals[:2])])
+    return best.time, best.event
+
+
+class _Pair(NamedTuple):
+    """Columns that may be time and event: how likely, and the lower score of the two names."""
+
+    score: float
+    by_name: float
+    time: str
+    event: str
 
 
 def _scores(frame: pd.DataFrame, score: Any) -> dict[str, float]:
@@ -156,10 +190,14 @@ def _time_score(name: str, column: pd.Series[Any]) -> float:
     # A few negative times are slips.
     if len(values) == 0 or np.mean(values < 0) > _SLIPS or len(np.unique(values)) < min(10, len(values) / 3):
         return 0.0
+    if values.min() >= _CALENDAR_YEARS[0] and values.max() <= _CALENDAR_YEARS[1] and (values % 1 == 0).all():
+        return 0.0
     if counts_rows(column) and not _TIME.fullmatch(name):
         return 0.0
-    if _NO_TIME.search(name) and not _TIME.fullmatch(name):
+    if _NO_TIME.search(name) and not (_TIME.fullmatch(name) or _SURVIVAL.match(name)):
         return 0.0
+    if name.casefold() == "year":
+        return 0.1
     return 3.0 if _TIME.fullmatch(name) else 2.0 if _TIME_PART.search(name) else 0.1
 
 
@@ -175,35 +213,69 @@ def _event_score(name: str, column: pd.Series[Any]) -> float:
 
 
 def _related(time: str, event: str) -> float:
-    """Whether names belong together, as rtime and recur, time_d and censor_d, or edrel and rel do."""
+    """How much two names belong together, as rtime and recur, time_d and censor_d, or edrel and rel do."""
     a, b = time.casefold(), event.casefold()
     if len(b) >= 3 and a != b and b in a:
         return 3.0
-    first, second = re.split(r"[._ ]", a), re.split(r"[._ ]", b)
+    stem = re.sub(r"time|days?|weeks?|months?|years?|[._ ]", "", a)
+    if stem and (b.startswith(stem) or re.sub(r"cens(or(ed)?)?|stat(us)?|event|[._ ]", "", b) == stem):
+        return 2.0
+    first, second = (re.split(r"[._ ]|(?<=^[tde])(?=\d$)", name) for name in (a, b))
     if len(first) > 1 and len(second) > 1 and (first[-1] == second[-1] or first[0] == second[0]):
         return 1.0
     # Names with a part that the other lacks belong to another pair.
     return -1.0 if (len(first) > 1) != (len(second) > 1) else 0.0
 
 
-def _unknown(
-    frame: pd.DataFrame, time: str | None, event: str | None, pairs: Sequence[tuple[float, str, str]]
+def _ambiguous(
+    frame: pd.DataFrame, time: str | None, event: str | None, pairs: Sequence[_Pair]
 ) -> UnknownColumns:
-    likely = [(t, e) for score, t, e in pairs if score >= 3]
-    missing = " and ".join(role for role, given in (("time", time), ("event", event)) if given is None)
-    columns = listing([str(name) for name in frame.columns], 20)
-    if likely:
-        options = " or ".join(f"time={t!r} event={e!r}" for t, e in likely)
-        error = UnknownColumns(
-            "time", f"which columns hold {missing}? Pass {options}. The columns are {columns}."
-        )
-        error.pairs = tuple(likely)
-        return error
+    options = " or ".join(f"time={pair.time!r} event={pair.event!r}" for pair in pairs)
+    error = UnknownColumns(
+        "time", f"which columns hold {_missing(time, event)}? Pass {options}. {_columns(frame)}"
+    )
+    error.pairs = tuple((pair.time, pair.event) for pair in pairs)
+    return error
+
+
+def _unknown(
+    frame: pd.DataFrame, time: str | None, event: str | None, times: dict[str, float]
+) -> UnknownColumns:
+    found = [name for name, score in times.items() if score >= 2] if time is None else []
+    maybe = f" The time may be {listing([repr(name) for name in found])}." if found else ""
     return UnknownColumns(
         "time",
-        f"which columns hold {missing}? No names or values of columns tell. Pass time=COLUMN and event=COLUMN. The "
-        f"columns are {columns}.",
+        f"which columns hold {_missing(time, event)}? No names or values of columns tell. Pass time=COLUMN and "
+        f"event=COLUMN.{maybe} {_columns(frame)}",
     )
+
+
+def _missing(time: str | None, event: str | None) -> str:
+    return " and ".join(role for role, given in (("time", time), ("event", event)) if given is None)
+
+
+def _columns(frame: pd.DataFrame) -> str:
+    """The columns of a table, and what to do where its times are divided or dates."""
+    named = listing([str(name) for name in frame.columns], 20)
+    return f"The columns are {named}.{_complementary(frame)}{_dated(frame)}"
+
+
+def _complementary(frame: pd.DataFrame) -> str:
+    """What to do about two columns of times of which each patient has one, as days to death and to the last visit."""
+    times = [name for name, score in _scores(frame, _time_score).items() if score >= 2]
+    for one, other in combinations(times, 2):
+        known = frame[one].notna(), frame[other].notna()
+        if all(column.mean() > _SLIPS for column in known) and not (known[0] & known[1]).any():
+            return f" Nobody has both {one!r} and {other!r}: make one column of times of them."
+    return ""
+
+
+def _dated(frame: pd.DataFrame) -> str:
+    """What to do about a table with dates."""
+    dates = [str(name) for name in frame.columns if holds_dates(frame[name])]
+    if len(dates) < 2:
+        return ""
+    return f" Columns {listing(dates)} hold dates: for times in days, pass start=COLUMN and end=COLUMN."
 
 
 def _is_id(frame: pd.DataFrame, name: Any) -> bool:
@@ -215,7 +287,7 @@ def _is_id(frame: pd.DataFrame, name: Any) -> bool:
 
 def _groups(frame: pd.DataFrame, others: Sequence[str | None]) -> tuple[str, ...]:
     """Columns with names of sensitive attributes, or else of few levels, all of them large enough to compare."""
-    free = [name for name in frame.columns if name not in others]
+    free = [name for name in frame.columns if name not in others and not _is_id(frame, name)]
     named = [spec for name in free if _GROUPS.search(str(name)) and (spec := _group(frame[name]))]
     if not named:
         named = [
@@ -233,7 +305,8 @@ def _group(column: pd.Series[Any]) -> str | None:
         return None
     if holds_numbers(column) and column.nunique() > _MOST_LEVELS:
         values = floats(column)
-        cut = _OLD if _large(values > _OLD) and "age" in name.casefold() else float(np.nanmedian(values))
+        years = "age" in name.casefold() and np.nanmax(values) <= _OLDEST
+        cut = _OLD if years and _large(values > _OLD) else float(f"{np.nanmedian(values):.3g}")
         return f"{name}>{cut:g}" if _large(values > cut) else None
     shares = labels(column).value_counts(normalize=True)
     few = 2 <= len(shares) <= _MOST_LEVELS

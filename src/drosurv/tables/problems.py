@@ -24,7 +24,11 @@ _FEWEST_ROWS = 50
 _CODE_NAME = re.compile(
     r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital", re.IGNORECASE
 )
-_ID_NAME = re.compile(r"(^|_)(id|mrn|pid|patient|subject|case)(_?(id|no|nr|num|number|key))?$", re.IGNORECASE)
+_ID_NAME = re.compile(
+    r"(^|[._ -])(id|mrn|pid|patient|pat|u?subj(ect)?|case|person|participant|record|study|sample|barcode)"
+    r"([._ -]?(id|no|nr|num|number|key|code|barcode))?$",
+    re.IGNORECASE,
+)
 # Abbreviations that are spellings of a label.
 _SHORT = {"f": "female", "m": "male", "w": "woman", "y": "yes", "n": "no", "t": "true", "u": "unknown"}
 # So close to the outcome that chance or a good marker cannot explain it.

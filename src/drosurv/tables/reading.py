@@ -236,7 +236,9 @@ def _separator_of(text: str, decimal: str | None) -> str:
         score = (sum(len(row) == len(rows[0]) for row in rows) / len(rows), len(rows[0]))
         if score > most:
             best, most = separator, score
-    return best
+    rows = _sampled(text, " ") if most[1] == 1 else []
+    # As R's write.table writes it.
+    return " " if rows and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows) else best
 
 
 def _decimal_of(text: str, separator: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,11 +30,13 @@ from drosurv.target import EVENT_WORDS, BoolArray, FloatArray, Surv, parse_compe
 
 # Codes of outcomes are fewer; times are more.
 _MOST_OUTCOMES = 20
-# Words and codes that say that no event was seen.
+# Words and codes that say that no event was seen, without spaces and hyphens.
 _CENSORED = {
-    *("0", "no", "n", "false", "f", "none"),
-    *("alive", "living", "survived", "censored", "lost", "withdrawn"),
+    *("0", "no", "n", "false", "f", "none", "noevent", "eventfree", "diseasefree", "discharged"),
+    *("alive", "living", "live", "survived", "censored", "censor", "cens", "lost", "withdrawn"),
 }
+# A code before a word, as cBioPortal writes 0:LIVING and 1:DECEASED.
+_CODED = re.compile(r"([01])\s*[:=.)-]\s*\D.*")
 # The event of a column in which nobody has it, where the word has one opposite.
 _OPPOSITE = {"false": "true", "no": "yes", "n": "y", "f": "t"}
 
@@ -261,8 +264,13 @@ def obvious(values: Sequence[str]) -> str | None:
     --------
     >>> obvious(["alive", "Dead"]), obvious(["1", "2"]), obvious(["cancer", "stroke"])
     ('Dead', '2', None)
+    >>> obvious(["0:LIVING", "1:DECEASED"])
+    '1:DECEASED'
     """
-    words = {value.casefold(): value for value in values}
+    codes = {found[1]: value for value in values if (found := _CODED.fullmatch(value))}
+    if len(values) == 2 and len(codes) == 2:
+        return codes["1"]
+    words = {re.sub(r"[\s_-]", "", value.casefold()): value for value in values}
     if set(words) in ({"0", "1"}, {"1"}, {"0"}):
         return "1"
     if set(words) == {"1", "2"}:

@@ -1,6 +1,7 @@
 """What the commands do, as functions: from a table to a model, and from a model and a table to an answer."""
 
+from drosurv.workflows.repairing import corrected, repair_from_table
 from drosurv.workflows.saved_model import OpenedModel
-from drosurv.workflows.training import Trained, corrected, repair_from_table, save_with_notes, train, tune
+from drosurv.workflows.training import Trained, save_with_notes, train, tune
 
 __all__ = ["OpenedModel", "Trained", "corrected", "repair_from_table", "save_with_notes", "train", "tune"]

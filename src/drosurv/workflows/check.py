@@ -6,7 +6,7 @@ import os
 import textwrap
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,16 @@ from drosurv.tables import (
     find_leaks,
     guess_columns,
 )
-from drosurv.tables.columns import HoldsDates, LeftOutColumn, holds_dates, learn_column, to_floats
-from drosurv.tables.problems import table_problems
+from drosurv.tables.columns import (
+    HoldsDates,
+    LeftOutColumn,
+    days_between,
+    holds_dates,
+    learn_column,
+    to_floats,
+)
+from drosurv.tables.problems import names_patients, table_problems
+from drosurv.tables.reading import require_columns
 from drosurv.target import BoolArray
 from drosurv.tuning.folds import parse_folds
 from drosurv.workflows.training import Trained, plain_cox_table, train
@@ -152,10 +160,13 @@ def check(
     time: str | None = None,
     event: str | None = None,
     event_value: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
     id: str | None = None,
     groups: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    keep_columns: Sequence[str] = (),
     horizon: float | None = None,
     file_format: FileFormat | None = None,
     data_name: str | None = None,
@@ -174,10 +185,14 @@ def check(
         One row per patient; a path as in :func:`drosurv.tables.read_frame`.
     time, event, event_value, id : str, optional
         Columns of time, event and patient, and the value that means the event.
+    start, end : str, optional
+        Instead of `time`: columns of dates between which the time runs, in days.
     groups : sequence of str, optional
         Columns that define groups, or cuts such as ``"age>65"``.
     drop, categorical : sequence of str
         Columns that are no features, and columns of codes.
+    keep_columns : sequence of str
+        Columns that are known when a prediction is made, and features even if they look like the outcome.
     horizon : float, optional
         Time at which survival is compared; the median follow-up by default.
     file_format : FileFormat, optional
@@ -209,8 +224,13 @@ def check(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frame = table if isinstance(table, pd.DataFrame) else (file_format or FileFormat()).read(table)
+        if start is not None or end is not None:
+            frame, time = _with_days(frame, time, start, end), "days"
         found = guess_columns(frame, time=time, event=event, id=id, groups=groups)
-        patients, problems, dropped = _patients(frame, found, event_value, drop, categorical)
+        patients, problems, dropped = _patients(frame, found, event_value, drop, categorical, keep_columns)
+    if start is not None:
+        # The model is saved with the columns that the table has.
+        patients = replace(patients, columns=replace(patients.columns, time=None, start=start, end=end))
     messages = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
     problems = tuple(dict.fromkeys([*problems, *(str(message) for message in messages)]))
     events = int(patients.event.sum())
@@ -223,7 +243,12 @@ def check(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         step(_STEPS[1], len(_STEPS))
-        trained = train(patients, CoxPHCV(random_state=random_state), categorical=categorical)
+        trained = train(
+            patients,
+            CoxPHCV(random_state=random_state),
+            categorical=categorical,
+            keep_columns=keep_columns,
+        )
         step(_STEPS[2], len(_STEPS))
         cox, hazards = plain_cox_table(trained)
         step(_STEPS[3], len(_STEPS))
@@ -288,6 +313,7 @@ def _patients(
     event_value: str | None,
     drop: Sequence[str],
     categorical: Sequence[str],
+    keep_columns: Sequence[str],
 ) -> tuple[SurvivalTable, tuple[str, ...], tuple[str, ...]]:
     """Return the patients and features that can be used, all problems, and the columns that cannot be used."""
     problems: list[str] = []
@@ -296,6 +322,9 @@ def _patients(
     named = {found.time, found.event, found.id, *drop}
     left_out: dict[str, str] = {}
     for name in (one for one in frame.columns if one not in named):
+        if names_patients(name, frame[name]) and name not in categorical:
+            left_out[name] = f"column {name!r} was left out: it names patients."
+            continue
         try:
             learned = learn_column(frame[name], categorical=name in categorical, standardize=True)
         except HoldsDates:
@@ -312,13 +341,15 @@ def _patients(
     patients = SurvivalTable.parse(
         frame, columns, groups=found.groups, drop=aside, categorical=list(categorical), id=found.id
     )
-    leaks = find_leaks(patients.X, patients.y)
+    require_columns(frame, keep_columns, "keep_columns")
+    leaks = find_leaks(patients.X.drop(columns=list(keep_columns), errors="ignore"), patients.y)
     for name, reason in leaks.items():
-        problems.append(f"column {name!r} may give the outcome away and was left out: {reason}.")
-    if leaks:
-        patients = SurvivalTable.parse(
-            frame, patients.columns, groups=found.groups, drop=[*aside, *leaks], id=found.id
+        problems.append(
+            f"column {name!r} may give the outcome away and was left out: {reason}. Name it in keep_columns if it is "
+            "known when a prediction is made."
         )
+    if leaks:
+        patients = replace(patients, X=patients.X.drop(columns=list(leaks)))
     if patients.X.shape[1] == 0:
         raise ArgumentError("drop", f"the table has no column to predict from. {' '.join(left_out.values())}")
     problems += left_out.values()
@@ -334,6 +365,17 @@ def _patients(
         ),
     )
     return patients, tuple(problems), (*left_out, *leaks)
+
+
+def _with_days(frame: pd.DataFrame, time: str | None, start: str | None, end: str | None) -> pd.DataFrame:
+    """The table with a column ``days`` of times between two columns of dates, which are no features."""
+    if time is not None or start is None or end is None:
+        raise ArgumentError("start", "pass either time, or both start and end, columns of dates.")
+    require_columns(frame, [start], "start")
+    require_columns(frame, [end], "end")
+    if "days" in frame.columns:
+        raise ArgumentError("time", "the table has a column 'days': pass time='days', or rename it.")
+    return frame.assign(days=days_between(frame[start], frame[end])).drop(columns=[start, end])
 
 
 def _usable_rows(frame: pd.DataFrame, found: GuessedColumns, problems: list[str]) -> BoolArray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,41 +13,20 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import ArgumentError, BlockingWarning, warn_caller
-from drosurv.estimators import CoxPH
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.persistence import read_saved_model
 from drosurv.evaluation.from_entry import first_rows
 from drosurv.presentation import counted, first_upper
-from drosurv.tables import NumberColumn, SurvivalTable, TableEncoder, TargetColumns, UnseenLevelWarning
+from drosurv.tables import NumberColumn, SurvivalTable, TargetColumns, UnseenLevelWarning
+from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.reading import TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen
 from drosurv.target import FloatArray
+from drosurv.workflows.training import columns_used, fingerprint, is_plain_cox
 
 # Patients so many standard deviations from the mean are warned of: metres for centimetres are further away, and at most
 # one in a hundred of those trained on is.
 _FAR = 10
-
-
-def fingerprint(path: Path) -> str:
-    """SHA-256 of a file: shows whether a model was trained on it, without keeping a row."""
-    return sha256(path.read_bytes()).hexdigest()
-
-
-def columns_used(model: Any) -> list[str]:
-    """The columns of a table that a fitted model predicts from."""
-    first = model[0] if isinstance(model, Pipeline) else None
-    used = first.used_ if isinstance(first, TableEncoder) else model.feature_names_in_
-    return [str(name) for name in used]
-
-
-def is_plain_cox(model: Any) -> bool:
-    """Whether an estimator is plain Cox, without penalty, network or recalibration."""
-    return (
-        type(model) is CoxPH
-        and model.network == "linear"
-        and model.l2 == 0
-        and not hasattr(model, "recalibration_")
-    )
 
 
 @dataclass(frozen=True, eq=False)

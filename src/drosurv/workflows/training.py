@@ -1,4 +1,4 @@
-"""From a table of patients to a model: trained, tuned or repaired, and saved."""
+"""From a table of patients to a model: trained or tuned, and saved."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from inspect import signature
 from pathlib import Path
 from typing import Any, cast
@@ -25,15 +26,15 @@ from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.compare import is_recalibrated
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import counted, listing
-from drosurv.repairs import RepairedCox, repair
-from drosurv.tables import SurvivalTable, TableEncoder, TableNote, find_leaks
+from drosurv.repairs import RepairedCox
+from drosurv.tables import SurvivalTable, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn, labels
+from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.problems import copies_of_time
 from drosurv.tables.rows import RowHashes
-from drosurv.target import FloatArray, parse_target
+from drosurv.target import parse_target
 from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.tuning.folds import parse_folds
-from drosurv.workflows.saved_model import OpenedModel, columns_used, fingerprint, is_plain_cox
 
 # With fewer events for each feature, coefficients are mostly chance.
 _EVENTS_PER_FEATURE = 10
@@ -47,6 +48,9 @@ _ENDLESS = 8.0
 # The test of proportional hazards costs n d^2 and d^4.
 _MOST_TESTED, _MOST_WORK = 60, 1e9
 _OBSERVED = ("entry", "strata", "clusters", "id")
+_DROP_OR_KEEP = (
+    "Name columns in drop that are not known when a prediction is made, in keep_columns those that are."
+)
 # Steps of the curve that are kept in the file.
 _CURVE_TIMES = 1000
 
@@ -57,7 +61,7 @@ class Trained:
 
     The model takes columns of the table as they are: it is a pipeline of a :class:`TableEncoder` and an estimator, or
     a repair of one, whose rules then are in the table's units. It was fitted with `fit_options` besides features and
-    target, from columns `observed` as in :func:`train`.
+    target, from columns `observed` as in :func:`train`; so are `keep_columns`.
     """
 
     model: Any
@@ -65,6 +69,7 @@ class Trained:
     table: SurvivalTable
     fit_options: dict[str, Any]
     observed: Mapping[str, str] = field(default_factory=dict)
+    keep_columns: Sequence[str] = ()
 
     @property
     def estimator(self) -> Any:
@@ -76,14 +81,6 @@ class Trained:
         """What the estimator was fitted with besides features and target, by the names of its arguments."""
         return {name.removeprefix("model__"): values for name, values in self.fit_options.items()}
 
-    def _features(self) -> pd.DataFrame:
-        """What the estimator takes of the training table."""
-        return (
-            self.encoder.transform(self.table.X)
-            if isinstance(self.model, Pipeline)
-            else self._columns(self.table)
-        )
-
     def _columns(self, table: SurvivalTable) -> pd.DataFrame:
         """What the model takes of a table."""
         return table.X[list(self.model.feature_names_in_)]
@@ -93,22 +90,21 @@ class Trained:
         path: Path,
         data: Path,
         *,
-        force: bool = False,
         row_hashes: bool = True,
         warnings: Sequence[Mapping[str, str]] = (),
     ) -> None:
         """Write the model to a file, with what the commands that use it need besides it; no row of the table.
 
-        `force` saves even a model with a column that gives the outcome away; other parameters as in
-        :func:`save_with_notes`.
+        A model that separates patients perfectly, because a column gives the outcome away, is not saved. Parameters
+        are those of :func:`save_with_notes`.
         """
-        leaks = find_leaks(self.table.X[self.encoder.used_], self.table.y) if self._separates() else {}
-        if leaks and not force:
+        doubted = [name for name in self.encoder.used_ if name not in self.keep_columns]
+        leaks = find_leaks(self.table.X[doubted], self.table.y) if self._separates() else {}
+        if leaks:
             raise ArgumentError(
                 "drop",
                 f"the model is not saved: {listing([f'column {name!r}' for name in leaks])} may give the outcome away, "
-                f"and patients are told apart perfectly. Name in drop what is not known beforehand, or "
-                f"pass force if all of it is.",
+                f"and the model separates patients with and without the event perfectly. {_DROP_OR_KEEP}",
             )
         # A repaired model holds what it was repaired from.
         notes = {} if isinstance(self.model, RepairedCox) else self._plain_notes()
@@ -218,11 +214,8 @@ class Trained:
 
     def summary(self) -> dict[str, Any]:
         """The model in numbers and words."""
-        columns, given = self.table.columns, self._given
+        columns = self.table.columns
         event = "any cause" if columns.causes else repr(columns.event_value)
-        # Only patients who are at risk together, in one stratum, are compared.
-        wanted = () if columns.causes else ("entry", "strata")
-        at_risk = {name: given[name] for name in wanted if name in given}
         return {
             "estimator": type(self.estimator).__name__,
             "parameters": self.estimator.get_params(deep=False),
@@ -230,13 +223,34 @@ class Trained:
             "time": columns.time or f"days from {columns.start} to {columns.end}",
             "patients": self.estimator.n_patients_,
             "events": np.sum(self.estimator.n_events_).item(),
-            "training_c_index": self.estimator.score(self._features(), self.table.y, **at_risk),
             "objective": getattr(self.estimator, "objective_", None),
             "status": getattr(self.estimator, "status_", "solved")
             + (", but for levels without events" if self.endless else ""),
             "recalibration": getattr(self.estimator, "recalibration_", None),
             "coefficients": _coefficients(self.estimator),
         }
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file: shows whether a model was trained on it, without keeping a row."""
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def columns_used(model: Any) -> list[str]:
+    """The columns of a table that a fitted model predicts from."""
+    first = model[0] if isinstance(model, Pipeline) else None
+    used = first.used_ if isinstance(first, TableEncoder) else model.feature_names_in_
+    return [str(name) for name in used]
+
+
+def is_plain_cox(model: Any) -> bool:
+    """Whether an estimator is plain Cox, without penalty, network or recalibration."""
+    return (
+        type(model) is CoxPH
+        and model.network == "linear"
+        and model.l2 == 0
+        and not hasattr(model, "recalibration_")
+    )
 
 
 def save_with_notes(
@@ -273,18 +287,17 @@ def train(
     bootstrap: int = 0,
     verbose: bool = False,
     reference: Mapping[str, str] | None = None,
-    force: bool = False,
+    keep_columns: Sequence[str] = (),
 ) -> Trained:
     """Train a model on a table. Its groups go to estimators that are trained with groups.
 
     `categorical` and `unseen` are as in :class:`TableEncoder`; columns of codes that name groups are categories anyway.
     Columns `observed` say how rows were observed, by the argument of ``fit`` they go to: ``strata``, ``clusters``,
     ``id``. `bootstrap` refits give the standard errors of the model's ``summary``. `reference` names the level that
-    the others of a column are compared with. A column that equals the time for most patients is an error unless
-    `force` is true.
+    the others of a column are compared with. A column that equals the time for most patients is an error unless it is
+    among `keep_columns`, which are known when a prediction is made.
     """
-    if not force:
-        refuse_copies_of_time(table)
+    refuse_copies_of_time(table, keep_columns)
     encoder = table_encoder(table, categorical, unseen, reference)
     repaired = isinstance(estimator, RepairedCox)
     talks = "verbose" in estimator.get_params()
@@ -318,7 +331,7 @@ def train(
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
     _warn_of_coarse_times(estimator, table)
-    trained = Trained(model, encoder, table, options, observed or {})
+    trained = Trained(model, encoder, table, options, observed or {}, keep_columns)
     if trained.endless:
         warn_caller(
             f"nobody with {listing(trained.endless, 3)} had the event, so the model predicts that such patients never "
@@ -369,9 +382,10 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
         return found, cox.check_proportional_hazards().sentence(1 - level)
 
 
-def refuse_copies_of_time(table: SurvivalTable) -> None:
-    """Raise if a column equals the time, in some unit, for most patients."""
-    copies = copies_of_time(table.X, table.y)
+def refuse_copies_of_time(table: SurvivalTable, keep_columns: Sequence[str] = ()) -> None:
+    """Raise if a column, none of `keep_columns`, equals the time, in some unit, for most patients."""
+    X = table.X.drop(columns=[name for name in keep_columns if name in table.X])
+    copies = copies_of_time(X, table.y)
     if copies:
         named = [
             f"column {name!r} is the time itself, in some unit, of {100 * share:.0f} % of the patients"
@@ -379,13 +393,10 @@ def refuse_copies_of_time(table: SurvivalTable) -> None:
         ]
         named += [
             f"column {name!r} may give the outcome away"
-            for name in find_leaks(table.X, table.y)
+            for name in find_leaks(X, table.y)
             if name not in copies
         ]
-        raise ArgumentError(
-            "drop",
-            f"{listing(named)}. Name in drop what is not known beforehand, or pass force if all of it is.",
-        )
+        raise ArgumentError("drop", f"{listing(named)}. {_DROP_OR_KEEP}")
 
 
 def table_encoder(
@@ -476,60 +487,6 @@ def _coefficients(estimator: Any) -> dict[str, float] | None:
     }
 
 
-def repair_from_table(
-    table: SurvivalTable,
-    estimator: Any = "auto",
-    *,
-    opened: OpenedModel | None = None,
-    predictions: pd.DataFrame | None = None,
-    categorical: Sequence[str] = (),
-    **options: Any,
-) -> RepairedCox:
-    """Find and repair the groups that a model is wrong about; the model takes the columns of the table as they are.
-
-    The model is an `estimator`, trained on the table, or the better one of :class:`drosurv.CoxPHCV` and
-    :class:`drosurv.CoxPH` if it is "auto"; or a saved model, `opened`, which stays as it is; or
-    `predictions`: survival probabilities that somebody predicted for the table's patients, one column for each time,
-    named by it (``12`` or ``survival_12``). `options` are parameters of :class:`drosurv.RepairedCox`.
-    """
-    options |= {"clusters": table.repeated, "entry": table.entry}
-    if opened is not None:
-        return repair(opened.model, opened.readable(table.frame), table.y, frozen=True, **options)
-    seed = options.get("random_state")
-    X, bases = readable_and_bases(
-        table, table_encoder(table, categorical), RepairedCox(base=estimator, random_state=seed)._bases()
-    )
-    if predictions is not None:
-        return repair(predicted_at(predictions), X, table.y, frozen=True, **options)
-    return repair(bases if len(bases) > 1 else bases[0], X, table.y, **options)
-
-
-def corrected(model: RepairedCox, table: SurvivalTable, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Repaired survival probabilities of a table's patients, ``survival_TIME`` for every time predicted."""
-    times, survival = predicted_at(predictions)
-    found = model.correct((times, survival), table.X[list(model.feature_names_in_)])
-    return pd.DataFrame(found, columns=[f"survival_{time:g}" for time in times])
-
-
-def predicted_at(frame: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
-    """Times and survival probabilities of a table of predictions."""
-    times = {}
-    for name in frame.columns:
-        try:
-            times[name] = float(str(name).removeprefix("survival_"))
-        except ValueError:
-            continue
-    if not times:
-        raise ArgumentError(
-            "predictions",
-            f"predictions holds no column named by a time, such as 12 or survival_12; it has "
-            f"{', '.join(map(str, frame.columns[:5]))}.",
-        )
-    ordered = sorted(times, key=lambda name: times[name])
-    survival = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.array([times[name] for name in ordered]), survival
-
-
 def tune(
     table: SurvivalTable,
     estimator: Any,
@@ -537,12 +494,15 @@ def tune(
     rule: SelectionRule,
     *,
     categorical: Sequence[str] = (),
+    keep_columns: Sequence[str] = (),
     **options: Any,
 ) -> tuple[GridSearch, Trained]:
-    """Search a grid of settings on parts that no patient straddles; the chosen model is trained on everybody.
+    """Search a grid of settings by cross-validation; the chosen model is trained on all patients.
 
-    Options are those of :class:`GridSearch`, `categorical` is as in :class:`TableEncoder`.
+    All rows of a patient are in the same fold. `categorical` is as in :class:`TableEncoder`, `keep_columns` as in
+    :func:`train`; `options` are those of :class:`GridSearch`.
     """
+    refuse_copies_of_time(table, keep_columns)
     table.refuse_entry(
         "a search, which scores settings on patients seen from the beginning",
         "fit each setting by itself, and compare them on patients kept away",
@@ -555,4 +515,4 @@ def tune(
     )
     search.fit(table.X, table.y, sensitive_features=table.groups, groups=table.repeated)
     best = search.best_estimator_
-    return search, Trained(best, best[0], table, fit_options(best[-1], table))
+    return search, Trained(best, best[0], table, fit_options(best[-1], table), keep_columns=keep_columns)

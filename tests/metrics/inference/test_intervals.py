@@ -14,11 +14,11 @@ from drosurv.metrics import (
 )
 from drosurv.metrics.inference.intervals import (
     Draws,
-    generator,
     in_parallel,
     normal_interval,
     seed_sequence,
 )
+from drosurv.observation import generator
 from drosurv.target import Surv
 
 

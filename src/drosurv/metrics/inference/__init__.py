@@ -51,10 +51,10 @@ from drosurv.metrics.inference.intervals import (
     Method,
     Replicates,
     bootstrap,
-    generator,
     normal_interval,
     observed_over_expected,
 )
+from drosurv.observation import generator
 
 __all__ = [
     "Draws",

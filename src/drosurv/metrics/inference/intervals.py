@@ -19,7 +19,8 @@ from joblib.parallel import LokyBackend, get_active_backend
 from scipy.stats import binom, chi2, f, norm, poisson
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.errors import ArgumentError, as_number, as_whole, require
+from drosurv.errors import as_number, as_whole, require
+from drosurv.observation import no_seed
 from drosurv.target import FloatArray
 
 # Replicates that differ by less are equal but for rounding.
@@ -153,19 +154,7 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
     try:
         return np.random.SeedSequence(random_state)
     except (TypeError, ValueError) as error:
-        raise _no_seed(random_state) from error
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """A random generator, from an int, None, or a generator, which is returned as it is."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise _no_seed(random_state) from error
-
-
-def _no_seed(random_state: Any) -> ArgumentError:
-    return ArgumentError.must("random_state", "be a whole number that is not negative, or None", random_state)
+        raise no_seed(random_state) from error
 
 
 def replicate_rng(streams: np.random.SeedSequence, replicate: int) -> np.random.Generator:

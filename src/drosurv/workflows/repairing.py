@@ -1,0 +1,73 @@
+"""Repair a model, trained here or before, or predictions of any program, for groups of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError
+from drosurv.repairs import RepairedCox, repair
+from drosurv.tables import SurvivalTable
+from drosurv.target import FloatArray
+from drosurv.workflows.saved_model import OpenedModel
+from drosurv.workflows.training import readable_and_bases, refuse_copies_of_time, table_encoder
+
+
+def repair_from_table(
+    table: SurvivalTable,
+    estimator: Any = "auto",
+    *,
+    opened: OpenedModel | None = None,
+    predictions: pd.DataFrame | None = None,
+    categorical: Sequence[str] = (),
+    keep_columns: Sequence[str] = (),
+    **options: Any,
+) -> RepairedCox:
+    """Find and repair the groups that a model is wrong about; the model takes the columns of the table as they are.
+
+    The model is an `estimator`, trained on the table, or the better one of :class:`drosurv.CoxPHCV` and
+    :class:`drosurv.CoxPH` if it is "auto"; or a saved model, `opened`, which stays as it is; or
+    `predictions`: survival probabilities that somebody predicted for the table's patients, one column for each time,
+    named by it (``12`` or ``survival_12``). `keep_columns` are as in :func:`train`, `options` parameters of
+    :class:`drosurv.RepairedCox`.
+    """
+    options |= {"clusters": table.repeated, "entry": table.entry}
+    if opened is not None:
+        return repair(opened.model, opened.readable(table.frame), table.y, frozen=True, **options)
+    refuse_copies_of_time(table, keep_columns)
+    seed = options.get("random_state")
+    X, bases = readable_and_bases(
+        table, table_encoder(table, categorical), RepairedCox(base=estimator, random_state=seed)._bases()
+    )
+    if predictions is not None:
+        return repair(predicted_at(predictions), X, table.y, frozen=True, **options)
+    return repair(bases if len(bases) > 1 else bases[0], X, table.y, **options)
+
+
+def corrected(model: RepairedCox, table: SurvivalTable, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Repaired survival probabilities of a table's patients, ``survival_TIME`` for every time predicted."""
+    times, survival = predicted_at(predictions)
+    found = model.correct((times, survival), table.X[list(model.feature_names_in_)])
+    return pd.DataFrame(found, columns=[f"survival_{time:g}" for time in times])
+
+
+def predicted_at(frame: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
+    """Times and survival probabilities of a table of predictions."""
+    times = {}
+    for name in frame.columns:
+        try:
+            times[name] = float(str(name).removeprefix("survival_"))
+        except ValueError:
+            continue
+    if not times:
+        raise ArgumentError(
+            "predictions",
+            f"predictions holds no column named by a time, such as 12 or survival_12; it has "
+            f"{', '.join(map(str, frame.columns[:5]))}.",
+        )
+    ordered = sorted(times, key=lambda name: times[name])
+    survival = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.array([times[name] for name in ordered]), survival
