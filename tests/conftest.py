@@ -5,12 +5,14 @@ import os
 import shutil
 import subprocess
 import zipfile
+from functools import cache
 from importlib.util import find_spec
 from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer.testing
 from hypothesis import settings
 from typer.testing import CliRunner
 
@@ -27,6 +29,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 # end keep both busy.
 _TRAINING, _METRICS, _LAST = ("losses", "objectives", "solvers"), ("metrics",), ("estimators", "tables")
 _LIFELINES = find_spec("lifelines") is not None
+
+# Typer reads the signatures of all commands anew for every call, which takes a fifth of a short command's time.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 
 def pytest_collection_modifyitems(items):

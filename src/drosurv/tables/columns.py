@@ -30,8 +30,10 @@ def label(value: Any) -> str:
 
 def labels(column: pd.Series[Any]) -> pd.Series[Any]:
     """The labels of a column, missing where the column is missing."""
-    known = {value: label(value) for value in column.dropna().unique()}
-    return column.astype(object).map(known)
+    codes, values = pd.factorize(column)
+    # Missing values have the code -1, the last place.
+    known = np.array([*map(label, values), np.nan], dtype=object)
+    return pd.Series(known[codes], index=column.index, name=column.name)
 
 
 def shown(values: Any, limit: int = 6) -> str:
