@@ -1,5 +1,6 @@
 """Shared by all tests: the data folder, the Hypothesis profiles, and how to run R."""
 
+import gc
 import json
 import os
 import shutil
@@ -30,6 +31,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 _TRAINING, _METRICS, _LAST = ("losses", "objectives", "solvers"), ("metrics",), ("estimators", "tables")
 _LIFELINES = find_spec("lifelines") is not None
 
+# Whatever is imported stays: the garbage collector need not look at it again and again.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
+
 # Typer reads the signatures of all commands anew for every call, which takes a fifth of a short command's time.
 typer.testing._get_command = cache(typer.testing._get_command)
 
@@ -57,6 +67,17 @@ def data_directory(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         if "DROSURV_DATA" not in os.environ:
             patch.setenv("DROSURV_DATA", str(tmp_path_factory.mktemp("data")))
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_replicates_of_searches():
+    """Searches of subgroups draw 199 replicates where nothing else is asked for, a fifth of their default."""
+    from drosurv.repairs import subgroup_bounds, worst_off
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subgroup_bounds, "REPLICATES", 199)
+        patch.setattr(worst_off, "N_REPLICATES", 199)
         yield
 
 

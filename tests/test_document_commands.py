@@ -35,6 +35,7 @@ FASTER = {
     "evaluate": ["--bootstrap", "20"],
     "audit": ["--bootstrap", "4", "--bootstrap-path", "2"],
     "certify": ["--replicates", "19"],
+    "tune": ["--folds", "2"],
 }
 
 
@@ -108,14 +109,30 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+_written = {}
+
+
+def run(words, folder):
+    """Run a command; one that another page has run on the same files writes what it wrote there."""
+    inputs = tuple((folder / word).read_bytes() if (folder / word).is_file() else word for word in words)
+    if inputs not in _written:
+        before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+        result = CliRunner().invoke(app, [*words, *FASTER.get(words[0], [])])
+        assert result.exit_code == 0, (words, result.output, result.exception)
+        written = [path for path in folder.rglob("*") if before.get(path) != path.stat().st_mtime_ns]
+        _written[inputs] = {path.relative_to(folder): path.read_bytes() for path in written if path.is_file()}
+    for name, content in _written[inputs].items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
 @pytest.mark.parametrize("page", [page for page, commands in DROSURV.items() if commands])
 def test_the_commands_of_a_page_work_from_top_to_bottom(page, folder):
     for words in DROSURV[page]:
         if " ".join(words).startswith(READ_ONLY):
             read(words)
             continue
-        result = CliRunner().invoke(app, [*words, *FASTER.get(words[0], [])])
-        assert result.exit_code == 0, (words, result.output, result.exception)
+        run(words, folder)
         for option, value in pairwise(words):
             assert option not in OUTPUTS or (folder / value).stat().st_size > 0, (words, value)
 

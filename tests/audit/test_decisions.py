@@ -25,7 +25,7 @@ def cohort(seed, hidden):
 
 def report_of(seed, hidden, **options):
     survival, y, group = cohort(seed, hidden)
-    given = {"threshold": 0.4, "horizon": 1.0, "n_bootstrap": 60, **options}
+    given = {"threshold": 0.4, "horizon": 1.0, "n_bootstrap": 20, **options}
     return audit_predictions(
         survival, y, times=TIMES, sensitive_features={"site": group}, search_rules=False, **given
     )
@@ -68,7 +68,7 @@ def test_what_cannot_be_estimated_is_said_and_does_not_look_fair(unfair):
 
 
 def test_equal_decisions_raise_no_concern():
-    report = report_of(1, hidden=False)
+    report = report_of(1, hidden=False, n_bootstrap=60)
     statuses = {p["status"] for p in report.parts["verdict"].facts["problems"]}
     assert "wrong_decisions" not in statuses
     said = [statement.text for statement in report.parts["decisions"].statements]

@@ -76,7 +76,7 @@ def colon():
     model = CoxPH().fit(X[~held_out], y[~held_out])
     sex = {"sex": table["sex"].to_numpy()[held_out]}
     return audited(
-        model, X[held_out].reset_index(drop=True), y[held_out], sensitive_features=sex, n_bootstrap=100
+        model, X[held_out].reset_index(drop=True), y[held_out], sensitive_features=sex, n_bootstrap=20
     )
 
 
@@ -185,7 +185,7 @@ def test_a_right_model_is_not_condemned_for_the_scale_of_its_scores(rotterdam, s
             times=times,
             risk=scale(model.predict(X[held_out])),
             sensitive_features={"meno": table["meno"].to_numpy()[held_out]},
-            n_bootstrap=50,
+            n_bootstrap=30,
             search_rules=False,
         )
     assert report.parts["verdict"].facts["status"] not in PROBLEMS
@@ -249,7 +249,7 @@ def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rot
         risk[two] = rng.permutation(risk[two])
     baseline = -np.log(model.predict_survival_function(X, times=times)) / np.exp(model.predict(X))[:, None]
     said = Predictions(risk, np.exp(-np.exp(risk)[:, None] * baseline.mean(axis=0)), times)
-    how = {"sensitive_features": groups, "n_bootstrap": 60, "random_state": 0}
+    how = {"sensitive_features": groups, "n_bootstrap": 20, "random_state": 0}
     with warnings.catch_warnings(action="ignore"):
         report = audit_predictions(said, y, features=table[["age", "nodes", "grade"]], **how)
         alone = evaluate(said, None, y, **how)

@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -167,53 +168,35 @@ def full_disk(monkeypatch):
     return fill
 
 
+TARGET = ["--time", "days", "--event", "status"]
+
+
+@pytest.fixture(scope="module")
+def trained(drosurv, patients, tmp_path_factory):
+    """A folder with a table and a model trained on it."""
+    folder = tmp_path_factory.mktemp("trained")
+    patients.head(150).to_csv(folder / "p.csv", index=False)
+    drosurv.ok("fit", folder / "p.csv", *TARGET, "--drop", "id,stage", "--model", "cox", "-o", folder / "m")
+    return folder
+
+
 @pytest.mark.parametrize(
     ("command", "output"),
     [
-        (
-            [
-                "fit",
-                "p.csv",
-                "--time",
-                "days",
-                "--event",
-                "status",
-                "--drop",
-                "id",
-                "-o",
-                "old",
-                "--model",
-                "cox",
-            ],
-            "old",
-        ),
+        (["fit", "p.csv", *TARGET, "--drop", "id", "--model", "cox", "-o", "old"], "old"),
         (["predict", "m", "p.csv", "-o", "old"], "old"),
         (["evaluate", "m", "p.csv", "--bootstrap", "0", "-o", "old"], "old"),
         (["summary", "m", "-o", "old"], "old"),
         (["audit", "m", "p.csv", "--bootstrap", "0", "--no-rules", "-o", "old.html"], "old.html"),
-        (["certify", "m", "p.csv", "--horizon", "300", "--plot", "old.png"], "old.png"),
+        (["certify", "m", "p.csv", "--horizon", "300", "--replicates", "19", "--plot", "old.png"], "old.png"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_a_full_disk_leaves_the_old_file_and_no_part_of_a_new_one(
-    drosurv, patients, tmp_path, monkeypatch, full_disk, command, output
+    drosurv, trained, tmp_path, monkeypatch, full_disk, command, output
 ):
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    patients.head(150).to_csv("p.csv", index=False)
-    drosurv.ok(
-        "fit",
-        "p.csv",
-        "--time",
-        "days",
-        "--event",
-        "status",
-        "--drop",
-        "id,stage",
-        "-o",
-        "m",
-        "--model",
-        "cox",
-    )
     Path(output).write_text('{"drosurv": 0}')
     before = set(os.listdir())
     full_disk()

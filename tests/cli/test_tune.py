@@ -7,6 +7,9 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.tuning.folds import parse_folds
 
 
+AS_IT_IS = ("--set", "recalibrate=false")
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     data = make_hidden_minority(n_samples=200, random_state=0)
@@ -39,7 +42,7 @@ def test_the_choice_is_explained_and_the_model_saved(tune, drosurv, table, tmp_p
             "--plot",
             picture,
         ),
-        *("--rule", "budget"),
+        *("--rule", "budget", *AS_IT_IS),
     ).stdout
     assert "lowest concordance imparity" in shown
     assert "concordance imparity ± se" in " ".join(shown.split())
@@ -54,7 +57,7 @@ def test_the_choice_is_explained_and_the_model_saved(tune, drosurv, table, tmp_p
 
 def test_json_holds_every_setting_and_the_control(tune):
     found = tune(
-        "json", "--groups", "site", "--grid", "alpha=0.3,1.0", "--set", "l2=0.01", "--rule", "budget"
+        "json", "--groups", "site", "--grid", "alpha=0.3,1.0", "--set", "l2=0.01", *AS_IT_IS, "--rule", "budget"
     )
     assert found["chosen"]["alpha"] in (0.3, 1.0)
     assert len(found["settings"]) == 2
@@ -63,7 +66,7 @@ def test_json_holds_every_setting_and_the_control(tune):
 
 
 def test_by_default_the_plain_model_is_a_candidate_and_the_reason_names_all_three(tune):
-    options = ("--groups", "site", "--grid", "alpha=0.3,1.0")
+    options = ("--groups", "site", "--grid", "alpha=0.3,1.0", *AS_IT_IS)
     found = tune("json", *options)
     assert [row["plain"] for row in found["settings"]] == [False, False, True]
     # With alpha = 1 the model is the plain one, so nothing but alpha = 0.3 can be preferred.
@@ -76,7 +79,7 @@ def test_by_default_the_plain_model_is_a_candidate_and_the_reason_names_all_thre
 
 
 def test_without_groups_the_best_c_index_is_chosen(tune):
-    found = tune("json", "--grid", "alpha=0.3,1.0")
+    found = tune("json", "--grid", "alpha=0.3,1.0", *AS_IT_IS)
     best = max(found["settings"], key=lambda row: row["concordance_index"])
     assert found["chosen"] == ({} if best["plain"] else {"alpha": best["alpha"]})
     assert [row["plain"] for row in found["settings"]] == [False, False, True]
@@ -85,7 +88,7 @@ def test_without_groups_the_best_c_index_is_chosen(tune):
 
 @pytest.mark.parametrize("rule", ["careful", "budget", "one-se", "pareto", "best"])
 def test_every_rule_has_a_name_and_all_but_the_published_one_the_plain_model(tune, rule):
-    found = tune("json", "--groups", "site", "--grid", "alpha=0.3", "--rule", rule)
+    found = tune("json", "--groups", "site", "--grid", "alpha=0.3", "--rule", rule, *AS_IT_IS)
     assert found["reason"]
     assert len(found["settings"]) == (1 if rule == "budget" else 2)
 
@@ -104,6 +107,7 @@ def test_groups_too_small_to_be_compared_have_no_error_to_show(drosurv, table, t
         "alpha=0.5",
         "--rule",
         "best",
+        *AS_IT_IS,
     )
     shown = drosurv.ok("tune", tmp_path / "rows.csv", *common, "--validation", "0.3").stdout
     assert "highest c-index" in shown
