@@ -6,7 +6,6 @@ import pytest
 from drosurv.datasets import make_hidden_minority
 from drosurv.tuning.folds import parse_folds
 
-
 AS_IT_IS = ("--set", "recalibrate=false")
 
 
@@ -57,7 +56,16 @@ def test_the_choice_is_explained_and_the_model_saved(tune, drosurv, table, tmp_p
 
 def test_json_holds_every_setting_and_the_control(tune):
     found = tune(
-        "json", "--groups", "site", "--grid", "alpha=0.3,1.0", "--set", "l2=0.01", *AS_IT_IS, "--rule", "budget"
+        "json",
+        "--groups",
+        "site",
+        "--grid",
+        "alpha=0.3,1.0",
+        "--set",
+        "l2=0.01",
+        *AS_IT_IS,
+        "--rule",
+        "budget",
     )
     assert found["chosen"]["alpha"] in (0.3, 1.0)
     assert len(found["settings"]) == 2
