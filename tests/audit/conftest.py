@@ -8,7 +8,7 @@ HOSTILE = "</script><script>document.title='owned'</script>\"'<img src=x onerror
 ENDS = ("low", "high")
 
 
-def group_row(attribute, group, c_index, *, worst=False, note=""):
+def group_row(attribute, group, c_index, *, finding="", note=""):
     return {
         "attribute": attribute,
         "group": group,
@@ -20,7 +20,7 @@ def group_row(attribute, group, c_index, *, worst=False, note=""):
         "gain": 0.2,
         "gain_low": 0.1,
         "gain_high": 0.3,
-        "worst": worst,
+        "finding": finding,
         "note": note,
     }
 
@@ -50,7 +50,7 @@ def tables_of(c_index, name, label):
     )
     groups = (
         group_row("", "all patients", c_index),
-        group_row(name, label, c_index - 0.1, worst=True),
+        group_row(name, label, c_index - 0.1, finding="predictions are wrong"),
         group_row(name, "others", c_index - 0.02, note="few events"),
     )
     tenths = tuple(

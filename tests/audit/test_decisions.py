@@ -38,7 +38,7 @@ def unfair():
 
 def test_a_group_of_lower_sensitivity_enters_the_verdict(unfair):
     problems = [p for p in unfair.parts["verdict"].facts["problems"] if p["status"] == "wrong_decisions"]
-    assert any("sensitivity" in p["text"] and p["who"] == "site b" for p in problems)
+    assert any("Sensitivity" in p["text"] and p["who"] == "site b" for p in problems)
     gaps = {row["metric"]: row for row in unfair.tables["decision_gaps"].rows}
     assert gaps["Sensitivity"]["p_value"] < 0.001
 

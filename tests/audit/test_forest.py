@@ -31,13 +31,13 @@ def test_a_strip_without_values_draws_nothing_and_one_beyond_the_axis_no_dot():
     assert drawn(2.0, 0.5, 3.0, guide=None) == [("reach", "left:50.0%;width:50.0%")]
 
 
-def test_groups_stand_under_their_attribute_and_the_worst_is_marked(report):
+def test_groups_are_under_their_attribute_with_their_findings(report):
     forest = forests([model.tables["by_group"] for model in report.models])[0]
     assert [(name, [row["group"] for row in rows]) for name, rows in forest.blocks] == [
         ("", ["all patients"]),
         ("age", [">65", "others"]),
     ]
-    assert [row["worst"] for _, rows in forest.blocks for row in rows] == [False, True, False]
+    assert [row["finding"] for _, rows in forest.blocks for row in rows] == ["", "predictions are wrong", ""]
 
 
 def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):

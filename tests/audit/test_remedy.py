@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from drosurv import CoxPH, DROCox
 from drosurv.audit.alpha_path import Stop, find_stops
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.sections.remedy import SECTION, find_remedy
+from drosurv.audit.sections.subgroups import REMEDY, find_remedy
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
 
@@ -68,7 +68,7 @@ def test_the_section_says_it_in_words_and_in_a_table(planted):
     assert {"lab1", "lab2", "lab3", "lab4", "lab6"} & set(re.findall(r"\w+", text))
     assert not re.findall(r"\bx\d", text)
     assert "measured on patients not used for them" in planted.facts["note"]
-    assert SECTION.heading == "Remedy"
+    assert REMEDY.heading == "Remedy"
 
 
 def test_a_right_model_has_no_remedy():

@@ -90,9 +90,14 @@ RULES = {
         ((table(women=WRONG), {}), "sex f had 2.80 (2.10 to 3.70) times the predicted events"),
         ((table(women=WRONG, men=HARMED), {}), "sex f had 2.80"),
         ((table(), {"bounds": searched(INFANTS)}), "the 90 patients with age <= 1 differ most"),
+        ((table(), {"tests": further("miscalibrated", 0.001, who="all patients")}), "a gap for all patients"),
     ],
     "harm": [
         ((table(women=HARMED), {}), "For sex f, predictions are worse than one curve for everybody"),
+        (
+            (table(everybody=HARMED, named=False), {}),
+            "For all patients, predictions are worse than one curve",
+        ),
         (
             (
                 table(
@@ -104,20 +109,23 @@ RULES = {
             "ranked worse than by chance",
         ),
     ],
-    "dominated": [((table(women=versus_cox(-0.2, -0.1)), {}), "Plain Cox serves sex f better")],
+    "dominated": [
+        ((table(women=versus_cox(-0.2, -0.1)), {}), "Plain Cox serves sex f better"),
+        ((table(everybody=versus_cox(-0.2, -0.1)), {}), "Plain Cox serves all patients better"),
+    ],
     "worse_for_some": [
         ((table(women=versus_cox(-0.2, -0.1), men=versus_cox(0.1, 0.2)), {}), "Plain Cox serves sex f better")
     ],
     "wrong_decisions": [
         (
             (table(), {"tests": further("wrong_decisions", 0.001), "n_tests": 7}),
-            "There is a gap for sex f (p = 0.007, adjusted",
+            "There is a gap for sex f (adjusted p = 0.007).",
         )
     ],
     "unequal": [
         (
             (table(), {"tests": further("unequal", 0.001), "n_tests": 7}),
-            "There is a gap for sex f (p = 0.007, adjusted",
+            "There is a gap for sex f (adjusted p = 0.007).",
         )
     ],
     "too_few": [
@@ -141,7 +149,12 @@ RULES = {
 
 
 @pytest.mark.parametrize(
-    ("status", "given", "words"), [(status, *case) for status, cases in RULES.items() for case in cases]
+    ("status", "given", "words"),
+    [
+        pytest.param(status, *case, id=f"{status}-{number}")
+        for status, cases in RULES.items()
+        for number, case in enumerate(cases, start=1)
+    ],
 )
 def test_every_rule_of_the_guide_holds(status, given, words):
     groups, more = given
@@ -206,6 +219,17 @@ def test_steps_do_not_contradict_each_other(given):
     assert not ("Use plain Cox" in steps and "Correct the model" in steps)
     assert "Collect more patients of sex f, sex m" not in steps
     assert "Collect more patients of sex f and sex m" not in steps
+
+
+def test_all_groups_of_an_attribute_are_not_named_one_by_one():
+    """More patients of every group of an attribute means more patients of any kind."""
+    old = {**RIGHT, "attribute": "age>65", "group": ">65"}
+    young = {**RIGHT, **UNSURE, "attribute": "age>65", "group": "<=65"}
+    sexes, ages = table(women=UNSURE, men=UNSURE).to_dict("records"), [old, young]
+    steps = judge(pd.DataFrame([*sexes, *ages])).steps
+    assert not any("Collect" in step for step in steps)
+    assert "Audit again with more patients." in steps
+    assert any("age 65 or below" in step for step in judge(pd.DataFrame([sexes[0], *ages])).steps)
 
 
 def test_more_patients_are_asked_for_by_group_only_where_some_groups_have_enough():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from drosurv.presentation import NOTHING, attribute_name, group_name, in_years, p_text, with_interval, written
-from drosurv.presentation.sentences import small_group_statements
 
 
 @pytest.mark.parametrize(
@@ -87,8 +86,3 @@ def test_long_times_are_also_said_in_years(time, unit, words):
 def test_a_cut_is_called_by_its_column_and_a_question_stays_whole(attribute, group, heading, name):
     assert attribute_name(attribute, group) == heading
     assert group_name(attribute, group) == name
-
-
-def test_sentences_call_groups_so_too():
-    (said,) = small_group_statements([("age>65", ">65"), ("CD4>200", "yes"), ("CD4>200", "no")])
-    assert said.text == "Too small to be judged: age over 65; CD4>200 yes, no."

@@ -179,7 +179,7 @@ def _relative(estimator: Any, alpha: float) -> Any:
 
 def _name(estimator: Any, alpha: float | None) -> str:
     name = type(estimator).__name__
-    if alpha is None:
+    if alpha is None or (alpha == 1 and getattr(type(estimator)(), "alpha", None) == 1):
         return name
     # At alpha 1 the mean loss is trained on: where that is Cox's, which alone has ties, the model is plain Cox.
     is_cox = hasattr(estimator, "ball") and estimator._is_linear and not estimator._no_ties

@@ -243,9 +243,11 @@ def _fitted(
     stops, missing = find_stops(model, X, X_train, y_train, alpha_path)
     if np.ndim(getattr(final_step(model), "coef_", 0)) != 1:
         missing += (f"{UNTESTED}the model has no coefficients.",)
+    elif not hasattr(final_step(model), "check_proportional_hazards") or final_step(model)._own_curves:
+        missing += (f"{UNTESTED}the model is no Cox model.",)
     left_out = "The model is not compared with plain Cox: "
     if compared is None and (X_train is None or not has_rows(y_train)):
-        missing += (f"{left_out}no training patients were given.",)
+        missing += (f"{left_out}no training patients were given (--train, or X_train in Python).",)
     elif compared is None:
         # Once for all models, which are compared with the same plain Cox however each prepares its patients.
         both = standardised_features(prepared(model, X), prepared(model, X_train))
@@ -263,7 +265,8 @@ def _observed(
     seen = predict_from_entry(model, X, y, given, y_train=y_train)
     notes = list(seen.notes)
     if not has_causes(y):
-        notes += [s.text for s in hazards_statement(model, X, parse_target(y), given, level)]
+        tested = hazards_statement(model, X, parse_target(y), given, level)
+        notes += [s.text for s in tested if s.concern or s.text.startswith(UNTESTED)]
     if compared is not None:
         compared = reference_from_entry(*compared, y, given), compared[1]
     missing = () if compared else ("The model is not compared with plain Cox.",)
@@ -339,6 +342,8 @@ def _settings(estimator: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {"Estimator": type(estimator).__name__}
     if hasattr(estimator, "get_params"):
         settings |= estimator.get_params(deep=False)
+    if hasattr(estimator, "repairs_"):
+        settings["Repairs"] = " ".join(estimator.in_words()) or "none"
     ended = {"status_": "Training ended", "n_iter_": "Iterations", "objective_": "Objective"}
     return settings | {
         name: getattr(estimator, fitted) for fitted, name in ended.items() if hasattr(estimator, fitted)

@@ -21,7 +21,8 @@ from drosurv.evaluation.from_entry import curve_times
 from drosurv.evaluation.predictions import predict_curves, predict_risk
 from drosurv.evaluation.views import DECISIONS, judged_gaps
 from drosurv.metrics import FollowUp
-from drosurv.presentation import group_name, with_interval, written
+from drosurv.presentation import first_upper, group_name, with_interval, written
+from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
 from drosurv.tables import TableEncoder
@@ -29,6 +30,8 @@ from drosurv.target import FloatArray, IntArray, Target, parse_target
 
 # Groups of fewer patients are not shown: the page could tell what became of one of them.
 FEWEST = 5
+# Concerns of the group table in readers' words.
+FINDINGS = {"calibration": "predictions are wrong", "worse than no model": "worse than no model"}
 # Values of the reference's curves that are kept at most.
 _MOST_VALUES = 20_000_000
 
@@ -165,6 +168,13 @@ class Evidence:
                     )
                 )
         return tuple(found)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the audited model is compared with another one, and not with itself."""
+        gains = self.audited.groups["gain_over_cox"].dropna()
+        same = len(gains) > 0 and gains.abs().max() < LEAST_DIFFERENCE
+        return self._reference is not None and not same
 
     @property
     def compared_bootstrap(self) -> int:
@@ -306,8 +316,8 @@ def _decision_tests(result: EvaluationResult) -> Iterator[dict[str, Any]]:
             "attribute": gap.attribute,
             "metric": gap.metric,
             "who": worst,
-            "text": f"At the threshold of {written(result.settings.threshold, 'share')}, {what} is {low} for {worst} "
-            f"and {high} for {best}",
+            "text": f"{first_upper(what)} at the threshold of {written(result.settings.threshold, 'share')} is {low} "
+            f"for {worst} and {high} for {best}",
             "p_value": _finer(float(gap.p), gap.value, gap.high, result),
         }
 

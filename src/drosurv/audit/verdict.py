@@ -122,7 +122,7 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
         text = (
             f"Of {bounds.n_subgroups:,} subgroups that were searched, {who} differ most{after}: "
             f"{written(worst['observed'], 'count')} events where {written(worst['expected'], 'count')} were predicted "
-            f"({worst['ratio']:.2f} times, {p_text(worst['p'])} adjusted for all of them and the other tests{others})."
+            f"({worst['ratio']:.2f} times, adjusted {p_text(worst['p'])}{others})."
         )
         yield Concern("miscalibrated", f"patients with {worst['group']}", text)
 
@@ -158,9 +158,7 @@ def _further(tests: pd.DataFrame | None, n_tests: int, level: float) -> Iterator
         return
     for row, adjusted in zip(plain_rows(tests), adjusted_p_values(tests, n_tests), strict=True):
         if adjusted < 1 - level:
-            yield Concern(
-                row["status"], row["who"], f"{row['text']} ({p_text(adjusted)}, adjusted for all tests)."
-            )
+            yield Concern(row["status"], row["who"], f"{row['text']} (adjusted {p_text(adjusted)}).")
 
 
 def adjusted_p_values(tests: pd.DataFrame, n_tests: int) -> list[float]:
@@ -223,10 +221,10 @@ def _steps(
     if who["dominated"]:
         yield f"Use {reference} instead, or write down what this model is preferred for."
     elif ALL_PATIENTS in who["miscalibrated"]:
-        yield "Correct the predicted probabilities for all patients with drosurv repair, then audit on other patients."
+        yield "Correct the predicted probabilities of all patients (drosurv repair), then audit on other patients."
     elif who["miscalibrated"]:
         whom = listing(who["miscalibrated"], _MOST_NAMED)
-        yield f"Correct the model for {whom} with drosurv repair, then audit it on other patients."
+        yield f"Correct the model for {whom} (drosurv repair), then audit it on other patients."
     if who["worse_for_some"]:
         whom = listing(who["worse_for_some"], _MOST_NAMED)
         yield f"Decide whether {whom} may be served worse than by {reference} for what others gain."
@@ -236,7 +234,8 @@ def _steps(
         yield f"Find out what is measured less well for {listing(who['unequal'], _MOST_NAMED)}."
     known = [row for row in rows[1:] if row["group"] != MISSING_LABEL]
     unclear = [row for row in known if not (row["gain_low"] or 0) > 0]
-    if unclear and len(unclear) < len(known):
+    enough = {row["attribute"] for row in known if row not in unclear}
+    if unclear and {row["attribute"] for row in unclear} <= enough:
         whom = listing([_name(row) for row in unclear], _MOST_NAMED)
         yield f"Collect more patients of {whom}, for whom no benefit is shown yet."
     elif unclear or status in ("too_few", "unclear"):

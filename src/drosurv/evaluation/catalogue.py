@@ -151,7 +151,7 @@ def _ratio(above: Any, below: Any) -> float:
     short="c_index",
 )
 def concordance_index(some: Subset, weight: FloatArray) -> float:
-    """Share of comparable pairs of patients whom the model orders right; 0.5 is a coin."""
+    """Share of comparable pairs of patients whom the model orders right; 0.5 is chance."""
     return some.harrell.concordance(weight)
 
 
@@ -226,7 +226,7 @@ def likelihood_gain(some: Subset, weight: FloatArray) -> float:
 
 @metric("slope", "near 1", needs=("slope",))
 def calibration_slope(some: Subset, weight: FloatArray) -> float:
-    """What the risk scores must be multiplied by to be right: above 1 they are too timid, below 1 too bold."""
+    """What the risk scores must be multiplied by to be right: above 1 they differ too little, below 1 too much."""
     if some.data.slope_of_scores:
         return metrics.calibration_slope(some.target, some.risk, sample_weight=weight)
     # Otherwise the slope of the cumulative hazard that the curves predict.

@@ -289,9 +289,7 @@ def _untested(why: str) -> tuple[Statement, ...]:
 def hazards_statement(
     model: Any, X: Any, target: Target, given: dict[str, Any], level: float
 ) -> tuple[Statement, ...]:
-    """A sentence on features whose effect changes with time, or on why that was not tested.
-
-    There is none where no effect changes, or the model is not linear Cox.
+    """A sentence on whether effects change with time, or on why that was not tested; none if the model is not Cox.
 
     Plain Cox is fitted to the scored patients and tested there, so that a model's training data are not needed and an
     overfitted model is not held against hazards. The patients' entry times, strata and offset may be given.
@@ -318,7 +316,7 @@ def hazards_statement(
         if not cox.converged_:
             return _untested("plain Cox did not converge on these patients.")
         test = cox.check_proportional_hazards()
-    return (Statement("hazards", test.sentence(1 - level), concern=True),) if test.changing(1 - level) else ()
+    return (Statement("hazards", test.sentence(1 - level), concern=bool(test.changing(1 - level))),)
 
 
 _ENDS = ("low", "high")

@@ -1,7 +1,7 @@
 """Tables, numbers and sentences as text, and figures."""
 
 from drosurv.presentation.figures import axes_or_new, write_figure
-from drosurv.presentation.sentences import GroupGap, GroupNumber, Statement
+from drosurv.presentation.sentences import GroupGap, Statement
 from drosurv.presentation.table import Column, Table, Text, literal, plain_rows, text
 from drosurv.presentation.wording import (
     AND,
@@ -30,7 +30,6 @@ __all__ = [
     "VERSUS",
     "Column",
     "GroupGap",
-    "GroupNumber",
     "Kind",
     "Statement",
     "Table",

@@ -1,1 +1,1 @@
-"""Sections of the report, one file each; ``section.all_sections`` finds them."""
+"""Sections of the report; ``section.all_sections`` finds them in the files of this folder."""

@@ -1,21 +1,27 @@
-"""Do predicted probabilities come true: curves in each group, and tenths of predicted risk."""
+"""Do predicted probabilities come true: curves and tenths of risk in each group, and cause by cause."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
+
+import pandas as pd
 
 from drosurv.audit.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.audit.evidence import FEWEST, Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import EVERYONE
+from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.evaluation.views import OBSERVED, named, survival_columns, time_column
 from drosurv.presentation import (
     Column,
+    Statement,
     Table,
     counted,
     group_name,
+    headings,
     moment,
     plain,
     plain_rows,
@@ -38,7 +44,7 @@ def collect(evidence: Evidence) -> Part:
 
 def tenths_table(result: EvaluationResult, time_unit: str) -> Table:
     """Predicted and observed risk at the horizon, in tenths of the patients by predicted risk."""
-    rows = [row for row in plain_rows(result.tenths) if row["attribute"] == EVERYONE]
+    rows = [_with_width(row) for row in plain_rows(result.tenths) if row["attribute"] == EVERYONE]
     columns = (
         Column("predicted", "Predicted risk", "share"),
         Column("observed", "Observed risk", "share", ("low", "high")),
@@ -49,6 +55,11 @@ def tenths_table(result: EvaluationResult, time_unit: str) -> Table:
     return Table(
         "tenths", f"Predicted and observed risk at {when}, by tenth of predicted risk", columns, tuple(rows)
     )
+
+
+def _with_width(row: dict[str, Any]) -> dict[str, Any]:
+    """Without an interval of no width, which Kaplan-Meier has where all or none of the patients had the event."""
+    return row if row["low"] != row["high"] else row | {"low": None, "high": None}
 
 
 def survival_table(result: EvaluationResult, time_unit: str) -> Table:
@@ -78,7 +89,7 @@ def tenths_chart(tenths: Table) -> Chart | None:
         return None
     values = [row[key] for row in rows for key in ("predicted", "observed", "high") if row[key] is not None]
     x, y = (
-        Axis.over(title, values, kind="share", count=5, include=(0.0,))
+        Axis.over(title, values, kind="share", count=5, include=(0.0, 1.0) if max(values) > 0.9 else (0.0,))
         for title in ("predicted risk", "observed risk")
     )
     largest = max(rows, key=lambda row: abs(row["predicted"] - row["observed"]))
@@ -94,7 +105,9 @@ def tenths_chart(tenths: Table) -> Chart | None:
                 f"{_risks(row)} ({counted(row['patients'], 'patient')})",
                 role="tenth",
                 drawn=True,
-                reach=[[(row["predicted"], row["low"]), (row["predicted"], row["high"])]],
+                reach=[[(row["predicted"], row["low"]), (row["predicted"], row["high"])]]
+                if row["high"]
+                else (),
             )
             for row in rows
         ),
@@ -115,7 +128,7 @@ def survival_charts(survival: Table, unit: str) -> tuple[Chart, ...]:
         row[key] for row in survival.rows for key in ("predicted", "observed", "low") if row[key] is not None
     ]
     bounds = (1.0,) if min(shown, default=0.0) > 0.1 else (0.0, 1.0)
-    y = Axis.over("alive and free of the event", shown, kind="share", count=4, include=bounds)
+    y = Axis.over("free of the event", shown, kind="share", count=4, include=bounds)
     groups = groupby(survival.rows, key=lambda row: (row["attribute"], row["group"]))
     return tuple(
         _chart(Frame(x, y), unit, group_name(*who) if who[0] else who[1], list(rows)) for who, rows in groups
@@ -144,7 +157,7 @@ def _reading(row: dict[str, Any], unit: str) -> str:
     return f"{moment(row['time'], unit)}: predicted {predicted}, observed {OBSERVED.cell(row)}"
 
 
-SECTION = Section(
+CALIBRATION = Section(
     key="calibration",
     heading="Do the predictions come true?",
     place=30,
@@ -170,5 +183,88 @@ observed</span></p>
   {{ m.folded(part.table("tenths", k)) }}
 {% endif %}
 {% endcall %}
+""",
+)
+
+
+def collect_causes(evidence: Evidence) -> Part | None:
+    """The table of causes, and sentences; nothing for a model of one event."""
+    found: pd.DataFrame | None = evidence.also.get("causes")
+    if found is None:
+        return None
+    found = found[found["patients"] >= FEWEST]
+    called = headings({str(name): [*own] for name, own in found.groupby("attribute")["group"]})
+    table = Table(
+        "causes",
+        "Cumulative incidence by cause and group: predicted, and observed (Aalen-Johansen)",
+        (
+            Column("cause", "Cause", "count"),
+            Column("group", "Group"),
+            Column("attribute", "Attribute"),
+            time_column("horizon", evidence.time_unit),
+            Column("predicted", "Predicted", "share"),
+            Column("observed", "Observed", "share", ("low", "high")),
+            Column("others_censored", "If others counted as censored", "share"),
+            Column("overstated", "Overstated by", "share"),
+            Column("brier", "Brier score", "value"),
+            Column("c_index", "c-index", "value"),
+            Column("patients", "Patients", "count"),
+            Column("events", "Events", "count"),
+        ),
+        tuple(named(row, called) for row in plain_rows(found)),
+    )
+    judged = judged_by_cause(found, evidence.level)
+    return Part(statements=tuple(_cause_statements(judged, evidence.time_unit)), tables=(table,))
+
+
+def _cause_statements(judged: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
+    """For each cause: where predictions fail, whom it ranks worst, whom censoring the others would misinform most."""
+    for cause, rows in judged.groupby("cause"):
+        at = moment(rows["horizon"].iloc[0], time_unit)
+        for row in plain_rows(rows[rows["off"]]):
+            yield Statement(
+                "cause_calibration",
+                f"Cause {cause}: {_who(row)} had it by {at} in {written(row['observed'], 'share')}, predicted were "
+                f"{written(row['predicted'], 'share')}.",
+                concern=True,
+            )
+        yield from _ranking(cause, rows[rows["attribute"] != EVERYONE])
+        # Where follow-up is too short to tell, nothing is claimed.
+        *others, most = [None, *plain_rows(rows[rows["overstated"].notna()].sort_values("overstated"))]
+        if most is not None:
+            yield Statement(
+                "cause_censored",
+                f"Cause {cause}: counting the other causes as censored would claim "
+                f"{written(most['others_censored'], 'share')} by {at} for {_who(most)}, where "
+                f"{written(most['observed'], 'share')} had it"
+                f"{': no other group is misinformed as much' if len(others) > 1 else ''}.",
+            )
+
+
+def _ranking(cause: Any, groups: pd.DataFrame) -> Iterator[Statement]:
+    """The largest difference in ranking between two groups of one attribute."""
+    ranked = groups[groups["c_index"].notna()].sort_values("c_index")
+    gaps = ranked.groupby("attribute")["c_index"].agg(lambda values: values.max() - values.min())
+    if len(gaps) and gaps.max() > 0:
+        own = plain_rows(ranked[ranked["attribute"] == gaps.idxmax()])
+        yield Statement(
+            "cause_ranking",
+            f"Cause {cause}: the c-index is lowest for {_who(own[0])}, {written(own[0]['c_index'])}, against "
+            f"{written(own[-1]['c_index'])} for {_who(own[-1])}. Whether it is chance was not tested.",
+        )
+
+
+def _who(row: dict[str, Any]) -> str:
+    return whose(row["attribute"], row["group"])
+
+
+CAUSES = Section(
+    key="causes",
+    heading="Cause by cause",
+    place=35,
+    collect=collect_causes,
+    intro="""
+<p>The rest of this report is about an event of any cause. Here each cause stands by itself, with the others as what
+they are: events after which it can no longer happen.</p>
 """,
 )

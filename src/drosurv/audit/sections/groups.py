@@ -1,18 +1,22 @@
-"""The group table as a forest plot, for every model, and all other numbers with the gaps between groups."""
+"""By group: a forest plot of the group table, all other numbers with their gaps, and decisions at a threshold."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
+
 from drosurv.audit.charts import forests
-from drosurv.audit.evidence import Evidence
+from drosurv.audit.evidence import FINDINGS, Evidence
 from drosurv.audit.sections.section import Part, Section
-from drosurv.audit.verdict import adjusted_p_values
+from drosurv.audit.verdict import ALL_PATIENTS, adjusted_p_values
 from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.engine import JUDGED_GAPS, Row
 from drosurv.evaluation.views import BETWEEN, named, per_pair
-from drosurv.presentation import Column, Statement, Table, plain, plain_rows
+from drosurv.presentation import Column, Statement, Table, moment, plain, plain_rows, written
 
 ENDS = ("low", "high")
 # What statements of an evaluation say that the verdict does not.
@@ -22,6 +26,15 @@ STRIPS = (
     Column("gain", "Gain over no model", "value", ("gain_low", "gain_high")),
     Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
 )
+# The gain has an adjusted interval in the group table; a p-value that is not adjusted decides nothing.
+JUDGED_ELSEWHERE = ("likelihood_gain", "d_calibration")
+# Measures that the evaluation calls by their symbols.
+NAMES = {
+    "concordance_imparity": "Concordance imparity",
+    "group_disparity": "Group disparity of risk (F_G)",
+    "intersectional_disparity": "Intersectional disparity of risk (F_cap)",
+    "individual_disparity": "Individual disparity of risk (F_I)",
+}
 # The value that a strip is compared with; all patients' where there is none.
 GUIDES = {"ratio": 1.0, "gain": 0.0}
 
@@ -38,7 +51,8 @@ def collect(evidence: Evidence) -> Part:
 
 def _said(evidence: Evidence, result: EvaluationResult) -> tuple[Statement, ...]:
     found = result.statements(reference=evidence.reference_name, time_unit=evidence.time_unit)
-    return tuple(statement for statement in found if statement.code in SAID)
+    codes = SAID if evidence.is_compared else [code for code in SAID if code != "shrinkage"]
+    return tuple(statement for statement in found if statement.code in codes)
 
 
 def forest_table(result: EvaluationResult) -> Table:
@@ -50,7 +64,10 @@ def forest_table(result: EvaluationResult) -> Table:
     )
     shown = [
         named(row, result.headings)
-        | {"note": "" if row["judged"] else f"not judged: {row['why']}", "worst": bool(row["concern"])}
+        | {
+            "note": "" if row["judged"] else f"not judged: {row['why']}",
+            "finding": FINDINGS.get(row["concern"], ""),
+        }
         for row in rows
     ]
     columns = (
@@ -76,7 +93,13 @@ def accuracy_table(result: EvaluationResult) -> Table:
         Column("meaning", "Meaning"),
         Column("value", "Estimate", "value", ENDS),
     )
-    rows = [row for row in result.rows if row.kind == "overall" and CATALOGUE[row.metric].of == "patients"]
+    rows = [
+        row
+        for row in result.rows
+        if row.kind == "overall"
+        and CATALOGUE[row.metric].of == "patients"
+        and row.metric not in JUDGED_ELSEWHERE
+    ]
     return Table("accuracy", "All patients together", columns, tuple(map(_worded, rows)))
 
 
@@ -88,7 +111,9 @@ def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
         words = {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
         for row in result.gaps(metric):
             p_value = p_values.get(row.attribute) if metric == "concordance_imparity" else None
-            rows.append(_worded(row) | words | {"between": row.whose, "p_value": p_value})
+            # The interval of a difference alone could contradict the p-value, which is adjusted for all tests.
+            alone = dict.fromkeys(ENDS) if p_value is not None else {}
+            rows.append(_worded(row) | words | alone | {"between": row.whose, "p_value": p_value})
     for metric, between in BETWEEN.items():
         rows += [
             _worded(row, per_pair(metric, result)) | {"between": between}
@@ -101,7 +126,11 @@ def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
         Column("p_value", "p, adjusted", "p_value"),
     )
     return Table(
-        "fairness", "Differences between groups and between patients; 0 is none", columns, tuple(rows)
+        "fairness",
+        "Differences between groups and between patients; 0 is none. Each interval is of one difference alone and "
+        "decides nothing",
+        columns,
+        tuple(rows),
     )
 
 
@@ -119,10 +148,10 @@ def _p_values(evidence: Evidence) -> dict[str, float]:
 def _worded(row: Row, scale: float = 1.0) -> dict[str, Any]:
     metric = CATALOGUE[row.metric]
     values = {name: plain(scale * getattr(row, name)) for name in ("value", *ENDS)}
-    return {"metric": metric.label, "meaning": metric.meaning, **values}
+    return {"metric": NAMES.get(row.metric, metric.label), "meaning": metric.meaning, **values}
 
 
-SECTION = Section(
+GROUPS = Section(
     key="groups",
     heading="By group",
     place=20,
@@ -146,5 +175,122 @@ are adjusted for all groups. The thin line marks 1 and 0.</p>
   </ul>
   {% for table in part.by_model[k][1:] %}{{ m.folded(table, below=true) }}{% endfor %}
 {% endcall %}
+""",
+)
+
+
+GAP = "gap"
+METRICS = {
+    "sensitivity": "Sensitivity",
+    "specificity": "Specificity",
+    "ppv": "Positive predictive value",
+    "npv": "Negative predictive value",
+    "net_benefit": "Net benefit",
+}
+UNKNOWN = "cannot be estimated"
+
+
+def collect_decisions(evidence: Evidence) -> Part | None:
+    """Return a table of every group and one of the gaps between groups; None without a threshold."""
+    table, settings = evidence.audited.decisions, evidence.audited.settings
+    if table is None:
+        return None
+    groups = table[table["group"] != GAP]
+    positives = groups[groups["attribute"] == "overall"].iloc[0]
+    lead = (
+        f"{written(positives['positives'], 'count')} of {written(positives['patients'], 'count')} patients have a "
+        f"predicted probability of an event by {moment(settings.horizon, evidence.time_unit)} of at least "
+        f"{written(settings.threshold, 'share')}, and would be treated."
+    )
+    said = [Statement("decisions", lead), *_gap_statements(evidence)]
+    unknown = groups[groups["value"].isna()]
+    for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
+        names = ", ".join(METRICS[metric].lower() for metric in part["metric"])
+        who = whose(str(attribute), str(group), ALL_PATIENTS)
+        said.append(Statement("decisions", f"For {who}, {names} {UNKNOWN}: {part['reason'].iloc[0]}."))
+    shown = [_wide(part) for _, part in groups.groupby(["attribute", "group"], sort=False)]
+    columns = [Column("who", "Group"), Column("patients", "Patients", "count")]
+    columns += [Column("positives", "Treated", "count")]
+    columns += [Column.measured(metric, label) for metric, label in METRICS.items()]
+    if len(unknown):
+        columns.append(Column("reason", UNKNOWN.capitalize()))
+    by_group = Table("decisions", "Decisions by group", tuple(columns), tuple(shown))
+    return Part(statements=tuple(said), tables=(by_group, *_decision_gaps(evidence, table)))
+
+
+def _wide(part: pd.DataFrame) -> dict[str, Any]:
+    """One row of a group from its rows of metrics."""
+    rows = plain_rows(part)
+    first = rows[0]
+    found = {
+        "who": whose(first["attribute"], first["group"], ALL_PATIENTS),
+        "patients": first["patients"],
+        "positives": first["positives"],
+        "reason": "; ".join(
+            f"{METRICS[row['metric']].lower()}: {row['reason']}" for row in rows if row["reason"]
+        ),
+    }
+    for row in rows:
+        found |= {
+            f"{row['metric']}{end}": row[key]
+            for end, key in (("", "value"), ("_low", "low"), ("_high", "high"))
+        }
+    return found
+
+
+def _gap_statements(evidence: Evidence) -> Iterator[Statement]:
+    """Whether gaps are more than chance, by the p-values that decide the verdict."""
+    found = [p for p in evidence.verdict.problems if p.status == "wrong_decisions"]
+    for problem in found:
+        yield Statement("decisions", problem.text, concern=True)
+    if not found and (evidence.tests["status"] == "wrong_decisions").any():
+        yield Statement("decisions", "No gap between groups is more than chance would explain.")
+
+
+def _decision_gaps(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
+    """Largest differences between the groups of each attribute, with the p-values that decide the verdict."""
+    gaps = table[table["group"] == GAP]
+    if gaps.empty:
+        return
+    tests = evidence.tests
+    adjusted = adjusted_p_values(tests, evidence.audited.settings.n_tests)
+    keys = zip(tests["status"], tests["attribute"], tests["metric"], strict=True)
+    p_values = dict(zip(keys, adjusted, strict=True))
+    rows = [
+        {
+            "between": evidence.audited.headings[row["attribute"]],
+            "metric": METRICS[row["metric"]],
+            **{name: row[name] for name in ("value", "low", "high")},
+            "p_value": p_values.get(("wrong_decisions", row["attribute"], row["metric"])),
+            "reason": row["reason"] and f"{UNKNOWN}: {row['reason']}",
+        }
+        for row in plain_rows(gaps)
+    ]
+    columns = (
+        Column("between", "Between groups of"),
+        Column("metric", "Measure"),
+        Column("value", "Largest difference", "value"),
+        Column("p_value", "p, adjusted", "p_value"),
+        Column("reason", "Note"),
+    )
+    yield Table("decision_gaps", "Differences between groups in decisions", columns, tuple(rows))
+
+
+DECISIONS_AT_THRESHOLD = Section(
+    key="decisions",
+    heading="Decisions",
+    place=33,
+    collect=collect_decisions,
+    intro="""
+<p>If patients above the threshold are treated: how many of those with an event are treated (sensitivity), how many
+without one are not (specificity), and how often the decision is right (predictive values). Events are estimated by
+Kaplan-Meier among the treated and the others.</p>
+""",
+    template="""
+{% for statement in part.statements %}
+<p{% if loop.first %} class="lead"{% elif statement.concern %} class="concern"{% endif %}>{{ statement.text }}</p>
+{% endfor %}
+{{ m.plain_table(part.tables[0], below=true) }}
+{% for table in part.tables[1:] %}{{ m.folded(table, below=true) }}{% endfor %}
 """,
 )

@@ -77,10 +77,10 @@ ASKED = (
         AI_ACT,
         "Annex IV(3)",
         "What are its capabilities and limits, and its accuracy for groups?",
-        "performance",
+        "capabilities",
     ),
     (AI_ACT, "Annex IV(4)", "Why are these measures of performance appropriate?", "measures"),
-    (FDA, "VI.B", "What are users told of performance, by subgroup, and of limitations?", "performance"),
+    (FDA, "VI.B", "What are users told of performance, by subgroup, and of limitations?", "labelling"),
     (FDA, "X.A", "How does it perform by demographic subgroup, with uncertainty?", "performance"),
     (FDA, "X.A", "Where demographic analyses are missing, how was that risk controlled?", "missed"),
     (FDA, "XI", "How is performance monitored once in use?", DESCRIBE),
@@ -147,6 +147,8 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
         "updating": (LEFT, "Describe any recalibration or repair."),
         "updated": (LEFT, "Describe the updated model, and audit it."),
         "performance": (LEFT, "There are no two groups to compare."),
+        "labelling": (LEFT, "There are no two groups to compare."),
+        "capabilities": (LEFT, "There are no two groups to compare."),
         "data sets": (LEFT, "This page examines predictions; examine how the data came to be."),
         "gaps": (LEFT, "Name them, and how you will close them."),
         "represent": (LEFT, "Compare the groups' shares with those of the people it is meant for."),
@@ -163,6 +165,14 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
             )
         if not result.settings.n_bootstrap:
             answers["performance"] = "partly", "By group shows the numbers; intervals were not computed."
+        answers["labelling"] = (
+            "partly",
+            "By group and Method card have performance and limits; write down what users are told of them.",
+        )
+        answers["capabilities"] = (
+            "partly",
+            "By group and Method card have accuracy and limits; add the intended use and foreseeable risks.",
+        )
         answers["gaps"] = (
             "partly",
             "Verdict names groups with too few patients. Say how you will close the gaps.",
@@ -179,11 +189,17 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
             "partly",
             "What could have been missed tests all subgroups that one or two columns define.",
         )
-        if evidence.repaired is not None:
-            answers["updating"] = (
-                "partly",
-                "Remedy proposes repairs, with their gain; describe what you adopt.",
-            )
+    if "Repairs" in evidence.model:
+        answers["updating"] = (
+            "partly",
+            "Method card says for whom the model was repaired; describe why and how.",
+        )
+        answers["updated"] = (
+            "partly",
+            "Method card has the repairs, By group how the repaired model performs.",
+        )
+    elif evidence.repaired is not None and evidence.repaired.repairs_:
+        answers["updating"] = "partly", "Remedy proposes repairs, with their gain; describe what you adopt."
     return answers
 
 

@@ -48,6 +48,8 @@ def collect(evidence: Evidence) -> Part:
     """Three tables of names and values, what could not be computed, and the limits."""
     compares, tiny = len(evidence.stops) > 1, [group_name(*who) for who in evidence.tiny_groups]
     hidden = f"Groups of fewer than {FEWEST} patients are not shown, so that nobody can be recognised: "
+    # That there is nothing to compare with is said in other words already.
+    notes = [note for note in evidence.audited.notes if evidence.reference or "shrinkage control" not in note]
     replicates = {"Bootstrap replicates, models compared": evidence.compared_bootstrap} if compares else {}
     how = {
         "Bootstrap replicates, audited model": evidence.n_bootstrap,
@@ -65,7 +67,7 @@ def collect(evidence: Evidence) -> Part:
             pairs("audit", "How the audit was done", "Setting", how),
         ),
         facts={
-            "missing": [*evidence.missing, *map(first_upper, evidence.audited.notes)],
+            "missing": [*evidence.missing, *map(first_upper, notes)],
             "limits": [
                 *evidence.limits,
                 *([f"{hidden}{listing(tiny)}."] if tiny else []),

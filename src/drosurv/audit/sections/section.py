@@ -1,4 +1,4 @@
-"""A section of the report: what it collects, and how it is laid out. A new one is one more file beside this."""
+"""A section of the report: what it collects, and how it is laid out. A new one is a file beside this one."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class Section:
 
 @cache
 def all_sections() -> tuple[Section, ...]:
-    """The ``SECTION`` of every file in this folder, by place."""
+    """Every :class:`Section` in the files of this folder, by place."""
     package = import_module(__name__.rpartition(".")[0])
     modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
-    found = [module.SECTION for module in modules if hasattr(module, "SECTION")]
+    found = {value for module in modules for value in vars(module).values() if isinstance(value, Section)}
     return tuple(sorted(found, key=lambda section: section.place))

@@ -1,13 +1,27 @@
-"""Subgroups that nobody named: which differ from the predictions, and what could have been missed."""
+"""Subgroups that nobody named: which differ from the predictions, what could have been missed, and what would help."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.sections.section import Part, Section
-from drosurv.presentation import Column, Statement, Table, plain_rows
-from drosurv.repairs.subgroup_bounds import SubgroupBounds
+from drosurv.evaluation.predictions import predict_curves
+from drosurv.insight import Estimate
+from drosurv.metrics import likelihood_gains
+from drosurv.observation import draw_folds
+from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain_rows
+from drosurv.repairs import RepairedCox
+from drosurv.repairs.curves import Expected, expected_of_frozen, reference_times
+from drosurv.repairs.evidence import likelihood_gains_of, poisson_ridge
+from drosurv.repairs.rules import readable_table
+from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
+from drosurv.target import BoolArray, FloatArray
 
 SIGNIFICANT = (
     Column("group", "Subgroup"),
@@ -26,12 +40,17 @@ def collect(evidence: Evidence) -> Part:
         return Part(statements=(Statement("subgroups", f"Subgroups were not searched: {bounds}."),))
     first, *more = bounds.summary(evidence.time_unit, overall=False).split("\n")
     said = tuple(Statement("subgroups", text) for text in (first, " ".join(more)) if text)
-    return Part(statements=said, tables=tuple(_tables(bounds)), facts={"bounds": bounds.to_dict()})
+    return Part(
+        statements=said, tables=tuple(_tables(bounds, evidence.time_unit)), facts={"bounds": bounds.to_dict()}
+    )
 
 
-def _tables(bounds: SubgroupBounds) -> Iterator[Table]:
+def _tables(bounds: SubgroupBounds, unit: str) -> Iterator[Table]:
     shown = bounds.to_table()
-    yield Table("subgroup_bounds", shown.caption, shown.columns, shown.rows)
+    columns = tuple(replace(column, label=first_upper(str(column.label))) for column in shown.columns)
+    words = {BRIER: f"Brier score at {moment(bounds.horizon, unit)}", GAIN: "gain over no model"}
+    rows = (row | {"measure": first_upper(words.get(row["measure"], row["measure"]))} for row in shown.rows)
+    yield Table("subgroup_bounds", shown.caption, columns, tuple(rows))
     for key, found in (("significant", bounds.significant), ("rescaled", bounds.rescaled)):
         if found is not None and len(found):
             after = ", after all hazards are multiplied by one number" if key == "rescaled" else ""
@@ -43,7 +62,7 @@ def _tables(bounds: SubgroupBounds) -> Iterator[Table]:
             )
 
 
-SECTION = Section(
+MISSED = Section(
     key="missed",
     heading="What could have been missed",
     place=40,
@@ -60,4 +79,131 @@ nobody looked? For the audited model.</p>
 {% if loop.first %}{{ m.plain_table(table) }}{% else %}{{ m.folded(table) }}{% endif %}
 {% endfor %}
 """,
+)
+
+
+FOLDS = 5
+TREES: dict[str, Any] = {
+    "max_bins": 32,
+    "max_iter": 60,
+    "learning_rate": 0.05,
+    "max_leaf_nodes": 8,
+    "min_samples_leaf": 30,
+}
+NO_REPAIR = (
+    "Repairs were learned on folds of the audited patients, and none makes the predictions better for the patients who "
+    "were left out. A repair of the problems above needs more patients to learn from."
+)
+REMEDIES = (
+    Column("group", "Group"),
+    Column("remedy", "Remedy"),
+    Column.measured("ratio", "Observed / expected there"),
+    Column.measured("gain", "Gain there"),
+    Column.measured("elsewhere", "Gain elsewhere"),
+)
+MEASURED = (
+    "Repair, recalibration and flexible correction are learned from the audited patients in folds and measured on "
+    "patients not used for them; models trained otherwise are measured as they are. Gain: log likelihood per "
+    "patient over the audited model. Intervals are of each number alone."
+)
+
+
+def collect_remedy(evidence: Evidence) -> Part | None:
+    """Return the repairs in words, and every remedy on the same groups; None where nothing is to be repaired."""
+    return None if evidence.repaired is None else find_remedy(evidence)
+
+
+def find_remedy(evidence: Evidence) -> Part | None:
+    """Repair the audited model with the audited patients, and hold other remedies against it.
+
+    None for a model without survival curves. Everything is learned and measured on folds of the audited patients, each
+    patient by what was learned without that patient; models trained more robustly are measured as they are.
+    """
+    audited, target, repaired = evidence.stop, evidence.target, evidence.repaired
+    curves = predict_curves(audited.model, audited.X, len(target))
+    frozen = audited.frozen(evidence.features)
+    if repaired is None or curves is None or frozen is None:
+        return None
+    groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
+    said = [Statement("remedy", text, True) for text in repaired.in_words()]
+    if not groups:
+        return Part(statements=tuple(said or [Statement("remedy", NO_REPAIR)]))
+    times, level = reference_times(target), evidence.level
+    expected = expected_of_frozen(*frozen, target, times)
+    folds = draw_folds(len(target), FOLDS, np.random.default_rng(evidence.random_state))
+    measured = _corrections(repaired, expected, folds, evidence.features)
+    as_it_is = likelihood_gains(evidence.follow_up, target, curves)
+    for stop in evidence.stops:
+        theirs = None if stop.audited else predict_curves(stop.model, stop.X, len(target))
+        other = stop.frozen(evidence.features)
+        if theirs is not None and other is not None:
+            hazard = expected_of_frozen(*other, target, times).hazard
+            gained = likelihood_gains(evidence.follow_up, target, theirs)
+            kind = "plain" if stop.alpha == 1 else "robust"
+            measured[f"{kind} training, {stop.name}"] = (hazard, gained - as_it_is)
+    rows = tuple(
+        {"group": who, "remedy": name, "patients": int(inside.sum())}
+        | Estimate.ratio(expected.events[inside].sum(), hazard[inside].sum(), level).named("ratio")
+        | Estimate.mean(gains[inside], level).named("gain")
+        | Estimate.mean(gains[~inside], level).named("elsewhere")
+        for who, inside in groups
+        for name, (hazard, gains) in measured.items()
+    )
+    table = Table("remedies", "Remedies side by side", REMEDIES, rows)
+    return Part(statements=tuple(said), tables=(table,), facts={"note": MEASURED})
+
+
+def _corrections(
+    repaired: RepairedCox, expected: Expected, folds: Any, features: Any
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Expected events and gains (n,) of each patient under corrections learned without that patient."""
+    n = len(folds)
+    risk = expected.log_risk - expected.log_risk.mean()
+    Z = np.column_stack([np.ones(n), risk / max(float(risk.std()), 1e-9)])
+    numbers = pd.get_dummies(readable_table(features, n), dtype=np.float64)
+    table = np.column_stack([numbers.to_numpy(dtype=np.float64, na_value=np.nan), expected.log_risk])
+
+    def level_and_slope(rows: BoolArray) -> FloatArray:
+        effects = poisson_ridge(Z[rows], expected.events[rows], expected.hazard[rows], np.full(2, 1e-6))
+        return Z @ effects
+
+    def held_out(learned: Callable[[BoolArray], FloatArray]) -> FloatArray:
+        r = np.zeros(n)
+        for fold in range(FOLDS):
+            r[folds == fold] = learned(folds != fold)[folds == fold]
+        return r
+
+    ratios = {
+        "as it is": np.zeros(n),
+        "repair": repaired.held_out_,
+        "recalibration of everyone": held_out(level_and_slope),
+        "flexible correction (boosted trees)": held_out(lambda rows: _trees(table, expected, rows)),
+    }
+    return {
+        name: (expected.hazard * np.exp(r), likelihood_gains_of(r, expected.events, expected.hazard))
+        for name, r in ratios.items()
+    }
+
+
+def _trees(table: FloatArray, expected: Expected, rows: BoolArray) -> FloatArray:
+    """Log hazard ratios (n,) by boosted Poisson trees, learned from some rows."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    hazard = np.maximum(expected.hazard, 1e-4)
+    trees = HistGradientBoostingRegressor(loss="poisson", early_stopping=False, random_state=0, **TREES)
+    trees.fit(table[rows], (expected.events / hazard)[rows], sample_weight=hazard[rows])
+    r: FloatArray = np.log(np.maximum(trees.predict(table), 1e-3))
+    return r
+
+
+REMEDY = Section(
+    key="remedy",
+    heading="Remedy",
+    place=45,
+    collect=collect_remedy,
+    intro="""
+<p>For whom the audited model is wrong in a way that can be put right, and what would do it. A repair is named only if
+patients who were not used for it gain.</p>
+""",
+    template="{{ m.findings(part, below=true) }}",
 )

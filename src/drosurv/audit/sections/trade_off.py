@@ -32,8 +32,10 @@ def disparity_of(attribute: str) -> Column:
     return Column.measured(f"group_disparity {attribute}", "group disparity of risk")
 
 
-def collect(evidence: Evidence) -> Part:
-    """One row per model, the shrinking reference, and each model's disparities beside it."""
+def collect(evidence: Evidence) -> Part | None:
+    """One row per model, the shrinking reference, and each model's disparities beside it; None for one model alone."""
+    if len(evidence.stops) == 1 and not evidence.is_compared:
+        return None
     called, reference = evidence.audited.headings, evidence.reference_name
     rows = tuple(map(_row, evidence.stops, evidence.results))
     gaps = [replace(gap_of(name), label=f"{gap_of(name).label}, {own}") for name, own in called.items()]
@@ -167,14 +169,8 @@ its {{ report.level }} intervals.</p>
 {% set trade_off = part.table("trade_off") %}
 {% if drawn %}
 {{ m.panels(drawn) }}
-{% elif report.models | length == 1 %}
-<p>There is one model and nothing to draw it against.
-{% for column in trade_off.columns[1:] %}
-{{ column.label | string | first_upper }}: {{ column.cell(trade_off.rows[0]) }}.
-{% endfor %}
-</p>
 {% else %}
-<p>All models lie in the same place, so there is nothing to choose between.</p>
+<p>The models do not differ visibly.</p>
 {% endif %}
 {% if report.models | length > 1 %}{{ m.folded(trade_off, below=true) }}{% endif %}
 {% call(shown, k) m.each_model() %}

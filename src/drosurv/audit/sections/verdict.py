@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from drosurv.audit.evidence import Evidence
+from drosurv.audit.evidence import FINDINGS, Evidence
 from drosurv.audit.sections.section import Part, Section
 from drosurv.audit.verdict import ALL_PATIENTS
 from drosurv.evaluation import EvaluationResult
@@ -23,7 +23,6 @@ from drosurv.presentation import (
     with_interval,
     written,
 )
-from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.tables.problems import spellings
 
 FOUND = "found by search"
@@ -49,7 +48,7 @@ def collect(evidence: Evidence) -> Part:
     rows = [*group_rows(result), *_found(evidence)]
     return Part(
         statements=said,
-        tables=(group_table(rows, result, evidence.time_unit, evidence.reference_name),),
+        tables=(group_table(rows, evidence),),
         facts={
             "status": found.status,
             "problems": [problem._asdict() for problem in found.problems],
@@ -101,8 +100,7 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
         name = whose(row["attribute"], row["group"], ALL_PATIENTS)
         hidden = not row["judged"] and row["expected"] is not None
         shown = {key: None for key in row if key not in ("attribute", "group", "patients")} if hidden else row
-        finding = {"calibration": "predictions are wrong", "worse than no model": "worse than no model"}
-        reading = f"not judged: {row['why']}" if not row["judged"] else finding.get(row["concern"], "")
+        reading = f"not judged: {row['why']}" if not row["judged"] else FINDINGS.get(row["concern"], "")
         rows.append({**row, **shown, "who": name, "finding": reading})
     return rows
 
@@ -124,9 +122,9 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
         }
 
 
-def group_table(rows: list[dict[str, Any]], result: EvaluationResult, unit: str, reference: str) -> Table:
+def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     """Return the group table as readers see it; columns of which nothing is known are left out."""
-    at = moment(result.settings.horizon, unit)
+    at, reference = moment(evidence.audited.settings.horizon, evidence.time_unit), evidence.reference_name
     columns = (
         Column("who", "Group"),
         Column("patients", "Patients", "count"),
@@ -144,8 +142,7 @@ def group_table(rows: list[dict[str, Any]], result: EvaluationResult, unit: str,
         Column("finding", "Finding"),
     )
     known = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
-    # The model itself is no model to compare with.
-    if not any(abs(row.get("gain_over_cox") or 0) >= LEAST_DIFFERENCE for row in rows):
+    if not evidence.is_compared:
         known = [column for column in known if column.key != "gain_over_cox"]
     return Table("groups", "The group table", tuple(known), tuple(rows))
 
