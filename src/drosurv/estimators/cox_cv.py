@@ -22,6 +22,7 @@ from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.spline_design import (
     HARRELL,
     SplineDesign,
+    find_knots,
     knots_for_events,
     restricted_cubic,
     weighted_quantiles,
@@ -190,7 +191,7 @@ class CoxPHCV(SurvivalModel):
         knots = knots_for_events(training.n_events) if self.splines == "auto" else int(self.splines)
         linear = [CandidateModel(l2, 0, 1.0) for l2 in l2s]
         splined: list[CandidateModel] = []
-        if knots and SplineDesign.learn(training.X, training.weight, knots).nonlinear.any():
+        if knots and any(map(len, find_knots(training.X, training.weight, knots))):
             splined = [
                 CandidateModel(l2, knots, p)
                 for l2 in l2s
@@ -516,14 +517,23 @@ def cross_validated_likelihood(
         columns = design.standardised(training.X)
         for n_knots in np.unique(knots):
             # Without knots a design is the linear columns of the one with knots.
-            used = np.flatnonzero(~design.nonlinear | (n_knots > 0))
+            used = np.full(len(design.nonlinear), True) if n_knots else ~design.nonlinear
             X, nonlinear = columns[:, used], design.nonlinear[used]
             path = np.flatnonzero(knots == n_knots)
-            path = path[np.lexsort((factor[path], -l2[path]))]
+            path = path[_path_order(l2[path], factor[path])]
             ridges = l2[path, None] * np.where(nonlinear, factor[path, None], 1.0)
             scores = ridge_path(X[rows], loss, part.mass, ridges)[0] @ X.T
             out[path, k] = _log_likelihood(everybody, scores) - _log_likelihood(loss, scores[:, rows])
     return out
+
+
+def _path_order(l2: FloatArray, factor: FloatArray) -> IntArray:
+    """Return an order (K,) of penalties in which neighbours are similar, so that each is solved from the last.
+
+    With the first factor l2 falls, with the second it rises, and so on; l2 = 0 is last.
+    """
+    rises = np.searchsorted(np.unique(factor[l2 > 0]), factor) % 2 == 1
+    return np.lexsort((np.where(rises, l2, -l2), factor, l2 == 0))
 
 
 def _log_likelihood(loss: CoxPartial, scores: FloatArray) -> FloatArray:

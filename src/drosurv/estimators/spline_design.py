@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numba
 import numpy as np
 
 from drosurv.target import BoolArray, FloatArray, IntArray
@@ -49,19 +50,29 @@ def weighted_quantiles(x: FloatArray, weight: FloatArray | None, q: Sequence[flo
     return np.asarray(low + (rank - np.floor(rank)) * (high - low))
 
 
-def find_knots(x: FloatArray, weight: FloatArray | None, n_knots: int) -> FloatArray:
-    """Knots of a column (n,); none, so that it stays linear, where it has too few distinct values.
+def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[FloatArray, ...]:
+    """Knots of each column of X (n, d); none, so that it stays linear, where it has too few distinct values.
 
     Where many patients share a value, several quantiles may be equal. If fewer than three knots are left, they are
     quantiles of the distinct values.
     """
-    distinct = np.unique(x)
-    if len(distinct) <= max(FEWEST_VALUES, n_knots):
-        return np.empty(0)
-    knots = np.unique(weighted_quantiles(x, weight, HARRELL[n_knots]))
-    if len(knots) < 3:
-        knots = np.unique(np.quantile(distinct, HARRELL[n_knots]))
-    return knots if len(knots) >= 3 else np.empty(0)
+    q, found = HARRELL[n_knots], []
+    quantiles = (
+        np.quantile(X, q, axis=0).T if weight is None else [weighted_quantiles(x, weight, q) for x in X.T]
+    )
+    for x, values in zip(X.T, quantiles, strict=True):
+        knots = np.unique(values)
+        if not _has_more_values(x, max(FEWEST_VALUES, n_knots)):
+            knots = np.empty(0)
+        elif len(knots) < 3:
+            knots = np.unique(np.quantile(np.unique(x), q))
+        found.append(knots if len(knots) >= 3 else np.empty(0))
+    return tuple(found)
+
+
+def _has_more_values(x: FloatArray, number: int) -> bool:
+    """Whether a column (n,) has more than `number` distinct values; most have among their first rows."""
+    return len(np.unique(x[:100])) > number or len(np.unique(x)) > number
 
 
 def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
@@ -72,16 +83,32 @@ def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
 
     These are the columns of R's ``rms::rcs``.
     """
-    if len(knots) < 3:
-        return np.empty((len(x), 0))
-    before, last = knots[-2:]
+    return _spline_columns(x, knots)[1:].T
+
+
+def _spline_columns(x: FloatArray, knots: FloatArray) -> FloatArray:
+    """The m design columns of one column (n,), as rows (m, n): the column itself and the nonlinear ones."""
+    out = np.empty((1 + max(len(knots) - 2, 0), len(x)))
+    _write_spline(np.ascontiguousarray(x), knots, out)
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _write_spline(x: FloatArray, knots: FloatArray, out: FloatArray) -> None:
+    np.positive(x, out[0])
+    if out.shape[0] == 1:
+        return
+    before, last = knots[-2], knots[-1]
     # In units of the knots' range: cubes of large numbers would lose digits.
-    size, inner = last - knots[0], knots[:-2]
-    above = np.maximum((x - knots[:, None]) / size, 0.0)
-    above *= above * above
-    weights = (last - inner) / (last - before), (before - inner) / (last - before)
-    columns = above[:-2] - np.outer(weights[0], above[-2]) + np.outer(weights[1], above[-1])
-    return np.asarray((columns * size).T)
+    size = last - knots[0]
+    for j in range(out.shape[0] - 1):
+        first = knots[j]
+        by_before, by_last = (last - first) / (last - before), (before - first) / (last - before)
+        for i in range(x.shape[0]):
+            a = max((x[i] - first) / size, 0.0)
+            b = max((x[i] - before) / size, 0.0)
+            c = max((x[i] - last) / size, 0.0)
+            out[j + 1, i] = size * (a * a * a - by_before * (b * b * b) + by_last * (c * c * c))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +132,10 @@ class SplineDesign:
     @classmethod
     def learn(cls, X: FloatArray, weight: FloatArray | None, n_knots: int) -> SplineDesign:
         """The design of training rows (n, d); with 0 knots every column is linear."""
-        none = np.empty(0)
-        knots = tuple(find_knots(x, weight, n_knots) if n_knots else none for x in X.T)
+        knots = find_knots(X, weight, n_knots) if n_knots else (np.empty(0),) * X.shape[1]
         share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
         parts = [_spline_columns(x, t) for x, t in zip(X.T, knots, strict=True)]
-        centre = tuple(share @ part for part in parts)
+        centre = tuple(part @ share for part in parts)
         basis = tuple(_standard_basis(part, mean, share) for part, mean in zip(parts, centre, strict=True))
         return cls(knots, X.min(axis=0), X.max(axis=0), centre, basis)
 
@@ -126,15 +152,16 @@ class SplineDesign:
     def columns(self, X: FloatArray) -> FloatArray:
         """Design columns (n, p) of rows (n, d), in the units of the columns."""
         inside = np.clip(X, self.low, self.high)
-        return np.hstack([_spline_columns(x, t) for x, t in zip(inside.T, self.knots, strict=True)])
+        return np.vstack([_spline_columns(x, t) for x, t in zip(inside.T, self.knots, strict=True)]).T
 
     def standardised(self, X: FloatArray) -> FloatArray:
         """Standardised design columns (n, p) of rows (n, d)."""
-        out, start, inside = np.empty((len(X), len(self.feature))), 0, np.clip(X, self.low, self.high)
+        out, start, inside = np.empty((len(self.feature), len(X))), 0, np.clip(X, self.low, self.high)
         for x, knots, centre, basis in zip(inside.T, self.knots, self.centre, self.basis, strict=True):
-            out[:, start : start + len(centre)] = (_spline_columns(x, knots) - centre) @ basis
+            columns = _spline_columns(x, knots) - centre[:, None]
+            np.matmul(basis.T, columns, out=out[start : start + len(centre)])
             start += len(centre)
-        return out
+        return np.ascontiguousarray(out.T)
 
     def in_units(self, coef: FloatArray) -> FloatArray:
         """Coefficients (p,) of the standardised columns, or such columns (p, k), as those of the design columns."""
@@ -159,21 +186,16 @@ class SplineDesign:
         return out
 
 
-def _spline_columns(x: FloatArray, knots: FloatArray) -> FloatArray:
-    """The design columns (n, m) of one column (n,)."""
-    return np.column_stack([x, restricted_cubic(x, knots)])
-
-
 def _standard_basis(columns: FloatArray, centre: FloatArray, share: FloatArray) -> FloatArray:
-    """The upper triangular matrix (m, m) that makes centred columns (n, m) uncorrelated and of unit variance.
+    """The upper triangular matrix (m, m) that makes centred columns, rows of (m, n), uncorrelated with variance one.
 
     A column that is constant, or a combination of those before it, becomes zero.
     """
-    centred = columns - centre
-    spread = np.sqrt(share @ centred**2)
-    constant = spread <= _ROUNDING * np.abs(columns).max(axis=0)
-    scaled = centred / np.where(constant, 1.0, spread)
-    correlation = scaled.T @ (share[:, None] * scaled)
+    centred = columns - centre[:, None]
+    spread = np.sqrt(centred**2 @ share)
+    constant = spread <= _ROUNDING * np.abs(columns).max(axis=1)
+    scaled = centred / np.where(constant, 1.0, spread)[:, None]
+    correlation = (scaled * share) @ scaled.T
     basis = np.zeros_like(correlation)
     for j in np.flatnonzero(~constant):
         # Column j less its projection on those before it, over what is left of its standard deviation.
