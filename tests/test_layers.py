@@ -9,7 +9,7 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 
 # A subpackage may import those of the lines above it, and none of its own line.
 LAYERS = [
-    {"_version", "errors", "radix", "files", "standardise"},
+    {"_version", "errors", "files", "standardise"},
     {"target", "presentation"},
     {"observation", "step_function"},
     {"groups"},

@@ -1,7 +1,7 @@
 import pytest
 
 from drosurv.audit import AuditReport, ModelAudit
-from drosurv.audit.sections.section import Part
+from drosurv.audit.sections import Part
 from drosurv.presentation import Column, Statement, Table
 
 HOSTILE = "</script><script>document.title='owned'</script>\"'<img src=x onerror=alert(1)>{{7*7}}"

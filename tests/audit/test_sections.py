@@ -8,7 +8,7 @@ import pytest
 
 from drosurv import CoxPH
 from drosurv.audit import audit, sections
-from drosurv.audit.sections.section import all_sections
+from drosurv.audit.report import all_sections
 from drosurv.datasets import make_hidden_minority
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "audit.md"

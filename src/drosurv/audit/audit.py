@@ -11,8 +11,7 @@ import pandas as pd
 from drosurv.audit.alpha_path import Stop, find_stops, has_rows
 from drosurv.audit.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.report import AuditReport
-from drosurv.audit.sections.section import Section
+from drosurv.audit.report import AuditReport, Section
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.from_entry import (

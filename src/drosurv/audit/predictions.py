@@ -17,8 +17,7 @@ from scipy.stats import mannwhitneyu
 
 from drosurv.audit.alpha_path import Stop
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.report import AuditReport
-from drosurv.audit.sections.section import Section
+from drosurv.audit.report import AuditReport, Section
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import curve_times

@@ -1,4 +1,4 @@
-"""The report of an audit: what every section found, as a page, Markdown, JSON, and a summary for programs.
+"""The report of an audit: its sections, and what they found as a page, Markdown, JSON, and a summary for programs.
 
 The summary is a small JSON document whose schema is versioned and stays; docs/guide/audit.md describes every field.
 Fields may be added within a version; one that is renamed, removed or changes its meaning raises it.
@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
 from hashlib import sha256
 from html import escape
+from importlib import import_module
 from math import log
+from pkgutil import iter_modules
 from typing import Any
 
 from drosurv._version import __version__
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.sections.section import Part, Section, all_sections
 from drosurv.evaluation import EvaluationResult
 from drosurv.files import write_file
 from drosurv.presentation import (
@@ -38,6 +40,61 @@ SCHEMA, VERSION = "drosurv.audit.summary", 2
 # Facts of a section that Markdown shows as lists.
 _LISTS = {"missing": "What could not be computed", "limits": "Limits"}
 PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a section found: plain data, from which every view is made.
+
+    `statements` are of the audited model and `tables` of no model; `by_model` and `said_by_model` hold tables and
+    statements of each model, `facts` other values, as JSON knows them.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    tables: tuple[Table, ...] = ()
+    by_model: tuple[tuple[Table, ...], ...] = ()
+    said_by_model: tuple[tuple[Statement, ...], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def tables_of(self, model: int) -> tuple[Table, ...]:
+        """The tables of one model."""
+        return self.by_model[model] if self.by_model else ()
+
+    def said_of(self, model: int) -> tuple[Statement, ...]:
+        """What is said of one model."""
+        return self.said_by_model[model] if self.said_by_model else ()
+
+    def table(self, key: str, model: int | None = None) -> Table | None:
+        """A table of one model, or one that all models share; None where there is none."""
+        tables = self.tables if model is None else self.tables_of(model)
+        return next((table for table in tables if table.key == key), None)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section, shown in the order of the places; the key is its anchor, and its name in JSON.
+
+    `collect` finds in the evidence what is shown, None for nothing; `draw` makes of that what the template calls
+    ``drawn``, such as charts. The introduction, which stands beside the heading, and the template are Jinja: they see
+    ``part``, ``drawn``, ``report``, ``section`` and the macros ``m``. By default every sentence and table is shown.
+    """
+
+    key: str
+    heading: str
+    place: int
+    collect: Callable[[Evidence], Part | None]
+    intro: str = ""
+    template: str = "{{ m.findings(part) }}"
+    draw: Callable[[Part], Any] = lambda part: None
+
+
+@cache
+def all_sections() -> tuple[Section, ...]:
+    """Every :class:`Section` in the files of ``audit/sections``, by place."""
+    package = import_module("drosurv.audit.sections")
+    modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
+    found = {value for module in modules for value in vars(module).values() if isinstance(value, Section)}
+    return tuple(sorted(found, key=lambda section: section.place))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from drosurv.audit import AuditReport, audit
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.sections import Part, Section
 from drosurv.errors import ArgumentError, as_records
 from drosurv.estimators import CoxPHCV
 from drosurv.estimators.coefficients import CoxTable

@@ -10,7 +10,7 @@ import pandas as pd
 
 from drosurv.audit.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.audit.evidence import FEWEST, Evidence
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.report import Part, Section
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.by_cause import judged_by_cause

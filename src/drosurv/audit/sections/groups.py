@@ -9,7 +9,7 @@ import pandas as pd
 
 from drosurv.audit.charts import forests
 from drosurv.audit.evidence import FINDINGS, Evidence
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.report import Part, Section
 from drosurv.audit.verdict import ALL_PATIENTS, adjusted_p_values
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import whose

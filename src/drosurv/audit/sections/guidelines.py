@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 from drosurv.audit.evidence import Evidence
+from drosurv.audit.report import Part, Section
 from drosurv.audit.sections.patients import TrainingPatients
-from drosurv.audit.sections.section import Part, Section
 from drosurv.presentation import Column, Table
 
 TRIPOD = "TRIPOD+AI (2024)"

@@ -12,7 +12,7 @@ import numpy as np
 
 from drosurv._version import __version__
 from drosurv.audit.evidence import FEWEST, Evidence
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.report import Part, Section
 from drosurv.presentation import (
     Column,
     Table,

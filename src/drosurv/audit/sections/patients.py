@@ -11,7 +11,7 @@ import pandas as pd
 
 from drosurv.audit.charts import Axis, Chart, Frame, Line, Mark, steps
 from drosurv.audit.evidence import FEWEST, Evidence
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.report import Part, Section
 from drosurv.evaluation.attributes import Attribute
 from drosurv.metrics import FollowUp
 from drosurv.metrics.nonparametric import KaplanMeier

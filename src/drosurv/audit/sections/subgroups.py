@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.report import Part, Section
 from drosurv.evaluation.predictions import predict_curves
 from drosurv.insight import Estimate
 from drosurv.metrics import likelihood_gains

@@ -9,7 +9,7 @@ from typing import Any
 from drosurv.audit.alpha_path import Stop
 from drosurv.audit.charts import Axis, Chart, Frame, Line, Mark, Points
 from drosurv.audit.evidence import Evidence
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.report import Part, Section
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.views import shrinkage_table
 from drosurv.presentation import Column, Table, plain

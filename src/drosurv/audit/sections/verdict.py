@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from drosurv.audit.evidence import FINDINGS, Evidence
-from drosurv.audit.sections.section import Part, Section
+from drosurv.audit.report import Part, Section
 from drosurv.audit.verdict import ALL_PATIENTS
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import whose

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drosurv.radix import stable_order
+from drosurv.metrics.pair_order import stable_order
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 with_ties = st.lists(
