@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.evaluation.predictions import take
-from drosurv.groups import in_pandas
+from drosurv.observation import in_pandas
 from drosurv.repairs.curves import Expected
 from drosurv.repairs.evidence import RISK, EffectColumn, EffectColumns, poisson_ridge
 from drosurv.repairs.findings import Estimate
