@@ -105,6 +105,13 @@ def test_other_separators_and_decimal_commas_are_read_when_named(write):
     assert read_frame(path, separator=";", decimal=",")["a"].tolist() == [1.5, 2.0]
 
 
+def test_a_table_that_r_wrote_with_spaces_is_read(write):
+    path = write('"t" "sex"\n1.5 "f"\n2 "a b"\n')
+    with pytest.warns(TableNote, match="was read with separator=' '"):
+        assert read_frame(path).to_dict("list") == {"t": [1.5, 2.0], "sex": ["f", "a b"]}
+    assert read_frame(write("my notes\nof today\nand tomorrow too\n")).columns.tolist() == ["my notes"]
+
+
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
 def test_another_separator_is_recognised_with_a_note_and_suggested_where_one_is_given(write, mark):
     path = write(f"a{mark}b\n1{mark}2\n")

@@ -8,6 +8,7 @@ from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
+from warnings import catch_warnings
 
 import typer
 
@@ -44,6 +45,7 @@ def check(
     groups: Groups = (),
     drop: Annotated[Names, about("Columns not to use as features.")] = (),
     categorical: Annotated[Names, about("Columns that are categories although they hold numbers.")] = (),
+    numeric: Annotated[Names, about("Columns that are amounts although they look like codes.")] = (),
     keep_columns: KeepColumns = (),
     horizon: Annotated[
         float | None, about("Time at which survival is compared; the median follow-up if not given.")
@@ -62,6 +64,7 @@ def check(
     Example: drosurv check patients.csv --save model
     """
     from drosurv.presentation.progress import bar
+    from drosurv.tables import TargetColumns
     from drosurv.tables.guess import UnknownColumns, guess_columns
 
     check_outputs([output, save], [data], force=force)
@@ -70,7 +73,9 @@ def check(
         given: dict[str, Any] = {"time": time, "event": event, "id": id, "groups": groups or None}
         try:
             if start is None:
-                guess_columns(frame, **given)
+                found = guess_columns(frame, **given)
+                with catch_warnings(action="ignore"):
+                    TargetColumns(found.time, found.event, event_value).resolved(frame)
         except UnknownColumns as error:
             if not error.pairs:
                 raise
@@ -89,6 +94,7 @@ def check(
             end=end,
             drop=drop,
             categorical=categorical,
+            numeric=numeric,
             keep_columns=keep_columns,
             horizon=horizon,
             data_name=data.name,
@@ -109,7 +115,7 @@ def check(
     }
     following = ["drosurv", "fit", str(data)]
     used |= {"event_value": event_value, "drop": (*drop, *result.dropped), "categorical": categorical}
-    used |= {"keep_columns": keep_columns, "drop_missing_target": result.n_dropped > 0}
+    used |= {"numeric": numeric, "keep_columns": keep_columns, "drop_missing_target": result.n_dropped > 0}
     for name, value in used.items():
         following += option_words(name, value) if value else []
     following += [*words(file, FileOptions), "--hold-out", "test.csv", "-o", "model"]

@@ -40,7 +40,7 @@ _SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 200
 _COMMA_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
 # Ends a file: inside of a field, a quote before it was never closed.
-_END = "\0end of file\0"
+_END = "\0end-of-file\0"
 # Readers of other formats by suffix, and the package of the extra `formats` that they need.
 _OTHERS: dict[str, tuple[str, str]] = {
     ".xlsx": ("read_excel", "openpyxl"),

@@ -109,7 +109,7 @@ class CheckResult:
         changed = self.repaired.in_words() or [self.repaired.status_]
         model = f"{self._name}, judged on patients that were left out of its training ({_FOLDS} folds)"
         parts: list[tuple[str, Sequence[str], int]] = [
-            (f"Table: {size}.", self.columns.notes, 6),
+            (f"Table: {size}.", [" ".join(map(first_upper, self.columns.notes))], 6),
             ("Problems of the table:" if self.problems else "Problems of the table: none.", self.problems, 9),
             (f"Model: {model}.", [statement.text for statement in verdict], 14),
             ("Repair:", changed, 6),
@@ -166,6 +166,7 @@ def check(
     groups: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
     keep_columns: Sequence[str] = (),
     horizon: float | None = None,
     file_format: FileFormat | None = None,
@@ -189,8 +190,8 @@ def check(
         Instead of `time`: columns of dates between which the time runs, in days.
     groups : sequence of str, optional
         Columns that define groups, or cuts such as ``"age>65"``.
-    drop, categorical : sequence of str
-        Columns that are no features, and columns of codes.
+    drop, categorical, numeric : sequence of str
+        Columns that are no features; columns of numbers that are codes, and those that are amounts.
     keep_columns : sequence of str
         Columns that are known when a prediction is made, and features even if they look like the outcome.
     horizon : float, optional
@@ -227,7 +228,9 @@ def check(
         if start is not None or end is not None:
             frame, time = _with_days(frame, time, start, end), "days"
         found = guess_columns(frame, time=time, event=event, id=id, groups=groups)
-        patients, problems, dropped = _patients(frame, found, event_value, drop, categorical, keep_columns)
+        patients, problems, dropped = _patients(
+            frame, found, event_value, drop, categorical, numeric, keep_columns
+        )
     if start is not None:
         # The model is saved with the columns that the table has.
         patients = replace(patients, columns=replace(patients.columns, time=None, start=start, end=end))
@@ -313,6 +316,7 @@ def _patients(
     event_value: str | None,
     drop: Sequence[str],
     categorical: Sequence[str],
+    numeric: Sequence[str],
     keep_columns: Sequence[str],
 ) -> tuple[SurvivalTable, tuple[str, ...], tuple[str, ...]]:
     """Return the patients and features that can be used, all problems, and the columns that cannot be used."""
@@ -341,6 +345,7 @@ def _patients(
     patients = SurvivalTable.parse(
         frame, columns, groups=found.groups, drop=aside, categorical=list(categorical), id=found.id
     )
+    require_columns(frame, numeric, "numeric")
     require_columns(frame, keep_columns, "keep_columns")
     leaks = find_leaks(patients.X.drop(columns=list(keep_columns), errors="ignore"), patients.y)
     for name, reason in leaks.items():
@@ -360,6 +365,7 @@ def _patients(
             features=list(patients.X.columns),
             target=columns.names,
             categorical=[*categorical, *patients.codes],
+            numeric=numeric,
             id=found.id,
             time=found.time,
         ),

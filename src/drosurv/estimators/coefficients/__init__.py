@@ -6,7 +6,7 @@ from drosurv.estimators.coefficients.proportional_hazards import (
     ProportionalHazardsTest,
     proportional_hazards_test,
 )
-from drosurv.estimators.coefficients.table import CoxTable, cox_table
+from drosurv.estimators.coefficients.summary import CoxTable, cox_table
 
 __all__ = [
     "CoxTable",
