@@ -109,7 +109,7 @@ def test_a_table_that_r_wrote_with_spaces_is_read(write):
     path = write('"t" "sex"\n1.5 "f"\n2 "a b"\n')
     with pytest.warns(TableNote, match="was read with separator=' '"):
         assert read_frame(path).to_dict("list") == {"t": [1.5, 2.0], "sex": ["f", "a b"]}
-    assert read_frame(write("my notes\nof today\nand tomorrow too\n")).columns.tolist() == ["my notes"]
+    assert read_frame(write("my notes\nand tomorrow too\nof today\n")).columns.tolist() == ["my notes"]
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
