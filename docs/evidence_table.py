@@ -90,7 +90,7 @@ def strata() -> str:
 
 
 def power() -> str:
-    """Return what difference in gain could have been told from 0 on one dataset."""
+    """Return what difference in gain could have been distinguished from 0 on one dataset."""
     found, rows = numbers().set_index(["dataset", "method"]), []
     for method, label in METHODS.items():
         if method == "repair":

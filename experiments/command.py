@@ -154,8 +154,8 @@ def paper(
         )
     if as_json:
         agreement = [] if found.agreement is None else found.agreement.to_dict("records")
-        told = {"output": str(output), **_run_summary(found), "wall_seconds": found.wall_seconds}
-        print_json({**told, "agreement": agreement})
+        summary = {"output": str(output), **_run_summary(found), "wall_seconds": found.wall_seconds}
+        print_json({**summary, "agreement": agreement})
     else:
         _show_reproduction(found, output)
     if not found.complete:
@@ -177,7 +177,7 @@ def _show_reproduction(found: Reproduction, output: Path) -> None:
 
 @contextmanager
 def _units(name: str, doing: str, output: Path) -> Iterator[Callable[[Progress], None]]:
-    """Work in units kept in a folder; yields what tells where it stands, in a log by a line now and then.
+    """Work in units kept in a folder; yields a function that shows the progress, in a log by a line now and then.
 
     Ctrl-C ends the run at once: finished units are stored whole, and workers end with this process.
     """
@@ -192,14 +192,14 @@ def _units(name: str, doing: str, output: Path) -> Iterator[Callable[[Progress],
         signal.signal(signal.SIGINT, lambda *_: _stop(name, output)),
         os.environ.get("PYTHONWARNINGS"),
     )
-    # The process that cleans up after joblib's workers would tell of every thing that it finds.
+    # The process that cleans up after joblib's workers would report everything that it finds.
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [warned, "ignore:resource_tracker:UserWarning"]))
     try:
-        with bar(doing, shown=shown) as told:
+        with bar(doing, shown=shown) as update:
 
             def show(step: Progress) -> None:
                 nonlocal last
-                told(step.done, f"{doing}, {_left(step)}", step.total)
+                update(step.done, f"{doing}, {_left(step)}", step.total)
                 due = time.monotonic() - last > _SECONDS_BETWEEN_LINES or step.done == step.total
                 if due and not shown:
                     last = time.monotonic()

@@ -107,15 +107,15 @@ def _opening(results: pd.DataFrame, contenders: Sequence[Contender], splits: int
 
 def _incomplete(missing: int, unavailable: Sequence[str]) -> str:
     """What a reader must know of an unfinished benchmark; nothing of a finished one."""
-    told = []
+    missing_parts = []
     if missing:
-        told.append(
+        missing_parts.append(
             f"{counted(missing, 'fit')} {'is' if missing == 1 else 'are'} missing: run the same command again, and "
             "read nothing final here."
         )
     if unavailable:
-        told.append(f"Left out, because they could not be had: {', '.join(unavailable)}.")
-    return f"**Not complete.** {' '.join(told)}" if told else ""
+        missing_parts.append(f"Left out, because they could not be loaded: {', '.join(unavailable)}.")
+    return f"**Not complete.** {' '.join(missing_parts)}" if missing_parts else ""
 
 
 def _findings(
@@ -133,7 +133,7 @@ def _findings(
         helped = _beyond(summary, measure.better, labels)
         hurt = _beyond(summary, -measure.better, labels)
         lines.append(
-            f"- **{measure.label}** ({measure.meaning}): best mean ranks, not to be told apart from the first: {best}. "
+            f"- **{measure.label}** ({measure.meaning}): best mean ranks, not clearly below the first: {best}. "
             f"Better than Cox over datasets: {helped or 'none'}. Worse: {hurt or 'none'}."
         )
     return "\n".join(lines) or _TOO_LITTLE
@@ -237,7 +237,7 @@ def _protocol() -> str:
         f"{FEWEST_EVENTS} events. For the found groups a random forest (100 trees) learns on half of the test patients "
         f"who gains least under the very method, and who has more or fewer events than it expects; the worst "
         f"{100 * FOUND_SHARE:.0f} % that it points to in the other half are judged, then the halves change places. "
-        f"GroupDROCox is told the combinations of the attributes; those of fewer than {FEWEST_OF_CELL} training "
+        f"GroupDROCox is given the combinations of the attributes; those of fewer than {FEWEST_OF_CELL} training "
         f"patients are one group.\n\n{measures}"
     )
 
@@ -252,10 +252,10 @@ def _dataset_table(results: pd.DataFrame) -> str:
     cards = [card(str(name)) for name in results["dataset"].unique()]
     rows = [
         [
-            *(told.name, told.about, told.event, f"{told.patients:,}", f"{told.events:,}"),
-            *(str(told.features), ", ".join(told.sensitive_attributes), told.source),
+            *(card.name, card.about, card.event, f"{card.patients:,}", f"{card.events:,}"),
+            *(str(card.features), ", ".join(card.sensitive_attributes), card.source),
         ]
-        for told in cards
+        for card in cards
     ]
     header = ["dataset", "who", "event", "patients", "events", "columns", "sensitive attributes", "source"]
     return Table.of_cells("Datasets", header, rows).to_markdown(heading=True)

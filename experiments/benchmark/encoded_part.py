@@ -19,7 +19,7 @@ from drosurv.target import Target, parse_target
 TEST_SHARE = 0.4
 # A level of fewer training patients counts as the most frequent one: one patient has no effect to estimate.
 FEWEST_OF_LEVEL = 10
-# A combination of sensitive attributes of fewer training patients is no group to be told about.
+# A combination of sensitive attributes of fewer training patients is too small a group to be given.
 FEWEST_OF_CELL = 50
 
 

@@ -23,10 +23,10 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Mean rank of each method over datasets, the best first, and which of them can be told apart.
+    """Mean rank of each method over datasets, the best first, and which of them differ beyond chance.
 
     `p_value` is of Friedman's test of "all methods are alike". Mean ranks that differ by more than
-    `critical_difference` can be told apart (Nemenyi, 5 %).
+    `critical_difference` differ beyond chance (Nemenyi, 5 %).
     """
 
     mean: pd.Series[float]

@@ -139,7 +139,7 @@ def run_benchmark(
     `datasets` and `methods` are names, all by default; the null model and Cox are always run. `seed` draws the
     `splits`, 10 by default. `quick` means six small datasets and three splits, unless others are asked for. There are
     `jobs` processes, by default one per processor core. No unit is started after so many `minutes`; what is missing is
-    done by the next run. `report` is told the progress.
+    done by the next run. `report` is called with the progress.
     """
     datasets = datasets or (QUICK_DATASETS if quick else None)
     names = list(datasets or DATASETS)

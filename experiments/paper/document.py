@@ -37,7 +37,7 @@ values.
 - c-index, AUC, LPL (log partial likelihood per event): accuracy, higher is better. IBS (integrated Brier score): lower
   is better.
 - F_I, F_G, F_∩: how much predicted hazards differ between similar patients, groups, and intersections of groups. F_A is
-  their mean. All three fall when a model says less, so every table of ours has a control for that, told above it.
+  their mean. All three fall when a model says less, so every table of ours has a control for that, explained above it.
 - CI (concordance imparity): how much better the patients of one group are ordered than those of another, in percent.
 - Rows marked (chi2), (CVaR) and x c are ours, not the paper's: DRO-COX with the tight chi-square constant, with CVaR,
   and the unregularised model with all its scores multiplied by one number c, tuned like the others.
@@ -106,7 +106,7 @@ def write_document(
     parts += _tables("The setting of the authors' README", _named(tabulation, "authors-setting"))
     if figure is not None:
         files.append(path.with_name(f"{path.stem}-alpha.svg"))
-        # Drawn again it would differ in the last digits of a place.
+        # Drawn again it would differ in the last digits.
         copyfile(figure, files[-1])
         parts += [
             f"## {ALPHA_FIGURE.title}",
@@ -272,8 +272,8 @@ def _cost(runs: Sequence[RunRecord], results: Sequence[Mapping[str, Any]], proto
 
 def _run(run: RunRecord) -> str:
     asked = f", `{run.command}`" if run.command else ""
-    held = {"": run.peak_memory_mb, " of the accelerator's": run.device_memory_mb}
-    memory = " and ".join(f"{size / 1024:.1f} GB{whose}" for whose, size in held.items() if size is not None)
+    sizes = {"": run.peak_memory_mb, " of the accelerator's": run.device_memory_mb}
+    memory = " and ".join(f"{size / 1024:.1f} GB{whose}" for whose, size in sizes.items() if size is not None)
     reused = f" ({run.reused} were there from before)" if run.reused else ""
     return (
         f"- {run.started}{asked}: {run.computed} units{reused} in {_minutes(run.wall_seconds)}, {run.jobs} processes, "

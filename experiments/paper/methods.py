@@ -22,7 +22,7 @@ FACTORS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
 class Method:
     """One row of a table: what to train, over which grid, and what to call it in commands, plain text and LaTeX.
 
-    `estimator` is a class of drosurv, or this room's "PublishedSplit"; `parameters` are those that differ from its
+    `estimator` is a class of drosurv, or "PublishedSplit" of this package; `parameters` are those that differ from its
     defaults and do not vary, and every combination of the `grid` is trained. Scores are multiplied by each of the
     `factors` after training, other than 1 only for the shrinkage control. By `origin` it stands in the paper's main
     tables, in its ablations, is ours, or is one of the first two with a published mistake; then it `stands_for` the

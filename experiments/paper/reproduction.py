@@ -80,8 +80,8 @@ def reproduce(
     There are ten `repeats` by default.
     `quick` means the three tables with published numbers, linear methods and three repeats, unless something else is
     asked for; its units are those of a full run, which reuses them. Settings are chosen on the part `select_on`;
-    "test" is a diagnostic. `seer_file` is a copy of SEER to read instead of the downloaded one. `report` is told the
-    progress.
+    "test" is a diagnostic. `seer_file` is a copy of SEER to read instead of the downloaded one. `report` is called with
+    the progress.
 
     Units are trained on the `device` "cpu" or "cuda", or with "auto" on CUDA where there is one. On an accelerator all
     repeats of a method are one batch, and processes score meanwhile. There are `jobs` processes, by default one per

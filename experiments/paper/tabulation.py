@@ -127,7 +127,7 @@ def write_outputs(tabulation: Tabulation, folder: str | Path) -> tuple[Path, ...
 
 # The c-index and the five disparities.
 CURVE_METRICS = (TABLE_METRICS[0], *TABLE_METRICS[4:])
-# Okabe and Ito's colours, told apart with any colour vision; markers tell them apart in grey.
+# Okabe and Ito's colours, distinct with any colour vision; markers are distinct in grey.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 _MARKERS = ("o", "s", "^", "D")
 

@@ -34,8 +34,8 @@ class Adversary(Objective):
         weights = 0.5 * mass * (1.0 + a / mean)
         value = (weights * losses).sum(axis=1)
         # d value / d a_i = p_i (l_i - sum_j p_j a_j l_j / mean) / (2 mean).
-        tilted = ((a * losses) @ mass)[:, None] / mean
-        self._learn((0.5 * mass * (losses - tilted) / mean * a * (1.0 - a)) @ self.X)
+        weighted = ((a * losses) @ mass)[:, None] / mean
+        self._learn((0.5 * mass * (losses - weighted) / mean * a * (1.0 - a)) @ self.X)
         return Evaluation(value, weights, value)
 
     def _learn(self, slope: FloatArray) -> None:

@@ -12,7 +12,7 @@ from drosurv.target import FloatArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-# What rounding leaves of an outlier that is dropped is less than this share of him, and would outweigh all others.
+# What rounding leaves of a dropped outlier is less than this share of a patient, and would outweigh all others.
 _TRACE = 1e-6
 
 

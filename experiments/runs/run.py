@@ -93,9 +93,9 @@ def run_units(
             units, store, evaluate, train=train, n_jobs=jobs, seconds=seconds, report=report
         )
     counts = (outcome.computed, outcome.reused, len(outcome.failures))
-    held = (memory.megabytes, memory.device_megabytes)
+    peaks = (memory.megabytes, memory.device_megabytes)
     seconds_taken = perf_counter() - start
-    log.add(RunRecord(started, seconds_taken, *counts, jobs, device, *held, command))
+    log.add(RunRecord(started, seconds_taken, *counts, jobs, device, *peaks, command))
     return Run(outcome, list(store.finished(units)), seconds_taken, log.read())
 
 

@@ -67,12 +67,12 @@ class Store:
 
     def put(self, unit: Task, result: Mapping[str, Any]) -> None:
         """Store the result of a finished unit; numbers that are not finite come back as None."""
-        held = plain(result, digits=None)
+        stored = plain(result, digits=None)
         document = {
             "key": unit.key,
-            "checksum": _checksum(held),
+            "checksum": _checksum(stored),
             "determinants": unit.determinants(),
-            "result": held,
+            "result": stored,
         }
         path = self.path(unit)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ PARTS = {
 
 def main():
     """Measure what is asked for, show it and store it."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.speed", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to run")
     parts = parser.parse_args().only
     # One thread for everybody, the programs that run as processes of their own included.
@@ -64,7 +64,7 @@ def main():
 
 
 def measure(parts):
-    """The rows of these parts, each told as soon as it is known."""
+    """The rows of these parts, each printed as soon as it is known."""
     rows = []
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, transient=True) as progress:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 # lifelines needs an older pandas, skglm and XGBoost are no dependencies, so they live in folders of their own.
-FOLDERS = {"lifelines": "peers", "skglm": "experiments.speed.peers", "xgboost": "bench-peers"}
+FOLDERS = {"lifelines": "peers", "skglm": "bench-peers", "xgboost": "bench-peers"}
 # What a fit must be repeated for: the quick ones, of which the best of several is taken.
 REPEATS = {
     "lifelines": 1,
@@ -63,10 +63,10 @@ def fit(name, X, y, new=None, **observed):
 def _run_python(name, folder):
     paths = [str(Path(__file__).parents[2])]
     if name in FOLDERS:
-        place = Path(sys.prefix, FOLDERS[name])
-        if not (place / name).is_dir():
-            raise Missing(f"{name} is not installed in {place.name}")
-        paths.insert(0, str(place))
+        folder_of = Path(sys.prefix, FOLDERS[name])
+        if not (folder_of / name).is_dir():
+            raise Missing(f"{name} is not installed in {folder_of.name}")
+        paths.insert(0, str(folder_of))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     _run([sys.executable, "-W", "ignore", "-m", "experiments.speed.peers", name, folder], environment)
 

@@ -47,9 +47,9 @@ def count(model, n=40_000, d=50, n_slabs=8):
     """Newton steps, rounds, gatherings and bytes of one slab in all of them, up to the optimum."""
     X, time, event = cohort(n, d)
     rows = Rows(X, time, event, None)
-    told = outline(rows)
+    summary = outline(rows)
     patients = SlabCohort.of(model, event, None, 0)
-    layout = Layout(cut_times([told], n_slabs), told.feature_sums / n, [None], patients.scheme)
+    layout = Layout(cut_times([summary], n_slabs), summary.feature_sums / n, [None], patients.scheme)
     slabs = [join([piece], layout.scheme) for piece in cut(rows, layout, 0)[::-1]]
     workers = Counted()
     fit_slabs(model, patients, slabs, np.asarray(layout.centre), workers)

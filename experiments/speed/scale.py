@@ -117,7 +117,7 @@ def there(what):
 
 
 def measure(most):
-    """Every point up to the largest n that is wanted, each told as soon as it is known."""
+    """Every point up to the largest n that is wanted, each yielded as soon as it is known."""
     found = []
     for what, points in POINTS.items():
         for n, d in points:

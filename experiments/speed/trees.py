@@ -21,7 +21,7 @@ D = 20
 TIMED_PATIENTS = 6_000, 12_000
 # Training sets on which c-indices are compared: patients, and how often they are drawn.
 DRAWS = {2_000: 8, 10_000: 4, 100_000: 1}
-# As many rounds as told, nobody kept away to stop earlier.
+# A fixed number of rounds, without early stopping.
 AS_LONG = CoxPH("trees", max_iter=ROUNDS, early_stopping=False, random_state=0)
 SETTINGS = {
     "each as it is by default": (CoxPH("trees", random_state=0), "scikit-survival's trees, by sorted sums"),

@@ -39,13 +39,13 @@ def xgboost(train, seed):
         stratify=train.y["event"],
         random_state=seed,
     )
-    grown, held = (library.DMatrix(train.X.to_numpy()[rows], time[rows], nthread=1) for rows in parts)
+    grown, validation = (library.DMatrix(train.X.to_numpy()[rows], time[rows], nthread=1) for rows in parts)
     settings = {"objective": "survival:cox", "max_depth": 3, "eta": 0.05, "nthread": 1, "seed": seed}
     booster = library.train(
         settings,
         grown,
         ROUNDS,
-        evals=[(held, "held")],
+        evals=[(validation, "validation")],
         early_stopping_rounds=CoxPH.n_iter_no_change,
         verbose_eval=False,
     )

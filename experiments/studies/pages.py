@@ -24,7 +24,7 @@ def mean_se(values, digits=3):
 
 
 def write_part(page, command, text):
-    """Put the text where the page has room for what the command makes."""
+    """Replace the part of the page that the command makes."""
     path = DOCS / page
     begin, end = f"<!-- {command} -->", "<!-- end -->"
     said = f"{begin}\n\n{text}\n\n{end}"

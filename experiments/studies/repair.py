@@ -15,7 +15,7 @@ from experiments.studies.repair_data import (
     NULLS,
     SETTINGS,
     BoostedTrees,
-    ToldCox,
+    GroupCox,
     draw,
     draw_level,
     draw_null,
@@ -88,7 +88,7 @@ def run_planted(setting, _, seed):
         "repair": RepairedCox(random_state=seed),
     }
     if inside[0].any():
-        models["told"] = ToldCox(inside)
+        models["knows the group"] = GroupCox(inside)
     rows, follow_up = [], None
     for name, model in models.items():
         model, seconds = fitted(model, train.X, train.y)

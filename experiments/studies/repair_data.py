@@ -1,4 +1,4 @@
-"""Patients for the study of find and repair, and the models it is held against."""
+"""Patients for the study of find and repair, and the models it is compared with."""
 
 import numpy as np
 import pandas as pd
@@ -68,8 +68,8 @@ def one_draw(options, n, seed):
     return Dataset("planted", frame, y, group, pd.DataFrame({"log_risk": risk})), inside
 
 
-class ToldCox:
-    """Cox with the minority's own effects, told who belongs to it: the most that a repair can reach."""
+class GroupCox:
+    """Cox with separate effects for the minority, whose members it knows: the most that a repair can reach."""
 
     def __init__(self, inside):
         self.inside = inside

@@ -18,9 +18,9 @@ def found_by(model, test, inside):
     if not hasattr(model, "repairs_"):
         return {}
     groups = [repair for repair in model.repairs_ if repair.rule is not None]
-    held = [repair.rule.holds(test.X) for repair in groups]
+    members = [repair.rule.holds(test.X) for repair in groups]
     # A rule and its opposite cut the same group; several rules may make up one.
-    sides = [*held, *(~one for one in held), *([np.any(held, axis=0)] if held else [])]
+    sides = [*members, *(~one for one in members), *([np.any(members, axis=0)] if members else [])]
     overlaps = [(side & inside).sum() / max((side | inside).sum(), 1) for side in sides]
     return {
         "repairs": len(groups),

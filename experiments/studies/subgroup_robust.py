@@ -77,11 +77,11 @@ RIVALS = ["cox-interactions", "repair", "trees", "trees-subgroup-robust", "deeps
 # Takes longer than all others together, so it is a unit of its own.
 FOREST = "forest"
 CROSS_FITTED = "SubgroupRobustCox, cross-fitted"
-OWN_EFFECTS = "own effects (told)"
+OWN_EFFECTS = "own effects (knows the groups)"
 
 
-def methods(told, forest):
-    """How each method is fitted, and what it reads of a part; where there are groups, also those that are told them."""
+def methods(groups_known, forest):
+    """How each method is fitted, and what it reads of a part; where there are groups, also those that know them."""
     from drosurv import SubgroupRobustCox
     from experiments.benchmark.contenders import CONTENDERS as KNOWN
     from experiments.benchmark.contenders import RIDGE, InteractionsCox
@@ -104,7 +104,7 @@ def methods(told, forest):
     found = {KNOWN[name].label: (KNOWN[name].fit, features) for name in CONTENDERS}
     found[CROSS_FITTED] = cross_fitted, features
     found |= {KNOWN[name].label: (KNOWN[name].fit, features) for name in RIVALS}
-    if told:
+    if groups_known:
         found[KNOWN["group-dro"].label] = KNOWN["group-dro"].fit, features
         found[OWN_EFFECTS] = RidgeCox, with_own_effects
     return found
@@ -280,14 +280,14 @@ def load(folder):
     """All finished units as one long table: unit fields, method, rows, measures."""
     records = []
     for path in sorted(Path(folder).glob("*.json")):
-        held = json.loads(path.read_text())
-        if held["unit"]["part"] == "e":
-            records.append({**held["unit"], **held["result"]})
+        finished = json.loads(path.read_text())
+        if finished["unit"]["part"] == "e":
+            records.append({**finished["unit"], **finished["result"]})
             continue
-        for method, measured in held["result"].items():
+        for method, measured in finished["result"].items():
             for rows, values in measured.items():
                 size = values.pop("n")
-                records.append({**held["unit"], "method": method, "rows": rows, "size": size, **values})
+                records.append({**finished["unit"], "method": method, "rows": rows, "size": size, **values})
     return pd.DataFrame(records)
 
 
