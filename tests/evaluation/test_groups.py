@@ -130,7 +130,7 @@ def test_right_model_is_seldom_called_wrong():
     rng = np.random.default_rng(3)
     found = [
         evaluate(model, None, y, sensitive_features=group, n_bootstrap=0).groups["concern"].ne("").any()
-        for model, y, group in (simulated(400, rng) for _ in range(40))
+        for model, y, group in (simulated(250, rng) for _ in range(40))
     ]
     # A rate of 5 % gives more than 6 of 40 in fewer than one of a hundred cases.
     assert sum(found) <= 6
@@ -232,9 +232,9 @@ def test_decisions_are_those_at_the_threshold_by_group():
 def test_right_model_of_groups_with_different_follow_up_has_no_gaps():
     rng, found = np.random.default_rng(11), []
     for _ in range(12):
-        site = rng.choice(["short", "long"], 600)
-        model, y, _ = simulated(600, rng, censoring=np.where(site == "short", 2.0, 0.2))
-        result = evaluate(model, None, y, sensitive_features=site, n_bootstrap=0, n_permutations=99)
+        site = rng.choice(["short", "long"], 400)
+        model, y, _ = simulated(400, rng, censoring=np.where(site == "short", 2.0, 0.2))
+        result = evaluate(model, None, y, sensitive_features=site, n_bootstrap=0, n_permutations=39)
         assert any("follow-up differs between groups" in note for note in result.notes)
         gaps = result.table.query("kind == 'gap' and metric in ['integrated_brier_score', 'likelihood_gain']")
         found.append([*(gaps["p_value"] < 0.05), (result.groups["concern"] != "").any()])

@@ -309,7 +309,7 @@ def test_names_are_exported_and_the_removed_one_says_what_replaced_it():
 
 
 def test_results_do_not_depend_on_the_number_of_threads():
-    data = make_hidden_minority(n_samples=3000, random_state=1)
+    data = make_hidden_minority(n_samples=1500, random_state=1)
     model = CoxPH().fit(data.X, data.y)
     found = []
     for threads in (1, 2):

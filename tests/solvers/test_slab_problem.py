@@ -53,10 +53,12 @@ def problem_of(name, *, rows, weighted=False, l2=0.0, dtype=np.float64):
 def test_coefficients_are_those_of_one_place(name, rows):
     X, time, event, _ = patients()
     model = MODELS[name][0].fit(X, Surv.from_arrays(event, time))
-    found = minimise(problem_of(name, rows=rows), tol=1e-10, max_iter=500)
+    # The kinks of CVaR take many steps to the last digits.
+    tol, close, same = (1e-8, 1e-4, 1e-8) if name == "cvar" else (1e-10, 1e-7, 1e-8)
+    found = minimise(problem_of(name, rows=rows), tol=tol, max_iter=500)
     assert found.status == "converged"
-    np.testing.assert_allclose(found.x, model.coef_, atol=1e-4 if name == "cvar" else 1e-7)
-    assert found.value == pytest.approx(model.objective_, rel=1e-8)
+    np.testing.assert_allclose(found.x, model.coef_, atol=close)
+    assert found.value == pytest.approx(model.objective_, rel=same)
 
 
 @pytest.mark.parametrize("name", ["cox", "chi2", "split", "efron", "efron chi2"])

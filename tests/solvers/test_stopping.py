@@ -81,7 +81,7 @@ def test_a_linear_model_that_is_solved_refuses_to_stop_early():
         CoxPH("mlp", random_state=0),
         CoxPH("trees", random_state=0),
         DeepHit(random_state=0),
-        SubgroupRobustCox(network="mlp", random_state=0),
+        SubgroupRobustCox(network="mlp", n_trees=5, recalibrate=False, random_state=0),
     ],
     ids=str,
 )
