@@ -38,9 +38,9 @@ def test_replicates_of_a_bootstrap_are_computed_by_the_workers(cluster):
     def where(weight):
         return [os.getpid(), weight[0]]
 
-    here = bootstrap(where, 30, replicates=40, random_state=0)
+    here = bootstrap(where, 30, replicates=20, random_state=0)
     with cluster():
-        there = bootstrap(where, 30, replicates=40, random_state=0)
+        there = bootstrap(where, 30, replicates=20, random_state=0)
     assert set(here.draws[:, 0]) == {os.getpid()}
     assert len(set(there.draws[:, 0]) - {os.getpid()}) == 2
     np.testing.assert_array_equal(here.draws[:, 1], there.draws[:, 1])
@@ -51,9 +51,9 @@ def test_an_evaluation_and_a_table_of_coefficients_are_those_of_one_process(clus
 
     def numbers():
         found = evaluation.evaluate(
-            model, DATA.X, DATA.y, sensitive_features=DATA.sensitive_features, n_bootstrap=20, min_group=20
+            model, DATA.X, DATA.y, sensitive_features=DATA.sensitive_features, n_bootstrap=4, min_group=20
         )
-        return found.to_frame(), model.summary(method="bootstrap", n_boot=20)
+        return found.to_frame(), model.summary(method="bootstrap", n_boot=4)
 
     here = numbers()
     with cluster():

@@ -13,7 +13,7 @@ from experiments.paper import load_published
 
 LOADERS = {"flc": load_flc, "support": load_support, "seer": load_seer}
 ATTRIBUTE = {"flc": "age", "support": "gender", "seer": "race"}
-REPEATS = (1,)
+REPEATS = (1, 2)
 METRICS = (
     "concordance_index",
     "dynamic_auc",
