@@ -203,7 +203,9 @@ DROCox(network="mlp", max_iter=5, recalibrate=False, random_state=0).fit(data.X,
 """
     subprocess.run([sys.executable, "-c", script, tmp_path / "there"], check=True)
     data = make_hidden_minority(n_samples=200, random_state=0)
-    DROCox(network="mlp", max_iter=5, recalibrate=False, random_state=0).fit(data.X, data.y).save(tmp_path / "here")
+    DROCox(network="mlp", max_iter=5, recalibrate=False, random_state=0).fit(data.X, data.y).save(
+        tmp_path / "here"
+    )
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
 

@@ -57,7 +57,9 @@ def test_a_table_of_another_library_is_read_as_that_of_pandas(messy):
     model, other = CoxPH().fit(X, y), CoxPH().fit(OtherFrame(X), y)
     assert other.feature_names_in_.tolist() == model.feature_names_in_.tolist()
     np.testing.assert_array_equal(other.predict(OtherFrame(X)), model.predict(X))
-    repaired, expected = (RepairedCox(max_conditions=1, random_state=0).fit(table, y) for table in (OtherFrame(X), X))
+    repaired, expected = (
+        RepairedCox(max_conditions=1, random_state=0).fit(table, y) for table in (OtherFrame(X), X)
+    )
     assert repaired.in_words() == expected.in_words()
     measured, known = (evaluate(model, table, y, n_bootstrap=0) for table in (OtherFrame(X), X))
     assert measured.to_frame().equals(known.to_frame())
