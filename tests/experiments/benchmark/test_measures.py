@@ -92,7 +92,7 @@ def test_predictions_that_are_not_finite_are_refused(parts):
 def small_data(monkeypatch):
     from experiments.benchmark import tournament
 
-    data = make_hidden_minority(250, random_state=1)
+    data = make_hidden_minority(400, random_state=1)
     tournament._parts.cache_clear()
     monkeypatch.setattr(tournament, "load", lambda name: data)
     monkeypatch.setattr("experiments.benchmark.measures.TREES", 3)
