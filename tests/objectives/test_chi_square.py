@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import brentq
 
 from drosurv.objectives import ChiSquare, uniform_mass
-from drosurv.objectives.chi_square import radius_constant
+from drosurv.objectives.chi_square import _descending, radius_constant
 
 
 def slope(eta, losses, mass, c):
@@ -74,3 +74,12 @@ def test_weights_grow_linearly_above_eta_and_vanish_below():
     inside = losses > eta
     ratio = weights[inside] / (losses[inside] - eta)
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 1000])
+def test_sorting_in_the_kernel_gives_a_descending_permutation(n):
+    # Whole numbers are often tied.
+    for losses in (np.random.default_rng(n).normal(size=n), np.arange(n) // 3 * 1.0):
+        order = _descending(losses)
+        np.testing.assert_array_equal(losses[order], -np.sort(-losses))
+        np.testing.assert_array_equal(np.sort(order), np.arange(n))

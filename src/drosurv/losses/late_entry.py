@@ -195,7 +195,6 @@ def _log_sums(
     Patient j has risk ``risks[j] exp(heights[j])``, event time k the sum ``sums[k] exp(levels[k])``. Returned is which
     rows of the batch have one level for all.
     """
-    scratch = np.empty(scores.shape[1], np.int64)
     flat = np.zeros(scores.shape[0], np.bool_)
     for b in range(scores.shape[0]):
         highest, lowest = -np.inf, np.inf
@@ -208,7 +207,7 @@ def _log_sums(
             heights[b, :] = highest
             levels[b, :] = highest
             np.subtract(scores[b], highest, risks[b])
-            exponentials(risks[b], scratch)
+            exponentials(risks[b])
         else:
             np.positive(scores[b], heights[b])
             levels[b, :] = -np.inf

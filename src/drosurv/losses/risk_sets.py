@@ -184,7 +184,6 @@ def log_sums(
     """Kernel of :meth:`RiskSets.log_sums`; also writes the risks, levels and sums that derivatives need."""
     n, times = order.shape[0], first.shape[0]
     start = first[0] if times else n
-    scratch = np.empty(_CHUNK, np.int64)
     for b in range(scores.shape[0]):
         row, risk = scores[b], risks[b]
         lowest, highest = np.inf, -np.inf
@@ -210,7 +209,7 @@ def log_sums(
             if flat:
                 for i in range(part.shape[0]):
                     part[i] -= highest
-            exponentials(part, scratch)
+            exponentials(part)
             if weight.shape[0]:
                 for i in range(part.shape[0]):
                     part[i] *= weight[low + i]
@@ -386,7 +385,7 @@ def _scale(X: FloatArray, weights: FloatArray, centre: FloatArray, low: int, out
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def exponentials(x: FloatArray, scratch: NDArray[np.int64]) -> None:
+def exponentials(x: FloatArray) -> None:
     """Replace x <= 0 by exp(x), in a form that compilers turn into vector instructions.
 
     With k = round(x / ln 2) and r = x - k ln 2, exp(x) = 2^k exp(r); the exponent field of a float is 2^k and
@@ -402,11 +401,8 @@ def exponentials(x: FloatArray, scratch: NDArray[np.int64]) -> None:
         low = (1.0 + r) + r2 * (1.0 / 2.0 + r * (1.0 / 6.0))
         middle = (1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0))
         high = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))
-        x[i] = low + r4 * (middle + r4 * (high + r4 * (1.0 / 479001600.0)))
-        scratch[i] = (np.int64(k) + 1023) << 52
-    powers = scratch.view(np.float64)
-    for i in range(x.shape[0]):
-        x[i] *= powers[i]
+        power = np.int64((np.int64(k) + 1023) << 52).view(np.float64)
+        x[i] = (low + r4 * (middle + r4 * (high + r4 * (1.0 / 479001600.0)))) * power
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
@@ -415,16 +411,11 @@ def logarithms(x: FloatArray, level: FloatArray, out: FloatArray) -> None:
 
     With x = 2^e m, m between sqrt(1/2) and sqrt(2), and s = (m - 1)/(m + 1): log m = 2 (s + s^3/3 + s^5/5 + ...).
     """
-    bits = x.view(np.int64)
-    mantissa_bits = np.empty(x.shape[0], np.int64)
-    exponent = np.empty(x.shape[0])
     for i in range(x.shape[0]):
-        e = (bits[i] - _SQRT_HALF) >> 52
-        mantissa_bits[i] = bits[i] - (e << 52)
-        exponent[i] = e
-    mantissa = mantissa_bits.view(np.float64)
-    for i in range(x.shape[0]):
-        s = (mantissa[i] - 1.0) / (mantissa[i] + 1.0)
+        bits = np.float64(x[i]).view(np.int64)
+        e = (bits - _SQRT_HALF) >> 52
+        m = np.int64(bits - (e << 52)).view(np.float64)
+        s = (m - 1.0) / (m + 1.0)
         z = s * s
         p = 1.0 / 21.0
         p = p * z + 1.0 / 19.0
@@ -437,5 +428,5 @@ def logarithms(x: FloatArray, level: FloatArray, out: FloatArray) -> None:
         p = p * z + 1.0 / 5.0
         p = p * z + 1.0 / 3.0
         log_mantissa = 2.0 * s + (2.0 * s) * z * p
-        value = (exponent[i] * _LN2_HIGH + level[i]) + (exponent[i] * _LN2_LOW + log_mantissa)
+        value = (e * _LN2_HIGH + level[i]) + (e * _LN2_LOW + log_mantissa)
         out[i] = value if x[i] > 0.0 else -np.inf

@@ -337,9 +337,14 @@ def stable_order(values: FloatArray) -> IntArray:
     """
     # Adding 0.0 turns -0.0 into 0.0, whose bits would otherwise sort apart.
     keys = _ordered_bits((values + 0.0).view(np.uint64))
-    # The higher four bytes separate nearly all numbers, unless they are very close together.
-    order = _by_digits(keys, 4)
-    return order if _insert_the_rest(keys, order) else _by_digits(keys, 0)
+    # The higher four bytes separate nearly all numbers, unless they are very close together. In a loop, because a
+    # call with a constant would be compiled for each constant.
+    order = np.empty(0, dtype=np.intp)
+    for first in (4, 0):
+        order = _by_digits(keys, first)
+        if _insert_the_rest(keys, order):
+            break
+    return order
 
 
 @numba.njit(cache=True, nogil=True)

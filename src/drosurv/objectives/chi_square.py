@@ -27,7 +27,7 @@ from drosurv.objectives.balls import (
     torch_shares,
 )
 from drosurv.objectives.objective import Curvature, Evaluation, LossSums, Moments, WorstCase
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -237,7 +237,7 @@ def _iterate(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> f
 def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
     """Try the set of the k largest losses for every k: the one whose threshold separates it is optimal."""
     n = row.shape[0]
-    order = np.argsort(-row, kind="mergesort")
+    order = _descending(row)
     base = row[order[0]]
     share = first = second = 0.0
     best, best_miss = base, np.inf
@@ -259,6 +259,26 @@ def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
         if miss == 0.0:
             break
     return float(best)
+
+
+@numba.njit(cache=True, nogil=True)
+def _descending(row: FloatArray) -> IntArray:
+    """Return the positions (n,) of the losses (n,) from largest to smallest, by Shell's sort.
+
+    It is rarely called, and compiles in a tenth of the time that ``np.argsort`` takes to compile in the first fit.
+    """
+    n = row.shape[0]
+    order = np.arange(n)
+    gap = n // 2
+    while gap > 0:
+        for k in range(gap, n):
+            position, place = order[k], k
+            while place >= gap and row[order[place - gap]] < row[position]:
+                order[place] = order[place - gap]
+                place -= gap
+            order[place] = position
+        gap = 1 if gap == 2 else (5 * gap - 1) // 11
+    return order
 
 
 def _plain(sums: LossSums, radius: float) -> WorstCase:
