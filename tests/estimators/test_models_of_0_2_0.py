@@ -8,6 +8,7 @@ from zipfile import ZipFile
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 
 from drosurv.estimators import persistence
 from drosurv.estimators.persistence import load, read_saved_model
@@ -15,6 +16,7 @@ from drosurv.estimators.persistence import load, read_saved_model
 FOLDER = Path(__file__).parents[1] / "fixtures" / "models_0_2_0"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 MODELS = EXPECTED["models"]
+SCIKIT_LEARN = tuple(map(int, sklearn.__version__.split(".")[:2]))
 
 
 @pytest.fixture(params=MODELS)
@@ -28,6 +30,8 @@ def path(name, tmp_path):
         pytest.importorskip("lightgbm")
     if name in ("perceptron", "deep_hit"):
         pytest.importorskip("torch")
+    if name == "pipeline" and SCIKIT_LEARN < (1, 9):
+        pytest.skip("its scaler was saved by scikit-learn 1.9, and an older version warns")
     with ZipFile(FOLDER / "models.zip") as saved:
         return Path(saved.extract(f"{name}.drosurv", tmp_path))
 

@@ -6,6 +6,7 @@ from math import nan
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.integrate import trapezoid
 from scipy.optimize import minimize_scalar
 from scipy.stats import chi2
 
@@ -105,7 +106,7 @@ def brier(training, t, event, curve, grid):
         else (1 - curve(u)) ** 2 / after(training.observed, u)
         for u in grid
     ]
-    return np.trapezoid(errors, grid) / (grid[-1] - grid[0])
+    return trapezoid(errors, grid) / (grid[-1] - grid[0])
 
 
 def log_partial_likelihood(time, event, risk):
