@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 from sksurv.ensemble import RandomSurvivalForest
 from sksurv.svm import FastSurvivalSVM
 
@@ -13,6 +14,7 @@ from drosurv import AcceleratedFailureTime, CoxPH, CoxPHCV, RepairedCox, Surv, r
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import likelihood_gain
 from drosurv.observation import draw_folds
+from drosurv.tables import TableEncoder
 
 
 def sample(n=1200, seed=0, **options):
@@ -314,6 +316,18 @@ def test_summary_has_standard_errors_where_nothing_was_repaired():
     )
     repaired = RepairedCox(random_state=0).fit(sample().X, sample().y)
     assert {"who", "effect", "hazard_ratio"} <= set(repaired.summary().columns)
+
+
+def test_drosurv_summary_and_predictions_take_a_repaired_pipeline_on_raw_tables():
+    data = make_hidden_minority(n_samples=600, minority=0.0, random_state=0)
+    raw = data.X.assign(sex=np.where(data.X["x3"] > 0, "f", "m"))
+    base = make_pipeline(TableEncoder(), CoxPH())
+    model = RepairedCox(base=base, random_state=0).fit(raw, data.y)
+    assert model.repairs_ == []
+    expected = drosurv.summary(clone(base).fit(raw, data.y))
+    pd.testing.assert_frame_equal(pd.DataFrame(drosurv.summary(model)), pd.DataFrame(expected))
+    more = raw.assign(notes="free text", admitted="2020-01-01")[["notes", *raw.columns[::-1], "admitted"]]
+    np.testing.assert_allclose(model.predict(more), model.predict(raw))
 
 
 def test_weights_equal_copies():

@@ -67,8 +67,8 @@ def demo(
             subgroup = f", and the subgroup {part.group} ({part.n_group:,})" if part.group else ""
             print_frame(_shown(part), f"Held-out patients: all {part.n_test:,}{subgroup}")
     typer.echo(
-        "gain: log likelihood per patient over a model that predicts the same for everybody.\n"
-        "observed, expected: events of the subgroup that happened, and that the model predicted.\n"
+        "gain: log likelihood per patient over one survival curve for everybody.\n"
+        "observed, expected: events of the subgroup, and what the model predicted.\n"
         "Your own table: drosurv check patients.csv"
     )
     for name, path in pages.items():
@@ -107,7 +107,7 @@ def _nothing(part: Comparison) -> str:
     head = f"Free light chains and survival (FLC)\n   {_size(part, 'people')}"
     if part.rules:
         return f"{head}\n   Repair found: {'; '.join(part.rules)}."
-    return f"{head}\n   Repair found no subgroup, so that the repaired model is the model it started from."
+    return f"{head}\n   Repair found no subgroup, and left the model as it is."
 
 
 def _shown(part: Comparison) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import ArgumentError, check_count, check_number, require
+from drosurv.estimators.coefficient_inference import summary as base_summary
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.evaluation.predictions import final_step, take
@@ -438,8 +439,7 @@ class RepairedCox(RepairedPredictions):
             raise ValueError(
                 f"{type(final).__name__} has no summary: to_frame() lists the repairs of every model."
             )
-        table: pd.DataFrame = final.summary(level, **options)
-        return table
+        return base_summary(self.base_, level, **options)
 
     def hazard_ratios(self) -> Table:
         """A linear model as a table: everyone's hazard ratios, then the exceptions."""
