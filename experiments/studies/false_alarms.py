@@ -39,8 +39,8 @@ from scipy.stats import norm
 from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, DiscreteTimeHazard, Surv
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.by_cause import evaluate_by_cause, judged_by_cause
-from drosurv.evaluation.engine import rows_of
 from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.evaluator import rows_of
 from drosurv.evaluation.from_entry import predict_from_entry
 from drosurv.evaluation.groups import group_table
 from drosurv.metrics import FollowUp, brier_contributions, brier_weight_error

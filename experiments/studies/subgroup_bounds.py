@@ -197,7 +197,7 @@ def confirmed_in_folds(data: Simulated, seed: int) -> list[np.ndarray]:
     residuals = residuals_of(data.predictions(), data.X, target, data.X)
     limits = Limits(min_group=50, min_events=10, level_only=True)
     finder = EvidenceFinder(CodedTable.from_table(data.X), residuals, limits, max_rules=3, max_conditions=3)
-    groups = finder.held(finder.find(np.ones(len(target))))
+    groups = finder.members(finder.find(np.ones(len(target))))
     checked, gains, _ = finder.check(groups, draw_folds(len(target), 10, rng, target.event))
     stability = finder.stability(groups, 50, rng)
     confidence = 1 - 2 * 0.05 / max(len(groups), 1)

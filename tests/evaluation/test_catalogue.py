@@ -7,7 +7,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from drosurv import metrics
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import EvaluationData, Subset
-from drosurv.evaluation.engine import Evaluator, value_of
+from drosurv.evaluation.evaluator import Evaluator, value_of
 from drosurv.evaluation.predictions import Predictions
 from drosurv.metrics import FollowUp
 from drosurv.metrics.follow_up import auc_times, brier_times

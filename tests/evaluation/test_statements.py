@@ -5,7 +5,7 @@ import pytest
 
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.by_cause import judged_by_cause
-from drosurv.evaluation.engine import Row, frame_of
+from drosurv.evaluation.evaluator import Row, frame_of
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result import Settings
 from drosurv.evaluation.views import judged_gaps

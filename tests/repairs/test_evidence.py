@@ -13,8 +13,8 @@ from drosurv.repairs.evidence import (
     group_effects,
     likelihood_gains_of,
     log_bayes_factor,
+    minus_log_prior,
     poisson_ridge,
-    price,
     propose,
 )
 from drosurv.repairs.rules import CodedTable
@@ -152,8 +152,8 @@ def test_the_proposal_is_the_best_of_all_single_conditions(seed):
 
 def test_a_second_condition_costs_the_number_of_conditions_to_choose_from():
     table = CodedTable.from_table(pd.DataFrame(residuals_of().columns[:, 1:], columns=list("abc")))
-    assert price(table, 1) == pytest.approx(np.log(12))
-    assert price(table, 2) == pytest.approx(np.log(12) + np.log(len(table.atoms)))
+    assert minus_log_prior(table, 1) == pytest.approx(np.log(12))
+    assert minus_log_prior(table, 2) == pytest.approx(np.log(12) + np.log(len(table.atoms)))
 
 
 def test_summed_gain_is_that_of_the_patients_and_small_groups_are_not_allowed():

@@ -175,7 +175,7 @@ def test_folds_are_joined_in_the_order_of_the_patients():
     joined = Expected.joined(parts, folds)
     np.testing.assert_array_equal(joined.events, whole)
     np.testing.assert_array_equal(joined.hazard, 10 * whole)
-    np.testing.assert_array_equal(joined.held(15, 35).hazard, [15, 15, 20, 30, 35])
+    np.testing.assert_array_equal(joined.clipped(15, 35).hazard, [15, 15, 20, 30, 35])
 
 
 @pytest.mark.parametrize(

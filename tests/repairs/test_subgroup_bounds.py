@@ -125,7 +125,7 @@ def test_a_model_that_is_wrong_for_everybody_is_also_judged_after_rescaling():
     assert len(found.significant) > 0
     assert found.rescaled is not None
     assert len(found.rescaled) == 0
-    assert "wrong for everybody" in found.summary()
+    assert "wrong for all patients together" in found.summary()
     assert certify(right, X, y, n_replicates=99).rescaled is None
 
 

@@ -292,7 +292,7 @@ def test_kinds_that_do_not_exist_or_need_a_model_are_refused():
     model, X, y = shifted(0.0, n=400)
     with pytest.raises(ValueError, match="kind must be one of"):
         worst_off(model, X, y, kind="worst")
-    with pytest.raises(ValueError, match="harm must be left away"):
+    with pytest.raises(ValueError, match="harm must be left out"):
         worst_off(model, X, y, kind="level", harm=np.zeros(400))
     with pytest.raises(ValueError, match="NoneType has neither predict_survival_function nor"):
         worst_off(None, X, y, kind="level")

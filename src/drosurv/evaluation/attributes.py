@@ -79,7 +79,7 @@ class Attribute:
 
     @cached_property
     def rows(self) -> dict[str, IntArray]:
-        """Rows of each group's patients."""
+        """Rows of the patients of each group."""
         return {label: np.flatnonzero(self.groups.codes == k) for k, label in enumerate(self.labels)}
 
     @cached_property
@@ -109,7 +109,7 @@ def parse_attributes(
     name: str = "sensitive_features",
     at_least: int = 2,
 ) -> list[Attribute]:
-    """One `Attribute` per column of n labels, with at least so many groups; else as in `evaluate`.
+    """One `Attribute` per column of n labels, each with `at_least` so many groups; otherwise as in `evaluate`.
 
     Error messages call the argument by `name`, and unnamed columns are called after it.
     """
@@ -141,7 +141,7 @@ def parse_attributes(
 
 
 def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
-    """The attribute whose groups are the intersections that hold a patient; a single attribute is its own."""
+    """The attribute whose groups are the intersections with at least one patient; a single attribute stays as it is."""
     if len(attributes) == 1:
         return attributes[0]
     name = AND.join(attribute.name for attribute in attributes)
@@ -202,7 +202,7 @@ def warn_of_small_groups(
             for (attribute, label), count in small.items()
         )
         warn_caller(
-            f"small groups, whose numbers say little ({named}). They have fewer than {min_group:,} "
+            f"small groups, whose numbers are unreliable ({named}). They have fewer than {min_group:,} "
             f"patients or {min_events:,} events: {then}.",
             category=SmallGroupWarning,
         )
@@ -213,7 +213,7 @@ def warn_of_undefined(named: Sequence[str]) -> None:
     """One warning that names every number without a value."""
     if named:
         warn_undefined(
-            f"undefined (NaN), for want of comparable pairs, events or follow-up: {'; '.join(named)}."
+            f"undefined (NaN), because comparable pairs, events or follow-up are missing: {'; '.join(named)}."
         )
 
 

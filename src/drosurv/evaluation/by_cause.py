@@ -1,4 +1,4 @@
-"""How right a model of competing causes is, by cause and group, and what counting the others as censored would do."""
+"""Calibration, Brier score and concordance of a model of competing causes, by cause and group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from drosurv.observation import entry_times
 from drosurv.presentation import sentences
 from drosurv.target import FloatArray, parse_competing_target
 
-# A group of fewer patients, or with fewer events of a cause, says little of it.
+# Groups with fewer patients, or fewer events of a cause, are not judged.
 _FEWEST_PATIENTS, _FEWEST_EVENTS = 50, 10
 
 
@@ -69,7 +69,7 @@ def evaluate_by_cause(
         ``cause``, ``attribute``, ``group``, ``horizon``, mean ``predicted`` and ``observed`` (Aalen-Johansen) incidence
         with the interval ``low`` to ``high``, their ``difference``, what counting other causes as censored would claim
         (``others_censored``) and by how much that is too high (``overstated``), ``brier``, ``c_index``, ``at_risk``,
-        ``patients``, ``events`` of the cause and its ``training_events``. NaN where follow-up is too short to tell.
+        ``patients``, ``events`` of the cause and its ``training_events``. NaN after the end of follow-up.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def evaluate_by_cause(
         target = replace(target, time=target.time - since)
         follow_up = FollowUp.of(target.of_any_cause())
     times = parse_horizons(at, follow_up)
-    # Nobody knows how many were censored later.
+    # Censoring weights are not known after the end of follow-up.
     known = times < follow_up.end
     groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))
     one_baseline = strata is None and (since is None or np.ptp(since) == 0)
@@ -111,7 +111,7 @@ def evaluate_by_cause(
                 follow_up, causes, seen, incidence[np.ix_(members, known)], times[known], of=cause
             )
             with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
-                # A group without a comparable pair has no number, which the table shows.
+                # A group without a comparable pair has NaN in the table.
                 table["c_index"] = concordance_by_cause(causes, seen, risk[members], of=cause)
             table["patients"], table["events"] = len(members), int((causes == cause).sum())
             table["training_events"] = float(final.n_events_[cause - 1])
@@ -124,9 +124,9 @@ def evaluate_by_cause(
 def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """Rows of the middle horizon that can be judged, and whether their predicted incidence is ``off``.
 
-    It is off if it lies outside of the interval of the observed incidence, and differs visibly. The interval is widened
-    so that those of all rows hold together, and by the error of the model's own estimates: its variance is to that of
-    the observed incidence as the events seen here are to those in training.
+    It is off if it lies outside of the interval of the observed incidence, by a difference that is not rounded away.
+    The interval is widened for all rows to hold together, and for the model's estimation error: the ratio of its
+    variance to that of the observed incidence is that of the events here to those in training.
     """
     at = table["horizon"] == middle(sorted(table["horizon"].unique()))
     enough = (table["patients"] >= _FEWEST_PATIENTS) | (table["attribute"] == EVERYONE)

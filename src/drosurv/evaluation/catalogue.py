@@ -1,10 +1,10 @@
 """The catalogue of metrics: a function and a record for each, which are all that the library needs to use it.
 
 :func:`~drosurv.evaluation.evaluate`, scorers, searches, reports and the paper's tables read these records. A new metric
-is a function in ``drosurv.metrics`` and one here.
+is a function in ``drosurv.metrics`` and a function here.
 
 Functions take patient weights, so that one definition serves the whole test set, every group, and every bootstrap
-replicate of them; or, if they compare, numbers that are already drawn.
+replicate of them. Functions that compare groups take the values of the groups and their replicates.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class GroupComparison:
-    """The patients of one attribute, or everybody, with their groups and what a metric that compares reads of them.
+    """What a metric that compares groups is computed from.
 
-    That are the groups' values (k,) with their replicates (replicates, k), and numbers that compare. The weights
-    (replicates, n) say how often each of all patients was drawn. Of everybody, the groups are the intersections of all
-    attributes.
+    The patients of one attribute, or everybody, with their groups; by metric, the values (k,) of the groups with their
+    replicates (replicates, k), and the numbers that compare groups already. The weights (replicates, n) say how often
+    each of all patients was drawn. For everybody, the groups are the intersections of all attributes.
     """
 
     patients: Subset
@@ -94,9 +94,9 @@ class GroupComparison:
     weights: NDArray[np.uint16]
 
     def linear(self, value: float, influence: Callable[[], FloatArray]) -> Draws:
-        """Replicates, to first order, of a value that is at least 0.
+        """A value that is at least 0, with replicates by linear approximation.
 
-        Its derivatives in the patients' weights (m,) are asked for only if there are replicates.
+        `influence` returns the derivatives (m,) of the value by the patients' weights; called only for replicates.
         """
         if len(self.weights) == 0:
             return Draws(value, np.empty(0), lowest=0.0)
@@ -113,9 +113,9 @@ CATALOGUE: dict[str, Metric] = {}
 
 
 def metric(label: str, better: Better, **about: Any) -> Callable[[Callable[..., Any]], Metric]:
-    """Enter a function in the catalogue: its name is the metric's, its docstring the meaning."""
+    """Add a function to the catalogue, under its name, with its docstring as the meaning."""
 
-    def enter(function: Callable[..., Any]) -> Metric:
+    def add(function: Callable[..., Any]) -> Metric:
         text = (function.__doc__ or "").rstrip(".")
         # The capital of a symbol, such as F_I, stays.
         meaning = text if text[1:2] == "_" else text[:1].lower() + text[1:]
@@ -123,7 +123,7 @@ def metric(label: str, better: Better, **about: Any) -> Callable[[Callable[..., 
         CATALOGUE[record.name] = record
         return record
 
-    return enter
+    return add
 
 
 #: A disparity is at least 0, and the less the better.
@@ -131,7 +131,7 @@ disparity = partial(metric, better="lower", bounds=(0.0, np.inf))
 
 
 def with_what_it_reads(names: set[str]) -> set[str]:
-    """The named metrics and all that they are made from."""
+    """The named metrics and all that they are computed from."""
     found = set(names)
     for name in names:
         found |= with_what_it_reads(set(CATALOGUE[name].reads))
@@ -146,13 +146,13 @@ def _ratio(above: Any, below: Any) -> float:
     "c-index",
     "higher",
     needs=("risk",),
-    test=lambda some: studentized_concordance(some.harrell),
+    test=lambda subset: studentized_concordance(subset.harrell),
     bounds=(0.0, 1.0),
     short="c_index",
 )
-def concordance_index(some: Subset, weight: FloatArray) -> float:
-    """Share of comparable pairs of patients whom the model orders right; 0.5 is chance."""
-    return some.harrell.concordance(weight)
+def concordance_index(subset: Subset, weight: FloatArray) -> float:
+    """Share of comparable pairs of patients that the model ranks in the right order; 0.5 is chance."""
+    return subset.harrell.concordance(weight)
 
 
 @metric(
@@ -161,135 +161,135 @@ def concordance_index(some: Subset, weight: FloatArray) -> float:
     of="attribute",
     needs=("risk", "groups"),
     reads=("concordance_fraction",),
-    test=lambda some: studentized_imparity(some.imparity),
+    test=lambda subset: studentized_imparity(subset.imparity),
     bounds=(0.0, 1.0),
 )
 def concordance_imparity(between: GroupComparison) -> Draws:
-    """Largest difference between two groups' shares of right pairs."""
+    """Largest difference between two groups' shares of rightly ranked pairs."""
     return largest_difference(*between.values["concordance_fraction"], largest=1.0)
 
 
 @metric("Uno's C", "higher", needs=("risk",), bounds=(0.0, 1.0), short="uno_c")
-def uno_concordance(some: Subset, weight: FloatArray) -> float:
+def uno_concordance(subset: Subset, weight: FloatArray) -> float:
     """The c-index, weighted so that it does not depend on how patients were censored."""
-    return some.harrell.concordance(weight, some.uno_weight)
+    return subset.harrell.concordance(weight, subset.uno_weight)
 
 
 @metric("AUC", "higher", needs=("risk",), bounds=(0.0, 1.0), short="auc")
-def dynamic_auc(some: Subset, weight: FloatArray) -> float:
-    """How well those who have had the event are told from those still free of it, averaged over time."""
-    at, follow_up = some.auc_times, some.data.follow_up
+def dynamic_auc(subset: Subset, weight: FloatArray) -> float:
+    """How well patients who have had the event are ranked above those who have not, averaged over time."""
+    at, follow_up = subset.auc_times, subset.data.follow_up
     if len(at) == 0:
         return float("nan")
-    grid = some.data.grid
-    return metrics.dynamic_auc(follow_up, some.target, some.risk, at, grid=grid, sample_weight=weight)
+    grid = subset.data.grid
+    return metrics.dynamic_auc(follow_up, subset.target, subset.risk, at, grid=grid, sample_weight=weight)
 
 
 @metric("LPL", "higher", needs=("log hazard",), by_group=False)
-def log_partial_likelihood(some: Subset, weight: FloatArray) -> float:
+def log_partial_likelihood(subset: Subset, weight: FloatArray) -> float:
     """How probable the model finds the order of events, per event."""
-    return metrics.log_partial_likelihood(some.target, some.risk, sample_weight=weight)
+    return metrics.log_partial_likelihood(subset.target, subset.risk, sample_weight=weight)
 
 
 @metric(
     "IBS",
     "lower",
     needs=("survival",),
-    test=lambda some: studentized_ratio(some.brier.model, 1.0),
+    test=lambda subset: studentized_ratio(subset.brier.model, 1.0),
     bounds=(0.0, np.inf),
     short="ibs",
 )
-def integrated_brier_score(some: Subset, weight: FloatArray) -> float:
+def integrated_brier_score(subset: Subset, weight: FloatArray) -> float:
     """Mean squared error of predicted survival, averaged over time."""
-    return float(weight @ some.brier.model / weight.sum())
+    return float(weight @ subset.brier.model / weight.sum())
 
 
 @metric(
     "Brier skill",
     "higher",
     needs=("survival",),
-    test=lambda some: studentized_ratio(some.brier.null - some.brier.model, some.brier.null),
+    test=lambda subset: studentized_ratio(subset.brier.null - subset.brier.model, subset.brier.null),
     bounds=(-np.inf, 1.0),
 )
-def brier_skill(some: Subset, weight: FloatArray) -> float:
+def brier_skill(subset: Subset, weight: FloatArray) -> float:
     """Share by which the model's squared error is below that of no model."""
-    return 1.0 - _ratio(weight @ some.brier.model, weight @ some.brier.null)
+    return 1.0 - _ratio(weight @ subset.brier.model, weight @ subset.brier.null)
 
 
 @metric(
-    "likelihood gain", "higher", needs=("survival",), test=lambda some: studentized_ratio(some.gains, 1.0)
+    "likelihood gain", "higher", needs=("survival",), test=lambda subset: studentized_ratio(subset.gains, 1.0)
 )
-def likelihood_gain(some: Subset, weight: FloatArray) -> float:
+def likelihood_gain(subset: Subset, weight: FloatArray) -> float:
     """Gain in log likelihood of the whole outcome over no model, per patient."""
-    return float(weight @ some.gains / weight.sum())
+    return float(weight @ subset.gains / weight.sum())
 
 
 @metric("slope", "near 1", needs=("slope",))
-def calibration_slope(some: Subset, weight: FloatArray) -> float:
-    """What the risk scores must be multiplied by to be right: above 1 they differ too little, below 1 too much."""
-    if some.data.slope_of_scores:
-        return metrics.calibration_slope(some.target, some.risk, sample_weight=weight)
+def calibration_slope(subset: Subset, weight: FloatArray) -> float:
+    """Factor that makes the risk scores right: above 1 they differ too little between patients, below 1 too much."""
+    if subset.data.slope_of_scores:
+        return metrics.calibration_slope(subset.target, subset.risk, sample_weight=weight)
     # Otherwise the slope of the cumulative hazard that the curves predict.
-    events, expected = some.expected_events
+    events, expected = subset.expected_events
     return metrics.calibration_slope_of_curves(
-        events, expected, some.log_hazard_at_horizon, sample_weight=weight
+        events, expected, subset.log_hazard_at_horizon, sample_weight=weight
     )
 
 
 @metric("predicted - observed", "near 0", needs=("survival",), bounds=(-1.0, 1.0))
-def calibration_difference(some: Subset, weight: FloatArray) -> float:
+def calibration_difference(subset: Subset, weight: FloatArray) -> float:
     """Mean predicted survival less Kaplan-Meier survival at the horizon."""
-    observed = KaplanMeier.of(some.target, weight).at(np.array([some.data.horizon]))
-    return float(weight @ some.survival_at_horizon) / float(weight.sum()) - float(observed[0])
+    observed = KaplanMeier.of(subset.target, weight).at(np.array([subset.data.horizon]))
+    return float(weight @ subset.survival_at_horizon) / float(weight.sum()) - float(observed[0])
 
 
 @metric("ICI", "lower", needs=("survival",), interval="basic", bounds=(0.0, 1.0), short="ici")
-def integrated_calibration_index(some: Subset, weight: FloatArray) -> float:
+def integrated_calibration_index(subset: Subset, weight: FloatArray) -> float:
     """Mean distance of predicted from observed survival at the horizon."""
     # Whole-number weights count copies, and the index takes patients, not weights.
-    rows = np.repeat(np.arange(len(some)), weight.astype(np.intp))
-    survival, horizon = some.survival_at_horizon[rows, None], some.data.horizon
-    return metrics.integrated_calibration_index(some.target.take(rows), survival, horizon, times=[horizon])
+    rows = np.repeat(np.arange(len(subset)), weight.astype(np.intp))
+    survival, horizon = subset.survival_at_horizon[rows, None], subset.data.horizon
+    return metrics.integrated_calibration_index(subset.target.take(rows), survival, horizon, times=[horizon])
 
 
 @metric("D-calibration p", "higher", needs=("survival",), resampled=False, bounds=(0.0, 1.0))
-def d_calibration_p(some: Subset, weight: FloatArray) -> float:
+def d_calibration_p(subset: Subset, weight: FloatArray) -> float:
     """P-value of the hypothesis that predicted survival is calibrated over its whole range."""
-    return metrics.d_calibration(some.target, some.curves).p_value
+    return metrics.d_calibration(subset.target, subset.curves).p_value
 
 
 @metric("LPL gain", "higher", needs=("log hazard",), by_group=False)
-def gain_over_null(some: Subset, weight: FloatArray) -> float:
+def gain_over_null(subset: Subset, weight: FloatArray) -> float:
     """Gain in log partial likelihood over no model, per event."""
-    return metrics.gain_over_null(some.target, some.risk, sample_weight=weight)
+    return metrics.gain_over_null(subset.target, subset.risk, sample_weight=weight)
 
 
 @metric("share of Cox's gain", "higher", needs=("log hazard", "reference"), by_group=False)
-def share_of_gain(some: Subset, weight: FloatArray) -> float:
+def share_of_gain(subset: Subset, weight: FloatArray) -> float:
     """The gain in log partial likelihood as a share of the reference's."""
-    return metrics.share_of_gain(some.target, some.risk, some.reference, sample_weight=weight)
+    return metrics.share_of_gain(subset.target, subset.risk, subset.reference, sample_weight=weight)
 
 
 @metric("CF", "higher", of="groups", needs=("risk", "groups"), bounds=(0.0, 1.0))
-def concordance_fraction(some: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
-    """Share of right pairs among those of a group's patients with everybody."""
-    return ratio_by_group(groups, *some.imparity.counts(weight))
+def concordance_fraction(subset: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
+    """Share of rightly ranked pairs among those of a group's patients with everybody."""
+    return ratio_by_group(groups, *subset.imparity.counts(weight))
 
 
 @metric("mean hazard", "", of="groups", needs=("groups", "hazards"))
-def mean_hazard(some: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
+def mean_hazard(subset: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
     """Mean of exp(risk) over a group's patients."""
-    size, total = groups.sums(weight), groups.sums(weight * some.hazard)
+    size, total = groups.sums(weight), groups.sums(weight * subset.hazard)
     # The published tables smooth it.
-    more, patients = (0.5, 1.0) if some.data.convention == "table" else (0.0, 0.0)
+    more, patients = (0.5, 1.0) if subset.data.convention == "table" else (0.0, 0.0)
     with np.errstate(invalid="ignore"):
         return np.where(size > 0, (total + more) / (size + patients), np.nan)
 
 
 @metric("", "", of="groups", needs=("groups", "hazards"))
-def mean_hazard_of_all(some: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
+def mean_hazard_of_all(subset: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
     """Mean of exp(risk) over all patients of the attribute, beside each of its groups."""
-    return np.full(len(groups), _ratio(weight @ some.hazard, weight.sum()))
+    return np.full(len(groups), _ratio(weight @ subset.hazard, weight.sum()))
 
 
 @disparity(
@@ -297,7 +297,7 @@ def mean_hazard_of_all(some: Subset, groups: Groups, weight: FloatArray) -> Floa
     of="everybody",
     needs=("groups", "hazards"),
     reads=("mean_hazard",),
-    test=lambda some: studentized_ratio(some.hazard, 1.0),
+    test=lambda subset: studentized_ratio(subset.hazard, 1.0),
 )
 def intersectional_disparity(between: GroupComparison) -> Draws:
     """Largest difference between the log mean hazards of two intersections of groups."""
@@ -308,20 +308,20 @@ def intersectional_disparity(between: GroupComparison) -> Draws:
 @disparity("F_I", of="everybody", needs=("features", "hazards"))
 def individual_disparity(between: GroupComparison) -> Draws:
     """How much more hazards differ between patients than their features do."""
-    some, how = between.patients, between.patients.data
+    subset, how = between.patients, between.patients.data
     options: dict[str, Any] = {"scale": how.scale, "convention": how.convention, "pairs": how.pairs}
     return between.linear(
-        metrics.individual_disparity(some.risk, some.features, **options),
-        lambda: individual_influence(some.hazard, some.features, **options),
+        metrics.individual_disparity(subset.risk, subset.features, **options),
+        lambda: individual_influence(subset.hazard, subset.features, **options),
     )
 
 
 def _censored_disparity(between: GroupComparison, groups: Groups | None = None) -> Draws:
-    some, how = between.patients, between.patients.data
+    subset, how = between.patients, between.patients.data
     options: dict[str, Any] = {"groups": groups, "scale": how.scale, "pairs": how.pairs}
     return between.linear(
-        censoring_aware_disparity(some.target, some.risk, some.features, **options),
-        lambda: censored_influence(some.target, some.hazard, some.features, **options),
+        censoring_aware_disparity(subset.target, subset.risk, subset.features, **options),
+        lambda: censored_influence(subset.target, subset.hazard, subset.features, **options),
     )
 
 
@@ -336,7 +336,7 @@ def censored_individual_disparity(between: GroupComparison) -> Draws:
     of="attribute",
     needs=("groups", "hazards"),
     reads=("mean_hazard", "mean_hazard_of_all"),
-    test=lambda some: studentized_ratio(some.hazard, 1.0),
+    test=lambda subset: studentized_ratio(subset.hazard, 1.0),
 )
 def group_disparity(between: GroupComparison) -> Draws:
     """Largest distance of a group's mean hazard from that of all."""

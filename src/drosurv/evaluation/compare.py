@@ -1,8 +1,8 @@
 """Models on the same patients: their numbers, and paired differences between them.
 
-:func:`compare` shows any number of models with their differences from the first. :func:`against_plain` asks whether a
-model is worth having beside plain Cox trained on the same patients. Both draw the same bootstrap replicates for all
-models (`_drawn`), so that what the patients have in common cancels in a difference.
+:func:`compare` shows any number of models with their differences from the first. :func:`against_plain` compares a model
+with plain Cox trained on the same patients. Both draw the same bootstrap replicates for all models (`_drawn`):
+differences are paired, and vary less than the numbers of each model.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pandas as pd
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import BootstrapValues, Evaluator, Key, RowKey, replicates_of
 from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, RowKey, replicates_of
 from drosurv.evaluation.from_entry import JudgedFromEntry, predict_from_entry, reference_from_entry
 from drosurv.evaluation.predictions import (
     final_step,
@@ -73,8 +73,8 @@ def compare(
 ) -> pd.DataFrame:
     """Compare models on the same patients, each difference on the same bootstrap replicates.
 
-    What the patients have in common cancels in a difference, so that it is surer than two separate intervals,
-    whose overlap says little.
+    Differences are paired, and so vary less than the numbers of each model. Whether two intervals overlap does not show
+    whether the models differ.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ class AgainstPlain:
     can_recalibrate: bool = True
 
     def served(self, attribute: str, group: str) -> Literal["better", "not shown", "worse", "too few"]:
-        """How the model serves a group beside plain Cox; worse if it is worse in anything."""
+        """Whether the model is better or worse for a group than plain Cox; worse if any metric is worse."""
         rows = self.table[(self.table["attribute"] == attribute) & (self.table["group"] == group)]
         if rows.empty:
             return "too few"
@@ -296,22 +296,22 @@ class AgainstPlain:
 
     @property
     def better(self) -> tuple[str, ...]:
-        """Whom the model serves better than plain Cox, beyond chance."""
+        """Groups for which the model is significantly better than plain Cox."""
         return self._groups("better")
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """Whom it serves worse, beyond chance."""
+        """Groups for which it is significantly worse."""
         return self._groups("worse")
 
     @property
     def dominated(self) -> bool:
-        """Whether plain Cox is better for some and the model better for nobody."""
+        """Whether plain Cox is better for some group and the model for none."""
         return bool(self.worse) and not self.better
 
     @property
     def slope_is_far(self) -> bool:
-        """Whether the calibration slope is far from 1, and surely not 1."""
+        """Whether the calibration slope is far from 1, and its interval excludes 1."""
         return is_far_from_1(self.slope, self.slope_low, self.slope_high)
 
     @property
@@ -321,7 +321,7 @@ class AgainstPlain:
 
     @property
     def only_alike(self) -> bool:
-        """Whether the models differ, but not for anybody beyond chance."""
+        """Whether the models differ, but for no group significantly."""
         return not (self.table.empty or self.same or self.better or self.worse)
 
     @property
@@ -329,9 +329,9 @@ class AgainstPlain:
         """What the comparison says, in plain words; a concern where the model should not be used as it is."""
         if self.same:
             return (Statement("against_plain", f"The model predicts what {self.reference} does."),)
-        surest = {verdict: self._surest(verdict) for verdict in ("better", "worse")}
+        numbers = {verdict: self._clearest_number(verdict) for verdict in ("better", "worse")}
         compared = sentences.comparison_statement(
-            self.better, self.worse, surest, self.reference, known=not self.table.empty
+            self.better, self.worse, numbers, self.reference, known=not self.table.empty
         )
         if not self.slope_is_far:
             return (compared,)
@@ -358,19 +358,19 @@ class AgainstPlain:
     def _repr_html_(self) -> str:
         return self.to_table().to_html()
 
-    def _surest(self, verdict: str) -> str:
-        """The number that shows most surely that somebody is better, or worse, served."""
+    def _clearest_number(self, verdict: str) -> str:
+        """The metric whose difference is largest in widths of its interval, with both values, as text."""
         rows = self.table[self.table["verdict"] == verdict]
         if rows.empty:
             return ""
-        # Metrics have scales of their own: what is surest is named.
+        # Metrics have different scales.
         row = rows.iloc[int((rows["difference"].abs() / (rows["high"] - rows["low"])).argmax())]
         label = CATALOGUE[str(row["metric"])].label
         return f"{label} {written(float(row['model']))}; {self.reference}: {written(float(row['plain']))}"
 
 
 def is_far_from_1(slope: float, low: float, high: float) -> bool:
-    """Whether a calibration slope with this interval is far from 1, and surely not 1."""
+    """Whether a calibration slope is far from 1, and its interval excludes 1."""
     return not SLOPES[0] <= slope <= SLOPES[1] and (low > 1 or high < 1)
 
 
@@ -390,8 +390,8 @@ def against_plain(
 ) -> AgainstPlain:
     """Compare a fitted model with plain Cox trained on the same rows, on patients neither has seen.
 
-    A group is served better, or worse, if the c-index, the Brier score or the likelihood of one of the models is
-    better beyond chance, allowing for all groups and metrics, and by at least 0.0005. The same bootstrap replicates
+    The model is better, or worse, for a group if its c-index, Brier score or likelihood is significantly better, or
+    worse, adjusted for all groups and metrics, and by at least 0.0005. The same bootstrap replicates
     serve both models.
 
     Parameters
@@ -469,7 +469,7 @@ def beside(
     Parameters
     ----------
     model, plain : pair of fitted model, Predictions or (n,) array, and its features (None for predictions)
-        What to judge, and what to hold it against.
+        The model that is judged, and the one that it is compared with.
     y_train : structured array or FollowUp
         Training target, behind censoring weights and the null model.
     name : str

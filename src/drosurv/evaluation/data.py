@@ -125,7 +125,7 @@ class EvaluationData:
 
     @cached_property
     def horizon(self) -> float:
-        """Where metrics of one horizon are taken: as given, else the middle one of the horizons."""
+        """The horizon of metrics that have one: as given, else the middle one of the horizons."""
         if self.given_horizon is not None:
             return float(self.given_horizon)
         return middle(parse_horizons(self.horizons, self.follow_up))
@@ -146,7 +146,7 @@ class EvaluationData:
 
     @cached_property
     def curves(self) -> ReadCurves:
-        """Predicted survival, read once at every time that will be needed."""
+        """Predicted survival at every time that will be needed, computed once."""
         curves = self.model_curves
         times = [
             brier_times(self.follow_up, self.target, None, self.grid),
@@ -158,7 +158,7 @@ class EvaluationData:
 
     @cached_property
     def model_curves(self) -> SurvivalCurves:
-        """Predicted survival, to be read at any time."""
+        """Predicted survival at any time."""
         curves = predict_curves(self.model, self.X, len(self.target))
         if curves is None:
             raise ArgumentError(
@@ -185,7 +185,7 @@ class EvaluationData:
 
     @cached_property
     def reference_gains(self) -> FloatArray | None:
-        """The same of the reference; None where it has no survival curves."""
+        """Full-likelihood gains of the reference; None where it has no survival curves."""
         if self.reference_curves is None:
             return None
         return gains_over_null(self.reference_model, self.reference_curves, self.follow_up, self.target)
@@ -195,13 +195,13 @@ class EvaluationData:
         return {}
 
     def by_group(self, groups: Groups) -> WeightedByGroup:
-        """Contributions with censoring weights of the patients' own groups, up to a horizon that all groups reach."""
+        """Contributions with censoring weights by group, up to a horizon that all groups reach."""
         if id(groups) not in self._by_group:
             brier = gains = None
             if self.has_curves:
                 curves = self.model_curves
                 brier = brier_against_null(self.follow_up, self.target, curves, grid=self.grid, groups=groups)
-                # Of several models each has a null model of its own, and the gains stay as they are.
+                # Where several models predict, each has another null model, and the gains stay as they are.
                 if getattr(self.model, "trained_on", None) is None:
                     gains = likelihood_gains(self.follow_up, self.target, curves, groups=groups)
             beside = None
@@ -225,7 +225,7 @@ class WeightedByGroup(NamedTuple):
 class Subset:
     """All patients of an evaluation, or those in some rows.
 
-    With `groups`, labels of all patients, censoring weights are those of each patient's own group.
+    With `groups`, labels of all patients, censoring weights are those of each patient's group.
     """
 
     data: EvaluationData
@@ -244,7 +244,7 @@ class Subset:
 
     @cached_property
     def target(self) -> Target:
-        """What happened to them."""
+        """Their events and times."""
         return self.data.target if self.rows is None else self.data.target.take(self.rows)
 
     @cached_property
@@ -254,13 +254,13 @@ class Subset:
 
     @property
     def reference(self) -> FloatArray:
-        """Risk scores of the reference; only asked for where there are any."""
+        """Risk scores of the reference, where there are any."""
         assert self.data.reference is not None
         return self._select(self.data.reference)
 
     @property
     def features(self) -> FloatArray:
-        """Standardised features; only asked for where there are any."""
+        """Standardised features, where there are any."""
         assert self.data.features is not None
         return self._select(self.data.features)
 
@@ -283,7 +283,7 @@ class Subset:
 
     @cached_property
     def hazard(self) -> FloatArray:
-        """exp(risk); only asked for where all of them are positive numbers."""
+        """exp(risk), where all are positive numbers."""
         return np.exp(self.risk)
 
     @cached_property
@@ -320,7 +320,7 @@ class Subset:
 
     @property
     def reference_gains(self) -> FloatArray | None:
-        """Those of the reference; None where it has no survival curves."""
+        """Full-likelihood gains of the reference; None where it has no survival curves."""
         weighted = None if self.groups is None else self.data.by_group(self.groups).reference_gains
         gains = self.data.reference_gains if weighted is None else weighted
         return None if gains is None else self._select(gains)
@@ -350,7 +350,7 @@ class Subset:
 
     @cached_property
     def auc_times(self) -> FloatArray:
-        """Times of the dynamic AUC at which one of these had had the event and another was still seen."""
+        """Times of the dynamic AUC at which one of them had had the event and another was still under observation."""
         return auc_times_of(self.target, self.data.auc_times)
 
 
@@ -362,12 +362,12 @@ def hazards_exist(risk: FloatArray) -> bool:
 
 
 def middle(horizons: Sequence[float] | FloatArray) -> float:
-    """The horizon, of several in order, where metrics of one horizon are taken."""
+    """The middle one of several horizons in order, for metrics of one horizon."""
     return float(horizons[len(horizons) // 2])
 
 
 def parse_horizons(horizons: Any, follow_up: FollowUp) -> FloatArray:
-    """Times at which calibration is looked at, ascending; by default the quartiles of training event times."""
+    """Times of the calibration table, ascending; by default the quartiles of training event times."""
     if horizons is None:
         return np.unique(follow_up.event_percentiles[[25, 50, 75]])
     found = np.unique(np.atleast_1d(as_numbers(horizons)))

@@ -1,8 +1,8 @@
 """`evaluate`: every metric of one model on one set of patients, overall and by group.
 
-Its steps: predictions from entry on where patients entered late (`from_entry`), predictions and outcomes (`data`),
-metrics (`catalogue`) of everybody and of groups with replicates and tests (`engine`), the group table (`groups`), and
-the result with its sentences, tables and plots (`result`).
+Its steps: predictions from entry on where patients entered late (`from_entry`); predictions and outcomes (`data`);
+the metrics (`catalogue`) of everybody and of groups, with replicates and tests, as one table (`evaluator`); the group
+table (`groups`); and the result (`result`) with its sentences and tables (`views`) and plots (`plots`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from drosurv.evaluation.attributes import (
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import EvaluationData, Subset
-from drosurv.evaluation.engine import (
+from drosurv.evaluation.evaluator import (
     Evaluator,
     frame_of,
     gaps_between_large,
@@ -54,7 +54,7 @@ from drosurv.presentation import moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import has_causes, parse_target
 
-# Ends of intervals from fewer replicates, or the smallest p-value of fewer permutations, say little.
+# A note says that intervals from fewer replicates, and tests from fewer permutations, are rough.
 _FEW = 50
 _SCORES = {"log time": "log times", "other": "not"}
 
@@ -108,16 +108,16 @@ def evaluate(
         event of any cause, and ``by_cause`` tells them apart.
     y_train : structured array or FollowUp, optional
         Training targets, for censoring weights and the null model. By default what a fitted model of this library
-        keeps in ``follow_up_``; for others the scored patients stand in, and the notes say so.
+        keeps in ``follow_up_``; for other models those of the scored patients are used, and the notes say so.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, or None
         One column of group labels per attribute.
     X_train : (m, d) array or DataFrame, optional
         Features of the training patients: they standardise X for F_I, and plain Cox is fitted on them if no
         reference is given.
     reference : fitted model, Predictions, or (n,) array, optional
-        The model whose likelihood gain, and whose shrunken copies, the model is compared with. It is given the strata
-        and offset that it was fitted with. Without it and without X_train the comparison is left out, and the result's
-        notes say so.
+        The model is compared with its likelihood gain, and with its scores multiplied by factors below 1. It is given
+        the strata and offset that it was fitted with. Without it and without X_train the comparison is left out, and
+        the notes say so.
     entry : (n,) array, optional
         Times from which the patients were under observation. They are judged from then on: times and horizons count
         from entry, and predictions are conditional on no event before it.
@@ -143,9 +143,8 @@ def evaluate(
     scale : float
         Hazard difference allowed per unit of feature distance in F_I.
     pairs : "auto", "all" or int
-        How many pairs of patients F_I and the censoring-aware disparities look at: "all", whatever the time it
-        takes, or so many random ones; by default all of up to 10,000 patients. The result's notes say when pairs
-        were sampled, with the standard error that it leaves.
+        Pairs of patients in F_I and the censoring-aware disparities: "all", or this many random ones; by default all
+        of up to 10,000 patients. The notes say when pairs were sampled, and the standard error of the estimate.
     missing : "group" or "drop"
         Whether patients without a label form a group of their own or are left out of that attribute.
     labels : mapping, optional
@@ -159,7 +158,7 @@ def evaluate(
     level : float
         Nominal coverage of the intervals.
     min_group, min_events : int
-        Groups with fewer patients or events are warned of and marked.
+        Groups with fewer patients or events are marked, with a warning.
     further_tests : int
         Tests that are made of the same patients beside those of the group table, whose intervals and p-values allow
         for them too.
@@ -310,7 +309,7 @@ def prepare(
     wanted: Collection[str] | None = None,
     **how: Any,
 ) -> Evaluator:
-    """Check the arguments, predict, and return what computes the metrics (those `wanted`, or all).
+    """Check the arguments, predict, and return the evaluator of all metrics, or of those `wanted`.
 
     Parameters are those of :func:`evaluate`; `how` are those of :class:`~drosurv.evaluation.data.EvaluationData`.
     """
@@ -365,20 +364,20 @@ def prepare(
 
 
 def _rough(replicates: int, permutations: int) -> tuple[str, ...]:
-    """That intervals and tests are rough, where they come from few replicates."""
+    """Notes that intervals or tests are rough, where they come from few replicates."""
     behind = (
         ("intervals", replicates, "bootstrap replicates"),
         ("tests of gaps", permutations, "permutations"),
     )
     return tuple(
-        f"{what} come from {number} {how} alone: read them as rough."
+        f"{what} are rough: they come from only {number} {how}."
         for what, number, how in behind
         if 0 < number < _FEW
     )
 
 
 def _sampled(evaluator: Evaluator) -> str:
-    """How much the sampling of pairs leaves open, where pairs are sampled."""
+    """A note on the standard error of disparities, where pairs are sampled."""
     data = evaluator.everyone.data
     number = sampled_number(data.pairs, len(evaluator.everyone))
     if number is None or "individual_disparity" not in (metric.name for metric in evaluator.metrics):
@@ -388,8 +387,8 @@ def _sampled(evaluator: Evaluator) -> str:
     )
     relative = f" of {100 * error / value:.2g} %" if value > 0 else ""
     return (
-        f"F_I and the censoring-aware disparities are estimated from {number:,} random pairs of patients, which leaves "
-        f'a standard error{relative}; pairs="all" looks at every pair.'
+        f"F_I and the censoring-aware disparities are estimated from {number:,} random pairs of patients, with a "
+        f'standard error{relative}; pairs="all" uses every pair.'
     )
 
 
@@ -412,6 +411,7 @@ def _different_follow_up(evaluator: Evaluator) -> list[str]:
 
 
 def _left_out(evaluator: Evaluator) -> list[str]:
+    """Notes on the metrics that are left out, and why."""
     notes, data = [], evaluator.everyone.data
     if not data.has_curves:
         notes.append(

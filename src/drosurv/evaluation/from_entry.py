@@ -1,4 +1,4 @@
-"""Predictions for patients who entered late, belong to strata, or have a known part of their risk.
+"""Predictions for patients with late entry, strata or offsets.
 
 A patient who came under observation at time V was known to be free of the event then, and is judged from V on: time
 counts from entry, and the prediction is the survival S(V + u | x) / S(V | x). On this time scale every metric has its
@@ -36,7 +36,7 @@ from drosurv.observation import ends_of_patients, entry_times, in_pandas, parse_
 from drosurv.presentation import moment
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
-# So many times are enough for curves that are averaged and compared.
+# Most times at which curves are kept.
 _TIMES = 300
 # Survival curves are predicted for so many patients at once that they have this many numbers.
 NUMBERS_AT_ONCE = 2_000_000
@@ -121,7 +121,7 @@ def time_scale(
 ) -> TimeScale:
     """The time scale of patients who are judged from their entry (n,) on, or from the beginning where it is None.
 
-    The follow-up is that of the scored patients unless another is given; from entry on nobody knows another. The
+    The follow-up is as given, else that of the scored patients; with entry times it is always theirs. The
     horizon at which patients are ranked is chosen as in :func:`~drosurv.evaluation.evaluate`.
     """
     target, notes = parse_target(of_any_cause(y)), []
@@ -152,7 +152,7 @@ def predict_from_entry(
     horizons: Any = None,
     horizon: float | None = None,
 ) -> JudgedFromEntry:
-    """What a model with survival curves predicts for patients whose entry, strata or offset, each (n,), are given."""
+    """Predict with a model that has survival curves, for patients with given entry, strata or offset, each (n,)."""
     model, causes, entry = unwrapped(model), has_causes(y), given.get("entry")
     if entry is not None and y_train is not None and not isinstance(y_train, FollowUp):
         raise ArgumentError(
@@ -177,7 +177,7 @@ def predict_from_entry(
 
 
 def reference_from_entry(reference: Any, X: Any, y: Any, given: dict[str, Any], **how: Any) -> Any:
-    """The reference as the model beside it is judged; scores, or a model of features alone, stay as they are.
+    """Predictions of the reference from entry on; scores, or a model of features alone, stay as they are.
 
     Of what is given it takes what it was fitted with, and any entry times; `how` as in `predict_from_entry`.
     """
@@ -218,9 +218,9 @@ def survival_from_entry(
     model: Any, X: Any, entry: FloatArray | None, columns: dict[str, Any], times: FloatArray
 ) -> FloatArray:
     """Survival (n, k) at times since entry, given no event before it."""
-    # Once, and not for every part of the patients.
+    # Features are prepared once, not for every batch of patients.
     model, X = final_step(model), in_pandas(prepared(model, X))
-    # Curves change at these times only, so that they are known at all others too.
+    # Curves change at these times only.
     jumps = times if entry is None else np.asarray(model.unique_times_, dtype=np.float64)
     out = np.empty((len(X), len(times)))
     for part in gen_batches(len(X), max(1, NUMBERS_AT_ONCE // len(jumps))):

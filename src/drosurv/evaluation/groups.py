@@ -1,6 +1,6 @@
-"""The group table: for everybody and every group, whether what the model predicts comes true and whether it helps.
+"""The group table: observed against expected events, and gain over no model, for everybody and every group.
 
-One row holds what is judged of a group, and nothing else is judged of it:
+The verdict on a group uses only these two, of its row:
 
 - observed against expected events, with the exact interval and test of Poisson counts. Where the training patients are
   known, the interval contains the error of expected events that were themselves estimated from training events: for a
@@ -10,9 +10,9 @@ One row holds what is judged of a group, and nothing else is judged of it:
 All of these tests in one table are adjusted together (Bonferroni), once. An interval excludes 1, or 0, exactly where
 its p-value is below one less the level.
 
-A group is judged with enough patients, and enough events either expected or observed: many events where few were
-expected are the worst failure. Since observed events then decide who is judged, every group with enough patients counts
-as tested, whether it is judged or not.
+A group is judged if it has enough patients, and enough events either expected or observed: many events where few were
+expected are the worst failure. Observed events then decide which groups are judged. So the adjustment counts every
+group with enough patients, judged or not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import Subset
-from drosurv.evaluation.engine import BootstrapValues, Evaluator
+from drosurv.evaluation.evaluator import BootstrapValues, Evaluator
 from drosurv.evaluation.predictions import estimation_share, linear_columns
 from drosurv.metrics import calibration_at, d_calibration, decisions
 from drosurv.metrics.inference import Draws, normal_interval, observed_over_expected
@@ -37,11 +37,11 @@ from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.target import FloatArray, IntArray, Target
 
-#: What the table calls the attribute of subgroups that were found, not named.
+#: Attribute, in the table, of subgroups that a search found.
 FOUND = "subgroup"
 #: Concerns about a group, the gravest first.
 CONCERNS = ("calibration", "worse than no model", "")
-# A smaller distance of observed/expected from 1 is not seen in two decimals.
+# A smaller distance of observed/expected from 1 is rounded away in two decimals.
 _LEAST_RATIO = 0.005
 _ROUNDING = 1e-6
 _TENTHS, _LEAST_IN_TENTH = 10, 20
@@ -90,7 +90,7 @@ def group_table(
     min_group, min_events : int
         Groups with fewer patients, or fewer events both expected and observed, are shown and not judged.
     further_tests : int
-        Tests of the same patients elsewhere, for which this table is adjusted too.
+        Further tests of the same patients, for which the table is adjusted too.
     """
     named = {(EVERYONE, ALL): evaluator.everyone, **evaluator.members}
     found = {(FOUND, name): evaluator.everyone.take(rows) for name, rows in (subgroups or {}).items()}
@@ -110,7 +110,7 @@ def group_table(
         if evaluator.everyone.data.has_curves and len(patients):
             row |= _of_curves(patients)
             row["trained"] = estimation_share(columns, expected, _sums(patients, columns))[0]
-        row["why"] = _why_not(row, min_group, min_events)
+        row["why"] = _reason_not_judged(row, min_group, min_events)
         row["judged"] = not row["why"]
         rows.append(row)
     table = pd.DataFrame(rows, columns=[*_COLUMNS, "trained"])
@@ -158,7 +158,7 @@ def decision_table(evaluator: Evaluator, threshold: float, level: float, **resam
 
 
 def _of_curves(patients: Subset) -> dict[str, Any]:
-    """What survival curves say of the patients."""
+    """Columns that need survival curves."""
     horizon = patients.data.horizon
     observed, expected = patients.total_events
     gains = patients.gains
@@ -191,11 +191,11 @@ def _sums(patients: Subset, columns: FloatArray | None) -> FloatArray:
 
 def _standard_error(values: FloatArray) -> float:
     error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-    # Two fits of one model differ in their last digits: that is no difference to test.
+    # Two fits of one model differ in their last digits, which is not tested.
     return error if error > _ROUNDING else float("nan")
 
 
-def _why_not(row: dict[str, Any], min_group: int, min_events: int) -> str:
+def _reason_not_judged(row: dict[str, Any], min_group: int, min_events: int) -> str:
     """Why a group is not judged; empty for one that is."""
     if row["patients"] < min_group:
         return f"fewer than {min_group:,} patients"
@@ -259,18 +259,18 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
     """The tables of an evaluation by name; those of survival curves are empty for a model without any."""
     horizons, times = evaluator.everyone.data.calibration_times, evaluator.everyone.data.curve_times
 
-    def calibration(some: Subset) -> dict[Any, Any]:
+    def calibration(subset: Subset) -> dict[Any, Any]:
         """Kaplan-Meier against mean predicted survival at every horizon; the difference has a bootstrap interval."""
-        table = calibration_at(some.target, some.curves, horizons, level=level)
-        predicted = some.curves.at(horizons)
+        table = calibration_at(subset.target, subset.curves, horizons, level=level)
+        predicted = subset.curves.at(horizons)
 
         def difference(weight: FloatArray) -> FloatArray:
             if not weight.any():
                 return np.full(len(horizons), np.nan)
             mean: FloatArray = weight @ predicted / weight.sum()
-            return mean - KaplanMeier.of(some.target, weight).at(horizons)
+            return mean - KaplanMeier.of(subset.target, weight).at(horizons)
 
-        rows: Any = slice(None) if some.rows is None else some.rows
+        rows: Any = slice(None) if subset.rows is None else subset.rows
         draws = np.array([difference(weight[rows].astype(np.float64)) for weight in drawn.weights])
         bounds = CATALOGUE["calibration_difference"].bounds
         sure = [
@@ -282,27 +282,27 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
         ends[~(table["low"] < table["high"])] = np.nan
         return {**table.to_dict("list"), "difference_low": ends[:, 0], "difference_high": ends[:, 1]}
 
-    def shares_at_event(some: Subset) -> dict[Any, Any]:
+    def shares_at_event(subset: Subset) -> dict[Any, Any]:
         """Share of patients in each tenth of predicted survival at the event, a tenth each being right."""
-        shares = d_calibration(some.target, some.curves).shares
+        shares = d_calibration(subset.target, subset.curves).shares
         edges = np.arange(len(shares) + 1) / len(shares)
         return {"bin_low": edges[:-1], "bin_high": edges[1:], "share": shares}
 
-    def tenths(some: Subset) -> dict[Any, Any]:
+    def tenths(subset: Subset) -> dict[Any, Any]:
         """Predicted and observed risk at the horizon, in tenths of the patients by predicted risk."""
-        return tenths_of_risk(some.target, 1 - some.survival_at_horizon, some.data.horizon, level)
+        return tenths_of_risk(subset.target, 1 - subset.survival_at_horizon, subset.data.horizon, level)
 
-    def curves(some: Subset) -> dict[Any, Any]:
+    def curves(subset: Subset) -> dict[Any, Any]:
         """Mean predicted survival and, while somebody is observed, Kaplan-Meier."""
-        observed = KaplanMeier.of(some.target)
+        observed = KaplanMeier.of(subset.target)
         low, high = observed.interval(times, level)
         return {
             "time": times,
-            "predicted": some.curves.at(times).mean(axis=0),
+            "predicted": subset.curves.at(times).mean(axis=0),
             "observed": observed.at(times),
             "low": low,
             "high": high,
-            "at_risk": len(some) - np.searchsorted(np.sort(some.target.time), times, side="left"),
+            "at_risk": len(subset) - np.searchsorted(np.sort(subset.target.time), times, side="left"),
         }
 
     return {

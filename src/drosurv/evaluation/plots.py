@@ -40,7 +40,7 @@ def groups_plot(result: Any, metric: str = "concordance_index", *, ax: Axes | No
     ax = axes_or_new(ax, height=1.2 + 0.35 * len(rows))
     for place, row in enumerate(rows):
         colour = "C0" if row.kind == "group" else "black"
-        # Without an interval the point stands alone.
+        # Without an interval only the point is drawn.
         reach = np.nan_to_num([[row.value - row.low], [row.high - row.value]]).clip(min=0.0)
         ax.errorbar(row.value, place, xerr=reach, fmt="o", color=colour, capsize=3, lw=1.2)
         if row.kind == "overall":
@@ -196,7 +196,7 @@ class PartialEffects:
         return pd.DataFrame(self.survival.T, index=pd.Index(self.times, name="time"), columns=columns)
 
     def __repr__(self) -> str:
-        # Thousands of times are for plots: a reader sees five of them.
+        # Five of possibly thousands of times.
         shown = self.to_frame().iloc[np.unique(np.linspace(0, len(self.times) - 1, 5).astype(int))]
         return f"Mean predicted survival by {self.feature}; plot() draws it\n{shown.round(3)}"
 
@@ -247,7 +247,7 @@ def partial_effects(
     """
     model, X = unwrapped(model), in_pandas(on_host(X))
     is_frame = isinstance(X, pd.DataFrame)
-    # Between whole numbers there are values too.
+    # A column of whole numbers may be set to a fraction.
     table = X if is_frame else pd.DataFrame(np.asarray(X, dtype=np.float64))
     named = f"be a column of X, one of {list(table.columns)}"
     numbered = f"be the number of a column of X, from 0 to {table.shape[1] - 1}"

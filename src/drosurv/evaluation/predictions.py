@@ -18,11 +18,11 @@ from drosurv.observation import in_pandas
 from drosurv.solvers.arrays import is_tensor
 from drosurv.target import FloatArray, IntArray, Target
 
-# Rows whose own times are read together: the survival of m patients at m times costs m * m.
+# Patients whose survival at their times is computed together: m patients at m times cost m * m.
 _CHUNK = 256
 # Coefficients of a linear model whose estimation error is computed.
 _MOST_COLUMNS = 60
-# Rows that a model is asked for at once.
+# Rows that a model predicts at once.
 _ROWS = 32_768
 
 
@@ -84,10 +84,10 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class ModelCurves:
-    """Curves computed from the features of n patients at any times that are asked for, so that no curve is kept.
+    """Curves of n patients that are computed from their features when they are needed, so that none is kept.
 
-    `survival` gives those of patients at common times, `own_hazard`, where the model has it, each patient's cumulative
-    hazard at a time of its own.
+    `survival` returns survival at common times; `patient_hazard`, where the model has it, the cumulative hazard of each
+    patient at one time each.
     """
 
     survival: Callable[[Any, FloatArray], Any]
@@ -95,7 +95,7 @@ class ModelCurves:
     n: int
     jumps: FloatArray | None = None
     curve_type: CurveType = "step"
-    own_hazard: Callable[[Any, FloatArray], FloatArray] | None = None
+    patient_hazard: Callable[[Any, FloatArray], FloatArray] | None = None
 
     def __len__(self) -> int:
         return self.n
@@ -109,11 +109,11 @@ class ModelCurves:
         return found
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        """Survival of each patient at one time each, (n,) -> (n,)."""
         found = np.empty(self.n)
-        if self.own_hazard is not None:
+        if self.patient_hazard is not None:
             for rows in gen_batches(self.n, _ROWS):
-                found[rows] = np.exp(-self.own_hazard(take(self.X, rows), times[rows]))
+                found[rows] = np.exp(-self.patient_hazard(take(self.X, rows), times[rows]))
             return found
         # Patients of neighbouring times share the times to be computed.
         order = np.argsort(times, kind="stable")
@@ -131,43 +131,48 @@ class ModelCurves:
 
 @dataclass(frozen=True, eq=False)
 class ReadCurves:
-    """Survival already read: at all times that will be asked for (k,), and at each patient's own time (n,).
+    """Survival already computed: at all times that will be needed (k,), and of each patient at their time (n,).
 
-    So that groups share one array of values (m, k), `rows` (n,) says whose they are; by default the patients'
-    themselves. Curves may change at the `jumps`, or, without any, at all times.
+    Groups share one array of values (m, k), of which `rows` (n,) are those of these patients; by default all. Curves
+    may change at the `jumps`, or, without any, at all times.
     """
 
     times: FloatArray
     values: FloatArray
-    at_own_times: FloatArray
+    values_at_patient_times: FloatArray
     jumps: FloatArray | None = None
     rows: IntArray | None = None
     curve_type: CurveType = "step"
 
     def __len__(self) -> int:
-        return len(self.at_own_times)
+        return len(self.values_at_patient_times)
 
     def at(self, times: FloatArray) -> FloatArray:
         """Survival at times that are all among those read, (n, k)."""
         place = np.searchsorted(self.times, times)
         if not np.array_equal(self.times[np.minimum(place, len(self.times) - 1)], times):
-            raise ValueError("these curves were read at other times; read them again.")
+            raise ValueError("these curves were computed at other times: compute them again.")
         return self.values[:, place] if self.rows is None else self.values[self.rows[:, None], place]
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at its own time, which is `times`."""
-        return self.at_own_times
+        """Survival of each patient at their time, which is `times`."""
+        return self.values_at_patient_times
 
     def take(self, rows: Any) -> ReadCurves:
         """Curves of the given rows."""
-        among = np.arange(len(self.at_own_times)) if self.rows is None else self.rows
+        among = np.arange(len(self.values_at_patient_times)) if self.rows is None else self.rows
         return ReadCurves(
-            self.times, self.values, self.at_own_times[rows], self.jumps, among[rows], self.curve_type
+            self.times,
+            self.values,
+            self.values_at_patient_times[rows],
+            self.jumps,
+            among[rows],
+            self.curve_type,
         )
 
 
 def read_curves(curves: SurvivalCurves, times: FloatArray, own_times: FloatArray) -> ReadCurves:
-    """Read curves once at every time that will be needed."""
+    """Compute curves once, at every time that will be needed."""
     grid = np.unique(times)
     return ReadCurves(
         grid, curves.at(grid), curves.at_patient_times(own_times), curves.jumps, curve_type=curves.curve_type
@@ -177,7 +182,7 @@ def read_curves(curves: SurvivalCurves, times: FloatArray, own_times: FloatArray
 def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArray:
     """Risk scores of n patients, higher meaning sooner, from a fitted model, `Predictions` or an array.
 
-    Models of scikit-survival that predict times instead of risks are turned round.
+    Times that models of scikit-survival predict are multiplied by -1.
     """
     if isinstance(model, Predictions):
         if model.risk is None:
@@ -231,7 +236,7 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
         return None
     X = prepared(model, X)
     if "times" in signature(method).parameters:
-        # A model without a baseline has no times of its own.
+        # A model without a baseline has no event times.
         jumps = np.asarray(final.unique_times_, np.float64) if hasattr(final, "unique_times_") else None
         curve_type: CurveType = getattr(final, "curve_type", "step")
         hazard = final._hazard_at_patient_times if hasattr(final, "_baseline") else None
@@ -254,8 +259,8 @@ def gives_curves(model: Any) -> bool:
 def gains_over_null(model: Any, curves: SurvivalCurves, follow_up: Any, target: Target) -> FloatArray:
     """Each patient's likelihood gain over the null model, (n,); `curves` are what the model predicts.
 
-    Where several models predict, the null model of each is that of its own training patients. That of all of them
-    would know the patients whom a model has not seen, and in intervals of few events that alone would beat it.
+    Where several models predict, as in folds, the null model of each is that of its training patients. A null model of
+    all patients would be fitted to the patients that are predicted too, and so gain on each model.
     """
     if not isinstance(model, Predictions) or model.trained_on is None:
         return likelihood_gains(follow_up, target, curves)
@@ -342,7 +347,7 @@ def given_arguments(**observed: Any) -> dict[str, Any]:
 
 
 def take(X: Any, rows: Any) -> Any:
-    """Rows of an array or table; of a tensor, where it lies."""
+    """Rows of an array, table or tensor."""
     X = in_pandas(X)
     if hasattr(X, "iloc"):
         return X.iloc[rows]

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from drosurv.errors import ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.data import Subset, hazards_exist
-from drosurv.evaluation.engine import Evaluator, Key
+from drosurv.evaluation.evaluator import Evaluator, Key
 from drosurv.evaluation.predictions import final_step
 from drosurv.metrics import FollowUp, calibration_slope, gain_over_null, log_partial_likelihood
 from drosurv.metrics.partial_likelihood import kept_share
@@ -29,7 +29,7 @@ _MEAN, _SPREAD = 1.0, 3.0
 class Features:
     """Standardised features of the scored (n, d) and of the training patients (m, d), where there are any.
 
-    The note is what a reader of distances should know.
+    The note says where distances are taken in features that are not standardised, or left out.
     """
 
     test: FloatArray | None
@@ -58,12 +58,12 @@ def standardised_features(X: Any, X_train: Any) -> Features:
 
 
 def plain_cox(model: Any) -> CoxPH:
-    """Plain Cox that treats ties as the model does; otherwise plain Cox would differ from itself."""
+    """Plain Cox that treats ties as the model does, so that the difference of the two is not one of ties."""
     return CoxPH(ties=getattr(final_step(model), "ties", "breslow"))
 
 
 def fit_plain_cox(model: Any, features: Features, y_train: Any) -> tuple[CoxPH | None, str]:
-    """Plain Cox fitted on the training patients, beside the model; or None, and a note that says why."""
+    """Plain Cox fitted on the training patients; or None, and a note that says why."""
     if isinstance(y_train, FollowUp) or features.train is None or features.test is None:
         return None, (
             "the share of plain Cox's likelihood gain and the shrinkage control are left out: pass a fitted reference "
@@ -115,9 +115,10 @@ class ShrinkageControl:
     The `curve` has a row per ``factor`` c: ``log_partial_likelihood`` per event, ``share_of_gain`` over the null model,
     ``calibration_slope`` and one column per disparity (see `disparity_column`). The c-index and concordance imparity
     are not there: they do not change. At the `factor` the shrunken reference gains as much as the model; it is 0 if the
-    model gains nothing, the most useful c if no c gains as much. There, `at_equal_gain` has a row per disparity:
-    ``attribute``, ``metric``, the ``model``'s value, the ``reference``'s and the ``shrunken`` reference's. A model
-    whose disparity is not below the last has only shrunk. The notes say what a reader should know of how it was made.
+    model gains nothing, and the c with the largest gain if none gains as much. `at_equal_gain` has a row per disparity:
+    ``attribute``, ``metric``, the ``model``'s value, the ``reference``'s and, at the factor, the ``shrunken``
+    reference's. A model whose disparity is not below the last has only shrunk. The notes say whether pairs of patients
+    were sampled.
     """
 
     curve: pd.DataFrame
@@ -176,7 +177,7 @@ def disparities(evaluator: Evaluator, risk: FloatArray) -> dict[Key, float]:
 
 
 def _pairs(evaluator: Evaluator) -> Pairs:
-    """How many pairs F_I is computed from: all, or few enough to be quick for a dozen scores."""
+    """Pairs that F_I is computed from: all, or a sample where all would take long for a dozen scores."""
     n, pairs = len(evaluator.everyone), evaluator.everyone.data.pairs
     return "all" if pairs == "all" or n * (n - 1) / 2 <= SAMPLED_PAIRS else SAMPLED_PAIRS
 

@@ -14,7 +14,7 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation import plots
 from drosurv.evaluation.attributes import text_of, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import JUDGED_GAPS, Kind, Row, rows_in
+from drosurv.evaluation.evaluator import JUDGED_GAPS, Kind, Row, rows_in
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.views import HARM_METRICS, document, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, headings, plain
@@ -128,7 +128,7 @@ class EvaluationResult:
 
     @property
     def headings(self) -> dict[str, str]:
-        """What each of these attributes is called."""
+        """Heading of each of these attributes."""
         groups: dict[str, list[str]] = {}
         for row in self.select(kind="group"):
             groups.setdefault(row.attribute, []).append(row.group)
@@ -179,7 +179,7 @@ class EvaluationResult:
         """Everybody and every group, a record each, its metrics side by side: the value, ends as _low and _high."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for row in self.rows:
-            # What is of pairs of patients or of intersections is no group's.
+            # Metrics of pairs of patients and of intersections have no value for a group.
             if row.kind == "gap" or CATALOGUE[row.metric].of == "everybody":
                 continue
             counts = {"patients": row.n, "events": row.events, "censoring": plain(row.censoring)}
@@ -233,7 +233,7 @@ class EvaluationResult:
 
     @property
     def harm(self) -> pd.DataFrame:
-        """Is anybody worse served than by no model: Brier skill and likelihood gain, with a verdict.
+        """Whether any group is predicted worse than by no model: Brier skill and likelihood gain, with a verdict.
 
         ``verdict`` is "harmed" if the interval of the likelihood gain in the group table, ``low_adjusted`` to
         ``high_adjusted``, is below 0, "served" if it is above, else "unclear", as for groups that are not judged.
@@ -241,26 +241,26 @@ class EvaluationResult:
         return pd.DataFrame(harm_records(self))
 
     def statements(self, *, reference: str | None = None, time_unit: str = "") -> tuple[Statement, ...]:
-        """What the numbers say, one finding each, with codes for programs.
+        """What was found, one statement each, with codes for programs.
 
-        The reference model may be called otherwise than in the settings; `time_unit` is what times count: "days".
+        `reference` is another name of the reference model; `time_unit` is the unit of times, such as "days".
         """
         return (*statements(self, reference or self.settings.reference, time_unit), *self.hazards())
 
     def summary(self, *, time_unit: str = "") -> str:
-        """Who is served worst, by how much, and whether that is noise, in plain sentences.
+        """What was found for whom, and whether it may be chance, in sentences.
 
-        The `time_unit` is what times count, such as "days".
+        The `time_unit` is that of times, such as "days".
         """
         found = [statement.text for statement in self.statements(time_unit=time_unit)]
         if not self.settings.n_bootstrap:
             found.append(
-                "No intervals were computed (no bootstrap replicates), so noise cannot be told from difference."
+                "No intervals were computed (no bootstrap replicates), so differences may be chance."
             )
         return "\n".join([*found, *(note[0].upper() + note[1:] for note in self.notes)])
 
     def to_table(self) -> Table:
-        """Who is served how well: c-index and, with curves, gains over no model, of everybody and of every group."""
+        """C-index and, with curves, Brier skill and likelihood gain, of everybody and of every group."""
         wanted = [name for name in ("concordance_index", *HARM_METRICS) if self.select(metric=name)]
         rows = self.group_records()
         for row in rows:

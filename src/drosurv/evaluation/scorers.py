@@ -13,7 +13,7 @@ from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import EvaluationData, Subset
-from drosurv.evaluation.engine import Evaluator
+from drosurv.evaluation.evaluator import Evaluator
 from drosurv.metrics.scores import warn_undefined
 from drosurv.target import parse_target
 

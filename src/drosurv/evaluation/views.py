@@ -17,7 +17,7 @@ import pandas as pd
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import Row
+from drosurv.evaluation.evaluator import Row
 from drosurv.evaluation.predictions import final_step, prepared, unwrapped
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.metrics.inference import is_beyond_chance
@@ -56,9 +56,9 @@ _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
 def statements(result: Any, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
-    """What the numbers say: events, gains, decisions, ranking, in the order of concern, then what limits them.
+    """Statements on events, gains, decisions and ranking, the most serious first, then on limits.
 
-    Whether events and gains are right is read from the group table, with the intervals that are shown there.
+    Those on events and gains come from the group table, with its intervals.
     """
     overall = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(overall.values()))
@@ -184,7 +184,7 @@ def _decisions(table: pd.DataFrame | None, settings: Any, time_unit: str) -> lis
 
 
 def _ranking(result: Any) -> list[Statement]:
-    """The lowest c-index of a group, which decides nothing."""
+    """The lowest c-index of a group, which has no part in the verdict."""
     gaps = [gap for gap in judged_gaps(result, "concordance_index") if gap.size > 0]
     if not gaps:
         if result.select(kind="group"):
@@ -198,7 +198,7 @@ def _ranking(result: Any) -> list[Statement]:
     text = (
         f"Lowest c-index: {group_name(gap.attribute, gap.worst[0])}, {written(gap.worst[1])}, against "
         f"{written(gap.best[1])} in {group_name(gap.attribute, gap.best[0])}. C-indices of groups whose risks or "
-        "follow-up spread differently are not comparable, so this decides nothing."
+        "follow-up spread differently are not comparable, so this has no part in the verdict."
     )
     return [Statement("worst_group", text)]
 
@@ -292,7 +292,7 @@ def hazards_statement(
     """A sentence on whether effects change with time, or on why that was not tested; none if the model is not Cox.
 
     Plain Cox is fitted to the scored patients and tested there, so that a model's training data are not needed and an
-    overfitted model is not held against hazards. The patients' entry times, strata and offset may be given.
+    overfitted model is not mistaken for one. The patients' entry times, strata and offset may be given.
     """
     final = final_step(model)
     is_cox = hasattr(final, "check_proportional_hazards") and not final._own_curves
@@ -322,7 +322,7 @@ def hazards_statement(
 _ENDS = ("low", "high")
 # Kaplan-Meier survival with its interval.
 OBSERVED = Column("observed", "Observed", "share", _ENDS)
-# What disparities of everybody are between.
+# Between whom disparities of everybody are.
 BETWEEN = {
     "intersectional_disparity": "intersections of all groups",
     "individual_disparity": "patients, per pair",

@@ -1,4 +1,4 @@
-"""Brier score: squared distance of predicted survival from what happened, also against no model."""
+"""Brier scores: of a model, of each patient, and relative to the null model."""
 
 from __future__ import annotations
 
@@ -165,7 +165,8 @@ def _time_average(
 ) -> FloatArray:
     """Time average of each patient's weighted squared error, (n,), of survival (n, k) at k times.
 
-    Whoever had left by a time has the weight (n,) of a case there, all others that of a control, (n, k).
+    A patient whose time is over counts with a case weight (n,), one still under observation with a control weight
+    (n, k).
     """
     half_step = 0.5 * np.diff(at)
     area = np.empty(len(time))
@@ -186,7 +187,7 @@ def _time_average(
 def brier_weight_error(
     y_train: Any, y_test: Any, survival: Any, times: Any = None, *, grid: Grid = "inside"
 ) -> float:
-    r"""Standard error of the integrated Brier score that the estimated censoring weights of training patients bring.
+    r"""Standard error of the integrated Brier score from the estimation of the censoring weights.
 
     A bootstrap of the scored patients takes the weights as known. They are estimated from other patients, and their
     error adds
@@ -226,7 +227,7 @@ def brier_weight_error(
 def weight_error(
     follow_up: FollowUp, target: Target, predicted: FloatArray, at: FloatArray, *, published: bool
 ) -> float:
-    """The same of survival (n, k) predicted at k valid times."""
+    """As `brier_weight_error`, for survival (n, k) predicted at k valid times."""
     target = follow_up.censor_at_end(target)
     ends = np.concatenate(([at[0]], at, [at[-1]]))
     share = (ends[2:] - ends[:-2]) / 2 / (at[-1] - at[0])
@@ -235,7 +236,7 @@ def weight_error(
     cases = weight * (np.where(by_then, predicted**2, 0.0) @ share)
     controls = share * np.where(by_then, 0.0, (1 - predicted) ** 2).mean(axis=0) / follow_up.censoring_at(at)
     order = np.argsort(target.time)
-    # What is weighted by censoring up to a later time, at each of the training times.
+    # A(s) at each training time: contributions whose weights contain the censoring there.
     later = np.append(np.cumsum(cases[order][::-1])[::-1], 0.0) / len(target)
     of_cases = later[np.searchsorted(target.time[order], follow_up.times, side="right")]
     of_controls = np.append(np.cumsum(controls[::-1])[::-1], 0.0)[np.searchsorted(at, follow_up.times)]
@@ -297,7 +298,7 @@ def brier_skill(
     .. math:: 1 - \frac{IBS(\text{model})}{IBS(\text{null})}
 
     where the null model predicts the training patients' Kaplan-Meier curve for everybody. Below 0 the
-    patients would have been better served without the model.
+    model predicts worse than no model.
 
     Parameters as in :func:`~drosurv.metrics.integrated_brier_score`.
 

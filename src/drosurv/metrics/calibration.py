@@ -1,4 +1,4 @@
-"""Calibration: whether predictions come true, at a horizon, over their whole range, and in their spread (slope)."""
+"""Calibration at a horizon, D-calibration over the whole range of survival probabilities, and calibration slopes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from drosurv.target import FloatArray, Target, parse_target
 
 # Restricted cubic splines of three knots at these quantiles, as in Austin et al. (2020).
 _KNOTS = (0.10, 0.50, 0.90)
-# A trace of ridge keeps the fit finite where few events order perfectly.
+# A very small ridge penalty keeps coefficients finite where scores rank few events perfectly.
 _RIDGE = 1e-4
 _MAX_STEPS = 100
 
@@ -89,7 +89,7 @@ def beside_observed(
     level: float,
     target: Target,
 ) -> pd.DataFrame:
-    """Mean predictions (k,) for the times beside what was observed by then, with its interval and who is left."""
+    """Table of mean predictions (k,) at the times, observed values with their intervals, and patients at risk."""
     observed = curve.at(at)
     low, high = curve.interval(at, level)
     return pd.DataFrame(
@@ -366,7 +366,7 @@ def calibration_slope_of_curves(
 
     with :math:`H_i` the cumulative hazard that the model predicts for patient i while under observation, and
     :math:`H_i(t_0)`, the same at one horizon for everybody, for the predicted risk. The slope b is 1 where the model is
-    right, whatever it is: proportional hazards or not, in strata, from entry on, of one of several causes. Below 1
+    right, with or without proportional hazards, strata, entry times or several causes. Below 1
     patients of high predicted risk have fewer events than predicted in relation to the others, above 1 more. Of
     proportional hazards it is the slope of the log hazard ratios (:func:`calibration_slope`), but for the baseline
     hazard, which is the model's here and free there.

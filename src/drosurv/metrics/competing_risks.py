@@ -35,7 +35,7 @@ def brier_score_by_cause(
     .. math:: \frac1n \sum_i \left( \frac{1[Y_i \le t, D_i \ne 0]}{\hat G(Y_i-)} + \frac{1[Y_i > t]}{\hat G(t)}
               \right) \left( 1[Y_i \le t, D_i = k] - \hat F_k(t | x_i) \right)^2
 
-    A patient who had another event by t has not had this one, and never will.
+    A patient who had another event by t counts as one without this event.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def brier_score_by_cause(
         raise ArgumentError(
             "at",
             f"at must lie before the end of the training follow-up, {follow_up.end:g}, got "
-            f"{times.max():g}: nobody knows how many were censored later.",
+            f"{times.max():g}: censoring weights are not known later.",
         )
     weight = parse_weights(sample_weight, len(target))
     by_then = target.time[:, None] <= times
@@ -131,7 +131,7 @@ def calibration_by_cause(
 def concordance_by_cause(
     cause: Any, time: Any, risk: Any, *, of: int = 1, sample_weight: Any = None
 ) -> float:
-    """Concordance of a risk score with one cause: who had that event ranks above who had it later or never.
+    """Concordance index of one cause: patients with the event should rank above those who had it later or never.
 
     Pairs are Harrell's, with patients who had another event counted as observed to the end without this one
     (Wolbers et al.): they can no longer have it.

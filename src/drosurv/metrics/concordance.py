@@ -1,6 +1,6 @@
-"""How often the patient with the higher score has the event first: overall, per patient, between groups.
+"""Concordance: how often the patient with the higher score has the event first, overall, per patient, between groups.
 
-Harrell's concordance, and Uno's, which does not depend on how the scored patients were censored.
+Harrell's index, and Uno's, which does not depend on how the scored patients were censored.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def _pairs(scored: ScoredTarget, entry: FloatArray | None) -> tuple[float, float
     good, all_pairs = PairOrder.for_harrell(target, risk).harrell_sums(weight)
     if entry is None:
         return good, all_pairs
-    # Whoever entered at or after the event was not there to be compared: the same pairs, with entries for times.
+    # Patients who entered at or after an event are not compared with it: these pairs are counted in the same way, with
+    # entry times in place of times, and subtracted.
     n, nothing = len(scored), np.zeros(len(scored))
     events, entries = np.concatenate([weight, nothing]), np.concatenate([nothing, weight])
     both = Target(

@@ -1,4 +1,4 @@
-"""Decisions at a risk threshold: who is treated, who of them has the event, and what that is worth."""
+"""Decisions at a risk threshold: sensitivity, specificity, predictive values and net benefit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Decisions:
     `table` has a row per group and metric: ``group``, ``metric``, ``value``, ``lower``, ``upper``, ``reason``,
     ``patients`` and ``positives`` (those treated). A value that cannot be estimated is NaN, and ``reason`` says why.
     `gaps` has a row per metric, the largest difference between two groups: ``metric``, ``value``, ``lower``, ``upper``,
-    ``p`` and ``reason``. A gap is NaN as soon as one group has no value: that group must not look fair.
+    ``p`` and ``reason``. A gap is NaN if any group has no value, since it is then unknown.
     """
 
     table: pd.DataFrame
@@ -72,7 +72,7 @@ def decisions(
     threshold : float
         Risk from which on patients are treated, between 0 and 1.
     horizon : float
-        Time by which the event is to be foreseen.
+        Time by which the event is predicted.
     groups : (n,) labels or (n, J) for intersections, optional
         Group of each patient. Without it all patients are one group, "all".
     missing : "group" or "drop"
@@ -160,7 +160,7 @@ def decision_values(
 
 
 def why_undefined(metric: str, target: Target, positive: BoolArray, horizon: float) -> str:
-    """Why a metric of `decision_values` is NaN; empty where it is not known to be."""
+    """Why a metric of `decision_values` is NaN; empty where no reason is known."""
     sides = {"positive": positive, "negative": ~positive}
     needed = {"ppv": ["positive"], "npv": ["negative"], "net_benefit": ["positive"]}.get(metric, list(sides))
     for side in needed:

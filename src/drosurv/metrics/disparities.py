@@ -1,9 +1,9 @@
 """Differences of predicted hazards between patients (F_I, censoring-aware) and between groups (F_G, F_cap, F_A).
 
-They look at the spread of ``h = exp(risk)`` only, not at what happened, and need scores that are log hazards. All of
+They measure the spread of ``h = exp(risk)``, not its accuracy, and need scores that are log hazards. All of
 them fall when every score is multiplied by a number below 1: read them beside
-:func:`~drosurv.metrics.share_of_gain`. Sums over pairs look at all pairs of up to 10,000 patients; of more, at random
-pairs, unless all are asked for.
+:func:`~drosurv.metrics.share_of_gain`. Sums over pairs are exact up to 10,000 patients; with
+more, random pairs are sampled unless ``pairs="all"``.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def individual_disparity(
         A torch device, such as ``"cuda"``, to do the pairwise work on in tiles; by default the processor, by
         sorting.
     pairs : "auto", "all" or int
-        How many pairs are looked at. "all" is exact, in time of order n squared and without an n x n array;
-        "auto" is exact up to 10,000 patients and looks at 5,000,000 random pairs of more, which leaves a
-        standard error of about a thousandth (:func:`sampled_individual_disparity` gives it).
+        Number of pairs. "all" is exact, in time of order n squared and without an n x n array; "auto" is exact up to
+        10,000 patients and takes 5,000,000 random pairs of more, with a standard error of about a thousandth
+        (:func:`sampled_individual_disparity` gives it).
 
     Returns
     -------

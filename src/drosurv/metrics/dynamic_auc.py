@@ -1,4 +1,4 @@
-"""Cumulative/dynamic AUC: telling, at any time, those who had the event by then from those who did not."""
+"""Cumulative/dynamic AUC: how well scores separate, at each time, patients with the event from those without it."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def dynamic_auc_curve(
     mean = _mean(auc, KaplanMeier.of(target, scored.weight).at(at))
     if np.isnan(mean):
         warn_undefined(
-            f"the dynamic AUC is undefined (NaN): at no time within the training follow-up, which ends at "
-            f"{follow_up.end:g}, had one of the {len(scored)} patients had the event and was another seen."
+            f"the dynamic AUC is undefined (NaN): there is no time within the training follow-up, which ends at "
+            f"{follow_up.end:g}, before which one of the {len(scored)} patients had the event while another did not."
         )
     return AUCCurve(at, auc, mean)
 
@@ -142,7 +142,7 @@ def _auc_at(
     at: FloatArray,
     tolerance: float,
 ) -> FloatArray:
-    """AUC at each time; patients sorted by risk, neighbours within `tolerance` chained into one tie."""
+    """AUC at each time; patients are sorted by risk, and neighbours within `tolerance` are tied."""
     auc = np.full(len(at), np.nan)
     for m in range(len(at)):
         concordant = 0.0

@@ -21,7 +21,7 @@ from sklearn.utils import gen_batches
 from drosurv.metrics.survival_curves import CurveType, FunctionCurves, SurvivalCurves
 from drosurv.target import FloatArray, IntArray, Target
 
-# A patient whom a model gives a larger cumulative hazard counts as censored there: the model is certain of the event.
+# A patient counts as censored when the predicted cumulative hazard reaches this: the event is then certain.
 LARGEST_HAZARD = 23.0
 # At most so many jumps of a curve are read one by one, and about so many values of curves in all.
 _MOST_JUMPS, _FEWEST_JUMPS, _MOST_VALUES = 1_000, 100, 20_000_000
@@ -148,7 +148,7 @@ class CompletedCurves:
         return np.exp(-np.where(jump < 0, 0.0, hazard))
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        """Survival of each patient at one time each, (n,) -> (n,)."""
         jump = np.searchsorted(self.jumps, times, side="right") - 1
         k, share, rows = self.interval[jump], self.share[jump], np.arange(len(self))
         hazard = (1 - share) * self.hazard[rows, k] + share * self.hazard[rows, k + 1]

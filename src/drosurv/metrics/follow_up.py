@@ -1,4 +1,4 @@
-"""Follow-up: how long patients were observed, censoring weights from it, where it differs, and the times of scores."""
+"""Follow-up of patients: censoring weights, differences between groups, and the times at which scores are taken."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _MUCH, _STANDARD_ERRORS = 0.20, 3.0
 
 @dataclass(frozen=True, eq=False)
 class FollowUp:
-    """How long training patients were observed, and how long they lived.
+    """Kaplan-Meier curves of the event and of censoring of the training patients.
 
-    Wherever a metric takes ``y_train`` it also takes a `FollowUp`, so that a fitted model can carry what
-    censoring weights and the null model need without carrying its patients: the distinct training times (m,),
+    Wherever a metric takes ``y_train`` it also takes a `FollowUp`, so that a fitted model can keep what
+    censoring weights and the null model need without keeping its patients: the distinct training times (m,),
     ascending, the probabilities of still being under observation and of being free of the event after each (m,), both
     by Kaplan-Meier, and the percentiles 0 to 100 of the event times (101,). It `stands_in` where they are the scored
-    patients themselves, because nothing is known of those that the model was trained on. Curves step at `other_times`
+    patients, because the training patients are not known. Curves step at `other_times`
     for each patient where they belong to strata or count from entry, and not at these. `patients` and `events` are the
     numbers of training patients and of their events, 0 where they are unknown.
     """
@@ -140,7 +140,7 @@ class FollowUp:
         """The target with everybody observed to `end` or longer censored at `end`.
 
         No score at a time before `end` changes: it only asks who had the event by then and who was still
-        observed. What it spares is censoring weights beyond the training follow-up, which nobody knows.
+        observed. So no censoring weights after the training follow-up are needed, where they are not known.
         """
         inside = target.time < self.end
         return Target(target.event & inside, np.where(inside, target.time, self.end))
@@ -371,7 +371,7 @@ def auc_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid
 
 
 def auc_times_of(target: Target, at: FloatArray) -> FloatArray:
-    """Those of the times `at` (k,) at which one of these patients had had the event and another was still seen."""
+    """The times of `at` (k,) at which one of these patients had had the event and another was under observation."""
     if not target.event.any():
         return np.empty(0)
     first, last = target.time[target.event].min(), target.time.max()

@@ -1,4 +1,4 @@
-"""Likelihood gain: how much better than no model the patients are predicted, also by group."""
+"""Likelihood gain: log likelihood per patient over the null model, also by group."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ def likelihood_gains(
     Parameters
     ----------
     y_train : structured array or FollowUp
-        Training targets, for the null model and the intervals. Where the scored patients stand in for them
-        (``FollowUp.standing_in``), what the null model gains by having seen them is taken back.
+        Training targets, for the null model and the intervals. Where they are those of the scored
+        patients (``FollowUp.standing_in``), the gain of the null model from being fitted to them is subtracted.
     y_test, survival, times
         Target and predicted curves of the scored patients, as in :func:`integrated_brier_score`.
     n_intervals : int
         Intervals between quantiles of the training event times on which hazards are constant.
     hazard_floor : float
-        Smallest hazard, in units of the training patients' mean hazard: an event where the model saw none
-        coming costs at most -log of it more than one at the mean.
+        Smallest hazard, in units of the training patients' mean hazard: an event where the
+        model predicts a hazard of 0 costs at most -log of it more than one at the mean.
     survival_floor : float
-        Smallest survival probability; without it a patient alive where the model gave 0 would cost
-        infinitely.
+        Smallest survival probability; without it a patient alive at a predicted survival of 0 would
+        have an infinite loss.
     groups : (n,) labels or (n, J) for intersections, optional
         Groups that are compared. A patient who is followed for longer can gain more, so that groups with different
-        follow-up would differ although they are served alike. With groups, gains are those of complete follow-up to
-        the time at which a tenth of every group with 50 patients is still at risk: with G the probability of not
-        being censored in the patient's group,
+        follow-up would differ although they are predicted equally well. With groups, gains are those of complete
+        follow-up to the time at which a tenth of every group with 50 patients is still at risk: with G the probability
+        of not being censored in the patient's group,
 
         .. math:: g_i = \int_0^\tau \frac{1}{\hat G(t-)} \left( \log \frac{\lambda_i}{\lambda_0}
                   dN_i - 1[Y_i \ge t] (\lambda_i - \lambda_0) dt \right)
@@ -83,7 +83,7 @@ def likelihood_gains(
     by_group = None if groups is None else GroupFollowUp.parse(target, groups, missing=missing)
     edges = _edges(follow_up, n_intervals)
     knots = _few_times(follow_up, curves.jumps, edges)
-    # Nothing was predicted of later times, so nothing is judged there.
+    # Later times were not predicted, and are not scored.
     until = min(np.inf if knots is None else knots[-1], np.inf if by_group is None else by_group.horizon)
     if until < np.inf:
         edges = np.unique(np.minimum(edges, until))
@@ -113,7 +113,7 @@ def likelihood_gains(
     log_ratio = np.log(rate[np.arange(len(target)), interval]) - np.log(null_rate[interval])
     if follow_up.stands_in:
         # A null model that was fitted to the scored patients gains half a unit of log likelihood per interval: of d
-        # events with mean m, E[d log(d / m)] is about 1/2. Without this the truth would look harmful.
+        # events with mean m, E[d log(d / m)] is about 1/2. Without this a right model would have a negative gain.
         log_ratio += 0.5 / np.maximum(np.bincount(interval, target.event, len(null_rate))[interval], 1.0)
     if by_group is None:
         null_hazard = follow_up.cumulative_hazard_at(target.time)
@@ -169,9 +169,9 @@ def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
 def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray) -> FloatArray | None:
     """0 and the times of curves that are known at too few times to be read as they are; None for others.
 
-    A step function lags behind what it stands for by up to one step. That is harmless where the curve has
-    steps as often as the null model, which lags as much, or has many; an interval without a step has no
-    hazard at all. Times at which curves with steps of their own are read are no steps: for those, intervals are joined.
+    A step function is late by up to one step. That does not matter where the curve has as many steps as the null model,
+    which is as late, or very many; but an interval without a step has no hazard at all. For curves with other steps
+    than the null model, intervals are joined instead.
     """
     if jumps is None or not (jumps > 0).any() or follow_up.other_times:
         return None

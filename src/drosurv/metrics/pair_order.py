@@ -277,7 +277,7 @@ def add_counts(
     sorted_weight = weight[order.rows]
     above = np.zeros(len(weight))
     below = np.zeros(len(weight))
-    # Two calls and no loop over the directions: only so is each compiled for its own, a quarter faster.
+    # Two calls instead of a loop over the directions: each is compiled separately, which is a quarter faster.
     _add_pairs(order, sorted_patient_weight, sorted_weight, True, above, below)
     _add_pairs(order, sorted_patient_weight, sorted_weight, False, above, below)
     if order.simultaneous:

@@ -24,7 +24,7 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
 
     .. math:: \frac1m \sum_{i: \delta_i = 1} w_i \Big( f_i - \log \sum_{j: Y_j \ge Y_i} w_j e^{f_j} \Big)
 
-    with Breslow's treatment of ties. It is taken in log space, so scores of a thousand are fine.
+    with Breslow's treatment of ties. It is computed in log space, so that large scores do not overflow.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def gain_over_null(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
     Returns
     -------
     float
-        Negative if the scores mislead; NaN, with a warning, if there is no event.
+        Negative if the scores predict worse than equal scores; NaN, with a warning, if there is no event.
 
     Examples
     --------
@@ -102,8 +102,8 @@ def share_of_gain(y: Any, risk: Any, reference_risk: Any, *, sample_weight: Any 
     Returns
     -------
     float
-        1 if nothing was lost, near 0 if the model is nearly silent; NaN, with a warning, if the reference
-        gains nothing itself.
+        1 if the model gains as much as the reference, near 0 if it gains almost nothing; NaN, with a warning, if the
+        reference gains nothing.
 
     Examples
     --------

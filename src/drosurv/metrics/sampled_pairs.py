@@ -3,7 +3,7 @@ r"""Means over pairs of patients, estimated from random pairs where there are ve
 Patients are put in random order, and each is paired with the one a random number of places further on. So
 every patient is in as many pairs as any other, and memory is read from front to back.
 
-Beside the means stands how much each patient adds to them, for bootstrap replicates. One with patient weights w has
+The influence of each patient on these means gives bootstrap replicates. A replicate with patient weights w has
 
 .. math:: F(w) = F + \sum_i (w_i - 1) \psi_i + O(1/n)
 
@@ -24,7 +24,7 @@ from drosurv.groups import Groups
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 Pairs = Literal["auto", "all"] | int
-#: Up to so many patients all pairs are looked at by default, which takes about a second.
+#: Up to so many patients all pairs are used by default, which takes about a second.
 MOST_EXACT = 10_000
 #: So many pairs are sampled by default: a standard error of about a thousandth.
 SAMPLED = 5_000_000
@@ -48,7 +48,7 @@ def sampled_number(pairs: Pairs, n: int) -> int | None:
     if pairs == "all" or (pairs == "auto" and n <= MOST_EXACT):
         return None
     number: Any = SAMPLED if pairs == "auto" else pairs
-    # True is no number of pairs, although Python counts it as one.
+    # In Python, True is an int.
     whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1
     require(whole, "pairs", "be 'auto', 'all' or a whole number of pairs", pairs)
     return int(number)
@@ -57,7 +57,7 @@ def sampled_number(pairs: Pairs, n: int) -> int | None:
 def excess_over_pairs(hazard: FloatArray, rows: FloatArray, scale: float, n_pairs: int) -> PairMean:
     """Mean of [|h_i - h_j| - scale * distance]_+ over pairs of n >= 2 patients with features (n, d).
 
-    At least `n_pairs` are looked at; the same pairs in every call with as many patients.
+    From at least `n_pairs` pairs; the same pairs in every call with as many patients.
     """
     rng, n = np.random.default_rng(0), len(hazard)
     order = rng.permutation(n)
@@ -66,8 +66,8 @@ def excess_over_pairs(hazard: FloatArray, rows: FloatArray, scale: float, n_pair
     total, squares = _over_shifts(hazard[order], rows[order], scale, shifts, sums)
     by_patient = np.empty(n)
     by_patient[order] = sums / (2 * len(shifts))
-    # Everybody is in as many pairs, so that what patients bring into all their pairs cancels in the mean; only what is
-    # particular to a pair is left to chance. With partners' noise taken off, the patients' means show the former.
+    # Every patient is in the same number of pairs, so that effects of single patients do not add to the error of the
+    # mean, only what is left in each pair. The variance of patient effects is that of their means, less pair noise.
     own = 1 / (2 * len(shifts))
     mean = total / (n * len(shifts))
     spread = squares / (n * len(shifts)) - mean**2

@@ -44,10 +44,10 @@ class ScoredTarget:
 def parse_scored(
     y: Any, risk: Any, sample_weight: Any = None, *, entry: Any = None, strata: Any = None
 ) -> ScoredTarget:
-    """Check a target, its risk scores and what else is given of the patients against each other.
+    """Check a target, its risk scores, weights, entry times and strata against each other.
 
-    A target without events is let through: metrics answer it with NaN and a warning, so that a small group
-    does not stop the evaluation of all the others.
+    A target without events is accepted: metrics then return NaN with a warning, so that a small group does not stop
+    the evaluation of all others.
     """
     target = parse_target(y, require_event=False)
     if entry is not None or strata is not None:
@@ -67,7 +67,7 @@ def parse_grouped(
     missing: Missing = "group",
     labels: Sequence[Any] | None = None,
 ) -> tuple[ScoredTarget, Groups]:
-    """Check a scored target and the groups of its patients; those without a group are taken out."""
+    """Check a scored target and the groups of its patients; those without a group are removed."""
     scored = parse_scored(y, risk, sample_weight)
     parsed = parse_groups(groups, len(scored), missing=missing, labels=labels)
     if parsed.codes.min() >= 0:

@@ -1,4 +1,4 @@
-"""Predicted survival curves: step functions, callables or arrays, read at any times."""
+"""Predicted survival curves at any times, from step functions, callables or arrays."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SurvivalCurves(Protocol):
         """Survival of every patient at each of k times, (n, k)."""
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        """Survival of each patient at one time each, (n,) -> (n,)."""
 
     def take(self, rows: slice) -> SurvivalCurves:
         """Curves of some patients."""
@@ -48,7 +48,7 @@ class SurvivalCurves(Protocol):
 class FunctionCurves:
     """One function per patient: step functions with ``x`` and ``y``, or any callable of an array of times.
 
-    Step functions are held at their last value after their last time, where scikit-survival's own refuse.
+    After their last time step functions keep their last value; scikit-survival's raise an error there.
     """
 
     functions: Sequence[Callable[[FloatArray], Any]]
@@ -80,7 +80,7 @@ class FunctionCurves:
         return self._read(times, np.empty((len(self), len(times))), lambda row: slice(None))
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        """Survival of each patient at one time each, (n,) -> (n,)."""
         return self._read(times, np.empty((len(self), 1)), lambda row: slice(row, row + 1))[:, 0]
 
     def take(self, rows: slice) -> FunctionCurves:
@@ -123,7 +123,7 @@ class ArrayCurves:
         return self._from_one()[:, np.searchsorted(self.times, times, side="right")]
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at a time of its own, (n,) -> (n,)."""
+        """Survival of each patient at one time each, (n,) -> (n,)."""
         return self._from_one()[np.arange(len(self)), np.searchsorted(self.times, times, side="right")]
 
     def take(self, rows: slice) -> ArrayCurves:
@@ -137,7 +137,7 @@ class ArrayCurves:
 def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
     """Survival predictions of n patients as curves that can be read at any time.
 
-    They are n functions, (n, m) probabilities at `times` (m,), strictly ascending, or curves already read. A function
+    They are n functions, (n, m) probabilities at `times` (m,), strictly ascending, or `SurvivalCurves`. A function
     is scikit-survival's ``StepFunction``, any object with ``x`` and ``y`` (and optionally a factor ``a`` and offset
     ``b``), or any callable of an array of times.
     """

@@ -24,7 +24,7 @@ _ROUNDING = 1e-6
 
 
 def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
-    """Predicted survival of n patients, to be read at any time.
+    """Predicted survival of n patients at any time.
 
     Of anything with scikit-survival's ``predict_survival_function`` or ``predict_cumulative_hazard_function`` and its
     features; or of predictions made elsewhere: an increasing array of p times and the survival probabilities (n, p)
@@ -111,7 +111,7 @@ class PredictionGrid:
         return PredictionGrid(times, hazard)
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Cumulative hazards (n,) at a time of each patient's own; beyond the last time, that of the last."""
+        """Cumulative hazards (n,) at one time for each patient; beyond the last time, that of the last."""
         last = len(self.times) - 1
         before = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, last)
         after = np.minimum(before + 1, last)
@@ -143,18 +143,18 @@ def _wrong(what: str) -> ArgumentError:
     return ArgumentError("predictions", f"predictions{what}")
 
 
-# Expected events of one patient are held to [this, log n + 3] where one outlier must not decide.
+# Expected events of one patient are clipped to [this, log n + 3] where an outlier could decide.
 SMALLEST_EXPECTED = 1e-4
 QUARTILES = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """What a model said of n patients, beside what happened.
+    """Events of n patients, observed and expected by a model.
 
-    `events` (n,) are 1 where the event was seen while the model was followed, `hazard` (n,) the cumulative hazard
-    until then: the expected number of events. `log_risk` (n,) is the log of the mean cumulative hazard at the
-    quartiles of the event times: under proportional hazards the log risk, up to a constant.
+    `events` (n,) are 1 where the event was observed before the end of the predicted curve, `hazard` (n,) is the
+    cumulative hazard until then: the expected number of events. `log_risk` (n,) is the log of the mean cumulative
+    hazard at the quartiles of the event times: under proportional hazards the log risk, up to a constant.
     """
 
     events: FloatArray
@@ -163,12 +163,12 @@ class Expected:
 
     @staticmethod
     def joined(parts: Sequence[Expected], folds: IntArray) -> Expected:
-        """What each fold's model said, put back in the order of the patients."""
+        """Join the predictions of the models of all folds, in the order of the patients."""
         places = np.argsort(np.argsort(folds, kind="stable"), kind="stable")
         fields = ([getattr(part, name) for part in parts] for name in ("events", "hazard", "log_risk"))
         return Expected(*(np.concatenate(field)[places] for field in fields))
 
-    def held(self, low: float, high: float) -> Expected:
+    def clipped(self, low: float, high: float) -> Expected:
         """The same with cumulative hazards clipped to [low, high]."""
         return Expected(self.events, np.clip(self.hazard, low, high), self.log_risk)
 
@@ -178,7 +178,7 @@ class Expected:
 
 
 def reference_times(target: Target) -> FloatArray:
-    """Quartiles of the event times, where the risk of a patient is read."""
+    """Quartiles of the event times, at which the log risk of a patient is computed."""
     return np.quantile(target.time[target.event], QUARTILES)
 
 
@@ -188,7 +188,7 @@ def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
 
 
 def expected_of_fitted(curves: SurvivalCurves, target: Target, times: FloatArray) -> Expected:
-    """What curves of a model fitted on other patients of the same data expect; the log risk is read at the times."""
+    """Events that the curves of a model fitted on other patients expect; the log risk is taken at the times."""
     hazard = cumulative_hazard(curves.at_patient_times(target.time))
     return Expected(target.event.astype(np.float64), hazard, log_risk(curves, times))
 

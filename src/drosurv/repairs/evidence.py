@@ -1,4 +1,4 @@
-"""How wrong a model is about the patients of a rule: Bayes factors of level and effects from sums."""
+"""Evidence that a model is wrong about the patients of a rule: Bayes factors of level and effects."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TAU = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """What a model expected of n patients and what happened.
+    """Events of n patients, observed and expected, and the columns whose effects may differ.
 
-    `events` (n,) are 1 where the event was seen; `expected` (n,) is the cumulative hazard at the patient's own time,
-    from a model that was not fitted on them; `columns` (n, p) are what effects may differ in: ones, the model's log
-    risk, and features, centred and scaled.
+    `events` (n,) are 1 where the event was observed; `expected` (n,) is the cumulative hazard at the patient's time,
+    from a model that was not fitted on them; `columns` (n, p) are ones, the model's log risk, and features, centred and
+    scaled.
     """
 
     events: FloatArray
@@ -42,7 +42,7 @@ class Residuals:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Who may be called a group, and what an effect must show.
+    """Smallest group, prior of effects, and whether only the level is looked at.
 
     A group has at least `min_group` patients and `min_events` events, both observed and expected. `tau` is the prior
     standard deviation of effects that differ; `level_only` looks at observed against expected events alone.
@@ -54,7 +54,7 @@ class Limits:
     level_only: bool = False
 
     def inclusion(self, n_effects: int) -> float:
-        """Prior probability that one of so many effects differs: few do, which is what makes many columns work."""
+        """Prior probability that an effect differs: small, so that many columns can be searched."""
         return min(0.25, 2.0 / max(n_effects, 1))
 
 
@@ -68,8 +68,8 @@ class ScoreEvidence:
     .. math:: \log B = \frac{U^2}{2 (V + \tau^{-2})} - \tfrac12 \log(1 + \tau^2 V), \qquad
               \mathrm{score} = \log\bigl(\tfrac12 + \tfrac12 B_0\bigr) + \sum_j \log(1 - \pi + \pi B_j)
 
-    over the rule's patients, with M = d - E the martingale residuals. The sparse prior pi is what makes many
-    columns work.
+    over the rule's patients, with M = d - E the martingale residuals. The prior pi is small, so that many columns can
+    be searched.
     """
 
     def __init__(self, residuals: Residuals, limits: Limits) -> None:
@@ -78,10 +78,10 @@ class ScoreEvidence:
     @cached_property
     def values(self) -> FloatArray:
         """Counts, events, and for each column z: M z, E z, E z^2; (n, 2 + 3 p)."""
-        at, z = self.residuals, self.residuals.columns[:, : 1 if self.limits.level_only else None]
-        residual, expected = (at.events - at.expected)[:, None], at.expected[:, None]
+        events, z = self.residuals.events, self.residuals.columns[:, : 1 if self.limits.level_only else None]
+        residual, expected = (events - self.residuals.expected)[:, None], self.residuals.expected[:, None]
         ones = np.ones(len(z))
-        return np.column_stack([ones, at.events, residual * z, expected * z, expected * z * z])
+        return np.column_stack([ones, events, residual * z, expected * z, expected * z * z])
 
     def scores(self, sums: FloatArray) -> FloatArray:
         """The score of each rule, (1, A)."""
@@ -182,10 +182,10 @@ def _penalised(
 
 BEAM = 8
 # How many rules of each length are refined.
-HEADS = 2
+REFINED = 2
 MOST_REFINEMENTS = 4
 MOST_EFFECTS = 12
-# A first condition costs log(4 d) for d columns: about one threshold in ten of a column tells a new group.
+# The prior of a first condition is 1 / (4 d) for d columns: about one threshold in ten makes a different group.
 FIRST_CONDITION = 4
 # Log hazard ratios are clipped to this while a rule is being chosen.
 LARGEST_WHILE_CHOOSING = 3.0
@@ -193,7 +193,7 @@ LARGEST_WHILE_CHOOSING = 3.0
 
 @dataclass(frozen=True, eq=False)
 class GroupEffects:
-    """What differs among the patients of a group.
+    """Effects that differ among the patients of a group.
 
     `chosen` (s,) are the columns whose effects differ, the level (0) first, and `effects` (s,) their log hazard
     ratios; `inclusion` (p,) are the posterior probabilities that the effect of each column differs, `log_evidence` the
@@ -216,7 +216,7 @@ class Proposal:
 
 
 def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> GroupEffects:
-    """Choose what differs in a group: effects are added while their posterior odds exceed 1."""
+    """Choose the effects that differ in a group: they are added while their posterior odds exceed 1."""
     events, expected, z = residuals.events[inside], residuals.expected[inside], residuals.columns[inside]
     tau, p = limits.tau, z.shape[1]
     pi = limits.inclusion(p - 1)
@@ -281,7 +281,7 @@ def propose(
         key = frozenset(atoms)
         if key not in found:
             group = group_effects(residuals, counted & table.covers(atoms), limits)
-            found[key] = Proposal(atoms, group, group.log_evidence - price(table, len(atoms)))
+            found[key] = Proposal(atoms, group, group.log_evidence - minus_log_prior(table, len(atoms)))
         return found[key]
 
     def best_rule_for(group: GroupEffects) -> tuple[Atom, ...] | None:
@@ -290,13 +290,15 @@ def propose(
         r = np.clip(r, -LARGEST_WHILE_CHOOSING, LARGEST_WHILE_CHOOSING)
         search = RuleSearch(table, SummedGain(residuals, r, limits), counted, BEAM)
         leaders = [ranked[0] for ranked in search.by_length(max_conditions)]
-        best = max(leaders, key=lambda rule: rule.score - price(table, len(rule.atoms)), default=None)
+        best = max(
+            leaders, key=lambda rule: rule.score - minus_log_prior(table, len(rule.atoms)), default=None
+        )
         return None if best is None else best.atoms
 
     search = RuleSearch(table, ScoreEvidence(residuals, limits), counted, BEAM)
-    heads = [c.atoms for ranked in search.by_length(max_conditions) for c in ranked[:HEADS]]
-    for head in heads:
-        current = judged(head)
+    starts = [c.atoms for ranked in search.by_length(max_conditions) for c in ranked[:REFINED]]
+    for atoms in starts:
+        current = judged(atoms)
         for _ in range(MOST_REFINEMENTS):
             following = best_rule_for(current.group)
             if following is None or frozenset(following) in found:
@@ -305,14 +307,14 @@ def propose(
     return max(found.values(), key=lambda proposal: proposal.log_odds) if found else None
 
 
-def price(table: CodedTable, n_conditions: int) -> float:
+def minus_log_prior(table: CodedTable, n_conditions: int) -> float:
     """Minus the log prior of a rule: the log of the number of rules of its length that are searched."""
     n_columns = len(np.unique(table.atoms[:, 0]))
     return float(np.log(FIRST_CONDITION * n_columns) + (n_conditions - 1) * np.log(len(table.atoms)))
 
 
 RISK = "predicted risk"
-# Categories of fewer patients have no effect of their own.
+# Categories of fewer patients have no column.
 LEAST_PATIENTS = 20
 MOST_LEVELS = 12
 
@@ -344,11 +346,11 @@ class EffectColumn:
         low, high = np.quantile(known, [0.01, 0.99])
         if low == high:
             low, high = known.min(), known.max()
-        held = np.clip(known, low, high)
-        spread = float(np.ptp(held))
+        clipped = np.clip(known, low, high)
+        spread = float(np.ptp(clipped))
         two = len(np.unique(known[:1000])) <= 2 and len(np.unique(known)) <= 2
-        scale = spread / 2 if two else max(float(held.std()), spread / 5)
-        return EffectColumn(name, level, float(low), float(high), float(held.mean()), scale)
+        scale = spread / 2 if two else max(float(clipped.std()), spread / 5)
+        return EffectColumn(name, level, float(low), float(high), float(clipped.mean()), scale)
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""What was found about the patients a model serves worst: data first, then a table, a text and a figure."""
+"""Results of the search for the patients a model predicts worst: data, table, text and figure."""
 
 from __future__ import annotations
 
@@ -180,21 +180,21 @@ class WorstOff:
 
     @property
     def groups(self) -> tuple[Finding, ...]:
-        """The rules that hold: harmed on patients not used to find them, and stable."""
+        """Rules that are confirmed: harmed on patients not used to find them, and stable."""
         return tuple(finding for finding in self.findings if finding.harmed and finding.stable)
 
     @property
     def status(self) -> str:
         """One sentence that says what was found."""
         if self.groups:
-            rules = "; ".join(self._told(group) for group in self.groups)
+            rules = "; ".join(self._described(group) for group in self.groups)
             return f"{_WORDS[self.kind].found}: {rules}."
         n = len(self.findings)
         many = "1 rule was" if n == 1 else f"{n} rules were"
         tried = f"{many} tested and not confirmed" if n else "no rule was found"
         return f"No stable group of at least {self.min_group} patients {_WORDS[self.kind].none} ({tried})."
 
-    def _told(self, group: Finding) -> str:
+    def _described(self, group: Finding) -> str:
         ratio = group.observed_expected
         if ratio is None:
             return str(group.rule)
@@ -223,25 +223,25 @@ class WorstOff:
 
     @property
     def note(self) -> str:
-        """What a reader must know to read the table of rules."""
+        """How the columns of the table of rules were computed."""
         overall = self.overall
         if self.kind == "level":
             return (
                 "Subgroups of one or two conditions with at least 10 predicted events were tested at once, by draws "
                 f"from the model; p is adjusted for all of them. Smallest subgroup: {self.min_group} patients."
             )
-        told = [
+        parts = [
             f"{_WORDS[self.kind].harm}, measured on patients not used to find the rule; negative is a gain.",
             f"All {self.n_patients:,} patients: {with_interval(overall.value, overall.low, overall.high)}.",
             f"Smallest group looked for: {self.min_group} patients.",
         ]
         if self.findings:
-            told += [
-                "Found again: share of repeated samples in which the search comes back to the same group.",
+            parts += [
+                "Found again: share of bootstrap samples in which the search finds the same group.",
                 f"Each end of an interval holds with {100 * self.confidence:g} % confidence, for all rules together.",
                 "A patient who meets several rules counts under the first.",
             ]
-        return " ".join(told)
+        return " ".join(parts)
 
     def to_table(self) -> Table:
         """The rules as readers see them."""

@@ -1,4 +1,4 @@
-"""One repair as data: for whom, what was changed, and what it did to patients not used for it."""
+"""One repair: its subgroup, what it changes, and its effect on patients who were not used for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONFIDENCE = 0.95
 
 
 def calibration_slope(events: FloatArray, expected: FloatArray, log_hazard: FloatArray) -> float:
-    """How much log hazards differ for each unit by which they were predicted to, up to a constant: 1 is right."""
+    """Slope of the true log hazard on the predicted one, up to a constant: 1 is right."""
     spread = float(log_hazard.std())
     if len(events) < 2 or spread == 0:
         return float("nan")
@@ -53,7 +53,7 @@ class Repair:
     Parameters
     ----------
     rule : Rule or None
-        Whom it is for; None for everyone.
+        The subgroup; None for everyone.
     kind : {"everyone", "effects", "level"}
         What was looked for.
     version : {"full", "own", "level"}
@@ -69,7 +69,7 @@ class Repair:
     before, after : Estimate
         Observed over expected events of the checked patients.
     slope_before, slope_after : float
-        How much the checked patients' log hazards differ for each unit by which they were predicted to.
+        Slope of the true log hazard on the predicted one among the checked patients.
     gain_inside, gain_outside : Estimate
         Log likelihood gained per checked patient, inside the group and outside.
     e : float
@@ -108,7 +108,7 @@ class Repair:
 
     @staticmethod
     def of(trial: Trial, expected: Expected) -> Repair:
-        """From an accepted trial on the patients of whom the model expected so much."""
+        """From an accepted trial, and the events observed and expected of all patients."""
         inside = trial.inside
         events, risk = expected.events[inside], expected.log_risk[inside]
         before, after = (r[inside] for r in (trial.r_before, trial.r_after))
@@ -141,7 +141,7 @@ class Repair:
 
     @property
     def moves_away(self) -> bool:
-        """Whether the repair predicts a number of events further from the observed one than the model does."""
+        """Whether the number of events with the repair is further from the observed one than without it."""
         return abs(self.events - self.predicted_after) > abs(self.events - self.predicted)
 
     @property

@@ -144,13 +144,13 @@ def fit_version(
 
 # Quantiles of a normal: the gain of the group must be above 0 (one-sided 10 %), the loss of others not (5 %).
 LEAST_Z_INSIDE, LEAST_Z_OUTSIDE = 1.282, -1.645
-# How much the groups found without each fold must overlap with the one proposed.
+# Least mean overlap (Jaccard) of the groups found without each fold with the one found on all patients.
 LEAST_OVERLAP = 0.3
 # exp of more than this is as good as infinite.
 LARGEST_EXPONENT = 500.0
 
 _DOING: dict[Kind, str] = {
-    "everyone": "is it off for everyone?",
+    "everyone": "is the model wrong for everyone?",
     "effects": "looking for a group with other effects",
     "level": "looking for a group with more or fewer events",
 }
@@ -199,7 +199,7 @@ class Trial(Attempt):
 
 
 class CheckedSearch:
-    """The search for repairs on all patients, and its repetitions on subsets of the folds.
+    """The search for repairs on all patients, and its repetitions on subsets of the folds that check it.
 
     `folds` (n,) are numbered from 0, `evidence` is the smallest e-value of an accepted repair, and `progress` is called
     with the number of steps done, what they are, and their total. A `frozen` model was fitted on other patients: then
@@ -279,7 +279,7 @@ class CheckedSearch:
             e, earlier = self._e_value(kind, limits, without)
         accepted = bool(passed[best] and e >= self.evidence)
         if accepted:
-            # A group must then gain more than the best level and slope of its own fold would.
+            # A group must then gain more than the best level and slope of each fold would.
             self.against_best_level |= self.frozen and kind == "everyone"
             self.on_all.keep(found, best)
             for search, again in zip(self.without_fold, without, strict=True):
@@ -347,7 +347,7 @@ def z_of(values: FloatArray) -> float:
 
 
 def _same_side(first: BoolArray, second: BoolArray, among: BoolArray) -> tuple[bool, float]:
-    """Whether two rules name the same side of a cut (or opposite ones), and how much these overlap (Jaccard)."""
+    """Whether two groups overlap more than the first's complement with the second, and the larger overlap (Jaccard)."""
     same, opposite = overlap(first & among, second & among), overlap(~first & among, second & among)
     return same >= opposite, max(same, opposite)
 

@@ -39,8 +39,8 @@ from drosurv.repairs.repaired_predictions import (
     RepairedPredictions,
     cumulative_hazard,
     curve_times,
+    hazard_at_patient_times,
     interval_log_likelihood,
-    own_hazard,
 )
 from drosurv.repairs.rules import CodedTable, readable_table
 from drosurv.repairs.views import (
@@ -245,10 +245,10 @@ class RepairedCox(RepairedPredictions):
                 parts.append(expected_of_fitted(curves, target.take(out), self._times))
                 at_edges[out] = cumulative_hazard(curves, ends)
                 if entry is not None:
-                    begun[out] = own_hazard(curves, since[out])
+                    begun[out] = hazard_at_patient_times(curves, since[out])
             expected = Expected.joined(parts, folds)
             expected = replace(expected, hazard=expected.hazard - begun)
-            expected = expected.held(SMALLEST_EXPECTED, np.log(n) + 3)
+            expected = expected.clipped(SMALLEST_EXPECTED, np.log(n) + 3)
             self._find(expected.weighted(weight), tables, folds, clusters, progress)
         r = self.held_out_
         if self.repairs_:

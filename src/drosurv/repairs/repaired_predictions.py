@@ -48,7 +48,7 @@ class RepairedPredictions(SurvivalModel):
     _own_features: bool
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether a fit has come to its end."""
+        """Whether the model was fitted."""
         return hasattr(self, "status_")
 
     @property
@@ -104,9 +104,9 @@ class RepairedPredictions(SurvivalModel):
             False: (n,) step functions. True: (n, T) values.
         times : (T,) array, optional
             Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``.
-            After the longest follow-up in training curves stay as they were then, which is too good.
+            After the longest follow-up in training curves stay constant, which is too high.
         features : (n, d') DataFrame, optional
-            Columns that rules speak about, if ``fit`` was given some.
+            Columns that rules use, if ``fit`` was given some.
         """
         return self._curves(X, features, return_array, times, lambda hazard: np.exp(-hazard))
 
@@ -215,7 +215,7 @@ def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     return -np.log(np.maximum(curves.at(times), SMALLEST_SURVIVAL))
 
 
-def own_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
+def hazard_at_patient_times(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     """Cumulative hazard (n,) of each patient at one time each (n,)."""
     return -np.log(np.maximum(curves.at_patient_times(times), SMALLEST_SURVIVAL))
 
@@ -227,13 +227,13 @@ def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
 
 
 N_INTERVALS = 20
-# So many events as expected are added to every interval, which keeps short ones from jumping.
+# Observed and expected events that are added to every interval, so that factors of short ones stay near 1.
 SHRINKAGE = 10.0
 
 
 @dataclass(frozen=True)
 class BaselineFactor:
-    """What hazards are multiplied by in each interval of time.
+    """Factor of the hazards in each interval of time.
 
     There are k edges, from 0, and k factors: the last interval has no end.
 

@@ -1,4 +1,4 @@
-"""Rules a clinician can read: a few conditions on the columns of a table, in its own units and names."""
+"""Rules that define subgroups: conditions on the columns of a table, in its units and names; and their search."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Condition:
     def __str__(self) -> str:
         if self.comparison == "is missing":
             return f"{self.column} is missing"
-        # Digits enough for every threshold to be the one compared with, too few for noise of binary fractions.
+        # Enough digits for the exact threshold, too few for rounding errors of binary fractions.
         value = f"{self.value:.15g}" if isinstance(self.value, float) else self.value
         return f"{self.column} {self.comparison} {value}"
 
@@ -106,7 +106,7 @@ Places = NDArray[np.int32]
 
 
 class Atom(NamedTuple):
-    """A condition as the search sees it: column number, comparison, code of the value."""
+    """A condition in codes: column number, comparison, code of the value."""
 
     column: int
     comparison: Comparison
@@ -134,7 +134,7 @@ class CodedTable:
         codes, values, numeric = [], [], []
         for name in table.columns:
             column = table[name]
-            # Two values are a flag, however written: "diabetes is 1" reads better than "diabetes > 0".
+            # A column of two values is a category: "diabetes is 1" reads better than "diabetes > 0".
             is_number = pd.api.types.is_numeric_dtype(column) and column.nunique() > 2
             if is_number:
                 numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -201,7 +201,7 @@ class CodedTable:
         return met
 
     def rule(self, atoms: tuple[Atom, ...]) -> Rule:
-        """Atoms in the table's own units and names."""
+        """A rule in the units and names of the table."""
         conditions = []
         for column, comparison, code in sorted(
             atoms, key=lambda atom: (atom.column, atom.comparison == "<=")
@@ -212,7 +212,7 @@ class CodedTable:
 
 
 def readable_table(X: Any, n: int, names: Any = None, features: Any = None) -> pd.DataFrame:
-    """The columns that rules may speak about, those of X unless there are features, one row for each of n patients.
+    """The columns that rules may use, those of X unless features are given, one row for each of n patients.
 
     Columns of an array, and those with numbers for names, have the names given, or are called x0, x1, ...
     """
@@ -225,14 +225,12 @@ def readable_table(X: Any, n: int, names: Any = None, features: Any = None) -> p
     known = names is not None and len(names) == table.shape[1]
     others = names if known else [f"x{j}" for j in range(table.shape[1])]
     table.columns = [own if isinstance(own, str) else other for own, other in zip(table, others, strict=True)]
-    require(table.shape[1], name, "have columns that rules can speak about", table.shape)
+    require(table.shape[1], name, "have columns that rules can use", table.shape)
     if len(table) != n:
         raise ArgumentError(name, f"{name}: the table has {len(table)} rows, but y has {n} patients.")
     if not table.columns.is_unique:
         repeated = sorted(set(table.columns[table.columns.duplicated()]))
-        raise ArgumentError(
-            name, f"{name}: columns {repeated} occur more than once: a rule could not say which one it means."
-        )
+        raise ArgumentError(name, f"{name}: columns {repeated} occur more than once: rename them.")
     return table
 
 
@@ -254,21 +252,21 @@ BLOCK = 128
 
 
 class RuleCriterion(Protocol):
-    """What a rule is judged by: a function of sums over its patients."""
+    """Criterion of the search: a function of sums over the patients of a rule."""
 
     @property
     def values(self) -> FloatArray:
-        """What is summed, (n, k)."""
+        """Values that are summed, (n, k)."""
 
     def scores(self, sums: FloatArray) -> FloatArray:
-        """Scores (s, A) of A rules with sums (A, k): the first decides, the last steers the search.
+        """Scores (s, A) of A rules with sums (A, k): the first ranks rules, the last says which to extend.
 
         Minus infinity where a rule is not allowed.
         """
 
 
 class Candidate(NamedTuple):
-    """A rule, its score, and how promising it is to be made longer."""
+    """A rule, its score, and the score (`promise`) that says whether to extend it."""
 
     atoms: tuple[Atom, ...]
     score: float
@@ -276,9 +274,9 @@ class Candidate(NamedTuple):
 
 
 class RuleSearch:
-    """Beam search: the most promising rules of each length are made longer by one condition.
+    """Beam search: the most promising rules of each length are extended by one condition.
 
-    The beam is how many of each length that is; only the patients counted (n,) count.
+    `beam` is the number of rules of each length that are extended; only the patients `counted` (n,) are used.
     """
 
     def __init__(self, table: CodedTable, criterion: RuleCriterion, counted: BoolArray, beam: int) -> None:
@@ -315,7 +313,7 @@ class RuleSearch:
         return [Candidate((*atoms, atom), score, promise) for atom, score, promise in found]
 
     def revalued(self, rule: Candidate) -> Candidate:
-        """The same conditions, each value chosen again in the light of the others."""
+        """The same conditions, each value chosen again given the others."""
         for atom in rule.atoms:
             others = tuple(other for other in rule.atoms if other != atom)
             again = [c for c in self.extensions(others) if c.atoms[-1][:2] == atom[:2]]

@@ -78,7 +78,7 @@ def significant_subgroups(
 
 
 class PatientEvents(NamedTuple):
-    """Weighted events of n patients, observed and expected, and what is needed to draw events from the model.
+    """Weighted events of n patients, observed and expected, and the hazards to draw events from the model.
 
     `limit` (n,) is the model's cumulative hazard at the censoring time. Where curves have few jumps, `jumps` (n, K) are
     the cumulative hazards after each, and `limit_jump` (n,) is how many come before the censoring time.
@@ -113,7 +113,7 @@ class PatientEvents(NamedTuple):
                 )
             target = Target(target.event & (target.time <= horizon), np.minimum(target.time, horizon))
             censored_at = np.minimum(censored_at, horizon)
-        # Completed from the patients whose events are counted.
+        # Curves known at points are completed from the patients whose events are counted.
         curves = known_everywhere(curves, target, weight)
         events, expected = expected_events(curves, target)
         censored_at = np.minimum(censored_at, curve_ends(curves))
@@ -224,7 +224,7 @@ def _replicates(
     n_patients: int,
     rng: np.random.Generator,
 ) -> list[T]:
-    """What is found in each batch of replicates, in threads; the same whatever their number."""
+    """Results of each batch of replicates, in threads; they do not depend on the number of threads."""
     sizes, streams = subgroups.batches(n_replicates), seed_sequence(rng)
 
     def batch(number: int) -> T:
@@ -399,7 +399,7 @@ def bounded_means(
     n_replicates: int,
     rng: np.random.Generator,
 ) -> dict[str, dict[str, Any]]:
-    """Largest mean of each value over subgroups, and its bound: the largest mean plus reach of its error."""
+    """Largest mean of each value over subgroups, and its simultaneous upper bound."""
     w, names = patients.weight, list(values)
     v = np.column_stack([w * values[name] for name in names])
     m = len(names)

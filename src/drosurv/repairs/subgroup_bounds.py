@@ -1,4 +1,4 @@
-"""How wrong a model can be in any subgroup that one or two conditions define: bounds that hold for all at once."""
+"""Bounds on the error of a model in all subgroups that one or two conditions define, valid for all at once."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ class SubgroupBounds:
         if wrong and overall:
             sentences.append(
                 f"All patients together have {everybody['ratio']:.2f} times the predicted events "
-                f"(p = {_p(everybody['p'])}): the model is wrong for everybody."
+                f"(p = {_p(everybody['p'])}): the model is wrong for all patients together."
             )
         found = self.rescaled if self.rescaled is not None else self.significant
         after = f"After its hazards are multiplied by {everybody['ratio']:.2f}, " if wrong else ""

@@ -100,9 +100,9 @@ def plot_repairs(repairs: Sequence[Repair], ax: Axes | None = None) -> Axes:
 
 # Gain in log likelihood, summed over a group, that a level error needs to be found in four of five samples; measured.
 NEEDED_GAIN = 27.0
-# The group that the reader is told about where nothing was found.
+# Share of the patients in the example of a detectable group, where nothing was found.
 TENTH = 0.1
-# A smaller ratio is written as 0.0, which says nothing.
+# A smaller ratio would be written as 0.0.
 LEAST_SAID = 0.05
 
 
@@ -140,7 +140,7 @@ def detectable(expected: float) -> tuple[float, float]:
 
 
 def in_words(repair: Repair) -> str:
-    """What the model predicted, what the repair changed, and what it did on patients not used for it."""
+    """Sentences on what the model predicted, what the repair changed, and its effect on patients not used for it."""
     whom = (
         f"all {repair.patients:,} patients"
         if repair.rule is None
@@ -203,7 +203,7 @@ def _times(value: float) -> str:
     return f"{_one(value)} times"
 
 
-# Log hazard ratios below this are no exception worth a row.
+# Smaller differences of log hazard ratios are not shown.
 LEAST_SHOWN = 0.02
 RATIO_COLUMNS = (
     Column("who", "for"),
@@ -277,7 +277,7 @@ def linear_effects(base: Any) -> dict[str, float] | None:
 def _changed(
     coefficients: dict[str, float], columns: EffectColumns, changes: Sequence[FloatArray]
 ) -> dict[str, float]:
-    """Coefficients after effects (p,) of scaled columns were added; those of the risk stretch all of them."""
+    """Coefficients after effects (p,) of scaled columns were added; that of the risk multiplies all of them."""
     found = dict(coefficients)
     if not changes:
         return found
@@ -292,7 +292,7 @@ def _changed(
 
 
 def _coefficient(label: str, known: dict[str, float]) -> tuple[str, int]:
-    """Which coefficient a column's effect changes, and its sign: a table encoder tells one of truth and falsehood."""
+    """The coefficient that a column's effect changes, and its sign; an encoder keeps one column of True and False."""
     possible = {label: 1, f"{label} is True": 1, f"{label} is False": -1}
     return next(((name, sign) for name, sign in possible.items() if name in known), (label, 1))
 

@@ -1,4 +1,4 @@
-"""Who a model serves worst, as rules found on some patients and checked on others."""
+"""Search for the patients a model predicts worst: rules found on some patients and checked on others."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def worst_off(
     n_bootstraps: int = 50,
     random_state: int | np.random.Generator | None = 0,
 ) -> WorstOff:
-    """Describe, in rules one can read, the patients whom a model serves badly.
+    """Find rules for the patients whom a model predicts badly.
 
-    Three kinds of errors can be searched. "harm": served worse than by no model. Harm is a patient's full-likelihood
+    Three kinds of errors can be searched. "harm": predicted worse than by no model. Harm is a patient's full-likelihood
     loss under the model minus that under the null model (everyone has the training set's curve). "level": more or
     fewer events than the model predicts. "effects": the level or the effects of features differ from the model's;
     harm is then the log likelihood per patient that a correction learned from other patients of the group gains.
-    Real Cox models seldom harm a group, but often have its level wrong.
+    In practice, Cox models seldom harm a group, but often predict too many or too few events for it.
 
     "level" uses the test of :func:`drosurv.certify`: all subgroups of at most two conditions at once, on all patients,
     with p-values adjusted for all of them. The other kinds are searched on all patients and then checked: the search is
@@ -84,9 +84,9 @@ def worst_off(
     y_train : structured array or FollowUp, optional
         Target of the training set, for the null model; by default what the model keeps of it, else ``y``.
     features : DataFrame, (n, d'), optional
-        Columns the rules may speak about, in units and names a reader knows; ``X`` by default.
+        Columns that rules may use, in units and names a reader knows; ``X`` by default.
     harm : (n,), optional
-        With kind "harm", another measure of it, positive where a patient is badly served, for example the loss
+        With kind "harm", another measure of it, positive where a patient is predicted badly, for example the loss
         minus that of another model.
     max_rules, max_conditions : int
         At most so many rules with so many conditions each.
@@ -122,7 +122,7 @@ def worst_off(
     table = readable_table(X, len(target), names, features)
     require(kind in get_args(Wrong), "kind", f"be one of {get_args(Wrong)}", kind)
     if kind != "harm" and harm is not None:
-        raise ArgumentError.must("harm", f'be left away with kind="{kind}"', harm)
+        raise ArgumentError.must("harm", f'be left out with kind="{kind}"', harm)
     require(0.5 < as_number(confidence) < 1, "confidence", "lie between 0.5 and 1", confidence)
     limits = {"max_rules": max_rules, "max_conditions": max_conditions}
     for name, count in {**limits, "n_folds": n_folds, "min_group": min_group}.items():
@@ -153,11 +153,11 @@ def worst_off(
         residuals = residuals_of(model, X, target, effects)
         finder = EvidenceFinder(coded, residuals, Limits(min_group, MIN_EVENTS), **limits)
     found = finder.find(np.ones(len(target)))
-    covered = finder.held(found)
+    covered = finder.members(found)
     checked, values, again = finder.check(covered, draw_folds(len(target), n_folds, rng, target.event))
     everyone = np.ones(len(target), dtype=np.bool_)
     stability = finder.stability(covered, n_bootstraps, rng)
-    # The confidence is shared over the rules, since each had its chance to look harmful.
+    # The confidence is adjusted for the number of rules (Bonferroni).
     doubt = (1 - confidence) / max(len(found), 1)
     findings = []
     for j, atoms in enumerate(found):
@@ -285,7 +285,7 @@ class GroupFinder(ABC):
 
     @abstractmethod
     def harm(self, group: BoolArray, used: BoolArray) -> FloatArray:
-        """Harm (n,) of every patient if the group is what it is; learnt from the patients used only."""
+        """Harm (n,) of every patient, where it depends on the group learned from the patients used only."""
 
     def observed_expected(self, group: BoolArray, confidence: float) -> Estimate | None:
         """Events of the group over those expected; None where nothing was expected."""
@@ -305,8 +305,8 @@ class GroupFinder(ABC):
             left &= ~table.covers(atoms)
         return found
 
-    def held(self, found: list[Atoms]) -> list[BoolArray]:
-        """The patients (n,) that each rule holds: one who meets several counts under the first."""
+    def members(self, found: list[Atoms]) -> list[BoolArray]:
+        """Patients (n,) of each rule; one who meets several counts under the first."""
         groups, taken = [], np.zeros(self.table.codes.shape[1], dtype=np.bool_)
         for atoms in found:
             groups.append(self.table.covers(atoms) & ~taken)
@@ -322,9 +322,9 @@ class GroupFinder(ABC):
         again = np.zeros(len(groups), dtype=np.intp)
         for fold in range(folds.max() + 1) if groups else ():
             used = folds != fold
-            repeated = self.held(self.find(used.astype(np.float64)))
+            repeated = self.members(self.find(used.astype(np.float64)))
             for j, group in enumerate(groups):
-                # Likeness is judged on the patients used, so that those left out decide nothing.
+                # The overlap is computed on the patients used, so that it does not depend on those left out.
                 overlaps = [overlap(other[used], group[used]) for other in repeated]
                 if overlaps and max(overlaps) >= SAME_GROUP:
                     same = repeated[int(np.argmax(overlaps))]
@@ -338,7 +338,7 @@ class GroupFinder(ABC):
         again, n = np.zeros(len(groups)), self.table.codes.shape[1]
         for _ in range(n_bootstraps if groups else 0):
             draws = np.bincount(rng.integers(n, size=n), minlength=n)
-            repeated = self.held(self.find(draws.astype(np.float64)))
+            repeated = self.members(self.find(draws.astype(np.float64)))
             again += [any(overlap(other, group) >= SAME_GROUP for other in repeated) for group in groups]
         return again / max(n_bootstraps, 1)
 
@@ -352,8 +352,8 @@ class EvidenceFinder(GroupFinder):
 
     def next_rule(self, table: CodedTable, rows: IntArray, left: BoolArray) -> Atoms | None:
         """The rule whose patients the model is most probably wrong about."""
-        at = self.residuals
-        residuals = Residuals(at.events[rows], at.expected[rows], at.columns[rows])
+        whole = self.residuals
+        residuals = Residuals(whole.events[rows], whole.expected[rows], whole.columns[rows])
         proposal = propose(table, residuals, left, self.limits, self.max_conditions)
         return None if proposal is None or proposal.log_odds <= 0 else proposal.atoms
 
@@ -361,23 +361,25 @@ class EvidenceFinder(GroupFinder):
         """What a correction learnt from the group's used patients gains each of the group, 0 elsewhere."""
         if not (group & used).any():
             return np.zeros(len(group))
-        at = self.residuals
-        fitted = group_effects(at, group & used, self.limits)
-        r = at.columns[:, fitted.chosen] @ fitted.effects
-        return np.where(group, likelihood_gains_of(r, at.events, at.expected), 0.0)
+        residuals = self.residuals
+        fitted = group_effects(residuals, group & used, self.limits)
+        r = residuals.columns[:, fitted.chosen] @ fitted.effects
+        return np.where(group, likelihood_gains_of(r, residuals.events, residuals.expected), 0.0)
 
     def observed_expected(self, group: BoolArray, confidence: float) -> Estimate | None:
         """Events of the group over those expected."""
-        at = self.residuals
-        return Estimate.ratio(float(at.events[group].sum()), float(at.expected[group].sum()), confidence)
+        events, expected = (
+            float(part[group].sum()) for part in (self.residuals.events, self.residuals.expected)
+        )
+        return Estimate.ratio(events, expected, confidence)
 
 
 def residuals_of(model: Any, X: Any, target: Target, table: Any) -> Residuals:
-    """What a model expected of patients it was not fitted on; the table holds features whose effects may differ."""
+    """Observed and expected events of patients; the table has the features whose effects may differ."""
     expected = expected_of_frozen(model, X, target, reference_times(target))
-    held = expected.held(SMALLEST_EXPECTED, np.log(len(target)) + 3)
-    columns = EffectColumns.learn(table, held.log_risk).of(table, held.log_risk)
-    return Residuals(held.events, held.hazard, columns)
+    clipped = expected.clipped(SMALLEST_EXPECTED, np.log(len(target)) + 3)
+    columns = EffectColumns.learn(table, clipped.log_risk).of(table, clipped.log_risk)
+    return Residuals(clipped.events, clipped.hazard, columns)
 
 
 def overlap(first: BoolArray, second: BoolArray) -> float:
@@ -386,17 +388,17 @@ def overlap(first: BoolArray, second: BoolArray) -> float:
 
 
 BEAM = 12
-# How many standard errors are taken off a summed harm before rules are compared: small groups must earn it.
+# Standard errors that are subtracted from a summed harm before rules are compared, against small groups.
 DISCOUNT = 1.0
-# How many times the harm borne must rise to be worth one more condition: short rules read and hold better.
+# A rule with one more condition must have this many times the harm: short rules are more stable.
 WORTH_A_CONDITION = 1.5
 
 
 class SummedHarm:
-    """Lower bounds of the harm that a rule's patients bear together: a criterion for the search.
+    """Lower bound of the summed harm of a rule's patients: a criterion for the search.
 
-    The score counts harm from zero. What steers the search counts it from the mean of the patients left: a group that
-    is harmed only under a second condition shows there first.
+    The score counts harm from zero. The score that chooses rules to extend counts it from the mean of the patients
+    left, so that a group that is harmed only under a second condition can be found.
     """
 
     def __init__(
@@ -408,21 +410,21 @@ class SummedHarm:
         self.mean = float(harm[left].mean())
 
     def scores(self, sums: FloatArray) -> FloatArray:
-        """Harm borne and harm in excess of the mean, (2, A)."""
+        """Lower bounds of the harm, and of the harm in excess of the mean, (2, A)."""
         count, harm, squares, expected = sums.T
         n = np.maximum(count, 1.0)
         error = np.sqrt(n * np.maximum(squares / n - (harm / n) ** 2, 0.0))
-        borne = harm - DISCOUNT * error
+        bound = harm - DISCOUNT * error
         enough = (count >= self.min_group) & (expected >= MIN_EVENTS - 1e-6)
-        return np.where(enough, np.stack([borne, borne - self.mean * count]), -np.inf)
+        return np.where(enough, np.stack([bound, bound - self.mean * count]), -np.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class HarmFinder(GroupFinder):
-    """Groups that bear harm, a number (n,) known for every patient.
+    """Search for groups with harm, a number (n,) known for every patient.
 
-    A rule is the better the more harm its patients bear together, counted at the lower end of an interval: it should
-    hold everyone who is harmed and no one who is not. The search keeps the best few rules of each length.
+    The best rule has the largest lower bound of its patients' summed harm: it should contain all who are harmed and
+    nobody else. The search keeps the best few rules of each length.
     """
 
     values: FloatArray
@@ -430,7 +432,7 @@ class HarmFinder(GroupFinder):
     expected: FloatArray | None = None
 
     def next_rule(self, table: CodedTable, rows: IntArray, left: BoolArray) -> Atoms | None:
-        """The rule whose patients bear most."""
+        """The rule whose patients have the largest summed harm."""
         expected = None if self.expected is None else self.expected[rows]
         criterion = SummedHarm(self.values[rows], left, self.min_group, expected)
         search = RuleSearch(table, criterion, left, BEAM)

@@ -24,7 +24,7 @@ from drosurv.evaluation.attributes import (
 )
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import EvaluationData, Subset
-from drosurv.evaluation.engine import Evaluator, Key
+from drosurv.evaluation.evaluator import Evaluator, Key
 from drosurv.evaluation.predictions import Predictions, predict_curves
 from drosurv.metrics import FollowUp
 from drosurv.metrics.disparities import Convention

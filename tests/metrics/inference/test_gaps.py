@@ -124,7 +124,7 @@ def test_a_gap_alone_is_judged_as_if_there_were_no_family():
     alone = gap.interval(0.95)
     assert (found.low, found.high) == (found.low_adjusted, found.high_adjusted) == (alone.low, alone.high)
     assert found.p_value == found.p_adjusted == gap.p_value
-    assert (found.test, found.looks) == ("bootstrap", 1)
+    assert (found.test, found.n_tests) == ("bootstrap", 1)
 
 
 def test_a_family_widens_intervals_and_raises_p_values_to_match():
@@ -134,7 +134,7 @@ def test_a_family_widens_intervals_and_raises_p_values_to_match():
     }
     found = judge_gaps(family, level=0.95)
     for name, gap in found.items():
-        assert gap.looks == 3
+        assert gap.n_tests == 3
         assert gap.p_adjusted >= gap.p_value
         assert gap.high_adjusted >= gap.high
         assert gap.low_adjusted <= gap.low
@@ -157,7 +157,7 @@ def test_a_permutation_test_wins_over_the_bootstrap_and_its_interval_agrees():
 def test_a_gap_that_was_not_tested_counts_for_nothing():
     nothing = largest_difference(np.array([0.7, np.nan]), np.full((9, 2), np.nan))
     found = judge_gaps({"sex": noisy([0.7, 0.6]), "race": nothing})
-    assert found["sex"].looks == 1
+    assert found["sex"].n_tests == 1
     assert found["sex"].p_adjusted == found["sex"].p_value
     assert (found["race"].test, found["race"].beyond_chance) == ("", False)
 

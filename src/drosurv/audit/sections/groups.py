@@ -14,7 +14,7 @@ from drosurv.audit.verdict import ALL_PATIENTS, adjusted_p_values
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.engine import JUDGED_GAPS, Row
+from drosurv.evaluation.evaluator import JUDGED_GAPS, Row
 from drosurv.evaluation.views import BETWEEN, named, per_pair
 from drosurv.presentation import Column, Statement, Table, moment, plain, plain_rows, written
 

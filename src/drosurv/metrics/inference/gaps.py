@@ -30,7 +30,7 @@ from drosurv.target import FloatArray, IntArray
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values: all tests together err with the stated probability; NaN is no test.
+    """Holm's adjusted p-values, for the probability of any false rejection; NaN is not a test.
 
     Examples
     --------
@@ -57,8 +57,8 @@ def is_beyond_chance(p_adjusted: float, level: float) -> bool:
     return bool(p_adjusted < 1 - level)
 
 
-def widening(level: float, looks: int) -> float:
-    """Factor by which intervals must be wider for so many of them to hold together (Bonferroni).
+def widening(level: float, n_tests: int) -> float:
+    """Factor by which so many intervals must be wider to hold together (Bonferroni).
 
     Examples
     --------
@@ -67,18 +67,18 @@ def widening(level: float, looks: int) -> float:
     """
     normal = NormalDist()
     doubt = (1 - level) / 2
-    return normal.inv_cdf(1 - doubt / max(looks, 1)) / normal.inv_cdf(1 - doubt)
+    return normal.inv_cdf(1 - doubt / max(n_tests, 1)) / normal.inv_cdf(1 - doubt)
 
 
-def shared_level(level: float, looks: int) -> float:
-    """Level at which each of so many intervals must be taken for all to hold together (Bonferroni).
+def shared_level(level: float, n_tests: int) -> float:
+    """Level of each of so many intervals that hold together at a given level (Bonferroni).
 
     Examples
     --------
     >>> round(shared_level(0.95, 5), 4)
     0.99
     """
-    return 1 - (1 - level) / max(looks, 1)
+    return 1 - (1 - level) / max(n_tests, 1)
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -88,15 +88,15 @@ Key = TypeVar("Key", bound=Hashable)
 class Gap(Interval):
     """A gap between groups with its intervals and tests; by default it was not tested.
 
-    The adjusted p-value and ends hold together with those of all tested gaps of its family, of which there are `looks`;
-    the others are of this gap on its own. The test is "permutation", "bootstrap" or, without a p-value, "".
+    The adjusted p-value and ends hold together with those of the `n_tests` gaps of its family; the others are of this
+    gap alone. The test is "permutation", "bootstrap" or, without a p-value, "".
     """
 
     p_adjusted: float = np.nan
     low_adjusted: float = np.nan
     high_adjusted: float = np.nan
     test: str = ""
-    looks: int = 0
+    n_tests: int = 0
 
     @property
     def beyond_chance(self) -> bool:
@@ -123,10 +123,10 @@ def judge_gaps(
     """
     permuted = {} if p_values is None else p_values
     raw = [permuted.get(key, gap.p_value) for key, gap in gaps.items()]
-    looks = int(np.count_nonzero(~np.isnan(raw)))
+    n_tests = int(np.count_nonzero(~np.isnan(raw)))
     found = {}
     for (key, gap), p_value, adjusted in zip(gaps.items(), raw, holm(raw), strict=True):
-        alone, together = gap.interval(level), gap.interval(shared_level(level, looks))
+        alone, together = gap.interval(level), gap.interval(shared_level(level, n_tests))
         test = "permutation" if key in permuted else "bootstrap"
         found[key] = Gap(
             **vars(replace(alone, low=_lower_end(alone.low, p_value, level), p_value=p_value)),
@@ -134,7 +134,7 @@ def judge_gaps(
             low_adjusted=_lower_end(together.low, adjusted, level),
             high_adjusted=together.high,
             test="" if np.isnan(p_value) else test,
-            looks=looks,
+            n_tests=n_tests,
         )
     return found
 
@@ -283,9 +283,8 @@ def paired_comparison(
 ) -> PairedComparison:
     """Difference of two models' values on the same patients, with an interval and a test.
 
-    Both statistics see the same replicates, so that what the patients have in common cancels; separate
-    intervals that overlap say little. The p-value is the share of replicates whose difference is further
-    from the estimate than the estimate is from 0.
+    Both statistics are computed on the same replicates, so that the difference varies less than either. The p-value is
+    the share of replicates whose difference is further from the estimate than the estimate is from 0.
 
     Parameters
     ----------

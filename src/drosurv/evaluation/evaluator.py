@@ -1,4 +1,4 @@
-"""Computes metrics of one model for everybody and every group, with bootstrap replicates and permutation tests."""
+"""Metrics of one model for everybody and every group, with replicates and tests, and the table made of them."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Evaluator:
         }
 
     def weighted(self, name: str) -> Subset:
-        """Everybody, with censoring weights by group where follow-up differs between the groups of an attribute."""
+        """Everybody, with censoring weights by group where the follow-up of the groups of an attribute differs."""
         differs = name in self.follow_ups and self.follow_ups[name].differs
         return replace(self.everyone, groups=self.partitions[name].groups) if differs else self.everyone
 
@@ -166,7 +166,7 @@ class Evaluator:
     ) -> BootstrapValues:
         """Values on the patients and on bootstrap replicates of them; `advance` is called after each.
 
-        Panels of the same patients, with the same seed, get the same replicates.
+        Evaluators of the same patients draw the same replicates with the same seed.
         """
         n, streams = len(self.everyone), seed_sequence(random_state)
 
@@ -449,10 +449,10 @@ def gaps_between_large(
 ) -> tuple[Row, ...]:
     """Rows of the gaps between groups that are large enough to be judged; otherwise as `rows_of`.
 
-    The largest gap of all groups is often that of a handful of patients: where there are such, the others have a gap,
-    an interval and a test of their own. A group's value, and so the gap and its interval, counts its pairs with
-    everybody. The test counts the pairs of the large groups alone, whose labels alone change places: it is right for
-    what it asks, whether these groups are ordered equally well among each other.
+    The largest gap of all groups is often that of a very small group: then the gap between the large groups is computed
+    and tested apart. A concordance fraction, and so its gap and interval, counts pairs with everybody. The test counts
+    the pairs of the large groups alone and permutes their labels alone: it tests whether these groups are ranked
+    equally well among each other.
     """
     large = evaluator.without(small, JUDGED_GAPS)
     # Computed once, before rows and tests need it.
@@ -496,7 +496,7 @@ def without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
-    """One warning that names every group, and the metrics it has no value of; one if the reference gains nothing."""
+    """Warn of undefined metrics by group, and of a reference that gains nothing; one warning each."""
     undefined: dict[str, list[str]] = {}
     gain = next((row for row in rows if row.metric == "gain_over_null"), None)
     # The model's gain is defined, so there are events: the share is undefined because the reference gains nothing.
