@@ -69,7 +69,7 @@ def test_a_timid_model_is_dominated_and_its_slope_is_far_from_one(train, held_ou
     assert "probabilities without recalibrating." in told["slope"].text
 
 
-def test_a_recalibrated_model_is_not_told_to_recalibrate(train, held_out):
+def test_no_advice_to_recalibrate_a_recalibrated_model(train, held_out):
     (X, y, _), (X_test, y_test, site) = train, held_out
     # Features a tenth as wide among those judged: their risks are too near to each other whatever training did.
     model = CoxPH(recalibrate=True).fit(X, y)
@@ -111,7 +111,7 @@ def test_both_models_are_drawn_on_the_same_patients_whatever_the_seed(train, hel
         beside(model, model, y_test, y_train=y, n_bootstrap=-3)
 
 
-def test_a_difference_that_nobody_sees_is_none_however_sure(train, held_out):
+def test_a_difference_that_is_rounded_away_is_none_even_if_significant(train, held_out):
     (X, y, _), (X_test, y_test, site) = train, held_out
     plain, timid = CoxPH().fit(X, y), CoxPH(l2=5.0).fit(X, y)
     times, risk = plain.unique_times_, plain.predict(X_test)

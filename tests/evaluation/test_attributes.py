@@ -62,7 +62,7 @@ def test_dropped_patients_belong_to_no_group():
     assert sex.kept_groups.codes.tolist() == [0, 1]
 
 
-def test_labels_that_look_alike_are_told_apart():
+def test_labels_with_the_same_text_stay_distinct():
     (mixed,) = parse_attributes({"code": pd.Series([1, "1", 1], dtype=object)}, 3)
     assert len(set(mixed.labels)) == 2
 

@@ -94,13 +94,13 @@ def test_a_group_without_events_has_no_value_or_a_finite_one_but_never_a_wrong_z
     assert np.isnan(value) != (name in defined_without_events)
 
 
-def test_nobody_has_no_value(patients):
+def test_a_set_of_no_patients_has_no_value(patients):
     for measure in MEASURES.values():
         assert np.isnan(value_of(measure, patients.take(np.arange(0)), np.empty(0)))
         assert np.isnan(value_of(measure, patients, np.zeros(len(patients))))
 
 
-def test_measures_apply_where_the_model_said_enough(train, held_out):
+def test_metrics_are_computed_where_the_predictions_allow(train, held_out):
     def metrics_of(model):
         evaluator = Evaluator(
             Subset(EvaluationData(model, None, held_out.target, train.y, horizons=HORIZONS))

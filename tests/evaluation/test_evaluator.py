@@ -1,4 +1,4 @@
-"""One catalogue and one engine: a metric is told once, and a gap is the same wherever it is shown."""
+"""The catalogue and the evaluator: a metric is defined once, and a gap is the same in every view."""
 
 import numpy as np
 import pandas as pd
@@ -108,7 +108,7 @@ def test_a_gap_is_the_same_in_every_view(model, train, held_out):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @pytest.mark.filterwarnings("ignore::drosurv.evaluation.SmallGroupWarning")
 @pytest.mark.parametrize("odd", ["one patient", "without events", "without a label", "many", "alike"])
-def test_odd_groups_are_judged_alike_in_every_view(odd, model, train, held_out):
+def test_unusual_groups_are_judged_alike_in_every_view(odd, model, train, held_out):
     X, y, place = held_out.X, held_out.y, np.arange(len(held_out.y))
     labels = {
         "one patient": np.where(place == 0, "alone", "rest"),
@@ -148,7 +148,9 @@ def test_a_result_is_a_small_table(model, train, held_out):
     assert page.count("<tr") == 6
 
 
-def test_without_training_targets_the_model_or_the_patients_themselves_stand_in(model, train, held_out):
+def test_without_training_targets_those_of_the_model_or_of_the_scored_patients_are_used(
+    model, train, held_out
+):
     options = {"sensitive_features": held_out.sensitive_features, "n_bootstrap": 0}
     given = evaluate(model, held_out.X, held_out.y, y_train=train.y, **options)
     kept = evaluate(model, held_out.X, held_out.y, **options)
@@ -160,7 +162,7 @@ def test_without_training_targets_the_model_or_the_patients_themselves_stand_in(
     assert any("y_train was not given" in note for note in foreign.notes)
 
 
-def test_a_score_without_a_value_is_said(model, held_out):
+def test_a_score_without_a_value_warns(model, held_out):
     nobody = np.flatnonzero(~held_out.y["event"])[:5]
     with pytest.warns(UndefinedMetricWarning, match="c_index is undefined"):
         assert np.isnan(get_scorer("c_index")(model, held_out.X[nobody], held_out.y[nobody]))

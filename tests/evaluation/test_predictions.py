@@ -83,7 +83,7 @@ def test_a_finished_search_is_its_best_model(train, held_out):
     assert training_follow_up(search) is search.best_estimator_.follow_up_
 
 
-def test_curves_once_read_answer_for_their_times_and_rows_only(model, held_out):
+def test_computed_curves_are_known_at_their_times_only(model, held_out):
     curves = predict_curves(model, held_out.X, len(held_out.y))
     read = read_curves(curves, np.array([30.0, 1.0, 7.0, 1.0]), held_out.y["time"])
     np.testing.assert_array_equal(read.at(np.array([7.0, 30.0])), curves.at(np.array([7.0, 30.0])))
@@ -93,7 +93,7 @@ def test_curves_once_read_answer_for_their_times_and_rows_only(model, held_out):
         curves.at_patient_times(held_out.y["time"])[rows],
     )
     for unread in (2.0, 31.0):
-        with pytest.raises(ValueError, match="read at other times"):
+        with pytest.raises(ValueError, match="computed at other times"):
             read.at(np.array([unread]))
 
 

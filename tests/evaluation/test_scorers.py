@@ -190,6 +190,6 @@ def test_one_group_only_is_an_error(model, held_out):
             get_scorer(name)(model, held_out.X, held_out.y, sensitive_features=["a"] * len(held_out.y))
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones():
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"name must be one of \['auc', .*got 'accuracy'"):
         get_scorer("accuracy")

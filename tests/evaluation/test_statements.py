@@ -105,7 +105,7 @@ def test_lowest_c_index_is_named_and_decides_nothing():
     assert (gaps_of(result)[0].attribute, gaps_of(result)[0].worst[0]) == ("age", "old")
     (first,) = told(result, "worst_group")
     assert first.text.startswith("Lowest c-index: age old, 0.600, against 0.720 in age young.")
-    assert first.text.endswith("so this decides nothing.")
+    assert first.text.endswith("so this has no part in the verdict.")
     assert not first.concern
 
 
@@ -165,7 +165,7 @@ def test_groups_that_are_not_judged_are_named_with_the_reason():
     assert told(result, "calibration") == []
 
 
-def test_nothing_to_compare_is_said():
+def test_a_statement_says_that_there_is_nothing_to_compare():
     assert told(result_of(), "worst_group")[0].text == "There are no two groups to compare."
     lonely = result_of(*gap_of("race", {"a": 0.7, "b": 0.2}, 0.01, small=("b",)))
     assert gaps_of(lonely) == []
@@ -229,7 +229,7 @@ def decision(name, value, p=NAN, reason=""):
     return who | {"value": value, "low": NAN, "high": NAN, "p": p, "reason": reason}
 
 
-def test_gaps_of_decisions_are_told_with_their_threshold():
+def test_statements_on_decisions_name_their_threshold():
     rows = [decision("f", 0.4), decision("m", 0.7), decision("gap", 0.3, 0.01)]
     (found,) = told(result_of(decisions=pd.DataFrame(rows)), "decisions")
     assert found.text == (
@@ -275,7 +275,7 @@ def test_causes_are_judged_where_a_reader_sees_the_difference():
     assert judged["off"].tolist() == [False, True]
 
 
-def test_two_cuts_of_a_column_and_answers_are_told_apart():
+def test_names_of_two_cuts_of_a_column_are_distinct():
     cuts = (gap_of(f"age>{cut}", {f">{cut}": 0.7, f"<={cut}": 0.6}, 0.5) for cut in (50, 65))
     asked = gap_of("CD4>200", {"yes": 0.8, "no": 0.6, "missing": 0.65}, 0.5)
     result = result_of(*(row for rows in (*cuts, asked) for row in rows))

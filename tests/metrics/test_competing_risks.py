@@ -111,7 +111,7 @@ def test_bad_input_is_refused_with_the_reason(change, message):
         brier_score_by_cause(follow_up, **given)
 
 
-def test_patients_without_weight_have_no_score_and_that_is_said():
+def test_patients_without_weight_have_no_score_and_a_warning_says_so():
     nobody = np.zeros(2)
     y = Surv.from_arrays([True, False], [1.0, 2.0])
     with pytest.warns(UndefinedMetricWarning, match="the Brier score of a cause is undefined"):

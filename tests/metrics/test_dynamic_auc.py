@@ -99,7 +99,7 @@ def test_invalid_times_are_refused_and_the_valid_range_named(times):
 def test_no_event_within_the_training_follow_up_is_nan_with_a_warning(event):
     train = Surv.from_arrays([True, False], [1.0, 2.0])
     test = Surv.from_arrays(event, [1.0, 5.0, 6.0])
-    with pytest.warns(UndefinedMetricWarning, match="which ends at 2, had one of the 3 patients"):
+    with pytest.warns(UndefinedMetricWarning, match="which ends at 2, before which one of the 3 patients"):
         assert np.isnan(dynamic_auc(train, test, [1.0, 2.0, 3.0]))
 
 

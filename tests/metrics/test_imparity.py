@@ -232,7 +232,7 @@ def test_labels_that_mean_nothing_are_rejected_as_often_as_promised(studentized)
     assert np.mean(np.array(p_values) <= 0.1) < 0.18
 
 
-def test_standard_errors_keep_the_promise_when_groups_differ_in_more_than_concordance():
+def test_the_studentized_test_keeps_its_level_when_groups_differ_in_more_than_concordance():
     """A small group censored early has noisier fractions, though both groups are ordered at random."""
     p_values = []
     for seed in range(50):

@@ -142,7 +142,7 @@ def test_bad_input_is_refused_with_the_reason():
         likelihood_gains(at_start, train, flat)
 
 
-def test_scores_of_nobody_or_against_a_faultless_null_model_are_nan_with_a_warning():
+def test_brier_skill_without_weight_or_with_a_null_model_without_error_is_nan_with_a_warning():
     train = Surv.from_arrays([True, True, False], [5.0, 6.0, 7.0])
     test = Surv.from_arrays([True, False, False], [4.0, 5.0, 6.0])
     survival, times = np.full((3, 2), 0.9), [4.0, 4.5]

@@ -95,7 +95,7 @@ def test_poisson_ridge_is_the_optimum_of_a_general_optimiser():
     )
 
 
-def test_poisson_ridge_bears_groups_without_events_and_columns_that_are_copies():
+def test_poisson_ridge_is_finite_without_events_and_with_equal_columns():
     at = residuals_of()
     none = poisson_ridge(at.columns[:, :1], np.zeros(400), at.expected, np.array([4.0]))
     assert -10 < none[0] < -1

@@ -62,7 +62,7 @@ def test_steps_of_a_frozen_model_count_their_conditional_probabilities(model):
         assert found.events[row] == (TARGET.event[row] and TARGET.time[row] <= curve.x[-1])
 
 
-def test_a_patient_counts_as_censored_where_his_own_curve_ends():
+def test_a_patient_counts_as_censored_where_the_curve_ends():
     class Vendor:
         def predict_survival_function(self, X):
             return [StepFunction(np.arange(1.0, end), np.linspace(0.9, 0.5, end - 1)) for end in X]

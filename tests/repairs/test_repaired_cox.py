@@ -193,7 +193,7 @@ def test_a_right_frozen_model_off_by_a_factor_names_no_group():
     np.testing.assert_array_equal(again._times, model._times)
 
 
-def test_rules_speak_of_the_features_given():
+def test_rules_use_the_features_given():
     data = sample()
     table = pd.DataFrame(
         {"age": np.round(60 + 10 * data.X["x5"]), "sex": np.where(data.X["x6"] > 0, "f", "m")}
@@ -220,7 +220,7 @@ def test_rules_speak_of_the_features_given():
     assert np.isfinite(model.predict(data.X, features=table)).all()
 
 
-def test_too_few_events_are_said_and_the_base_is_kept():
+def test_with_too_few_events_the_status_says_so_and_the_base_is_kept():
     data = make_hidden_minority(n_samples=60, n_features=5, random_state=0)
     model = RepairedCox().fit(data.X, data.y)
     assert model.repairs_ == []
@@ -377,7 +377,7 @@ def test_what_is_not_defined_is_refused_by_name(name):
         drosurv.repair(CoxPH().fit(data.X, data.y), data.X, data.y, frozen=True, **{name: np.zeros(200)})
 
 
-def test_a_base_that_takes_no_entry_says_so():
+def test_entry_with_a_base_that_does_not_take_it_is_an_error():
     data = sample(200)
     forest = RandomSurvivalForest(n_estimators=2)
     with pytest.raises(ValueError, match="entry is not an argument of RandomSurvivalForest"):

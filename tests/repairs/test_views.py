@@ -195,7 +195,7 @@ def test_the_sentence_about_wilms_tumours_names_the_ratio_of_the_table():
     assert change.inside == pytest.approx(rows[str(model.repairs_[0].rule), "histol"], rel=0.15)
 
 
-def test_a_rule_on_one_number_of_a_linear_base_is_said_to_be_maybe_nonlinear(planted):
+def test_a_rule_on_one_linear_column_names_a_nonlinear_effect_as_possible(planted):
     model, data = planted
     (words,) = model.in_words()
     assert "A nonlinear effect of 'x5', which the base model takes for linear, would look the same" in words

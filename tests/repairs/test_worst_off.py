@@ -45,7 +45,7 @@ def test_a_planted_minority_is_found_and_its_harm_measured_on_others(planted):
     assert group.difference.value == pytest.approx(group.harm.value - group.rest.value)
 
 
-def test_where_nobody_is_harmed_the_result_says_so_plainly():
+def test_where_nobody_is_harmed_the_status_says_so():
     result, *_ = audit(0.0)
     assert result.groups == ()
     assert result.status.startswith("No stable group of at least 50 patients")
@@ -65,7 +65,7 @@ def test_a_rule_of_pure_chance_is_proposed_and_then_refused():
     assert reported <= 1
 
 
-def test_groups_are_told_in_the_readers_own_categories():
+def test_rules_use_the_categories_of_the_table():
     data = make_hidden_minority(n_samples=1500, random_state=0)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
@@ -206,7 +206,7 @@ def test_hostile_names_keep_the_table_and_the_figure_whole(tmp_path):
     mpl.pyplot.close("all")
 
 
-def test_nobody_is_blamed_for_the_coarse_times_of_a_right_model():
+def test_a_right_model_with_coarse_times_has_no_significant_subgroup():
     """Events between the few times of a file once cost the floor, wherever they were."""
     rng = np.random.default_rng(0)
     n = 600

@@ -255,7 +255,7 @@ class EvaluationResult:
         found = [statement.text for statement in self.statements(time_unit=time_unit)]
         if not self.settings.n_bootstrap:
             found.append(
-                "No intervals were computed (no bootstrap replicates), so differences may be chance."
+                "No intervals were computed (no bootstrap replicates), so nothing shows which differences are chance."
             )
         return "\n".join([*found, *(note[0].upper() + note[1:] for note in self.notes)])
 

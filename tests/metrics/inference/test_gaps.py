@@ -154,7 +154,7 @@ def test_a_permutation_test_wins_over_the_bootstrap_and_its_interval_agrees():
     assert not found.beyond_chance
 
 
-def test_a_gap_that_was_not_tested_counts_for_nothing():
+def test_a_gap_that_was_not_tested_is_left_out_of_the_adjustment():
     nothing = largest_difference(np.array([0.7, np.nan]), np.full((9, 2), np.nan))
     found = judge_gaps({"sex": noisy([0.7, 0.6]), "race": nothing})
     assert found["sex"].n_tests == 1
@@ -175,7 +175,7 @@ def test_holm_rejects_what_its_steps_reject(p_values, significant):
     assert all(p <= adjusted <= 1 for p, adjusted in zip(p_values, found, strict=True))
 
 
-def test_what_was_not_tested_stays_so_and_counts_for_nothing():
+def test_holm_leaves_out_what_was_not_tested():
     first, second = holm([math.nan, 0.02])
     assert math.isnan(first)
     assert second == 0.02
