@@ -279,7 +279,7 @@ def test_a_right_model_has_no_wrong_group(kind):
         ({"max_conditions": 1.5}, "max_conditions must be a whole number, at least 1"),
         ({"n_folds": 3.5}, "n_folds must be a whole number"),
         ({"n_bootstraps": -1}, "n_bootstraps must be a whole number, at least 0"),
-        ({"features": pd.DataFrame(index=range(400))}, "features must have columns that rules can speak"),
+        ({"features": pd.DataFrame(index=range(400))}, "features must have columns that rules can use"),
     ],
 )
 def test_questions_without_an_answer_are_refused(options, message):
