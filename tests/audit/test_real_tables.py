@@ -11,7 +11,7 @@ from sksurv.datasets import load_aids
 from sksurv.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
-from drosurv import CoxPH, RepairedCox, Surv, evaluate
+from drosurv import AcceleratedFailureTime, CoxPH, RepairedCox, Surv, evaluate
 from drosurv.audit import audit, audit_predictions
 from drosurv.audit.verdict import PROBLEMS
 from drosurv.cli.app import app
@@ -284,6 +284,14 @@ def test_hazards_that_are_not_proportional_are_named(wilms):
     assert any("age" in text for text in said)
 
 
+def test_accelerated_failure_times_say_that_proportional_hazards_were_not_tested(wilms):
+    X, y, _, train = wilms
+    model = AcceleratedFailureTime().fit(X[train][:400], y[train][:400])
+    report = audited(model, X[~train][:300].reset_index(drop=True), y[~train][:300], sensitive_features=None)
+    (said,) = [text for text in report.parts["method"].facts["missing"] if "roportional hazards" in text]
+    assert said == "Proportional hazards were not tested: the model is no Cox model."
+
+
 def test_folds_say_that_proportional_hazards_were_not_tested(wilms_folds):
     (said,) = [text for text in wilms_folds.parts["method"].facts["missing"] if "roportional hazards" in text]
     assert "not tested" in said
@@ -299,6 +307,9 @@ def test_the_interval_that_decides_is_the_one_shown(colon):
         collects = any(f"sex = {row['group']}" in step for step in steps(colon) if "Collect" in step)
         assert collects == (row["gain_low"] <= 0)
     assert not any("Brier" in str(column.label) for column in colon.tables["groups"].columns)
+    # No other table has another interval of a judged number, or a p-value that is not adjusted.
+    metrics = {row["metric"] for row in colon.audited.tables["accuracy"].rows}
+    assert not metrics & {"likelihood gain", "D-calibration p"}
 
 
 def test_advice_does_not_contradict_the_repair(wilms, repaired):

@@ -1,5 +1,6 @@
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -83,3 +84,15 @@ def test_a_model_without_curves_has_no_remedy():
     test = sample(3, n=200)
     model = Predictions(np.arange(200.0))
     assert remedy_of([Stop("ranks", None, model)], test, test.y) is None
+
+
+def test_without_a_repair_that_helps_the_problem_is_not_denied(monkeypatch):
+    """A subgroup may be shown to be wrong although too few patients are there to learn a repair from."""
+    test = sample(3, n=200)
+    none = SimpleNamespace(repairs_=[], checked_=[], in_words=list, status_="No group was found.")
+    monkeypatch.setattr(Evidence, "repaired", none)
+    model = CoxPH().fit(test.X, test.y)
+    found = remedy_of([Stop("CoxPH", None, model, test.X)], test, test.y)
+    (said,) = found.statements
+    assert "needs more patients" in said.text
+    assert "No group" not in said.text

@@ -196,6 +196,14 @@ def test_the_last_sentence_says_what_subgroups_can_be_excluded():
     )
 
 
+def test_more_expected_events_than_patients_are_called_cumulative_hazards():
+    found = judge(table(), bounds=searched(("karno <= 40", 11, 11.0, 37.0, 0.3, 0.001)))
+    assert (
+        "11 events where cumulative hazards of 37 were predicted (0.30 times, adjusted p = 0.001)"
+        in found.text
+    )
+
+
 def test_subgroups_of_a_model_that_is_wrong_for_everybody_are_judged_after_rescaling():
     columns = ["group", "patients", "observed", "expected", "ratio", "p"]
     none = pd.DataFrame([], columns=columns)

@@ -1,4 +1,4 @@
-"""The audit of a fitted model, or of a recipe that is trained on folds of the audited patients themselves."""
+"""The audit of a fitted model, or of an estimator that is trained on folds of the audited patients."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def audit(
     Parameters
     ----------
     model : fitted model or Pipeline
-        Anything that :func:`drosurv.evaluate` takes. With `folds`, a recipe: an estimator or Pipeline that is copied
-        and trained anew; whether it is fitted does not matter.
+        Anything that :func:`drosurv.evaluate` takes. With `folds`, an estimator or Pipeline, fitted or not: copies of
+        it are trained.
     X : (n, d) array or DataFrame
         Features of the patients, as the model takes them.
     y : structured array, (n,)
-        What happened to them. With causes, for a model of causes, the report is about an event of any cause, and a
-        section tells the causes apart.
+        Events and times. With causes, for a model of causes, the report is about an event of any cause, and one section
+        about each cause.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels
         One column of group labels per attribute.
     y_train : structured array or FollowUp, optional
@@ -93,11 +93,11 @@ def audit(
         Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
     entry, strata, offset, id : (n,) arrays, optional
         As in :func:`drosurv.evaluate`: patients are judged from their entry on, and each once. Models trained in folds
-        are given them too; those of the slider have no definition beside them.
+        take them too. The slider is not available with them.
     folds : int, or pairs of arrays, optional
-        For cohorts too small to keep patients away: the recipe is trained on all folds but one and predicts that one,
-        so that every patient is audited by a model that was trained without them, beside plain Cox trained likewise.
-        Or the rows to train on and those to predict, fold by fold.
+        For cohorts too small to hold patients out: the model is trained on all folds but one and predicts that one, so
+        that every patient is audited by a model that was trained without them, beside plain Cox trained likewise. Or
+        the rows to train on and those to predict, fold by fold.
     alpha_path : mapping of alpha to fitted model, or sequence of alphas, optional
         The models of the slider, or the shares to train them at; by default :data:`~drosurv.audit.ALPHAS` where
         training patients are given. An empty sequence leaves the slider out.
@@ -105,21 +105,20 @@ def audit(
         What the model is compared with; by default plain Cox, where training patients are given. A Pipeline takes
         `X`, any other model the features that the last step of `model` takes.
     reference_name : str
-        What readers call it.
+        Name of the reference in the report.
     features : DataFrame, (n, d'), optional
         Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
     features_train : DataFrame, (m, d'), or fitted TableEncoder, optional
         The same columns of the training patients, or the encoder that was fitted to them, to describe these patients
         beside the audited ones. By default X_train, or else the encoder of a model that has one.
     title, data_name, time_title : str
-        What the report is called, what the data are called, and what the times count, such as "days" ("time" where
-        nobody knows).
+        Title of the report, name of the data, and unit of the times, such as "days" ("time" if it is unknown).
     n_bootstrap, n_bootstrap_path : int
         Bootstrap replicates and permutations for the audited model, and for each model of the slider.
     level : float
         Of the intervals.
     search_rules : bool
-        Whether to search for rules that describe who is worst off.
+        Whether to search the columns for subgroups whose predictions are wrong.
     random_state : int
         Seed of everything random.
     on_step : callable, optional
@@ -272,11 +271,11 @@ def _observed(
     return _of_seen(seen, type(final_step(model)).__name__, compared, missing, map(first_upper, notes))
 
 
-def _cross_fitted(recipe: Any, X: Any, y: Any, given: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """A recipe, and plain Cox, trained on folds of the audited patients."""
-    cox = cross_fitted_cox(recipe, X, y, parts, given=given)
-    seen = cross_fitted(recipe, X, y, parts, given=given)
-    name = f"{type(final_step(recipe)).__name__}, cross-fitted"
+def _cross_fitted(estimator: Any, X: Any, y: Any, given: dict[str, Any], parts: Parts) -> dict[str, Any]:
+    """An estimator, and plain Cox, trained on folds of the audited patients."""
+    cox = cross_fitted_cox(estimator, X, y, parts, given=given)
+    seen = cross_fitted(estimator, X, y, parts, given=given)
+    name = f"{type(final_step(estimator)).__name__}, cross-fitted"
     missing = (
         *(() if cox is not None else ("Plain Cox could not be trained on these features.",)),
         f"{UNTESTED}the predictions are of several models, one per fold.",
@@ -306,7 +305,7 @@ def _taken(reference: Any, model: Any, X: Any) -> Compared:
 
 
 def _columns(X: Any) -> Any:
-    """The features that rules may speak about; None of bare predictions."""
+    """The columns that may define subgroups; None for predictions without features."""
     return X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
 
 

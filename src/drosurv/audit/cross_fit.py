@@ -1,4 +1,4 @@
-"""Predictions by models that have not seen the patient: a recipe trained on all folds but the patient's own."""
+"""Cross-fitted predictions: each fold is predicted by a model that was trained on the other folds."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from drosurv.target import BoolArray, IntArray, parse_target
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
 Folds: TypeAlias = int | Iterable[tuple[IntArray, IntArray]]
 CROSS_FITTED = (
-    "The audited predictions come from several models, each trained without the patients it predicts. They say what "
-    "this recipe does on such patients; the model trained on all of them is a little better, and another one.",
-    "Intervals treat the predictions as given: they do not hold the noise of training.",
+    "The audited predictions come from several models, each trained without the patients it predicts. A model trained "
+    "on all of them is another one, and a little better.",
+    "Intervals treat the predictions as given: they leave out how another training would change them.",
     "Of simulated samples in which a cross-fitted Cox model was right (1,500 patients, 55 % events), 1 of 500 had a "
     "subgroup that the test of all subgroups called significant. A subgroup of 16 % with 1.65 times the predicted "
     "events was found in 8 % of 500: cross-fitting seldom shows a subgroup.",
@@ -39,7 +39,7 @@ CROSS_FITTED = (
 
 
 def cross_fitted(
-    recipe: Any,
+    estimator: Any,
     X: Any,
     y: Any,
     parts: Parts,
@@ -47,9 +47,9 @@ def cross_fitted(
     given: Mapping[str, Any] | None = None,
     fit_options: Mapping[str, Any] | None = None,
 ) -> JudgedFromEntry:
-    """Out-of-fold risk scores of a recipe, and survival curves where it gives them.
+    """Out-of-fold risk scores of an estimator, and survival curves where it gives them.
 
-    The recipe is copied and trained anew for every part: the rows to train on and those to predict. Options of
+    A copy of the estimator is trained for each of the `parts`: the rows to train on and those to predict. Options of
     ``fit`` have one entry per patient. Patients whose entry, strata or offset are `given`, to training and to
     prediction, are judged as :func:`~drosurv.evaluation.from_entry.predict_from_entry` says.
     """
@@ -57,12 +57,12 @@ def cross_fitted(
     scale = time_scale(y, given.get("entry")) if given else None
     times = curve_times(target.time[target.event]) if scale is None else scale.times
     target = target if scale is None else scale.target
-    prefix = f"{recipe.steps[-1][0]}__" if hasattr(recipe, "steps") else ""
+    prefix = f"{estimator.steps[-1][0]}__" if hasattr(estimator, "steps") else ""
     for name, values in given.items():
-        if name not in signature(final_step(recipe).fit).parameters:
+        if name not in signature(final_step(estimator).fit).parameters:
             raise ArgumentError(
                 name,
-                f"{type(final_step(recipe)).__name__} cannot be trained in folds with {name}, for which "
+                f"{type(final_step(estimator)).__name__} cannot be trained in folds with {name}, for which "
                 "it has no definition: leave it out, or audit another model.",
             )
         options[f"{prefix}{name}"] = values
@@ -70,7 +70,7 @@ def cross_fitted(
     curves, trained_on = True, []
     for train, test in parts:
         own = {name: take(values, train) for name, values in options.items()}
-        model = clone(recipe).fit(take(X, train), y[train], **own)
+        model = clone(estimator).fit(take(X, train), y[train], **own)
         follow_up = FollowUp.of(target.take(train))
         if scale is not None:
             told = {name: np.asarray(take(values, test)) for name, values in given.items() if name != "entry"}
@@ -79,11 +79,11 @@ def cross_fitted(
             survival[test] = survival_from_entry(model, take(X, test), entry, told, times)
             trained_on.append((test, replace(follow_up, other_times=True)))
             continue
-        estimator, seen = final_step(model), prepared(model, take(X, test))
-        score = predict_risk(estimator, seen, len(test))
+        last, seen = final_step(model), prepared(model, take(X, test))
+        score = predict_risk(last, seen, len(test))
         # Scores of different models share no zero: each is taken from its own training patients' mean.
-        risk[test] = score - np.mean(predict_risk(estimator, prepared(model, take(X, train)), len(train)))
-        found = predict_curves(estimator, seen, len(test))
+        risk[test] = score - np.mean(predict_risk(last, prepared(model, take(X, train)), len(train)))
+        found = predict_curves(last, seen, len(test))
         if found is None:
             curves = False
         else:
@@ -98,13 +98,13 @@ def cross_fitted(
 
 
 def cross_fitted_cox(
-    recipe: Any, X: Any, y: Any, parts: Parts, *, given: Mapping[str, Any] | None = None
+    estimator: Any, X: Any, y: Any, parts: Parts, *, given: Mapping[str, Any] | None = None
 ) -> Predictions | None:
-    """The same of plain Cox on the features that the recipe's last step takes; None if they are not numbers."""
+    """The same for plain Cox on the features that the estimator's last step takes; None if they are not numbers."""
     from sklearn.preprocessing import StandardScaler
 
-    steps = [(name, clone(step)) for name, step in getattr(recipe, "steps", ())[:-1]]
-    plain = Pipeline([*steps, ("scale", StandardScaler()), ("cox", plain_cox(recipe))])
+    steps = [(name, clone(step)) for name, step in getattr(estimator, "steps", ())[:-1]]
+    plain = Pipeline([*steps, ("scale", StandardScaler()), ("cox", plain_cox(estimator))])
     seen = Pipeline(steps).fit(X, y).transform(X) if steps else X
     if standardised_features(seen, None).test is None:
         return None

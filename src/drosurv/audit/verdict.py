@@ -1,4 +1,4 @@
-"""The verdict: the gravest problem that the group table, the subgroup bounds and the warnings show.
+"""The verdict: the most serious problem that the group table, the subgroup bounds and the warnings show.
 
 The rules are in docs/guide/verdict.md, and a test checks each row of that table.
 """
@@ -13,12 +13,12 @@ import pandas as pd
 
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.groups import MISSING_LABEL
-from drosurv.presentation import counted, first_upper, listing, p_text, plain_rows, with_interval, written
+from drosurv.presentation import counted, first_upper, listing, p_text, plain_rows, with_interval
 
 if TYPE_CHECKING:
     from drosurv.repairs.subgroup_bounds import SubgroupBounds
 
-# Statuses that a problem gives, the gravest first. Where there is none: too_few, unclear, no_groups, clear.
+# Statuses that a problem gives, the most serious first. Where there is none: too_few, unclear, no_groups, clear.
 PROBLEMS = (
     "data_problem",
     "miscalibrated",
@@ -112,17 +112,18 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
         yield Concern("miscalibrated", listing([_name(row) for row in shown]), text)
     if isinstance(bounds, str):
         return
-    significant = bounds.significant if bounds.rescaled is None else bounds.rescaled
-    if len(significant):
-        worst = plain_rows(significant)[0]
+    significant = plain_rows(bounds.significant if bounds.rescaled is None else bounds.rescaled)
+    if significant:
+        worst = significant[0]
         after = "" if bounds.rescaled is None else ", also after that is corrected for everybody"
-        who = f"the {counted(int(worst['patients']), 'patient')} with {worst['group']}"
+        # More than the patients: hazards are so high that the events should have come sooner.
+        sums = "cumulative hazards of " if worst["expected"] > worst["patients"] else ""
         more = len(significant) - 1
         others = f"; also significant: {counted(more, 'other subgroup')}" if more else ""
         text = (
-            f"Of {bounds.n_subgroups:,} subgroups that were searched, {who} differ most{after}: "
-            f"{written(worst['observed'], 'count')} events where {written(worst['expected'], 'count')} were predicted "
-            f"({worst['ratio']:.2f} times, adjusted {p_text(worst['p'])}{others})."
+            f"Of {bounds.n_subgroups:,} subgroups that were searched, the {worst['patients']:,.0f} patients with "
+            f"{worst['group']} differ most{after}: {worst['observed']:,.0f} events where {sums}{worst['expected']:,.0f} "
+            f"were predicted ({worst['ratio']:.2f} times, adjusted {p_text(worst['p'])}{others})."
         )
         yield Concern("miscalibrated", f"patients with {worst['group']}", text)
 
@@ -204,8 +205,8 @@ def _excluded(bounds: SubgroupBounds | str) -> str:
     most, least = (bounds.bounds["bound"][f"observed/expected, {end}"] for end in ("most", "least"))
     return (
         f"With {100 * bounds.level:g} % confidence, no subgroup of at least {100 * bounds.alpha:g} % of the patients "
-        f"that one or two columns define has more than {ceil(100 * most) / 100:.2f} times, or fewer than "
-        f"{floor(100 * least) / 100:.2f} times, the predicted events."
+        f"that one or two columns define has more than {ceil(100 * most) / 100:.2f} times"
+        f"{f', or fewer than {floor(100 * least) / 100:.2f} times,' if least >= 0.01 else ''} the predicted events."
     )
 
 

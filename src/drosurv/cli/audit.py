@@ -73,7 +73,7 @@ def audit(
     ] = None,
     folds: Annotated[
         int | None,
-        about("Train MODEL's recipe anew on all folds of DATA but one and audit that one, in turn."),
+        about("Train a model like MODEL on all folds of DATA but one and audit that one, in turn."),
     ] = None,
     train: Annotated[
         Path | None,
@@ -102,7 +102,7 @@ def audit(
 ) -> None:
     """Audit a model on patients it has not seen: who is served worst, by how much, and is it noise.
 
-    Any model's predictions are audited with --predictions FILE --time COLUMN --event COLUMN, and a model's recipe on a
+    Any model's predictions are audited with --predictions FILE --time COLUMN --event COLUMN, and a model in folds of a
     small cohort with --folds 5.
 
     Example: drosurv audit model test.csv --groups "sex,age>65" --train patients.csv -o report.html
@@ -211,7 +211,7 @@ def _of_model(
         table.warn_of_copies()
         if folds is None:
             opened.warn_of_rows_seen(table, data)
-    recipe, features = opened.estimator, opened.features(table.frame)
+    audited_model, features = opened.estimator, opened.features(table.frame)
     given: dict[str, Any] = {"entry": table.entry, **opened.observed(table.frame, strata)}
     if folds is None:
         given |= {"reference": opened.plain_cox(), "features_train": opened.encoder}
@@ -222,7 +222,7 @@ def _of_model(
                 "patients."
             )
         # The table is encoded anew in every fold, as it would be for new patients.
-        recipe, features = opened.model, opened.readable(table.frame)
+        audited_model, features = opened.model, opened.readable(table.frame)
         given["folds"] = parse_folds(folds, table.event, shown["random_state"], table.patients)
     if train is not None:
         rows = file.format.read(train)
@@ -240,7 +240,7 @@ def _of_model(
     shown["warnings"] = [*opened.warnings, *as_records(warned)]
     with bar("reading") as progress:
         return audited(
-            recipe,
+            audited_model,
             features,
             table.y,
             sensitive_features=table.groups,

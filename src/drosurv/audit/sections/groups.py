@@ -27,7 +27,7 @@ STRIPS = (
     Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
 )
 # The gain has an adjusted interval in the group table; a p-value that is not adjusted decides nothing.
-JUDGED_ELSEWHERE = ("likelihood_gain", "d_calibration")
+JUDGED_ELSEWHERE = ("likelihood_gain", "d_calibration_p")
 # Measures that the evaluation calls by their symbols.
 NAMES = {
     "concordance_imparity": "Concordance imparity",
