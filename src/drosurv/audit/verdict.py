@@ -117,12 +117,12 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
         worst = significant[0]
         after = "" if bounds.rescaled is None else ", also after that is corrected for everybody"
         # More than the patients: hazards are so high that the events should have come sooner.
-        sums = "cumulative hazards of " if worst["expected"] > worst["patients"] else ""
+        of = "cumulative hazards of " if worst["expected"] > worst["patients"] else ""
         more = len(significant) - 1
         others = f"; also significant: {counted(more, 'other subgroup')}" if more else ""
         text = (
             f"Of {bounds.n_subgroups:,} subgroups that were searched, the {worst['patients']:,.0f} patients with "
-            f"{worst['group']} differ most{after}: {worst['observed']:,.0f} events where {sums}{worst['expected']:,.0f} "
+            f"{worst['group']} differ most{after}: {worst['observed']:,.0f} events where {of}{worst['expected']:,.0f} "
             f"were predicted ({worst['ratio']:.2f} times, adjusted {p_text(worst['p'])}{others})."
         )
         yield Concern("miscalibrated", f"patients with {worst['group']}", text)
