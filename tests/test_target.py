@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.target import Surv, parse_competing_target, parse_target
+from drosurv.target import Surv, Target, parse_competing_target, parse_target
 
 
 def structured(event, time):
@@ -130,3 +130,10 @@ def test_the_example_never_takes_the_censored_for_the_event(events, example):
     with pytest.raises(ValueError, match=r"found values") as caught:
         Surv.from_arrays(np.array(events), [1.0, 2.0])
     assert str(caught.value).endswith(f"for example {example}.")
+
+
+@pytest.mark.parametrize("distinct", [1, 5, 300, 10**6])
+def test_order_keeps_the_row_order_of_equal_times(distinct):
+    time = np.random.default_rng(0).integers(0, distinct, 1000) / 7
+    order = Target(np.ones(1000, dtype=bool), time).order
+    np.testing.assert_array_equal(order, np.lexsort((np.arange(1000), time)))

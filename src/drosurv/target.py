@@ -67,7 +67,17 @@ class Target:
     @cached_property
     def order(self) -> IntArray:
         """Rows from the shortest to the longest time; equal times keep their row order."""
-        return np.argsort(self.time, kind="stable")
+        # NumPy's stable sort takes five times as long: sort equal times by row afterwards.
+        order = np.argsort(self.time)
+        ordered = self.time[order]
+        new = ordered[1:] > ordered[:-1]
+        if not new.all():
+            # Whole numbers whose high bits are the rank of the time, and whose low bits are the row.
+            bits = len(order).bit_length()
+            order[1:] += np.cumsum(new) << bits
+            order.sort()
+            order &= (1 << bits) - 1
+        return order
 
     @property
     def n_events(self) -> int:

@@ -41,7 +41,7 @@ class TorchCriterion:
         if lead.null_losses is not None:
             losses = stack([criterion.null_losses for criterion in criteria], device)
             self.null_losses = losses if order is None else losses.gather(-1, order)
-        self.blocks = [_in_order(*_entries(criteria, k, device), order) for k in range(len(lead.blocks))]
+        self.blocks = [_positions_among_losses(*_block_members(criteria, k, device), order) for k in range(len(lead.blocks))]
         self.start = torch.stack([torch.as_tensor(c.loss.start, device=device) for c in criteria])
         self.extra_ridge = lead.loss.extra_ridge
         self.penalties = [criterion.penalty for criterion in criteria if criterion.penalty is not None]
@@ -94,10 +94,10 @@ class TorchCriterion:
         return value
 
 
-def _entries(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor, Tensor]:
-    """Patients and masses (R, 1, m) of what the objective of block k sees.
+def _block_members(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor, Tensor]:
+    """Return the patients (R, 1, m) whose losses the objective of block k takes, and their masses.
 
-    Where patients without a loss share an entry, one of them represents all. Sets with fewer losses than others
+    Where patients without a loss are merged, one of them stands for all. Sets with fewer losses than others
     are filled up with patients of loss zero and mass zero.
     """
     members = [criterion.blocks[k] for criterion in criteria]
@@ -115,8 +115,8 @@ def _entries(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor
     return stack(members, device), stack(masses, device)
 
 
-def _in_order(rows: Tensor, mass: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the increasing positions of the rows among the losses, and their masses."""
+def _positions_among_losses(rows: Tensor, mass: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the positions of rows (R, 1, m) among losses in another order, ascending, and their masses."""
     if order is None:
         return rows, mass
     places, sorting = order.argsort(dim=-1).gather(-1, rows).sort(dim=-1)
