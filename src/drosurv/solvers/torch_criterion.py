@@ -41,7 +41,10 @@ class TorchCriterion:
         if lead.null_losses is not None:
             losses = stack([criterion.null_losses for criterion in criteria], device)
             self.null_losses = losses if order is None else losses.gather(-1, order)
-        self.blocks = [_positions_among_losses(*_block_members(criteria, k, device), order) for k in range(len(lead.blocks))]
+        self.blocks = [
+            _positions_among_losses(*_block_members(criteria, k, device), order)
+            for k in range(len(lead.blocks))
+        ]
         self.start = torch.stack([torch.as_tensor(c.loss.start, device=device) for c in criteria])
         self.extra_ridge = lead.loss.extra_ridge
         self.penalties = [criterion.penalty for criterion in criteria if criterion.penalty is not None]
