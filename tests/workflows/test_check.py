@@ -77,6 +77,9 @@ def test_the_summary_has_at_most_40_lines_and_the_page_holds_its_parts(found, tm
     assert (tmp_path / "check.html").read_text(encoding="utf-8") == page
     for words in ("What was read", "Plain Cox", "What repair does", "holds dates and was left out"):
         assert words in page
+    # A heading without an introduction is not shown, and its section is squeezed into the margin.
+    for key in ("table", "cox", "repair"):
+        assert f'<h2 id="{key}-heading">' in page
     assert "<li>" in found._repr_html_()
     assert found.to_dict()["columns"]["time"] == "days"
 

@@ -420,11 +420,29 @@ def _sections(
     if repaired.repairs_:
         changed.append(Statement("repair", _REPAIR_AND_SUBGROUPS))
 
-    def section(key: str, heading: str, place: int, part: Part) -> Section:
-        return Section(key, heading, place, lambda evidence: part)
+    def section(key: str, heading: str, place: int, intro: str, part: Part) -> Section:
+        return Section(key, heading, place, lambda evidence: part, f"<p>{intro}</p>")
 
     return (
-        section("table", "What was read", 12, Part(statements=(*read, *wrong, *none))),
-        section("cox", "Plain Cox", 60, Part((Statement("hazards", hazards),), tables)),
-        section("repair", "What repair does", 70, Part(tuple(changed))),
+        section(
+            "table",
+            "What was read",
+            12,
+            "Columns that were recognised, and all problems of the table.",
+            Part(statements=(*read, *wrong, *none)),
+        ),
+        section(
+            "cox",
+            "Plain Cox",
+            60,
+            "Fitted to all patients, per unit of each column, with the test of proportional hazards.",
+            Part((Statement("hazards", hazards),), tables),
+        ),
+        section(
+            "repair",
+            "What repair does",
+            70,
+            "Groups that the model is wrong about, corrected where patients not used for it confirm it.",
+            Part(tuple(changed)),
+        ),
     )
