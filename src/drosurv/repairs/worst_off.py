@@ -210,9 +210,9 @@ def _wrong_levels(
 ) -> WorstOff:
     """Subgroups with more or fewer events than predicted, by the simultaneous test of :func:`drosurv.certify`.
 
-    In 12 simulated samples with a planted group it found the group in 12, a search confirmed on other folds in 4. False
-    alarms were measured for this test only: 4.0 to 6.0 % of 500 runs in each of six settings, see the guide on
-    guarantees.
+    In 250 simulated samples with a subgroup of more events it found the subgroup in 96 %, a search on half of the
+    patients that is tested on the other half in 56 %; with right predictions they found any in 6.0 and 4.4 %. See the
+    guide on guarantees.
     """
     curves = predicted_curves(model, X, len(target))
     events, expected = expected_events(curves, target)
