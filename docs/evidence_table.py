@@ -1,9 +1,11 @@
 """The tables of ``guide/what_to_use.md`` and ``benchmark.md``, made of ``benchmark.csv``.
 
-After the numbers have changed, ``python docs/evidence_table.py`` writes the tables; a test fails until then.
+``python docs/evidence_table.py results.csv`` makes ``benchmark.csv`` of the benchmark's results of each split, and the
+tables; without a file it writes the tables only. A test fails until they have the numbers of ``benchmark.csv``.
 """
 
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +24,9 @@ METHODS = {
     "cox-recalibrated": "`CoxPH(recalibrate=True)`",
     "dro-half": "`DROCox(alpha=0.5, recalibrate=True)`",
     "repair": "`RepairedCox()`",
+    "forest-ranks": "random survival forest, its ranks through a Cox baseline",
+    "trees-tuned": '`CoxPH("trees")`, tuned and refitted',
+    "xgboost-tuned": "XGBoost, tuned and refitted",
 }
 MEASURES = {"gain": "gain", "c_index": "c-index", "worst_named_gain": "gain of the worst named group"}
 
@@ -113,31 +118,38 @@ def power() -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in [header, ["---"] * 5, *rows])
 
 
-# Methods of ``benchmark-trees.csv``, one split of each dataset.
-FLEXIBLE = {
-    "cox-cv": "`CoxPHCV()`",
-    "forest-ranks": "random survival forest, its ranks through a Cox baseline",
-    "trees-tuned": '`CoxPH("trees")`, tuned and refitted',
-    "xgboost-tuned": "XGBoost, tuned and refitted",
-}
+def summarise(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the means by dataset and method of the results of each split, and half the width of the gain's interval.
 
+    The interval is that of the difference from plain Cox, with the variance of overlapping splits by Nadeau and Bengio.
+    """
+    from experiments.benchmark.encoded_part import TEST_SHARE
+    from experiments.datasets import card
 
-def trees() -> str:
-    """Return the table of trees and forests in Markdown."""
-    wide = pd.read_csv(DOCS / "benchmark-trees.csv").pivot_table(
-        index="dataset", columns="method", values=list(MEASURES)
-    )
-    rows = [["model, less plain Cox", *MEASURES.values()], ["---"] * 4]
-    for method, label in FLEXIBLE.items():
-        cells = [interval((wide[measure][method] - wide[measure]["cox"]).dropna()) for measure in MEASURES]
-        rows.append([label, *cells])
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    order = dict.fromkeys(results["dataset"])
+    kept = results.loc[results["method"].isin(["cox", *METHODS])]
+    measures = ["gain", "c_index", "ibs", "worst_named_gain", "worst_named_c_index", "found_gain"]
+    means = kept.groupby(["dataset", "method"])[measures].mean()
+    gains = kept.pivot_table(index=["dataset", "split"], columns="method", values="gain")
+    paired = gains.sub(gains["cox"], axis="index").groupby("dataset")
+    n = paired.count()
+    scale = np.sqrt(1 / n + TEST_SHARE / (1 - TEST_SHARE))
+    half = stats.t.ppf(0.975, n - 1) * paired.std() * scale
+    rows = []
+    for dataset in order:
+        size = {"patients": card(dataset).patients, "events": card(dataset).events}
+        for method in ("cox", *METHODS):
+            if (dataset, method) in means.index:
+                width = np.nan if method == "cox" else half.loc[dataset, method]
+                found = means.loc[(dataset, method)].to_dict()
+                rows.append({"dataset": dataset, **size, "method": method, **found, "gain_half_width": width})
+    return pd.DataFrame(rows).round(6)
 
 
 def refreshed_benchmark() -> str:
     """Return the page of the benchmark with its tables in it."""
     page = BENCHMARK.read_text(encoding="utf-8")
-    for name, made in (("evidence", table), ("strata", strata), ("power", power), ("trees", trees)):
+    for name, made in (("evidence", table), ("strata", strata), ("power", power)):
         between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
         page = between.sub(lambda found, made=made: f"{found[1]}{made()}{found[2]}", page)
     return page
@@ -150,5 +162,8 @@ def refreshed() -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        of_splits = pd.read_csv(sys.argv[1])
+        summarise(of_splits).to_csv(DOCS / "benchmark.csv", index=False, lineterminator="\n")
     PAGE.write_text(refreshed(), encoding="utf-8")
     BENCHMARK.write_text(refreshed_benchmark(), encoding="utf-8")

@@ -9,6 +9,8 @@ python -m experiments.studies.second_set --output results/second_set --write    
 python -m experiments.studies.second_set --output results/brands --brands         # hdfail, one brand left out
 """
 
+import re
+
 import numpy as np
 from scipy import stats
 
@@ -58,7 +60,7 @@ def leave_out(brand):
 
 
 def brands(rows):
-    """What a repair learned on other brands does to each brand, in Markdown."""
+    """What a repair learned on other brands does to each brand, and failures by two counters, in Markdown."""
     body = []
     for brand, found in rows.groupby("brand", sort=False):
         one = found.set_index("model")
@@ -66,9 +68,55 @@ def brands(rows):
         size = f"{cox['test']:,} ({cox['test_events']:,})"
         gains = [f"{row['gain']:.4f}" for row in (cox, one.loc["cox-cv"], repair)]
         ranked = [f"{row['c_index']:.4f}" for row in (cox, repair)]
-        body.append([brand, size, *gains, *ranked, repair["rules"] or "none", repair["checks"] or "–"])
+        body.append(
+            [brand, size, *gains, *ranked, _plain(repair["rules"]) or "none", repair["checks"] or "–"]
+        )
     header = ["brand left out", "drives (failures)", "gain Cox", "gain CV", "gain repaired", "c Cox"]
-    return "\n".join(table([*header, "c repaired", "repaired group", "drives in it, and O/E"], body))
+    lines = table([*header, "c repaired", "repaired group", "drives in it, and O/E"], body)
+    dataset = EVERY.load("hdfail")
+    failed = dataset.y["event"]
+    body = []
+    for brand in BRANDS:
+        own = (dataset.sensitive_features["brand"] == brand).to_numpy()
+        pending, read = ((dataset.X[name] == "1").to_numpy() for name in ("psc", "rer"))
+        rates = [failed[own & side].mean() for side in (pending, ~pending, read, ~read)]
+        body.append([brand, f"{read[own].mean():.0%}", *(f"{100 * rate:.1f}" for rate in rates)])
+    header = ["brand", "drives with read errors", "failed (%): pending sectors", "none pending"]
+    return "\n".join([*lines, *table([*header, "read errors", "no read errors"], body)])
+
+
+def _plain(rules):
+    """Conditions on columns of 0 and 1 in words; they come standardised."""
+    return re.sub(r"(\w+)=(\w+) is (-?)[\d.]+", lambda m: f"{m[1]} {'≠' if m[3] else '='} {m[2]}", rules)
+
+
+def said_by_repairs(rows):
+    """How often a repair acted where curves may explain it, what it named, and what that gave, in Markdown."""
+    body = []
+    for name in APART:
+        for model, base in (("repair", "cox"), ("repair-cv", "cox-cv")):
+            wide = rows[rows["dataset"] == name].set_index(["model", "split"])
+            if model not in wide.index:
+                continue
+            own = wide.loc[model]
+            acted = own[own["repairs"] > 0]
+            curved = (acted["curved"].fillna("").str.strip("; ") != "").sum()
+            gained = acted["gain"] - wide.loc[base]["gain"].loc[acted.index]
+            columns = sorted(
+                {found for rule in acted["rules"] for found in re.findall(r"[a-z_]{3,}", rule)} - {"and"}
+            )
+            body.append(
+                [
+                    name,
+                    "Cox" if base == "cox" else "CoxPHCV",
+                    f"{len(acted)} of {len(own)}",
+                    ", ".join(columns) or "–",
+                    f"{curved}",
+                    f"{gained.mean():+.4f}, {(gained > 0).sum()} of {len(gained)}" if len(gained) else "–",
+                ]
+            )
+    header = ["dataset", "base", "splits with a repair", "columns named", "named as a curved effect"]
+    return table([*header, "gain over the base there, improved"], body)
 
 
 def cell(rows, measure, model, datasets):
@@ -118,6 +166,7 @@ def summary(rows):
             "would have been distinguished from 0.",
             "",
         ]
+    lines += ["### What repairs say where an effect may be curved", "", *said_by_repairs(rows)]
     repairs = rows[rows["model"] == "repair"]
     means = rows.pivot_table(index="dataset", columns="model", values=["gain", "c_index"], sort=False)
     body = []
@@ -126,14 +175,17 @@ def summary(rows):
             continue
         own = repairs[repairs["dataset"] == name]
         acted = f"{int((own['repairs'] > 0).sum())} of {len(own)}"
-        gained = [means.loc[name, ("gain", model)] for model in ("cox", *LABELS)]
+        gained = [means.loc[name, ("gain", model)] for model in ("cox", *LABELS, *FLEXIBLE)]
         ranked = [means.loc[name, ("c_index", model)] for model in ("cox", "cox-cv", "dro-half")]
         size = EVERY.card(name)
         body.append(
             [name, f"{size.patients:,} ({size.events:,})", *(f"{x:.4f}" for x in gained + ranked), acted]
         )
     header = ["dataset", "patients (events)"]
-    header += [f"gain {name}" for name in ("Cox", "ridge", "CV", "recal.", ".5", ".2", "repair")]
+    header += [
+        f"gain {name}"
+        for name in ("Cox", "ridge", "CV", "recal.", ".5", ".2", "repair", "forest", "trees", "XGB")
+    ]
     header += ["c Cox", "c CV", "c .5", "repair acted in"]
     return "\n".join([*lines, "### Each dataset", "", *table(header, body)])
 

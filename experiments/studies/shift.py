@@ -222,6 +222,7 @@ def summary(rows):
     """Tables in Markdown: the new tasks, then those that had been looked at."""
     lines = []
     for title, tasks in (("New tasks", NEW), ("Tasks on datasets of the exploratory look", SEEN)):
+        # Tasks that were added later are only in the last table.
         lines += [f"## {title}", ""]
         body = [
             [
