@@ -55,7 +55,7 @@ def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(repor
     assert len(report.audited.tables["tenths"])
     assert "were not searched" in report.parts["missed"].statements[0].text
     method = report.parts["method"].facts
-    assert any("need columns to speak about" in reason for reason in method["missing"])
+    assert any("no columns were given" in reason for reason in method["missing"])
     assert any(limit.startswith("The predictions end at 2 years.") for limit in method["limits"])
     (size,) = (s.text for s in report.parts["verdict"].statements if s.code == "size")
     assert f"{event.sum()} events up to 2 years, where the predictions end." in size

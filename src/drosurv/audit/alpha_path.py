@@ -1,4 +1,4 @@
-"""The stops of the slider: the audited model among its relatives, which protect other shares of patients."""
+"""Models of the alpha slider: the audited one, and models of its family that were trained with other alphas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is audited, and everything that is computed of it: what sections are written from."""
+"""What is audited, and all numbers that the sections of the report show."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ _RISKS = (
 # A text column with more levels names patients rather than kinds of them.
 MOST_LEVELS = 20
 OWN_FOLLOW_UP = (
-    "The training patients are not known. What no model would predict, and how patients are censored, is taken from "
-    "the audited patients themselves, for which the likelihood gain allows.",
+    "The training patients are not known. The curve without a model and the censoring distribution are estimated from "
+    "the audited patients, which the likelihood gain allows for.",
     "Whether the model was trained on any of these patients cannot be seen from its predictions. If it was, every "
     "number here is too good.",
 )
@@ -167,7 +167,7 @@ def audit_predictions(
         said, more = _scores_alone(said.risk, risk_kind)
         found += more
     if features is None:
-        missing.append("Rules for the worst off need columns to speak about: none were given.")
+        missing.append("Subgroups were not searched: no columns were given that could define them.")
     if reference is None:
         missing.append("The model is not compared with another one: no other predictions were given.")
     facts: dict[str, Any] = {"Audited": "predictions alone; the model itself was not seen"}

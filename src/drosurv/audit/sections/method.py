@@ -36,7 +36,7 @@ LIMITS = (
     "would change the model, nor what happens where patients differ from these.",
     "Groups are as recorded. Who is wrongly recorded, or missing, is wrongly counted here.",
     "Harm is measured against predicting the same curve for everybody, not against what clinicians would have decided.",
-    "Rules describe where predictions are poor; they are no causes, and no reason to treat anybody differently.",
+    "Subgroups say where predictions are wrong, not why, and are no reason to treat anybody differently.",
 )
 COMPARED = (
     "The models of the slider were trained for comparison. Choosing one of them by these numbers makes the numbers too "

@@ -161,7 +161,8 @@ its {{ report.level }} intervals.</p>
 <p>What the model gives{% if control %}, and what shrinking its scores alone would give{% endif %}.</p>
 {% endif %}
 {% if control %}
-<p><span class="key control">{{ control.caption }} below one: a model on this line has only shrunk</span></p>
+<p><span class="key control">{{ control.caption }} below one: a model on
+this line is as fair as smaller scores alone make it</span></p>
 {% endif %}
 """,
     template="""
@@ -175,7 +176,7 @@ its {{ report.level }} intervals.</p>
 {% if report.models | length > 1 %}{{ m.folded(trade_off, below=true) }}{% endif %}
 {% call(shown, k) m.each_model() %}
   {% set shrinkage = part.table("shrinkage", k) %}
-  {% if shrinkage | length %}<h3>Has the model only shrunk?</h3>{{ m.plain_table(shrinkage) }}{% endif %}
+  {% if shrinkage | length %}<h3>Are only the scores smaller?</h3>{{ m.plain_table(shrinkage) }}{% endif %}
 {% endcall %}
 {% if control %}{{ m.folded(control, name="The shrinking reference, factor by factor") }}{% endif %}
 """,
