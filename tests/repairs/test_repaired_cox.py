@@ -296,9 +296,8 @@ def test_a_pair_needs_to_be_called_frozen():
         repair(([1.0], np.ones((100, 1))), data.X, data.y)
 
 
-def test_extra_columns_are_ignored_and_their_order_does_not_matter():
-    data = sample()
-    model = RepairedCox(random_state=0).fit(data.X, data.y)
+def test_extra_columns_are_ignored_and_their_order_does_not_matter(planted):
+    model, data, _ = planted
     shuffled = data.X[data.X.columns[::-1]].assign(extra="text")
     np.testing.assert_allclose(model.predict(shuffled), model.predict(data.X))
     np.testing.assert_allclose(
@@ -307,15 +306,14 @@ def test_extra_columns_are_ignored_and_their_order_does_not_matter():
     )
 
 
-def test_summary_has_standard_errors_where_nothing_was_repaired():
+def test_summary_has_standard_errors_where_nothing_was_repaired(planted):
     data = make_hidden_minority(n_samples=600, minority=0.0, random_state=0)
     model = RepairedCox(random_state=0).fit(data.X, data.y)
     assert model.repairs_ == []
     pd.testing.assert_frame_equal(
         pd.DataFrame(model.summary()), pd.DataFrame(CoxPH().fit(data.X, data.y).summary())
     )
-    repaired = RepairedCox(random_state=0).fit(sample().X, sample().y)
-    assert {"who", "effect", "hazard_ratio"} <= set(repaired.summary().columns)
+    assert {"who", "effect", "hazard_ratio"} <= set(planted[0].summary().columns)
 
 
 def test_drosurv_summary_and_predictions_take_a_repaired_pipeline_on_raw_tables():

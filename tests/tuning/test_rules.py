@@ -173,7 +173,7 @@ def beaten(row, other):
     return other[0] >= row[0] and other[1] <= row[1] and (other[0] > row[0] or other[1] < row[1])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(table=tables)
 def test_the_front_holds_exactly_the_rows_that_no_other_row_beats(table):
     rows = list(table.itertuples(index=False, name=None))
