@@ -1,7 +1,7 @@
-"""What a fit over parts of the patients sends about: rounds, and bytes that come back from each slab.
+"""What a fit over parts of the patients sends about: rounds, and bytes that come back from each chunk.
 
 ``python -m experiments.speed.rounds`` counts them for a few models; neither depends on the number of
-patients in a slab.
+patients in a chunk.
 """
 
 import pickle
@@ -10,7 +10,7 @@ import numpy as np
 
 from drosurv import CoxPH, DROCox
 from drosurv.distributed.sorting import Layout, Rows, cut, cut_times, join, outline
-from drosurv.estimators.slabs import SlabCohort, fit_slabs
+from drosurv.estimators.chunks import ChunkCohort, fit_chunks
 from experiments.speed.scale import cohort
 
 MODELS = {
@@ -43,17 +43,17 @@ class Counted:
         return results
 
 
-def count(model, n=40_000, d=50, n_slabs=8):
-    """Newton steps, rounds, gatherings and bytes of one slab in all of them, up to the optimum."""
+def count(model, n=40_000, d=50, n_chunks=8):
+    """Newton steps, rounds, gatherings and bytes of one chunk in all of them, up to the optimum."""
     X, time, event = cohort(n, d)
     rows = Rows(X, time, event, None)
     summary = outline(rows)
-    patients = SlabCohort.of(model, event, None, 0)
-    layout = Layout(cut_times([summary], n_slabs), summary.feature_sums / n, [None], patients.scheme)
-    slabs = [join([piece], layout.scheme) for piece in cut(rows, layout, 0)[::-1]]
+    patients = ChunkCohort.of(model, event, None, 0)
+    layout = Layout(cut_times([summary], n_chunks), summary.feature_sums / n, [None], patients.scheme)
+    chunks = [join([piece], layout.scheme) for piece in cut(rows, layout, 0)[::-1]]
     workers = Counted()
-    fit_slabs(model, patients, slabs, np.asarray(layout.centre), workers)
-    return model.n_iter_, workers.rounds, workers.gathered, workers.bytes / len(slabs)
+    fit_chunks(model, patients, chunks, np.asarray(layout.centre), workers)
+    return model.n_iter_, workers.rounds, workers.gathered, workers.bytes / len(chunks)
 
 
 def main():
@@ -61,7 +61,7 @@ def main():
     for name, model in MODELS.items():
         steps, rounds, gathered, sent = count(model)
         print(
-            f"{name}: {steps} Newton steps, {rounds} rounds, {gathered} gathered, {sent / 1e3:.0f} kB from a slab"
+            f"{name}: {steps} Newton steps, {rounds} rounds, {gathered} gathered, {sent / 1e3:.0f} kB from a chunk"
         )
 
 

@@ -111,6 +111,6 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(cluster, tmp_pat
     victim = next(iter(default_client().run(os.getpid).values()))
     timer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
     timer.start()
-    parts = distributed.fit(CoxPH(), table, time="time", event="event", rows_per_slab=1_500)
+    parts = distributed.fit(CoxPH(), table, time="time", event="event", rows_per_chunk=1_500)
     assert timer.finished.is_set()
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-8)

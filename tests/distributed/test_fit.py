@@ -52,7 +52,7 @@ def test_files_that_are_read_part_by_part_give_the_same_model(name, tmp_path):
     whole = in_one_place(clone(MODELS[name]).set_params(recalibrate=False))
     columns = FRAME[[*FEATURES, "time", "event"]]
     parts = distributed.fit(
-        clone(MODELS[name]), write(columns, tmp_path, 5), time="time", event="event", rows_per_slab=70
+        clone(MODELS[name]), write(columns, tmp_path, 5), time="time", event="event", rows_per_chunk=70
     )
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-4 if name == "cvar" else 1e-6)
     assert parts.objective_ == pytest.approx(whole.objective_, rel=1e-7)
@@ -83,7 +83,7 @@ def test_files_need_no_order_and_may_be_cut_within_ties(order, n_parts, tmp_path
     folder = write(frame, tmp_path, n_parts)
     frame.iloc[:0].to_parquet(folder / "part-0-empty.parquet")
     parts = distributed.fit(
-        CoxPH(ties="efron"), folder, time="time", event="event", features=FEATURES, rows_per_slab=64
+        CoxPH(ties="efron"), folder, time="time", event="event", features=FEATURES, rows_per_chunk=64
     )
     np.testing.assert_allclose(parts.coef_, in_one_place(CoxPH(ties="efron")).coef_, atol=1e-7)
 
@@ -98,7 +98,7 @@ def test_weights_count_over_parts_as_in_one_place(ties, tmp_path):
         event="event",
         features=FEATURES,
         sample_weight="weight",
-        rows_per_slab=100,
+        rows_per_chunk=100,
     )
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
     assert (parts.n_patients_, parts.n_events_) == (whole.n_patients_, whole.n_events_)
@@ -118,7 +118,7 @@ def test_a_dask_table_gives_the_same_model_however_it_is_cut():
             table = dd.from_pandas(FRAME, npartitions=n_parts)
             # A partition may be empty.
             table = dd.concat([table, table[table["time"] < 0]])
-            parts = distributed.fit(clone(model), table, rows_per_slab=60, **names)
+            parts = distributed.fit(clone(model), table, rows_per_chunk=60, **names)
             np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
         holes = table.assign(b=table["b"].where(table["time"] != table["time"].max()))
         with pytest.raises(ValueError, match=r"partition \d: column 'b' has \d+ missing"):
@@ -156,7 +156,7 @@ def test_what_is_wrong_is_named_with_its_part(tmp_path):
         ({"features": "a"}, r"features must list columns, got 'a': write \['a'\]"),
         ({"features": ["a", "time"]}, "features must name no column that is named already, got 'time'"),
         ({"features": ["a", "a"]}, "features must name no column that is named already, got 'a'"),
-        ({"rows_per_slab": 0}, "rows_per_slab must be a whole number, at least 1"),
+        ({"rows_per_chunk": 0}, "rows_per_chunk must be a whole number, at least 1"),
     ):
         with pytest.raises(ValueError, match=said):
             fit(**options)
@@ -178,6 +178,14 @@ def test_patients_of_weight_zero_are_dropped_as_in_fit(tmp_path):
     whole = clone(model).fit(frame[FEATURES], y, sample_weight=frame["weight"])
     folder = write(frame, tmp_path, 5)
     columns = {"time": "time", "event": "event", "features": FEATURES, "sample_weight": "weight"}
-    parts = distributed.fit(clone(model), folder, **columns, rows_per_slab=70)
+    parts = distributed.fit(clone(model), folder, **columns, rows_per_chunk=70)
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
     assert parts.n_patients_ == whole.n_patients_
+
+
+def test_the_old_name_of_rows_per_chunk_warns_and_counts(tmp_path):
+    files = write(FRAME[[*FEATURES, "time", "event"]], tmp_path, 2)
+    with pytest.warns(DeprecationWarning, match="rows_per_slab is now rows_per_chunk"):
+        old = distributed.fit(CoxPH(), files, time="time", event="event", rows_per_slab=70)
+    new = distributed.fit(CoxPH(), files, time="time", event="event", rows_per_chunk=70)
+    np.testing.assert_array_equal(old.coef_, new.coef_)

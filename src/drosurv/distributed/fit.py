@@ -14,12 +14,12 @@ import numpy as np
 
 from drosurv.distributed.parts import DaskParts, ParquetParts
 from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
-from drosurv.errors import ArgumentError, check_count, require, require_extra
-from drosurv.estimators.slabs import SlabCohort, fit_slabs
+from drosurv.errors import ArgumentError, check_count, require, require_extra, warn_caller
+from drosurv.estimators.chunks import ChunkCohort, fit_chunks
 
 Estimator = TypeVar("Estimator")
 
-# Patients of a slab: what one worker holds of features and running sums at a time.
+# Patients of a chunk: what one worker holds of features and running sums at a time.
 ROWS = 1 << 18
 
 
@@ -31,8 +31,9 @@ def fit(
     event: str,
     features: Sequence[str] | None = None,
     sample_weight: str | None = None,
-    rows_per_slab: int = ROWS,
+    rows_per_chunk: int = ROWS,
     folder: str | os.PathLike[str] | None = None,
+    rows_per_slab: int | None = None,
 ) -> Estimator:
     """Fit a linear Cox model to data that are spread over machines, or do not fit into memory.
 
@@ -53,10 +54,12 @@ def fit(
         Names of the feature columns; all others by default.
     sample_weight : str, optional
         Name of a column of weights.
-    rows_per_slab : int
-        Number of patients in a slab, which one worker processes at a time.
+    rows_per_chunk : int
+        Number of patients in a chunk, which one worker processes at a time.
     folder : path, optional
         Where to keep sorted patients while fitting from files without a client; a temporary folder by default.
+    rows_per_slab : int, optional
+        Deprecated name of ``rows_per_chunk``.
 
     Returns
     -------
@@ -65,13 +68,18 @@ def fit(
         is thinned to about that many.
     """
     _check(estimator)
-    check_count("rows_per_slab", rows_per_slab)
+    if rows_per_slab is not None:
+        warn_caller(
+            "rows_per_slab is now rows_per_chunk; the old name leaves in 0.4.", category=DeprecationWarning
+        )
+        rows_per_chunk = rows_per_slab
+    check_count("rows_per_chunk", rows_per_chunk)
     with _parts(data, folder) as parts:
         columns = Columns.chosen(parts.names, time, event, features, sample_weight)
         outlines = parts.outlines(columns)
         cohort = _cohort(estimator, outlines)
-        layout = _layout(cohort, outlines, rows_per_slab)
-        fit_slabs(estimator, cohort, parts.slabs(columns, layout), layout.centre, parts.workers)
+        layout = _layout(cohort, outlines, rows_per_chunk)
+        fit_chunks(estimator, cohort, parts.chunks(columns, layout), layout.centre, parts.workers)
     model: Any = estimator
     model.n_features_in_ = len(columns.features)
     model.feature_names_in_ = np.array(columns.features, dtype=object)
@@ -85,15 +93,15 @@ def _parts(data: Any, folder: str | os.PathLike[str] | None) -> Iterator[DaskPar
     if client is not None:
         yield DaskParts(_frame(data), client)
     elif isinstance(data, str | os.PathLike):
-        with tempfile.TemporaryDirectory(prefix="drosurv-", dir=folder) as slab_folder:
-            yield ParquetParts(data, Path(slab_folder))
+        with tempfile.TemporaryDirectory(prefix="drosurv-", dir=folder) as chunk_folder:
+            yield ParquetParts(data, Path(chunk_folder))
     else:
         frame = _frame(data)
         with _new_client() as started:
             yield DaskParts(frame, started)
 
 
-def _cohort(estimator: Any, outlines: Sequence[Outline]) -> SlabCohort:
+def _cohort(estimator: Any, outlines: Sequence[Outline]) -> ChunkCohort:
     """Who is scored against whom, and how many there are."""
     require(any(part.n for part in outlines), "data", "hold at least one patient", 0)
     flags = np.concatenate([part.flags for part in outlines])
@@ -103,15 +111,15 @@ def _cohort(estimator: Any, outlines: Sequence[Outline]) -> SlabCohort:
         raise ValueError("data has a single time for every patient: there is no order to learn from.")
     weights = [part.weights for part in outlines if part.weights is not None]
     weight = np.concatenate(weights) if weights else None
-    return SlabCohort.of(estimator, flags, weight, estimator._seed())
+    return ChunkCohort.of(estimator, flags, weight, estimator._seed())
 
 
-def _layout(cohort: SlabCohort, outlines: Sequence[Outline], rows_per_slab: int) -> Layout:
+def _layout(cohort: ChunkCohort, outlines: Sequence[Outline], rows_per_chunk: int) -> Layout:
     """Where to cut, and the centre of the features."""
     ends = np.cumsum([part.n for part in outlines])[:-1]
     in_first = cohort.in_first
     return Layout(
-        cut_times(outlines, max(math.ceil(cohort.n / rows_per_slab), 1)),
+        cut_times(outlines, max(math.ceil(cohort.n / rows_per_chunk), 1)),
         np.sum([part.feature_sums for part in outlines], axis=0) / cohort.patients,
         [None] * len(outlines) if in_first is None else np.split(in_first, ends),
         cohort.scheme,
@@ -120,7 +128,7 @@ def _layout(cohort: SlabCohort, outlines: Sequence[Outline], rows_per_slab: int)
 
 def _check(estimator: Any) -> None:
     """Reject what is not defined over parts of the patients."""
-    if not getattr(estimator, "_solves_over_slabs", False):
+    if not getattr(estimator, "_solves_over_chunks", False):
         raise ArgumentError.must("estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
     estimator._check_parameters()
     allowed: dict[str, tuple[Any, ...]] = {

@@ -1,7 +1,7 @@
-"""The parts of distributed data, in Parquet files or a Dask DataFrame, and the slabs of patients made from them.
+"""The parts of distributed data, in Parquet files or a Dask DataFrame, and the chunks of patients made from them.
 
-A slab holds the patients between two times. Parquet files larger than memory are sorted by time once, into files of
-slabs that are read again in every round.
+A chunk holds the patients between two times. Parquet files larger than memory are sorted by time once, into files of
+chunks that are read again in every round.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import numpy as np
 
 from drosurv.distributed.sorting import Columns, Layout, Outline, Rows, cut, join, outline, read_rows
 from drosurv.errors import ArgumentError, require_extra
-from drosurv.solvers.slabs import Slab
+from drosurv.solvers.chunks import Chunk
 
 # Rows of a file that a thread reads at once.
 _BATCH = 1 << 17
-# Each thread needs memory for one batch or slab.
+# Each thread needs memory for one batch or chunk.
 _MOST_THREADS = 4
 
 
 class Threads:
-    """Runs work on slabs in a few threads of this process; compiled functions release the GIL."""
+    """Runs work on chunks in a few threads of this process; compiled functions release the GIL."""
 
     def __init__(self, n_threads: int) -> None:
         self.pool = ThreadPoolExecutor(n_threads)
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Return the results of the work on each slab."""
+        """Return the results of the work on each chunk."""
         return list(self.pool.map(work, *arguments))
 
     def gather(self, results: list[Any]) -> list[Any]:
@@ -42,22 +42,22 @@ class Threads:
         return results
 
 
-class SlabOnDisk:
-    """A slab in files, one for each field; each access of a field reads its file."""
+class ChunkOnDisk:
+    """A chunk in files, one for each field; each access of a field reads its file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def __getattr__(self, name: str) -> Any:
-        """Read a field of :class:`~drosurv.solvers.slabs.Slab`."""
-        if name not in Slab._fields:
+        """Read a field of :class:`~drosurv.solvers.chunks.Chunk`."""
+        if name not in Chunk._fields:
             raise AttributeError(name)
         array = self.folder / f"{name}.npy"
         return np.load(array) if array.exists() else pickle.loads((self.folder / name).read_bytes())
 
 
 class ParquetParts:
-    """The row groups of Parquet files, in the order of their names, and slabs of them in files of a folder."""
+    """The row groups of Parquet files, in the order of their names, and chunks of them in files of a folder."""
 
     def __init__(self, pattern: str | os.PathLike[str], folder: Path) -> None:
         require_extra("pyarrow", "formats", "a Parquet file")
@@ -85,9 +85,9 @@ class ParquetParts:
         self.first_batch = np.cumsum([0, *(len(part) for part in found)])
         return [each for part in found for each in part]
 
-    def slabs(self, columns: Columns, layout: Layout) -> list[SlabOnDisk]:
-        """Write the slabs and return them, from the longest to the shortest times."""
-        folders = [self.folder / f"slab-{k:05d}" for k in range(len(layout.cuts))]
+    def chunks(self, columns: Columns, layout: Layout) -> list[ChunkOnDisk]:
+        """Write the chunks and return them, from the longest to the shortest times."""
+        folders = [self.folder / f"chunk-{k:05d}" for k in range(len(layout.cuts))]
         for folder in folders:
             folder.mkdir(parents=True)
 
@@ -98,13 +98,13 @@ class ParquetParts:
                         scratch = folder / f"piece-{batch:07d}"
                         scratch.write_bytes(pickle.dumps(piece, protocol=5))
 
-        def join_pieces(folder: Path) -> SlabOnDisk | None:
+        def join_pieces(folder: Path) -> ChunkOnDisk | None:
             paths = sorted(folder.glob("piece-*"))
             pieces: list[Rows] = [pickle.loads(path.read_bytes()) for path in paths]
             if not pieces:
                 return None
-            slab = join(pieces, layout.scheme)
-            for name, values in slab._asdict().items():
+            chunk = join(pieces, layout.scheme)
+            for name, values in chunk._asdict().items():
                 if isinstance(values, np.ndarray):
                     np.save(folder / f"{name}.npy", values)
                 else:
@@ -112,10 +112,10 @@ class ParquetParts:
                     scratch.write_bytes(pickle.dumps(values, protocol=5))
             for path in paths:
                 path.unlink()
-            return SlabOnDisk(folder)
+            return ChunkOnDisk(folder)
 
         self.workers.map(scatter, range(len(self.parts)))
-        return [slab for slab in self.workers.map(join_pieces, folders[::-1]) if slab is not None]
+        return [chunk for chunk in self.workers.map(join_pieces, folders[::-1]) if chunk is not None]
 
     def _batches(self, k: int, columns: Columns) -> Iterator[Rows]:
         """Yield the checked rows of part k in batches: row groups may be large."""
@@ -135,13 +135,13 @@ class ParquetParts:
 
 
 class Cluster:
-    """Runs work on slabs on the workers of a Dask cluster; Dask computes lost results again."""
+    """Runs work on chunks on the workers of a Dask cluster; Dask computes lost results again."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Start one task per slab; the results stay on the workers."""
+        """Start one task per chunk; the results stay on the workers."""
         found: list[Any] = self.client.map(work, *arguments, pure=False)
         return found
 
@@ -162,18 +162,18 @@ class DaskParts:
         """Return one outline per partition."""
         return self.workers.gather(self.workers.map(outline, self._rows(columns)))
 
-    def slabs(self, columns: Columns, layout: Layout) -> list[Any]:
-        """Return the slabs on the workers, from the longest to the shortest times.
+    def chunks(self, columns: Columns, layout: Layout) -> list[Any]:
+        """Return the chunks on the workers, from the longest to the shortest times.
 
-        Each partition is cut into one piece per slab and each slab put together from its pieces: plain tasks, so that
+        Each partition is cut into one piece per chunk and each chunk put together from its pieces: plain tasks, so that
         a lost worker costs its share of them and nothing else.
         """
         n = len(layout.first)
         pieces = self.workers.map(cut, self._rows(columns), [layout] * n, range(n))
-        by_slab = [self.workers.map(getitem, pieces, [k] * n) for k in reversed(range(len(layout.cuts)))]
-        slabs = [self.workers.client.submit(join, each, layout.scheme, pure=False) for each in by_slab]
-        sizes = self.workers.gather(self.workers.map(lambda slab: len(slab.time), slabs))
-        return [slab for slab, size in zip(slabs, sizes, strict=True) if size]
+        by_chunk = [self.workers.map(getitem, pieces, [k] * n) for k in reversed(range(len(layout.cuts)))]
+        chunks = [self.workers.client.submit(join, each, layout.scheme, pure=False) for each in by_chunk]
+        sizes = self.workers.gather(self.workers.map(lambda chunk: len(chunk.time), chunks))
+        return [chunk for chunk, size in zip(chunks, sizes, strict=True) if size]
 
     def _rows(self, columns: Columns) -> list[Any]:
         """Return the checked rows of every partition, on the workers."""

@@ -1,4 +1,4 @@
-"""Sorting by time, once: where to cut, the pieces of a partition, and the slab made of pieces."""
+"""Sorting by time, once: where to cut, the pieces of a partition, and the chunk made of pieces."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, require
-from drosurv.solvers.slabs import Scheme, Slab, make_slab
+from drosurv.solvers.chunks import Chunk, Scheme, make_chunk
 from drosurv.target import BoolArray, FloatArray
 
-# Quantiles of the times of each partition: slabs have equal sizes up to about one part in this many.
+# Quantiles of the times of each partition: chunks have equal sizes up to about one part in this many.
 _QUANTILES = 512
 
 
 class Outline(NamedTuple):
-    """Summary of one partition of n rows, from which the slabs are planned.
+    """Summary of one partition of n rows, from which the chunks are planned.
 
     `feature_sums` (d,) are weighted; `times` are evenly spaced quantiles of its times, the shortest and the
     longest among them.
@@ -41,22 +41,22 @@ def outline(rows: Rows) -> Outline:
     return Outline(n, rows.event, w, sums, np.quantile(rows.time, quantiles, method="nearest"))
 
 
-def cut_times(outlines: Sequence[Outline], n_slabs: int) -> FloatArray:
-    """Rising times that start a slab each, the first at minus infinity; at most n_slabs of them."""
+def cut_times(outlines: Sequence[Outline], n_chunks: int) -> FloatArray:
+    """Rising times that start a chunk each, the first at minus infinity; at most n_chunks of them."""
     parts = [part for part in outlines if part.n]
     times = np.concatenate([part.times for part in parts])
     shares = np.concatenate([np.full(len(part.times), part.n / len(part.times)) for part in parts])
     order = np.argsort(times, kind="stable")
     reached = np.cumsum(shares[order])
-    wanted = np.arange(1, n_slabs) * (reached[-1] / n_slabs)
+    wanted = np.arange(1, n_chunks) * (reached[-1] / n_chunks)
     cuts = np.unique(times[order][np.searchsorted(reached, wanted).clip(max=len(times) - 1)])
     return np.concatenate([[-np.inf], cuts[cuts > times[order[0]]]])
 
 
 class Layout(NamedTuple):
-    """How the rows of all partitions become slabs.
+    """How the rows of all partitions become chunks.
 
-    `cuts` (K,) are times that start a slab each, from :func:`cut_times`; `centre` (d,) is subtracted from the
+    `cuts` (K,) are times that start a chunk each, from :func:`cut_times`; `centre` (d,) is subtracted from the
     features; `first` flags the rows of each partition in the first half of a split, or is
     None.
     """
@@ -68,10 +68,10 @@ class Layout(NamedTuple):
 
 
 def cut(rows: Rows, layout: Layout, partition: int) -> list[Rows]:
-    """Return the rows of each slab, with centred features; some slabs may have none."""
-    slab = np.searchsorted(layout.cuts, rows.time, side="right") - 1
-    order = np.argsort(slab, kind="stable")
-    ends = np.searchsorted(slab[order], np.arange(len(layout.cuts)), side="right")
+    """Return the rows of each chunk, with centred features; some chunks may have none."""
+    chunk = np.searchsorted(layout.cuts, rows.time, side="right") - 1
+    order = np.argsort(chunk, kind="stable")
+    ends = np.searchsorted(chunk[order], np.arange(len(layout.cuts)), side="right")
     centre, weight, first = layout.centre.astype(rows.X.dtype), rows.weight, layout.first[partition]
     return [
         Rows(
@@ -85,8 +85,8 @@ def cut(rows: Rows, layout: Layout, partition: int) -> list[Rows]:
     ]
 
 
-def join(pieces: Sequence[Rows], scheme: Scheme) -> Slab:
-    """Return the slab of all pieces, from the longest to the shortest time."""
+def join(pieces: Sequence[Rows], scheme: Scheme) -> Chunk:
+    """Return the chunk of all pieces, from the longest to the shortest time."""
     time = np.concatenate([piece.time for piece in pieces])
     order = np.argsort(-time, kind="stable")
     X = np.ascontiguousarray(np.concatenate([piece.X for piece in pieces])[order].T)
@@ -95,7 +95,7 @@ def join(pieces: Sequence[Rows], scheme: Scheme) -> Slab:
     weight = np.concatenate(weights)[order] if weights else None
     firsts = [piece.first for piece in pieces if piece.first is not None]
     first = np.concatenate(firsts)[order] if firsts else None
-    return make_slab(X, time[order], event, weight, first, scheme)
+    return make_chunk(X, time[order], event, weight, first, scheme)
 
 
 class Columns(NamedTuple):

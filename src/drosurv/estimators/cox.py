@@ -95,7 +95,7 @@ class CoxPH(NetworkEstimator):
     network: str | Callable[[int], Any] = "linear"
 
     _row_arguments = ROW_ARGUMENTS
-    _solves_over_slabs = True
+    _solves_over_chunks = True
 
     @property
     def _maximises_likelihood(self) -> bool:  # type: ignore[override]

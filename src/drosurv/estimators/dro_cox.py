@@ -59,7 +59,7 @@ class DROCox(NetworkEstimator):
     _row_arguments = ROW_ARGUMENTS
     _batched = ("lr", "alpha")
     _weights_losses = True
-    _solves_over_slabs = True
+    _solves_over_chunks = True
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         return Problem(data, data.cox_loss(self.ties), self._objective(batch, [data.mass]))

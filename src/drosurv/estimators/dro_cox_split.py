@@ -52,7 +52,7 @@ class DROCoxSplit(NetworkEstimator):
     _row_arguments = ROW_ARGUMENTS
     _batched = ("lr", "alpha")
     _weights_losses = True
-    _solves_over_slabs = True
+    _solves_over_chunks = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

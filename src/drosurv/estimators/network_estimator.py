@@ -29,9 +29,9 @@ from drosurv.errors import (
 )
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import cox_baseline
+from drosurv.estimators.chunks import features_on_device, fit_on_device
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.coefficients import CoxTable, ProportionalHazardsTest
-from drosurv.estimators.slabs import features_on_device, fit_on_device
 from drosurv.losses import CoxPartial
 from drosurv.losses.cox_partial import TIES
 from drosurv.losses.loss import constant_features
@@ -98,8 +98,8 @@ class NetworkEstimator(SurvivalModel):
     _balls: ClassVar[tuple[str, ...] | None] = None
     # Whether training is implemented on the CPU only.
     _cpu_only = False
-    # Whether a linear model can be solved over slabs of patients: on an accelerator or a cluster.
-    _solves_over_slabs = False
+    # Whether a linear model can be solved over chunks of patients: on an accelerator or a cluster.
+    _solves_over_chunks = False
     # Whether the coefficients maximise the partial likelihood.
     _maximises_likelihood = False
     # What exp(coef) is.
@@ -276,7 +276,7 @@ class NetworkEstimator(SurvivalModel):
         Such models are not recalibrated. With ``recalibrate="auto"`` an array is solved on an accelerator only if the
         device is named or nothing is to be recalibrated, so that scores do not depend on the machine.
         """
-        if not self._solves_over_slabs or not self._uses_convex or self.recalibrate is True:
+        if not self._solves_over_chunks or not self._uses_convex or self.recalibrate is True:
             return False
         if is_tensor(X):
             return True

@@ -1,4 +1,4 @@
-"""The optimum found over slabs of patients is the optimum; a device that is named finds it."""
+"""The optimum found over chunks of patients is the optimum; a device that is named finds it."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_a_named_device_finds_the_same_model(model, weight):
 
 
 @pytest.mark.parametrize("ball", ["chi2", "cvar"])
-def test_a_cohort_without_censoring_is_solved_over_slabs(ball):
+def test_a_cohort_without_censoring_is_solved_over_chunks(ball):
     y = Surv.from_arrays(np.ones(400, dtype=bool), DATA.y["time"])
     here, there = (
         DROCox(0.3, ball, tol=1e-8, device=device, recalibrate=False).fit(DATA.X, y)
@@ -58,7 +58,7 @@ def test_cvars_kinks_are_solved_where_the_processor_knows_the_curvature_from_a_s
     X = rng.normal(size=(4_000, 30))
     lives, censoring = rng.exponential(np.exp(-0.2 * X[:, :3].sum(axis=1))), rng.exponential(size=len(X))
     y = Surv.from_arrays(lives <= censoring, np.minimum(lives, censoring))
-    # Over slabs it is everybody's; the sample's alone stalls.
+    # Over chunks it is everybody's; the sample's alone stalls.
     here, there = (
         DROCox(0.3, "cvar", tol=1e-9, device=device, recalibrate=False).fit(X, y)
         for device in ("cpu", "cpu:0")
@@ -73,7 +73,7 @@ def test_cvars_kinks_are_solved_where_the_processor_knows_the_curvature_from_a_s
     [DROCox(0.001, recalibrate=False), DROCoxSplit(0.001, random_state=0, recalibrate=False)],
     ids=["whole", "split"],
 )
-def test_a_ball_that_reaches_single_patients_is_said_over_slabs_too(model):
+def test_a_ball_that_reaches_single_patients_is_said_over_chunks_too(model):
     few, found = slice(40), []
     for device in ("cpu", "cpu:0"):
         other = clone(model).set_params(device=device, l2=2.0, tol=1e-4)

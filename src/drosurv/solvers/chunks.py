@@ -1,12 +1,12 @@
-"""Cox's partial likelihood over slabs: consecutive blocks of the patients sorted by time.
+"""Cox's partial likelihood over chunks: consecutive blocks of the patients sorted by time.
 
-Patients are sorted from the longest to the shortest time, so a risk set is everyone up to a position. A slab holds a
-block of that order; equal times are never in two slabs. From the other slabs it needs a few sums: the risk of all
-earlier slabs (longer times), and the summed q_i / S_i of the events in all later slabs.
+Patients are sorted from the longest to the shortest time, so a risk set is everyone up to a position. A chunk holds a
+block of that order; equal times are never in two chunks. From the other chunks it needs a few sums: the risk of all
+earlier chunks (longer times), and the summed q_i / S_i of the events in all later chunks.
 
 Arrays are of NumPy or torch: the same code serves the CPU, an accelerator and a cluster. Features are stored as (d, m),
 because running sums over patients then read contiguous memory. The functions have no side effects, so that lost work
-can be computed again on any machine; results stay on the device of the slab.
+can be computed again on any machine; results stay on the device of the chunk.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from drosurv.target import BoolArray, FloatArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Patients of a slab on an accelerator: enough to use all of it, few enough that a step needs little memory beside the
+# Patients of a chunk on an accelerator: enough to use all of it, few enough that a step needs little memory beside the
 # features.
 ROWS = 1 << 21
 
@@ -49,7 +49,7 @@ class Ties(NamedTuple):
     """Events of equal times under Efron's method.
 
     The m events of a block, with summed risk D, are compared with S - k/m D, k = 0..m-1, and each loss takes the mean
-    of the m logs. Each event stands for one of these terms. Equal times are in one slab.
+    of the m logs. Each event stands for one of these terms. Equal times are in one chunk.
 
     `block` (E,) is each event's block, whose events follow each other from `starts` (K,) on; `share` and `step` (E,)
     are each event's 1/m and k/m.
@@ -81,7 +81,7 @@ class Ties(NamedTuple):
 class ScoredEvents(NamedTuple):
     """Events of one half (or of all patients) and the risk sets that they are compared with.
 
-    `event` (E,) are their positions in the slab, rising; `last` (E,) is the last position with the same time: the risk
+    `event` (E,) are their positions in the chunk, rising; `last` (E,) is the last position with the same time: the risk
     set is everyone up to it. `mass` (E,) are the masses of the events, `reference` (m,) the weights of patients in risk
     sets, None for one each. `own` says whether an event's own risk is added, where risk sets contain only patients of
     the other half. `ties` are the blocks of equal times under Efron's method.
@@ -98,7 +98,7 @@ class ScoredEvents(NamedTuple):
 class Scheme(NamedTuple):
     """How events are scored.
 
-    `totals` are the summed weights of the patients of each half, over all slabs; one total without halves. `ties` is
+    `totals` are the summed weights of the patients of each half, over all chunks; one total without halves. `ties` is
     "breslow" for halves.
     """
 
@@ -106,7 +106,7 @@ class Scheme(NamedTuple):
     ties: str = "breslow"
 
 
-class Slab(NamedTuple):
+class Chunk(NamedTuple):
     """Features (d, m), scored events, times, event flags and weights of m patients, times falling.
 
     An object with the same attributes that reads them from disk can take its place.
@@ -119,10 +119,10 @@ class Slab(NamedTuple):
     weight: Array | None
 
 
-def make_slab(
+def make_chunk(
     X: Array, time: Array, event: Array, weight: Array | None, in_first: Array | None, scheme: Scheme
-) -> Slab:
-    """Make a slab of m patients, sorted from the longest to the shortest time, with centred features (d, m).
+) -> Chunk:
+    """Make a chunk of m patients, sorted from the longest to the shortest time, with centred features (d, m).
 
     `weight` is None where all weights are one, `in_first` where there are no halves.
     """
@@ -134,7 +134,7 @@ def make_slab(
             _scored(time, event & half, weight, total, ~half, False)
             for half, total in zip(halves, scheme.totals, strict=True)
         ]
-    return Slab(X, tuple(sides), time, event, weight)
+    return Chunk(X, tuple(sides), time, event, weight)
 
 
 def _scored(
@@ -151,7 +151,7 @@ def _scored(
     return ScoredEvents(places, last, mass, reference, others is not None, ties)
 
 
-def device_slabs(
+def device_chunks(
     X: Any,
     time: FloatArray,
     event: BoolArray,
@@ -160,11 +160,11 @@ def device_slabs(
     scheme: Scheme,
     device: Any,
     rows: int = ROWS,
-) -> tuple[list[Slab], FloatArray, Tensor]:
-    """Make slabs of about `rows` patients each, from the longest to the shortest times, on an accelerator.
+) -> tuple[list[Chunk], FloatArray, Tensor]:
+    """Make chunks of about `rows` patients each, from the longest to the shortest times, on an accelerator.
 
-    Returns the slabs, the centre (d,) of the features and, on the device, the order (n,) of the rows. Features are in
-    float32 or float64, the other arguments as in :func:`make_slab`.
+    Returns the chunks, the centre (d,) of the features and, on the device, the order (n,) of the rows. Features are in
+    float32 or float64, the other arguments as in :func:`make_chunk`.
     """
     import torch
 
@@ -183,17 +183,17 @@ def device_slabs(
         None if values is None else torch.as_tensor(values, device=device)[order]
         for values in (event, weight, in_first)
     )
-    slabs, start, n = [], 0, len(given)
+    chunks, start, n = [], 0, len(given)
     while start < n:
         stop = min(start + rows, n)
-        # Equal times stay in one slab.
+        # Equal times stay in one chunk.
         stop = int((falling >= falling[stop - 1]).sum()) if stop < n else n
         block = slice(start, stop)
         features = (given[order[block]] - centre.to(given.dtype)).T.contiguous()
         parts = (None if values is None else values[block] for values in (events, weights, firsts))
-        slabs.append(make_slab(features, falling[block], next(parts), next(parts), next(parts), scheme))
+        chunks.append(make_chunk(features, falling[block], next(parts), next(parts), next(parts), scheme))
         start = stop
-    return slabs, centre.cpu().numpy(), order
+    return chunks, centre.cpu().numpy(), order
 
 
 def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:
@@ -208,17 +208,17 @@ def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:
     return (share @ X).double()
 
 
-def scores(slab: Slab, theta: Any) -> Array:
+def scores(chunk: Chunk, theta: Any) -> Array:
     """Return the scores (m,) in float64 at coefficients theta (d,)."""
-    X = slab.X
+    X = chunk.X
     return double(vector_beside(X, theta) @ X)
 
 
-def extent(slab: Slab, f: Array) -> Array:
-    """Return the lowest and highest score, and for each half the slab's summed risk over exp(highest)."""
+def extent(chunk: Chunk, f: Array) -> Array:
+    """Return the lowest and highest score, and for each half the chunk's summed risk over exp(highest)."""
     highest = f.max()
     risk = exp(f - highest)
-    return joined([f.min(), highest, *((risk * _one_or(side.reference)).sum() for side in slab.sides)])
+    return joined([f.min(), highest, *((risk * _one_or(side.reference)).sum() for side in chunk.sides)])
 
 
 class Losses(NamedTuple):
@@ -228,10 +228,10 @@ class Losses(NamedTuple):
     log_terms: Array | None = None
 
 
-def losses(slab: Slab, f: Array, shift: float, before: Array) -> list[Losses]:
-    """Return the losses of each half's events, given the risk of earlier slabs over exp(shift)."""
+def losses(chunk: Chunk, f: Array, shift: float, before: Array) -> list[Losses]:
+    """Return the losses of each half's events, given the risk of earlier chunks over exp(shift)."""
     risk, out = exp(f - shift), []
-    for side, carry in zip(slab.sides, before, strict=True):
+    for side, carry in zip(chunk.sides, before, strict=True):
         own, by_risk = f[side.event], risk * _one_or(side.reference)
         total = by_risk.cumsum(0)[side.last] + carry
         if side.own:
@@ -244,9 +244,9 @@ def losses(slab: Slab, f: Array, shift: float, before: Array) -> list[Losses]:
     return out
 
 
-def moments(slab: Slab, values: list[Losses], which: int, low: float, high: float, base: float) -> Array:
+def moments(chunk: Chunk, values: list[Losses], which: int, low: float, high: float, base: float) -> Array:
     """Return the moments (4,) of one half's losses: mass above `high`, and mass, sum and sum of squares between."""
-    side, l = slab.sides[which], values[which].value
+    side, l = chunk.sides[which], values[which].value
     between = side.mass * ((l > low) & (l < high))
     off = l - base
     first = between * off
@@ -262,7 +262,7 @@ def bounds(values: list[Losses], which: int) -> Array:
 
 
 def members(
-    slab: Slab, values: list[Losses], which: int, low: float, high: float
+    chunk: Chunk, values: list[Losses], which: int, low: float, high: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the distinct losses of one half in (low, high] and their masses, copied to the CPU.
 
@@ -271,50 +271,50 @@ def members(
     l = values[which].value
     inside = (l > low) & (l <= high)
     distinct, place = np.unique(in_numpy(l[inside]), return_inverse=True)
-    masses = in_numpy(slab.sides[which].mass[inside])
+    masses = in_numpy(chunk.sides[which].mass[inside])
     return distinct, in_numpy(np.bincount(place, masses, len(distinct)))
 
 
 def pulled(
-    slab: Slab, f: Array, values: list[Losses], shift: float, worst_cases: tuple[WorstCase, ...]
+    chunk: Chunk, f: Array, values: list[Losses], shift: float, worst_cases: tuple[WorstCase, ...]
 ) -> Array:
-    """Return for each half the sum of q_i / S_i over the events of the slab."""
+    """Return for each half the sum of q_i / S_i over the events of the chunk."""
     return joined(
         [
             _pulls(side, f, l, shift, _weights(side, l, worst_case)).sum()
-            for side, l, worst_case in zip(slab.sides, values, worst_cases, strict=True)
+            for side, l, worst_case in zip(chunk.sides, values, worst_cases, strict=True)
         ]
     )
 
 
 def gradient(
-    slab: Slab,
+    chunk: Chunk,
     f: Array,
     values: list[Losses],
     shift: float,
     worst_cases: tuple[WorstCase, ...],
     after: Array,
 ) -> Array:
-    """Return the slab's part (d,) of the gradient, given the sums of q_i / S_i over later slabs."""
+    """Return the chunk's part (d,) of the gradient, given the sums of q_i / S_i over later chunks."""
     slope = 0.0 * f
-    for side, l, worst_case, carry in zip(slab.sides, values, worst_cases, after, strict=True):
+    for side, l, worst_case, carry in zip(chunk.sides, values, worst_cases, after, strict=True):
         q = _weights(side, l, worst_case)
         slope = slope + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, carry)
         # exp(-l) is the event's share of the risk set.
         kept = q * (1.0 - exp(-l.value)) if side.own else q
         slope = less(slope, side.event, kept)
-    X = slab.X
+    X = chunk.X
     return double(X @ in_precision_of(X, slope))
 
 
-def feature_risk(slab: Slab, f: Array, shift: float) -> Array:
-    """Return for each half the sum (d,) of features times risk over the slab."""
-    X, risk = slab.X, exp(f - shift)
-    return joined([double(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in slab.sides])
+def feature_risk(chunk: Chunk, f: Array, shift: float) -> Array:
+    """Return for each half the sum (d,) of features times risk over the chunk."""
+    X, risk = chunk.X, exp(f - shift)
+    return joined([double(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in chunk.sides])
 
 
 class Bend(NamedTuple):
-    """What a slab adds to the Hessian where one half's weights move with the losses.
+    """What a chunk adds to the Hessian where one half's weights move with the losses.
 
     With J_i the gradient of loss i in the coefficients: ``active`` (d, d) = sum_A p_i J_i J_i', ``on_active`` (d,) =
     sum_A p_i J_i and ``on_along`` (d,) = sum_A p_i (l_i - eta) J_i over the losses A that can still gain weight.
@@ -326,7 +326,7 @@ class Bend(NamedTuple):
 
 
 def curvature(
-    slab: Slab,
+    chunk: Chunk,
     f: Array,
     values: list[Losses],
     shift: float,
@@ -336,18 +336,18 @@ def curvature(
 ) -> tuple[Array, list[Bend | None]]:
     """Return the Hessian (d, d) under fixed weights, and for each half what moving weights add.
 
-    `before` holds for each half the sum of features times risk over earlier slabs.
+    `before` holds for each half the sum of features times risk over earlier chunks.
     """
-    X, risk = slab.X, exp(f - shift)
+    X, risk = chunk.X, exp(f - shift)
     inside, by_terms = 0.0 * f, 0.0
     bends: list[Bend | None] = []
     for events, found, worst_case, pull, carry in zip(
-        slab.sides, values, worst_cases, after, before, strict=True
+        chunk.sides, values, worst_cases, after, before, strict=True
     ):
         side, l, q = _with_weight(events, found, worst_case)
         inside = inside + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
         if not len(q):
-            # Late events have small risk sets and losses: whole slabs may have no weight.
+            # Late events have small risk sets and losses: whole chunks may have no weight.
             bends.append(None)
             continue
         by_risk = X * in_precision_of(X, risk * _one_or(side.reference))
@@ -371,11 +371,11 @@ def curvature(
     return double((X * in_precision_of(X, inside)) @ X.T) - by_terms, bends
 
 
-def patient_weights(slab: Slab, values: list[Losses], worst_cases: tuple[WorstCase, ...]) -> list[Array]:
+def patient_weights(chunk: Chunk, values: list[Losses], worst_cases: tuple[WorstCase, ...]) -> list[Array]:
     """Return the worst-case weights of each half's events."""
     return [
         _weights(side, l, worst_case)
-        for side, l, worst_case in zip(slab.sides, values, worst_cases, strict=True)
+        for side, l, worst_case in zip(chunk.sides, values, worst_cases, strict=True)
     ]
 
 

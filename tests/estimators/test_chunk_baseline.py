@@ -1,12 +1,12 @@
-"""What a model keeps of slabs of patients is what it keeps of everybody in one place, or points of that."""
+"""What a model keeps of chunks of patients is what it keeps of everybody in one place, or points of that."""
 
 import numpy as np
 import pytest
 
-from drosurv.estimators import slabs as over_slabs
+from drosurv.estimators import chunks as over_chunks
 from drosurv.metrics import FollowUp
-from drosurv.solvers.slab_problem import LocalWorkers
-from drosurv.solvers.slabs import Scheme, Slab, device_slabs
+from drosurv.solvers.chunk_problem import LocalWorkers
+from drosurv.solvers.chunks import Chunk, Scheme, device_chunks
 from drosurv.target import Target
 
 N = 500
@@ -26,19 +26,19 @@ def cohort(seed, last_dies):
 def test_follow_up_is_that_of_one_place(rows, weighted, last_dies, on):
     target, weight = cohort(0, last_dies)
     weight = weight if weighted else None
-    slabs, _, _ = device_slabs(
+    chunks, _, _ = device_chunks(
         np.zeros((N, 1)), target.time, target.event, weight, None, Scheme((1.0,)), "cpu", rows
     )
     if on == "numpy":
-        slabs = [
-            slab._replace(
-                time=slab.time.numpy(),
-                event=slab.event.numpy(),
-                weight=None if weight is None else slab.weight.numpy(),
+        chunks = [
+            chunk._replace(
+                time=chunk.time.numpy(),
+                event=chunk.event.numpy(),
+                weight=None if weight is None else chunk.weight.numpy(),
             )
-            for slab in slabs
+            for chunk in chunks
         ]
-    found = over_slabs.slab_follow_up(slabs, N, LocalWorkers())
+    found = over_chunks.chunk_follow_up(chunks, N, LocalWorkers())
     expected = FollowUp.of(target, weight)
     np.testing.assert_array_equal(found.times, expected.times)
     np.testing.assert_allclose(found.survival, expected.survival, rtol=1e-13)
@@ -48,13 +48,13 @@ def test_follow_up_is_that_of_one_place(rows, weighted, last_dies, on):
 
 
 def test_thinned_curves_are_exact_where_they_are_kept(monkeypatch):
-    monkeypatch.setattr(over_slabs, "MOST_STEPS", 50)
+    monkeypatch.setattr(over_chunks, "MOST_STEPS", 50)
     rng = np.random.default_rng(1)
     target = Target(rng.random(N) < 0.5, rng.exponential(size=N))
-    slabs, _, _ = device_slabs(
+    chunks, _, _ = device_chunks(
         np.zeros((N, 1)), target.time, target.event, None, None, Scheme((1.0,)), "cpu", rows=130
     )
-    thinned, whole = over_slabs.slab_follow_up(slabs, N, LocalWorkers()), FollowUp.of(target)
+    thinned, whole = over_chunks.chunk_follow_up(chunks, N, LocalWorkers()), FollowUp.of(target)
     assert 50 <= len(thinned.times) <= 55
     np.testing.assert_allclose(thinned.survival, whole.survival_at(thinned.times), rtol=1e-13)
     np.testing.assert_allclose(thinned.censoring, whole.censoring_at(thinned.times), rtol=1e-13)
@@ -65,12 +65,12 @@ def test_thinned_curves_are_exact_where_they_are_kept(monkeypatch):
 
 
 def test_what_is_thinned_keeps_nothing_of_the_others_alive():
-    # Views of each slab's curves held those of all patients: half a gigabyte of thirty million.
+    # Views of each chunk's curves held those of all patients: half a gigabyte of thirty million.
     rng = np.random.default_rng(2)
     time = -np.sort(-rng.exponential(size=N))
-    slab = Slab(np.zeros((1, N)), (), time, rng.random(N) < 0.5, np.ones(N))
-    followed = over_slabs._followed(slab, 0.0, every=10)
-    steps = over_slabs._steps(slab, np.zeros(N), 0.0, 0.0, "efron", every=10)
+    chunk = Chunk(np.zeros((1, N)), (), time, rng.random(N) < 0.5, np.ones(N))
+    followed = over_chunks._followed(chunk, 0.0, every=10)
+    steps = over_chunks._steps(chunk, np.zeros(N), 0.0, 0.0, "efron", every=10)
     for values in (*followed, *steps):
         assert len(values) <= N / 10
         assert values.base is None

@@ -1,4 +1,4 @@
-"""Slabs of patients give what everybody in one place gives, in NumPy and in torch."""
+"""Chunks of patients give what everybody in one place gives, in NumPy and in torch."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
 from drosurv.objectives import ChiSquare, CVaR, Mean
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import STRETCH, running_sums_at
-from drosurv.solvers.slab_problem import SlabProblem
-from drosurv.solvers.slabs import Scheme, device_slabs
+from drosurv.solvers.chunk_problem import ChunkProblem
+from drosurv.solvers.chunks import Scheme, device_chunks
 
 D = 4
 
@@ -44,8 +44,8 @@ def problem_of(name, *, rows, weighted=False, l2=0.0, dtype=np.float64):
     rests = [w[own & ~event].sum() / total for own, total in zip(sides, totals, strict=True)]
     model, objective = MODELS[name]
     scheme, weight = Scheme(totals, model.ties), weight if weighted else None
-    slabs, _, _ = device_slabs(X.astype(dtype), time, event, weight, first, scheme, "cpu", rows)
-    return SlabProblem(slabs, D, rests, objective, l2=l2)
+    chunks, _, _ = device_chunks(X.astype(dtype), time, event, weight, first, scheme, "cpu", rows)
+    return ChunkProblem(chunks, D, rests, objective, l2=l2)
 
 
 @pytest.mark.parametrize("rows", [10_000, 97])
@@ -96,10 +96,10 @@ def test_float32_features_find_the_same_coefficients():
     np.testing.assert_allclose(coarse.x, fine.x, atol=1e-5)
 
 
-def test_equal_times_stay_in_one_slab():
+def test_equal_times_stay_in_one_chunk():
     X, time, event, _ = patients()
-    slabs, centre, order = device_slabs(X, time, event, None, None, Scheme([len(X)]), "cpu", rows=10)
-    borders = np.cumsum([slab.X.shape[1] for slab in slabs])
+    chunks, centre, order = device_chunks(X, time, event, None, None, Scheme([len(X)]), "cpu", rows=10)
+    borders = np.cumsum([chunk.X.shape[1] for chunk in chunks])
     falling = np.sort(time)[::-1]
     assert borders[-1] == len(X)
     assert len(borders) > 5
@@ -112,7 +112,7 @@ def test_features_that_are_not_finite_are_named():
     X, time, event, _ = patients()
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="column 2"):
-        device_slabs(torch.as_tensor(X), time, event, None, None, Scheme([len(X)]), "cpu")
+        device_chunks(torch.as_tensor(X), time, event, None, None, Scheme([len(X)]), "cpu")
 
 
 @pytest.mark.parametrize("m", [1, STRETCH - 1, STRETCH, 3 * STRETCH + 5])

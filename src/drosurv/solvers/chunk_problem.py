@@ -1,4 +1,4 @@
-"""The convex problem of a linear Cox model over slabs of patients, on an accelerator, on disk or on a cluster."""
+"""The convex problem of a linear Cox model over chunks of patients, on an accelerator, on disk or on a cluster."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from drosurv.objectives.objective import LossSums, Moments, Objective, WorstCase
-from drosurv.solvers import slabs as kernels
+from drosurv.solvers import chunks as kernels
 from drosurv.solvers.arrays import fetched, in_numpy
+from drosurv.solvers.chunks import Bend
 from drosurv.solvers.convex import ConvexProblem
-from drosurv.solvers.slabs import Bend
 from drosurv.target import FloatArray
 
 # The computed mean of a constant feature differs from it by at most this share.
@@ -22,10 +22,10 @@ _LAST_DIGITS = 1e-14
 
 
 class Workers(Protocol):
-    """What computes on the slabs: this process, or a cluster."""
+    """What computes on the chunks: this process, or a cluster."""
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Return the results for each slab, which stay where they were computed."""
+        """Return the results for each chunk, which stay where they were computed."""
 
     def gather(self, results: list[Any]) -> list[Any]:
         """Copy results to this process."""
@@ -35,7 +35,7 @@ class LocalWorkers:
     """Computes in this process."""
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Compute one slab after the other."""
+        """Compute one chunk after the other."""
         return [work(*each) for each in zip(*arguments, strict=True)]
 
     def gather(self, results: list[Any]) -> list[Any]:
@@ -47,7 +47,7 @@ class LocalWorkers:
 class Point:
     """The current point; a problem and its smoothed forms share it.
 
-    `theta` (d,) are the coefficients, `scores` and `losses` those of each slab, on its device; `shift` is the highest
+    `theta` (d,) are the coefficients, `scores` and `losses` those of each chunk, on its device; `shift` is the highest
     score, `spread` the highest less the lowest.
     """
 
@@ -58,12 +58,12 @@ class Point:
     spread: float = 0.0
 
 
-class SlabProblem(ConvexProblem):
+class ChunkProblem(ConvexProblem):
     """The summed objectives of the halves' losses at scores X theta, plus l2/2 ||theta||^2, as a function of theta.
 
     Parameters
     ----------
-    slabs : sequence of Slab
+    chunks : sequence of Chunk
         From the longest to the shortest times, with centred features, which only improves rounding.
     size : int
         Number of features.
@@ -80,7 +80,7 @@ class SlabProblem(ConvexProblem):
 
     def __init__(
         self,
-        slabs: Sequence[Any],
+        chunks: Sequence[Any],
         size: int,
         rests: Sequence[float],
         objective: Objective,
@@ -89,14 +89,14 @@ class SlabProblem(ConvexProblem):
         workers: Workers | None = None,
         centre: FloatArray | None = None,
     ) -> None:
-        self.slabs, self.size, self.rests, self.objective = list(slabs), size, list(rests), objective
+        self.chunks, self.size, self.rests, self.objective = list(chunks), size, list(rests), objective
         self.smooth, self.tol = objective.smooth, objective.tol
         self.l2, self.smoothing = l2, 0.0
         self._rounding = _LAST_DIGITS * np.abs(np.zeros(size) if centre is None else centre)
         self.workers: Workers = LocalWorkers() if workers is None else workers
         self.point = Point()
         self.worst_cases: tuple[WorstCase, ...] = ()
-        # For each slab the sums of q_i / S_i over the slabs after it, once they are computed.
+        # For each chunk the sums of q_i / S_i over the chunks after it, once they are computed.
         self._after: list[Any] = []
 
     @property
@@ -197,11 +197,11 @@ class SlabProblem(ConvexProblem):
         return fixed, fixed + bent if bent.any() else fixed
 
     def event_weights(self) -> list[Any]:
-        """Return for each slab the worst-case weights of its events, half by half."""
+        """Return for each chunk the worst-case weights of its events, half by half."""
         return self._gathered(kernels.patient_weights, self.point.losses, self._same(self.worst_cases))
 
     def _point(self) -> tuple[list[Any], ...]:
-        """Return the current point, and for each slab the sums of q_i / S_i over the slabs after it."""
+        """Return the current point, and for each chunk the sums of q_i / S_i over the chunks after it."""
         point = self.point
         here = point.scores, point.losses, self._same(point.shift), self._same(self.worst_cases)
         if not self._after:
@@ -212,15 +212,15 @@ class SlabProblem(ConvexProblem):
         return 0.5 * self.l2 * float(self.point.theta @ self.point.theta)
 
     def _same(self, value: Any) -> list[Any]:
-        return [value] * len(self.slabs)
+        return [value] * len(self.chunks)
 
     def _each(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        return self.workers.map(work, self.slabs, *arguments)
+        return self.workers.map(work, self.chunks, *arguments)
 
     def _gathered(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         return self.workers.gather(self._each(work, *arguments))
 
 
 def _sums_before(parts: Sequence[Any]) -> list[Any]:
-    """Return for each slab the sums over the slabs before it."""
+    """Return for each chunk the sums over the chunks before it."""
     return list(accumulate(parts[:-1], initial=0.0 * parts[0]))

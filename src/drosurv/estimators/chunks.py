@@ -1,4 +1,4 @@
-"""Linear Cox models solved over slabs of patients: on an accelerator here, on a cluster in drosurv.distributed."""
+"""Linear Cox models solved over chunks of patients: on an accelerator here, on a cluster in drosurv.distributed."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from drosurv.solvers.arrays import (
     set_places,
     summed_by_block,
 )
+from drosurv.solvers.chunk_problem import ChunkProblem, LocalWorkers, Workers
+from drosurv.solvers.chunks import Scheme, device_chunks
 from drosurv.solvers.device import checked_tensor, resolve_device
-from drosurv.solvers.slab_problem import LocalWorkers, SlabProblem, Workers
-from drosurv.solvers.slabs import Scheme, device_slabs
 from drosurv.solvers.solver import warn_unless_converged
 from drosurv.tables.encoder import enter
 from drosurv.target import BoolArray, FloatArray
@@ -63,11 +63,11 @@ def fit_on_device(estimator: Any, data: TrainingData) -> bool:
     keeps_device = tensor and estimator.device == "auto"
     device = data.X.device if keeps_device else resolve_device(estimator.device, worthwhile=True)
     target, weight = data.target, data.weight
-    cohort = SlabCohort.of(estimator, target.event, weight, data.seed)
-    slabs, centre, order = device_slabs(
+    cohort = ChunkCohort.of(estimator, target.event, weight, data.seed)
+    chunks, centre, order = device_chunks(
         data.X, target.time, target.event, weight, cohort.in_first, cohort.scheme, device
     )
-    problem = fit_slabs(estimator, cohort, slabs, centre, LocalWorkers())
+    problem = fit_chunks(estimator, cohort, chunks, centre, LocalWorkers())
     estimator.n_patients_, estimator.n_events_ = data.n_patients, data.n_events
     if estimator._weights_losses:
         estimator.worst_case_weights_ = data.in_given_rows(
@@ -79,8 +79,8 @@ def fit_on_device(estimator: Any, data: TrainingData) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class SlabCohort:
-    """What is known of all patients before slabs are made.
+class ChunkCohort:
+    """What is known of all patients before chunks are made.
 
     `objective` is taken of the losses of each half; `halves` are flags (n,) of the scored halves, None without halves.
     `n` and `n_events` count patients and events, `patients` and `events` their weights. `scheme` says how events are
@@ -97,7 +97,7 @@ class SlabCohort:
     rests: Sequence[float]
 
     @classmethod
-    def of(cls, estimator: Any, event: BoolArray, weight: FloatArray | None, seed: int) -> SlabCohort:
+    def of(cls, estimator: Any, event: BoolArray, weight: FloatArray | None, seed: int) -> ChunkCohort:
         """Summarise patients with these event flags and weights; `seed` draws the estimator's halves."""
         halves, everyone = estimator._halves(event, seed), np.ones(len(event), dtype=np.bool_)
         sides = halves or [everyone]
@@ -124,15 +124,15 @@ def _total(weight: FloatArray | None, rows: BoolArray) -> float:
     return float(np.count_nonzero(rows) if weight is None else np.sum(weight, where=rows))
 
 
-def fit_slabs(
-    estimator: Any, cohort: SlabCohort, slabs: Sequence[Any], centre: FloatArray, workers: Workers
-) -> SlabProblem:
-    """Fit a linear estimator to slabs of patients; warn where the optimum was not reached.
+def fit_chunks(
+    estimator: Any, cohort: ChunkCohort, chunks: Sequence[Any], centre: FloatArray, workers: Workers
+) -> ChunkProblem:
+    """Fit a linear estimator to chunks of patients; warn where the optimum was not reached.
 
-    Slabs go from the longest to the shortest times; `centre` (d,) was subtracted from their features.
+    Chunks go from the longest to the shortest times; `centre` (d,) was subtracted from their features.
     """
-    problem = SlabProblem(
-        slabs, len(centre), cohort.rests, cohort.objective, l2=estimator.l2, workers=workers, centre=centre
+    problem = ChunkProblem(
+        chunks, len(centre), cohort.rests, cohort.objective, l2=estimator.l2, workers=workers, centre=centre
     )
     found = minimise(problem, tol=estimator.tol, max_iter=estimator.max_iter)
     problem.value(found.x)
@@ -140,12 +140,12 @@ def fit_slabs(
     estimator.coef_ = found.x
     estimator._set_status(found, found.value)
     estimator.n_patients_, estimator.n_events_ = cohort.patients, cohort.events
-    estimator.follow_up_ = slab_follow_up(slabs, cohort.n, workers)
+    estimator.follow_up_ = chunk_follow_up(chunks, cohort.n, workers)
     if estimator._weights_losses:
         etas = tuple(float(worst_case.eta) for worst_case in problem.worst_cases)
         estimator.eta_ = etas[0] if cohort.halves is None else etas
-    times, hazard = slab_baseline(
-        slabs, problem.point.scores, problem.point.shift, cohort.n_events, cohort.scheme.ties, workers
+    times, hazard = chunk_baseline(
+        chunks, problem.point.scores, problem.point.shift, cohort.n_events, cohort.scheme.ties, workers
     )
     # Scores of a fitted model are of features that are not centred; the baseline accounts for it.
     estimator._baseline = Baseline.from_zero(times, np.log(hazard) - float(centre @ found.x))
@@ -153,9 +153,9 @@ def fit_slabs(
 
 
 def _patient_weights(
-    problem: SlabProblem, data: TrainingData, order: Any, halves: list[BoolArray] | None
+    problem: ChunkProblem, data: TrainingData, order: Any, halves: list[BoolArray] | None
 ) -> FloatArray:
-    """Return the worst-case weights of all patients, summing to one, computed on the device of the slabs."""
+    """Return the worst-case weights of all patients, summing to one, computed on the device of the chunks."""
     import torch
 
     def on_device(values: Any) -> Any:
@@ -174,56 +174,56 @@ def _patient_weights(
         ratio = float(worst_case.ratio(np.zeros(1))[0]) / (mass * half).sum()
         weights += mass * (half & ~event) * ratio
     start = 0
-    for slab, found in zip(problem.slabs, problem.event_weights(), strict=True):
-        rows = order[start : start + slab.X.shape[1]]
+    for chunk, found in zip(problem.chunks, problem.event_weights(), strict=True):
+        rows = order[start : start + chunk.X.shape[1]]
         start += len(rows)
-        for side, q in zip(slab.sides, found, strict=True):
+        for side, q in zip(chunk.sides, found, strict=True):
             weights[rows[side.event]] = q
     total: FloatArray = in_numpy(weights / weights.sum())
     return total
 
 
-def slab_baseline(
-    slabs: Sequence[Any], scores: Sequence[Any], shift: float, n_events: int, ties: str, workers: Workers
+def chunk_baseline(
+    chunks: Sequence[Any], scores: Sequence[Any], shift: float, n_events: int, ties: str, workers: Workers
 ) -> tuple[FloatArray, FloatArray]:
     """Return rising times and the cumulative baseline hazard at them.
 
-    Slabs go from the longest to the shortest times and have ``time``, ``event`` and ``weight``; `scores` are one array
+    Chunks go from the longest to the shortest times and have ``time``, ``event`` and ``weight``; `scores` are one array
     (m,) for each, and `shift` is about the largest of them.
     """
-    n = len(slabs)
-    risks = workers.gather(workers.map(_risk, slabs, scores, [shift] * n))
+    n = len(chunks)
+    risks = workers.gather(workers.map(_risk, chunks, scores, [shift] * n))
     before = list(accumulate(risks[:-1], initial=0.0))
     every = max(n_events // MOST_STEPS, 1)
-    found = workers.gather(workers.map(_steps, slabs, scores, [shift] * n, before, [ties] * n, [every] * n))
+    found = workers.gather(workers.map(_steps, chunks, scores, [shift] * n, before, [ties] * n, [every] * n))
     times, hazards, reached = [], [], 0.0
-    for slab_times, slab_hazards in reversed(found):
-        if len(slab_times):
-            times.append(slab_times)
-            hazards.append(slab_hazards + reached)
-            reached += float(slab_hazards[-1])
+    for chunk_times, chunk_hazards in reversed(found):
+        if len(chunk_times):
+            times.append(chunk_times)
+            hazards.append(chunk_hazards + reached)
+            reached += float(chunk_hazards[-1])
     return np.concatenate(times), np.concatenate(hazards)
 
 
-def _risk(slab: Any, f: Any, shift: float) -> float:
-    return float(_risks(slab, f, shift).sum())
+def _risk(chunk: Any, f: Any, shift: float) -> float:
+    return float(_risks(chunk, f, shift).sum())
 
 
-def _risks(slab: Any, f: Any, shift: float) -> Any:
+def _risks(chunk: Any, f: Any, shift: float) -> Any:
     risk = exp(f - shift)
-    return risk if slab.weight is None else double(slab.weight) * risk
+    return risk if chunk.weight is None else double(chunk.weight) * risk
 
 
 def _steps(
-    slab: Any, f: Any, shift: float, before: float, ties: str, every: int
+    chunk: Any, f: Any, shift: float, before: float, ties: str, every: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return every k-th time of a slab and the last, rising, and the hazard that the slab adds up to each."""
+    """Return every k-th time of a chunk and the last, rising, and the hazard that the chunk adds up to each."""
     # Times fall; their negatives rise, and equal ones form blocks.
-    rising, risk, places = -double(slab.time), _risks(slab, f, shift), set_places(slab.event)
+    rising, risk, places = -double(chunk.time), _risks(chunk, f, shift), set_places(chunk.event)
     block, starts, counts, earlier = blocks_of_equals(rising[places])
     firsts = rising[places[starts]]
     at_risk = (risk.cumsum(0) + before)[counted_up_to(rising, firsts) - 1]
-    weight = double(slab.event if slab.weight is None else slab.weight)[places]
+    weight = double(chunk.event if chunk.weight is None else chunk.weight)[places]
     deaths = summed_by_block(weight, block, starts)
     jumps = deaths / at_risk
     if ties == "efron":
@@ -240,13 +240,13 @@ def _thinned(values: Any, every: int) -> FloatArray:
     return np.array(on_host(values[(len(values) - 1) % every :: every]))
 
 
-def slab_follow_up(slabs: Sequence[Any], n: int, workers: Workers) -> FollowUp:
+def chunk_follow_up(chunks: Sequence[Any], n: int, workers: Workers) -> FollowUp:
     """Return the follow-up of n patients."""
     every = max(n // MOST_STEPS, 1)
-    totals = workers.gather(workers.map(_weight, slabs))
+    totals = workers.gather(workers.map(_weight, chunks))
     before = list(accumulate(totals[:-1], initial=0.0))
-    found = workers.gather(workers.map(_followed, slabs, before, [every] * len(slabs)))
-    # Slabs begin with the longest times, curves with the shortest.
+    found = workers.gather(workers.map(_followed, chunks, before, [every] * len(chunks)))
+    # Chunks begin with the longest times, curves with the shortest.
     times, survival, censoring, event_times, weights = zip(*reversed(found), strict=True)
     return FollowUp(
         np.concatenate(times),
@@ -262,22 +262,22 @@ def _continued(curves: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([begun * curve for begun, curve in zip(reached, curves, strict=True)])
 
 
-def _weight(slab: Any) -> float:
-    return float(len(slab.time) if slab.weight is None else double(slab.weight).sum())
+def _weight(chunk: Any) -> float:
+    return float(len(chunk.time) if chunk.weight is None else double(chunk.weight).sum())
 
 
-def _followed(slab: Any, before: float, every: int) -> tuple[FloatArray | None, ...]:
-    """Return rising times of a slab, both Kaplan-Meier curves from its first time on, and times and weights of events.
+def _followed(chunk: Any, before: float, every: int) -> tuple[FloatArray | None, ...]:
+    """Return rising times of a chunk, both Kaplan-Meier curves from its first time on, and times and weights of events.
 
-    `before` is the weight of all earlier slabs, whose patients are at risk throughout.
+    `before` is the weight of all earlier chunks, whose patients are at risk throughout.
     """
-    rising, weight = -double(slab.time), slab.weight
+    rising, weight = -double(chunk.time), chunk.weight
     mass = 0.0 * rising + 1.0 if weight is None else double(weight)
     block, starts, counts, _ = blocks_of_equals(rising)
     at_risk = mass.cumsum(0)[starts + counts[starts] - 1] + before
-    died = summed_by_block(mass * slab.event, block, starts)
-    left = summed_by_block(mass * ~slab.event, block, starts)
-    places = flipped(set_places(slab.event))
+    died = summed_by_block(mass * chunk.event, block, starts)
+    left = summed_by_block(mass * ~chunk.event, block, starts)
+    places = flipped(set_places(chunk.event))
     return (
         _thinned(-flipped(rising[starts]), every),
         _thinned(_surviving(died, at_risk), every),
