@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 
 from drosurv import estimators
 from drosurv.datasets import Dataset, data_fingerprint, load_flc, load_seer, load_support, split
+from drosurv.errors import OnProcessorOnly
 from drosurv.estimators.grid import fit_grids
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.metrics import integrated_brier_score
@@ -70,6 +72,10 @@ def train_units(
             for cohort in cohorts
         ]
         errors = fit_grids(grids, samples)
+        # Training that diverged leaves a row without numbers; a device that cannot train the method is a mistake here.
+        for error in chain.from_iterable(errors):
+            if isinstance(error, OnProcessorOnly):
+                raise error
         for predictions, grid, failed, cohort in zip(found, grids, errors, cohorts, strict=True):
             unscaled = {"unscaled": cohort.unscaled} if method.unscaled_baseline else {}
             predictions[key] = {
@@ -113,7 +119,8 @@ def _estimators(unit: Unit, device: str) -> list[Any]:
             solver="adam",
             max_iter=protocol.max_iter,
             random_state=protocol.initial_seed,
-            device=device,
+            # The published gradient has no form on tensors.
+            device="cpu" if make is PublishedSplit else device,
             **AS_PUBLISHED_TRAINING,
             **({"scale": PENALTY_SCALE} if method.estimator == "RegularizedCox" else {}),
             **dict(method.parameters),
