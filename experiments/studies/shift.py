@@ -54,6 +54,7 @@ class Shift:
 
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the rows to train on, and to test on."""
+        EVERY.fetch(self.dataset)
         source = EVERY.load(self.dataset).X if self.dataset == "seer" else RECORDS[self.dataset].table()
         column = source[self.column]
         if self.levels:

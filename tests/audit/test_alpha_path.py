@@ -33,7 +33,7 @@ def test_the_path_keeps_the_family_or_falls_back_to_dro_cox(data):
     assert (fitted.alpha, fitted.l2) == (0.5, 0.1)
     stops, _ = find_stops(times, data.X, None, None, {1.0: fitted})
     assert [stop.name for stop in stops] == [
-        "AcceleratedFailureTime, alpha 1",
+        "AcceleratedFailureTime",
         "AcceleratedFailureTime, alpha 0.4",
     ]
     for model in (CoxPH(l2=0.2), CoxPHSurvivalAnalysis()):

@@ -6,7 +6,7 @@ import pytest
 
 from drosurv import CauseSpecificCox, Surv, evaluate
 from drosurv.audit import audit
-from drosurv.audit.sections import causes
+from drosurv.audit.sections.calibration import collect_causes
 from drosurv.competing import evaluate_by_cause
 from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.metrics import aalen_johansen, concordance_by_cause, concordance_index
@@ -170,7 +170,7 @@ def test_sentences_claim_nothing_beyond_follow_up_and_of_no_other_group_where_th
     short = Surv.competing(np.where(time > cut, 0, cause), np.minimum(time, cut))
     for y, horizon, ends in ((short, 2 * cut, []), (Surv.competing(cause, time), 1.0, [" % had it."] * 2)):
         found = evaluate_by_cause(model, X, y, [horizon])
-        said = causes.collect(SimpleNamespace(also={"causes": found}, time_unit="", level=0.95)).statements
+        said = collect_causes(SimpleNamespace(also={"causes": found}, time_unit="", level=0.95)).statements
         assert [s.text[-10:] for s in said if s.code == "cause_censored"] == ends
 
 

@@ -58,7 +58,7 @@ def test_an_unfinished_document_says_so(tmp_path):
     run(tmp_path / "out", methods=["dro"], splits=1)
     run(tmp_path / "out", datasets=[*NAMES, "uis"], splits=1, minutes=0, document=page)
     assert "**Not complete.** 2 fits are missing" in page.read_text()
-    assert "could not be had: uis." in page.read_text()
+    assert "could not be loaded: uis." in page.read_text()
     run(tmp_path / "out", splits=1, document=page)
     assert "Not complete" not in page.read_text()
 
