@@ -72,7 +72,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv --without-pip $(VENV)
 
 $(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --quiet --no-compile --constraint constraints.txt pip --editable .
+	$(PIP) install --quiet --no-compile --constraint constraints.txt --editable .
 	touch $@
 
 # Byte code is made afterwards, by all cores; pip would use one. A few files are no Python, or that of a newer version.

@@ -278,7 +278,7 @@ def _cross_fitted(estimator: Any, X: Any, y: Any, given: dict[str, Any], parts: 
     name = f"{type(final_step(estimator)).__name__}, cross-fitted"
     missing = (
         *(() if cox is not None else ("Plain Cox could not be trained on these features.",)),
-        f"{UNTESTED}the predictions are of several models, one per fold.",
+        f"{UNTESTED}the audited predictions are of several models, one per fold.",
     )
     limits = (*CROSS_FITTED, *map(first_upper, seen.notes))
     return _of_seen(seen, name, None if cox is None else (cox, None), missing, limits)

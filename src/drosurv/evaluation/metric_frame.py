@@ -71,7 +71,15 @@ class SurvivalMetricFrame:
         missing: Missing = "group",
         min_group: int = 50,
         min_events: int = 10,
+        control_features: Any = None,
+        sample_params: Any = None,
     ) -> None:
+        for name, remedy in (
+            ("control_features", "call drosurv.evaluate on the patients of each level"),
+            ("sample_params", "pass metrics that hold them, such as a functools.partial"),
+        ):
+            if locals()[name] is not None:
+                raise ArgumentError(name, f"{name} left in 0.3: {remedy}.")
         warn_caller(
             "SurvivalMetricFrame will be removed in 0.4: use drosurv.evaluate, whose result has overall, by_group, "
             "difference() and ratio().",

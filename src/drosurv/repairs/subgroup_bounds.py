@@ -321,10 +321,13 @@ class SubgroupBounds:
             none = "no subgroup differs significantly from what the model predicts."
             sentences.append(f"{after}{none}" if after else f"N{none[1:]}")
         bound = self.bounds["bound"]
+        least = _down(bound[LEAST])
+        # A bound of zero says nothing.
+        fewest = f", or fewer than {least:.2f} times," if least > 0 else ""
         sentences += [
             f"With {100 * self.level:g} % confidence, of the {self.n_subgroups:,} subgroups of at least "
             f"{100 * self.alpha:g} % of the {self.n_patients:,} patients that one or two conditions define:",
-            f"none has more than {_up(bound[MOST]):.2f} times, or fewer than {_down(bound[LEAST]):.2f} times, the "
+            f"none has more than {_up(bound[MOST]):.2f} times{fewest} the "
             f"predicted events{self._until(time_unit)} (all patients: {everybody['ratio']:.2f} times);",
             f"none has a Brier score above {_up(bound[BRIER], 3):.3f} at {moment(self.horizon, time_unit)} (all "
             f"patients: {everybody[BRIER]:.3f});",
