@@ -116,7 +116,7 @@ def write_document(
     parts += ["## How it was made", _READING, _cost(runs, results, protocol)]
     _write(path, parts)
     notes = comparison_notes(*compared)
-    tables = ["# Tables of the reproduction", characteristics.to_markdown(heading=True)]
+    tables = ["# Tables of the reproduction", "## Data", characteristics.to_markdown(heading=True)]
     tables += _tables("Ours beside the published values", _named(tabulation, "-comparison"), notes)
     tables += _tables("All tables, tuned by concordance imparity", _named(tabulation, "-ci"))
     tables += _tables("All tables, tuned by the average disparity F_A", _named(tabulation, "-fa"))
