@@ -127,8 +127,8 @@ def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
     )
     return Table(
         "fairness",
-        "Differences between groups and between patients; 0 is none. Each interval is of one difference alone and "
-        "decides nothing",
+        "Differences between groups and between patients; 0 is none. Intervals are not adjusted, and the "
+        "verdict does not use them",
         columns,
         tuple(rows),
     )
