@@ -37,7 +37,7 @@ def train():
 
 
 @pytest.fixture(scope="module")
-def test():
+def held_out():
     return cohort(1)
 
 
@@ -85,12 +85,12 @@ def expected(X, y):
 
 @pytest.mark.parametrize("kind", ["pipeline", "repaired"])
 @pytest.mark.filterwarnings("ignore")
-def test_a_model_with_an_encoder_fills_the_column_of_training_patients(model, train, test, kind):
+def test_a_model_with_an_encoder_fills_the_column_of_training_patients(model, train, held_out, kind):
     if kind == "repaired":
         model = repair(
             make_pipeline(TableEncoder(categorical=["site"]), CoxPH(l2=0.01)), *train, random_state=0
         )
-    X, y = test
+    X, y = held_out
     report = audit(model, X, y, sensitive_features=groups_of(X), time_title="years", **QUICK)
     assert table_1(report) == expected(*train)
     assert not note(report)
@@ -98,8 +98,8 @@ def test_a_model_with_an_encoder_fills_the_column_of_training_patients(model, tr
     assert row["status"] == "answered"
 
 
-def test_audited_patients_are_counted_by_group(model, test):
-    X, y = test
+def test_audited_patients_are_counted_by_group(model, held_out):
+    X, y = held_out
     report = audit(model, X, y, sensitive_features=groups_of(X), time_title="years", **QUICK)
     rows = {row["name"]: row for row in report.tables["patients old"].rows}
     old = (X["age"] > 60).to_numpy()
@@ -108,8 +108,8 @@ def test_audited_patients_are_counted_by_group(model, test):
         assert {name: row[f"group {heading}"] for name, row in rows.items()} == wanted
 
 
-def test_the_training_table_takes_the_place_of_the_encoder(model, train, test):
-    X, y = test
+def test_the_training_table_takes_the_place_of_the_encoder(model, train, held_out):
+    X, y = held_out
     given = {"X_train": train[0], "y_train": train[1], "alpha_path": ()}
     report = audit(model, X, y, sensitive_features=None, time_title="years", **given, **QUICK)
     cells = expected(*train)
@@ -122,8 +122,8 @@ def test_the_training_table_takes_the_place_of_the_encoder(model, train, test):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_frozen_model_that_was_repaired_on_others_shows_no_column_of_either(model, test):
-    X, y = test
+def test_a_frozen_model_that_was_repaired_on_others_shows_no_column_of_either(model, held_out):
+    X, y = held_out
     repaired = repair(model, *cohort(2), frozen=True, random_state=0)
     report = audit(repaired, X, y, sensitive_features=None, **QUICK)
     assert table_1(report) == {}
@@ -131,8 +131,8 @@ def test_a_frozen_model_that_was_repaired_on_others_shows_no_column_of_either(mo
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_one_sentence_says_why_there_is_no_column(model, train, test):
-    X, y = test
+def test_one_sentence_says_why_there_is_no_column(model, train, held_out):
+    X, y = held_out
     numbers, more = X[["site"]].astype(float), {"sensitive_features": None, **QUICK}
     events = train[1]["event"].sum()
     plain = audit(CoxPH().fit(train[0][["site"]].astype(float), train[1]), numbers, y, **more)
@@ -153,8 +153,8 @@ def test_one_sentence_says_why_there_is_no_column(model, train, test):
 
 
 @pytest.mark.parametrize("repaired", [False, True])
-def test_a_saved_model_tells_its_training_patients(tmp_path, train, test, repaired):
-    for name, (X, y) in {"train": train, "test": test}.items():
+def test_a_saved_model_tells_its_training_patients(tmp_path, train, held_out, repaired):
+    for name, (X, y) in {"train": train, "test": held_out}.items():
         X.assign(years=y["time"], died=y["event"].astype(int)).to_csv(tmp_path / f"{name}.csv", index=False)
     out, report = tmp_path / "model", tmp_path / "report.md"
     target = ["--time", "years", "--event", "died", "--categorical", "site"]

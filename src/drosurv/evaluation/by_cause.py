@@ -125,8 +125,8 @@ def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """Rows of the middle horizon that can be judged, and whether their predicted incidence is ``off``.
 
     It is off if it lies outside of the interval of the observed incidence, by a difference that is not rounded away.
-    The interval is widened for all rows to hold together, and for the model's estimation error: the ratio of its
-    variance to that of the observed incidence is that of the events here to those in training.
+    The interval is widened to hold for all rows at once, and for the model's estimation error. The variance of that
+    error is taken to be the variance of the observed incidence, times events here, divided by events in training.
     """
     at = table["horizon"] == middle(sorted(table["horizon"].unique()))
     enough = (table["patients"] >= _FEWEST_PATIENTS) | (table["attribute"] == EVERYONE)

@@ -96,7 +96,8 @@ class GroupComparison:
     def linear(self, value: float, influence: Callable[[], FloatArray]) -> Draws:
         """A value that is at least 0, with replicates by linear approximation.
 
-        `influence` returns the derivatives (m,) of the value by the patients' weights; called only for replicates.
+        `influence` returns the derivative of the value by the weight of each patient (m,). It is called only if
+        there are replicates.
         """
         if len(self.weights) == 0:
             return Draws(value, np.empty(0), lowest=0.0)

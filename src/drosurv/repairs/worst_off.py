@@ -324,7 +324,7 @@ class GroupFinder(ABC):
             used = folds != fold
             repeated = self.members(self.find(used.astype(np.float64)))
             for j, group in enumerate(groups):
-                # The overlap is computed on the patients used, so that it does not depend on those left out.
+                # The overlap counts only patients of the search: the fold left out must not decide it.
                 overlaps = [overlap(other[used], group[used]) for other in repeated]
                 if overlaps and max(overlaps) >= SAME_GROUP:
                     same = repeated[int(np.argmax(overlaps))]

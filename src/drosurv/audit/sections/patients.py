@@ -87,7 +87,7 @@ class ColumnSummary:
 class TrainingPatients:
     """What is known of the training patients: summaries of their columns, cells of other rows, and what is not known.
 
-    `columns` is empty and `why` is a sentence where their column of the table is left out.
+    If Table 1 has no column of training patients, `columns` is empty and `why` is the sentence that gives the reason.
     """
 
     cells: Mapping[str, str]
