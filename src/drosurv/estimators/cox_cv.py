@@ -235,9 +235,9 @@ class CoxPHCV(SurvivalModel):
 
     def _keep(self, training: TrainingData) -> None:
         """Keep what the summary and the plots need of the training patients."""
-        X, weight = training.X, training.weight
-        self._quartiles = np.array([weighted_quantiles(x, weight, (0.25, 0.5, 0.75)) for x in X.T])
-        self._range = np.array([weighted_quantiles(x, weight, (0.01, 0.99)) for x in X.T])
+        X, q = training.X, (0.01, 0.25, 0.5, 0.75, 0.99)
+        quantiles = np.array([weighted_quantiles(x, training.weight, q) for x in np.ascontiguousarray(X.T)])
+        self._quartiles, self._range = quantiles[:, 1:4], quantiles[:, [0, 4]]
         fit = FittedCox(
             self._design.standardised(X), training.cox_loss(self.ties), self.estimator_.coef_, self.l2_
         )
@@ -517,8 +517,8 @@ def cross_validated_likelihood(
         columns = design.standardised(training.X)
         for n_knots in np.unique(knots):
             # Without knots a design is the linear columns of the one with knots.
-            used = np.full(len(design.nonlinear), True) if n_knots else ~design.nonlinear
-            X, nonlinear = columns[:, used], design.nonlinear[used]
+            X = columns if n_knots else columns[:, ~design.nonlinear]
+            nonlinear = design.nonlinear if n_knots else np.full(X.shape[1], False)
             path = np.flatnonzero(knots == n_knots)
             path = path[_path_order(l2[path], factor[path])]
             ridges = l2[path, None] * np.where(nonlinear, factor[path, None], 1.0)

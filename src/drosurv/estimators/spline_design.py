@@ -57,11 +57,8 @@ def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[
     quantiles of the distinct values.
     """
     q, found = HARRELL[n_knots], []
-    quantiles = (
-        np.quantile(X, q, axis=0).T if weight is None else [weighted_quantiles(x, weight, q) for x in X.T]
-    )
-    for x, values in zip(X.T, quantiles, strict=True):
-        knots = np.unique(values)
+    for x in np.ascontiguousarray(X.T):
+        knots = np.unique(weighted_quantiles(x, weight, q))
         if not _has_more_values(x, max(FEWEST_VALUES, n_knots)):
             knots = np.empty(0)
         elif len(knots) < 3:
