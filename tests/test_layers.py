@@ -1,6 +1,7 @@
 """Imports point one way: a subpackage may import only those above it in this list."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,13 @@ LAYERS = [
 LEVEL = {subpackage: level for level, subpackages in enumerate(LAYERS) for subpackage in subpackages}
 
 
+@cache
+def nodes(source: str) -> list[ast.Import | ast.ImportFrom | ast.ClassDef]:
+    """The imports and classes of a source, also inside functions."""
+    wanted = (ast.Import, ast.ImportFrom, ast.ClassDef)
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, wanted)]
+
+
 def subpackage_of(path: Path) -> str:
     return path.relative_to(SRC).parts[0].removesuffix(".py")
 
@@ -36,7 +44,7 @@ def subpackage_of(path: Path) -> str:
 def imported_subpackages(source: str) -> set[str]:
     """Subpackages of drosurv that a module imports, also inside functions."""
     subpackages = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -80,19 +88,20 @@ def module_name(path: Path) -> str:
 FILES = {module_name(path): path for path in MODULES if path.name != "__init__.py"}
 
 
-def exported(tree: ast.AST) -> dict[str, str]:
+def exported(source: str) -> dict[str, str]:
     """Where a table of contents takes each of its names from."""
     return {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
+        for node in nodes(source)
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
 
 
-CONTENTS = {module_name(p): exported(ast.parse(p.read_text())) for p in SRC.rglob("__init__.py")}
+CONTENTS = {module_name(p): exported(p.read_text()) for p in SRC.rglob("__init__.py")}
 
 
+@cache
 def homes(name: str) -> set[str]:
     """The file that a dotted name lives in, whichever packages hand it on; of a package, all files it names."""
     package, _, last = name.rpartition(".")
@@ -108,7 +117,7 @@ def homes(name: str) -> set[str]:
 def imported_files(source: str) -> set[str]:
     """Files of drosurv that a module imports, also inside functions, for types, and through a table of contents."""
     names = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -141,7 +150,7 @@ def class_homes(sources: dict[str, str]) -> dict[str, list[str]]:
     """The files that define each class name."""
     homes: dict[str, list[str]] = {}
     for name, source in sources.items():
-        for node in ast.walk(ast.parse(source)):
+        for node in nodes(source):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(name)
     return homes

@@ -1,26 +1,23 @@
-"""The command rebuilds, continues after a kill, and says what went wrong in one line."""
+"""The command rebuilds, continues after a stop, and says what went wrong in one line."""
 
 import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from experiments.paper import Protocol, reproduction
 
-# Training is short: how well it goes is not looked at here.
-SHORT = """
-from experiments.paper import Protocol, reproduction
-reproduction.Protocol = lambda: Protocol(max_iter=2, bootstrap=2)
-"""
-COMMAND = [sys.executable, "-c", f"{SHORT}from experiments.command import main; main()", "paper"]
+WHAT = ["--only", "flc-age", "--methods", "cox", "--repeats", "2", "--jobs", "1", "--device", "cpu"]
 
 
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    monkeypatch.setattr(reproduction, "Protocol", lambda: Protocol(max_iter=2, bootstrap=2))
+@pytest.fixture(scope="module", autouse=True)
+def short():
+    """Training is short: how well it goes is not looked at here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reproduction, "Protocol", lambda: Protocol(max_iter=2, bootstrap=2))
+        yield
 
 
 def stored(folder):
@@ -28,41 +25,44 @@ def stored(folder):
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory):
-    """A run of three units, killed when the first is stored, and what it had stored."""
+def stopped(tmp_path_factory, experiments):
+    """The folder of a run of two units that ended in the middle of the second, and what it had stored."""
     folder = tmp_path_factory.mktemp("reproduction")
-    what = ["--only", "flc-age", "--methods", "cox", "--repeats", "3", "--jobs", "1", "--device", "cpu"]
-    process = subprocess.Popen([*COMMAND, *what, "-o", str(folder)], stderr=subprocess.DEVNULL)
-    while not stored(folder):
-        assert process.poll() is None
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    return folder, what, [(path, path.stat().st_mtime_ns) for path in stored(folder)]
+    evaluate = reproduction.evaluate_unit
+
+    def evaluate_one(unit, **options):
+        if unit.repeat == 1:
+            raise KeyboardInterrupt
+        return evaluate(unit, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reproduction, "evaluate_unit", evaluate_one)
+        assert experiments("paper", *WHAT, "-o", folder).exit_code != 0
+    return folder, [(path, path.stat().st_mtime_ns) for path in stored(folder)]
 
 
-def test_a_killed_run_continues_where_it_was(killed, experiments):
-    folder, what, kept = killed
-    assert 1 <= len(kept) < 3
+def test_a_stopped_run_continues_where_it_was(stopped, experiments):
+    folder, kept = stopped
+    assert len(kept) == 1
     # JSON is all that is printed.
-    found = experiments.json("paper", *what, "-o", folder)
+    found = experiments.json("paper", *WHAT, "-o", folder)
     assert found["output"] == str(folder)
-    assert (found["computed"], found["reused"]) == (3 - len(kept), len(kept))
+    assert (found["computed"], found["reused"]) == (1, 1)
     assert all(path.stat().st_mtime_ns == written for path, written in kept)
-    assert len(stored(folder)) == 3
+    assert len(stored(folder)) == 2
     (counts,) = found["agreement"]
     assert counts["experiment"] == "flc-age"
     assert counts["cells"] == 8
     assert found["failures"] == []
     assert all(os.path.isfile(path) for path in found["files"])
-    shown = experiments.ok("paper", *what, "-o", folder)
-    assert "0 units computed and 3 reused" in shown.stdout
-    assert "3 of 3 units; done" in shown.stderr
+    shown = experiments.ok("paper", *WHAT, "-o", folder)
+    assert "0 units computed and 2 reused" in shown.stdout
+    assert "2 of 2 units; done" in shown.stderr
 
 
-def test_a_diagnostic_choice_is_labelled(killed, experiments):
-    folder, what, _ = killed
-    found = experiments.json("paper", *what, "-o", folder, "--select-on", "test")
+def test_a_diagnostic_choice_is_labelled(stopped, experiments):
+    folder, _ = stopped
+    found = experiments.json("paper", *WHAT, "-o", folder, "--select-on", "test")
     assert any(path.endswith("flc-age-ci-diagnostic.md") for path in found["files"])
 
 
@@ -108,9 +108,38 @@ def test_help_shows_an_example(experiments):
     assert "Example: python -m experiments.paper --only flc-age" in experiments.ok("paper", "--help").stdout
 
 
+# The command as it is, with work that takes no imports: two units of which none ends.
+INTERRUPTED = """
+import sys, time, types
+from dataclasses import dataclass
+from experiments.command import main
+from experiments.runs import Store, Task, work_through
+
+@dataclass(frozen=True)
+class Wait(Task):
+    number: int
+
+    @property
+    def address(self):
+        return "none", "none", "number", self.number
+
+    def determinants(self):
+        return {"number": self.number}
+
+def wait(unit):
+    time.sleep(60)
+
+def reproduce(output, *, jobs, report, **_):
+    work_through([Wait(0), Wait(1)], Store(output), wait, n_jobs=jobs, report=report)
+
+sys.modules["experiments.paper"] = types.SimpleNamespace(reproduce=reproduce)
+main("paper")
+"""
+
+
 def test_an_interrupted_run_says_that_it_stops_and_how_to_go_on(tmp_path):
     what = ["--only", "flc-age", "--methods", "cox", "--repeats", "2", "--jobs", "2", "--device", "cpu"]
-    command = [*COMMAND, *what, "-o", str(tmp_path / "out put")]
+    command = [sys.executable, "-c", INTERRUPTED, *what, "-o", str(tmp_path / "out put")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     # The first line of progress: the work has begun, and workers are being started.
     assert "0 of 2 units" in process.stderr.readline()

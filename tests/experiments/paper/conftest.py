@@ -1,5 +1,7 @@
 """Small made-up results in the shape that evaluating a unit gives."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -68,7 +70,8 @@ def result():
 def random_grid(result):
     """A gathered table of random scores: every method of FLC's tables and ablations, both parts, some NaN."""
 
-    def make(methods, repeats=3, seed=0, attributes=("age", "gender"), dataset="flc"):
+    @cache
+    def drawn(methods, repeats, seed, attributes, dataset):
         rng = np.random.default_rng(seed)
 
         def values(part, attribute, setting):
@@ -89,5 +92,8 @@ def random_grid(result):
             for name in methods
         ]
         return gather((unit, result(unit, values)) for unit in units)
+
+    def make(methods, repeats=3, seed=0, attributes=("age", "gender"), dataset="flc"):
+        return drawn(tuple(methods), repeats, seed, attributes, dataset).copy()
 
     return make

@@ -6,12 +6,12 @@ import pytest
 from experiments.paper.tabulation import alpha_curves, alpha_figure, save_figure
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def grid(random_grid):
     return random_grid(["cox", "dro-cox", "deep-dro-cox"])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def curves(grid):
     return alpha_curves(grid)
 

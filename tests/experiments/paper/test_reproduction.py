@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -142,8 +143,13 @@ def test_bad_input_is_refused_before_any_work(run, options, message, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_interrupted_choice_is_the_same_as_a_whole_one(run):
-    whole = run(methods=("cox", "cox-scaled"), repeats=1)
-    pd.testing.assert_frame_equal(
-        run(methods=("cox", "cox-scaled"), repeats=1).tabulation.summary, whole.tabulation.summary
-    )
+def test_results_out_of_the_store_give_the_numbers_of_the_run_that_computed_them(run, result, monkeypatch):
+    rng = np.random.default_rng(0)
+
+    def random(unit, seer_file):
+        return result(unit, lambda *_: {"concordance_index": rng.uniform(0.6, 0.8)})
+
+    monkeypatch.setattr(reproduction, "evaluate_unit", random)
+    whole, again = (run(methods=("cox", "cox-scaled"), repeats=2) for _ in range(2))
+    assert (whole.outcome.computed, again.outcome.computed) == (4, 0)
+    pd.testing.assert_frame_equal(again.tabulation.summary, whole.tabulation.summary)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from joblib import parallel_config
 
 from experiments.paper.methods import METHODS
 from experiments.paper.unit import Unit
@@ -40,7 +41,7 @@ class Piece:
 
 PIECES = [Piece(repeat) for repeat in range(6)]
 
-# A run of its own: evaluates slowly, and writes down what it evaluated.
+# A process that writes down what it evaluates: it waits after the first unit, ends a worker, or does the rest.
 SCRIPT = f"""
 import json, os, sys, time
 from dataclasses import dataclass
@@ -53,12 +54,12 @@ def evaluate(unit):
         log.write(f"{{unit.repeat}} {{os.getpid()}}\\n")
     if sys.argv[3] == "killed" and unit.repeat == 3:
         os.kill(os.getpid(), 9)
-    time.sleep(0 if sys.argv[3] == "killed" else float(sys.argv[3]))
+    time.sleep(60 if sys.argv[3] == "waits" and unit.repeat > 0 else 0)
     return {{"half": unit.repeat / 2}}
 
 if __name__ == "__main__":
     units = [Piece(repeat) for repeat in range(6)]
-    outcome = work_through(units, Store(sys.argv[1]), evaluate, n_jobs=int(sys.argv[4]))
+    outcome = work_through(units, Store(sys.argv[1]), evaluate, n_jobs=2)
     print(json.dumps([outcome.reused, outcome.computed, len(outcome.failures)]))
 """
 
@@ -75,9 +76,8 @@ def command(tmp_path, store, monkeypatch):
     script = tmp_path / "run.py"
     script.write_text(SCRIPT)
 
-    def make(seconds, n_jobs=1):
-        log = tmp_path / "evaluated.txt"
-        return [sys.executable, str(script), str(store.folder), str(log), str(seconds), str(n_jobs)]
+    def make(mode):
+        return [sys.executable, str(script), str(store.folder), str(tmp_path / "evaluated.txt"), mode]
 
     return make
 
@@ -97,55 +97,37 @@ def running(pid):
 
 
 def test_a_killed_run_keeps_every_finished_unit_and_the_next_does_the_rest(store, command):
-    slow = command(0.25)
+    slow = command("waits")
     process = subprocess.Popen(slow)
-    while sum(1 for _ in store.folder.rglob("*.json")) < 2:
+    while not store.path(PIECES[0]).exists() or len(evaluated(slow)) < 3:
         assert process.poll() is None
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    kept = [unit.repeat for unit, _ in store.finished(PIECES)]
-    started = [repeat for repeat, _ in evaluated(slow)]
-    assert kept in (started, started[:-1])
-    again = subprocess.run(command(0), capture_output=True, text=True, check=True)
-    assert json.loads(again.stdout) == [len(kept), 6 - len(kept), 0]
-    assert [result["half"] for _, result in store.finished(PIECES)] == [0, 0.5, 1, 1.5, 2, 2.5]
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks processes up in /proc")
-def test_a_worker_that_is_killed_is_reported_and_its_unit_not_stored(store, command):
-    run = subprocess.run(command("killed", n_jobs=2), capture_output=True, text=True, check=False)
-    assert run.returncode == 1
-    # Which the command line prints as one line, as it does every error of the system.
-    last = run.stderr.strip().splitlines()[-1]
-    assert last.startswith("ChildProcessError: a worker process was killed")
-    assert last.endswith("run again to continue, with fewer jobs.")
-    assert not (store.folder / "piece-3-0000000000000000.json").exists()
-
-
-def test_workers_end_with_the_run_that_is_killed(store, command):
-    slow = command(30, n_jobs=2)
-    process = subprocess.Popen(slow)
-    while not os.path.exists(slow[3]):
-        assert process.poll() is None
-        time.sleep(0.01)
-    workers = {worker for _, worker in evaluated(slow)}
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    for worker in workers:
+    # The workers end with the run.
+    for _, worker in evaluated(slow):
         for _ in range(1000):
             if not running(worker):
                 break
             time.sleep(0.01)
         assert not running(worker)
-
-
-def test_several_processes_share_the_work(store, command):
-    run = command(0.05, n_jobs=2)
-    done = subprocess.run(run, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [0, 6, 0]
-    assert sorted(repeat for repeat, _ in evaluated(run)) == list(range(6))
+    assert [unit.repeat for unit, _ in store.finished(PIECES)] == [0]
+    assert sorted(repeat for repeat, _ in evaluated(slow)) == [0, 1, 2]
+    # Several processes share the rest.
+    again = subprocess.run(command("rest"), capture_output=True, text=True, check=True)
+    assert json.loads(again.stdout) == [1, 5, 0]
+    assert sorted(repeat for repeat, _ in evaluated(slow)[3:]) == [1, 2, 3, 4, 5]
     assert [result["half"] for _, result in store.finished(PIECES)] == [0, 0.5, 1, 1.5, 2, 2.5]
+
+
+def test_a_worker_that_is_killed_is_reported_and_its_unit_not_stored(store, command):
+    run = subprocess.run(command("killed"), capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    # Which the command line prints as one line, as it does every error of the system.
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith("ChildProcessError: a worker process was killed")
+    assert last.endswith("run again to continue, with fewer jobs.")
+    assert store.get(PIECES[3]) is None
 
 
 def test_progress_counts_what_was_stored_before_and_estimates_the_rest(store, result):
@@ -162,13 +144,18 @@ def test_progress_counts_what_was_stored_before_and_estimates_the_rest(store, re
 
 
 def test_training_for_all_in_one_process_is_not_shared_out(store, result):
-    store.put(UNITS[0], {**result(UNITS[0]), "seconds": 12.0, "training_seconds": 10.0})
     seen = []
-    work_through(UNITS[:4], store, result, n_jobs=2, train=fail_to_train, report=seen.append)
+
+    def work(training):
+        store.put(UNITS[0], {**result(UNITS[0]), "seconds": 12.0, "training_seconds": training})
+        # Threads in the place of processes, which take seconds to start.
+        with parallel_config("threading"):
+            work_through(UNITS[:4], store, result, n_jobs=2, train=fail_to_train, report=seen.append)
+
     # Three units left: 30 s of training one after the other, while 6 s of the rest pass in two processes.
+    work(10.0)
     assert seen[0].seconds_left == 30
-    store.put(UNITS[0], {**result(UNITS[0]), "seconds": 12.0, "training_seconds": 2.0})
-    work_through(UNITS[:4], store, result, n_jobs=2, train=fail_to_train, report=seen.append)
+    work(2.0)
     assert seen[4].seconds_left == 15
 
 

@@ -11,7 +11,7 @@ from experiments.paper.tables import agreement_table, comparison_table, result_t
 NAMES = ["cox", "dro-cox", "dro-cox-cvar", "deepsurv", "deep-dro-cox"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def summary(random_grid):
     return summarise(choose_settings(random_grid(NAMES), EXPERIMENTS["flc-age"]))
 
