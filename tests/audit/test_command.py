@@ -212,7 +212,7 @@ def test_predictions_of_any_program_are_audited_without_a_model(run, exported, t
     result = run("audit", "--predictions", exported, *target, *FAST, "-o", out)
     assert result.exit_code == 0, result.output
     assert "read as predictions: X0.5, X1, X2." in result.stderr
-    assert "surv_6m may be predictions too, but were not read" in result.stderr
+    assert "surv_6m may be predictions too, but are not used" in result.stderr
     assert "were predicted to be free of the event" in result.stdout
     assert "age over 60" in out.read_text()
     read = json.loads((tmp_path / "foreign.summary.json").read_text())
@@ -227,12 +227,15 @@ def test_predictions_of_any_program_are_audited_without_a_model(run, exported, t
         (["--predictions", "{exported}"], "pass --time and --event"),
         (["--predictions", "{exported}", "--folds", "3"], "without a model, folds, training patients"),
         # What would change nothing is refused, not passed over.
-        (["--predictions", "{exported}", "--entry", "years"], "survival from time 0 on at a few times"),
-        (["--predictions", "{exported}", "--strata", "sex"], "leave out --strata, and predict for the"),
+        (["--predictions", "{exported}", "--entry", "years"], "survival probabilities from time 0"),
+        (
+            ["--predictions", "{exported}", "--strata", "sex"],
+            "for each patient's stratum already: leave out --strata",
+        ),
         (["--predictions", "{exported}", "--alphas", "0.5"], "training patients or alphas: leave them out"),
         (
             ["model", "{exported}", "--risk", "age"],
-            "--survival, --risk, --kind and --risk-kind are about --predictions FILE",
+            "--survival, --risk, --kind and --risk-kind describe --predictions FILE",
         ),
         (
             ["--predictions", "{exported}", "--time", "years", "--event", "died", "--survival", "age"],

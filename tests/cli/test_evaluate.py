@@ -161,7 +161,7 @@ def test_a_model_saved_in_python_needs_to_be_told_the_target(drosurv, tmp_path):
         (["-o", "{model}"], "is an input, which would be overwritten"),
         (["-o", "nowhere/out.csv"], "there is no folder nowhere: make it first"),
         (["--groups", "age=60"], "neither a column nor a cut"),
-        (["--intersections"], "--intersections are of groups: pass --groups COLUMNS."),
+        (["--intersections"], "--intersections needs groups: pass --groups COLUMNS."),
         (["--reference", "nothing"], "nothing is not a file: name a model that was saved."),
     ],
 )

@@ -154,7 +154,7 @@ def test_several_rows_of_a_patient_train_a_model_and_are_judged_as_one(drosurv, 
     shuffled.to_csv(tmp_path / "others.csv", index=False)
     half.assign(heart=1).to_csv(tmp_path / "first.csv", index=False)
     refused = ("audit", tmp_path / "model", tmp_path / "others.csv", "--groups", "sex", "--folds", "3")
-    assert "--folds trains on rows, of which a patient has several" in drosurv(*refused).stderr
+    assert "--folds needs one row per patient" in drosurv(*refused).stderr
     asked = ("--bootstrap", "0", "--json")
     split = drosurv.ok("evaluate", tmp_path / "model", tmp_path / "others.csv", *asked)
     assert f"The {len(rows):,} rows are of {len(table):,} patients" in " ".join(split.stderr.split())

@@ -124,10 +124,10 @@ def test_a_model_that_recalibration_has_silenced_is_warned_of(capsys, factor, si
     print_recalibration(factor, "--no-recalibrate leaves them as they are")
     told = capsys.readouterr()
     assert (
-        f"Risks were multiplied by {factor}, the best factor for patients not trained on (--no-rec"
+        f"Log risks were multiplied by {factor}, the best factor for patients not trained on (--no-rec"
         in told.out
     )
-    assert ("it now says nearly the same of everybody" in told.err) is silent
+    assert ("now predicts nearly the same for everybody" in told.err) is silent
 
 
 def test_a_factor_that_was_not_taken_is_not_called_the_best(capsys):

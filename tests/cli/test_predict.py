@@ -106,7 +106,7 @@ def test_a_model_saved_in_python_predicts_from_a_table_of_its_features(drosurv, 
         (
             lambda f: f,
             ["--strata", "sex"],
-            "--strata has no part in log risks, but in survival: pass --times",
+            "--strata changes survival, not log risks: pass --times",
         ),
     ],
 )

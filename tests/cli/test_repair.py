@@ -35,7 +35,7 @@ def test_the_group_is_told_in_words_and_the_repaired_model_predicts(drosurv, tab
     shown = drosurv.ok("repair", table, *TARGET, "-o", tmp_path / "m").stdout
     assert "patients with age > 6" in shown
     assert "times as many had the event as predicted, after the repair" in shown
-    assert "Everyone's hazard ratios per unit, then the exceptions" in shown
+    assert "Hazard ratios per unit: for everyone, then in the repaired subgroups" in shown
     found = drosurv.json("predict", tmp_path / "m", table, "--times", "300")
     assert len(found) == 1200
     assert all(0 <= row["survival_300"] <= 1 for row in found)
@@ -121,7 +121,9 @@ def test_bad_predictions_are_named(drosurv, table, minority, tmp_path):
     assert "one row per patient" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
     line = drosurv.fails("repair", table, *TARGET, "--set", "l2=0.1")
     assert "--set is for one model: name it, for example --model cox" in line
-    assert "goes with" in drosurv.fails("repair", table, *TARGET, "--corrected", tmp_path / "q.csv")
+    assert "--corrected writes repaired --predictions" in drosurv.fails(
+        "repair", table, *TARGET, "--corrected", tmp_path / "q.csv"
+    )
 
 
 def test_entry_times_reach_the_repair(drosurv, minority, tmp_path):

@@ -132,7 +132,7 @@ def test_groups_too_small_to_be_compared_have_no_error_to_show(drosurv, table, t
 def test_robust_settings_are_recalibrated_by_default(tune):
     common = ("--groups", "site", "--grid", "alpha=0.2", "--rule", "budget")
     stretched, as_it_is = tune("ok", *common), tune("json", *common, "--set", "recalibrate=false")
-    assert "Risks were multiplied by" in stretched.stdout
+    assert "Log risks were multiplied by" in stretched.stdout
     assert as_it_is["recalibration"] is None
     assert "--entry is not understood by a search" in tune("fails", *common, "--entry", "x1")
 

@@ -1,4 +1,4 @@
-"""The command line: each command parses, calls one function, prints."""
+"""The command line: each command parses its options, calls one function and prints the result."""
 
 from drosurv.cli.app import app, main
 

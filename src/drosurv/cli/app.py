@@ -1,4 +1,4 @@
-"""The ``drosurv`` command. A command is named once here; its module imports nothing heavy until it runs."""
+"""The ``drosurv`` command and its subcommands, whose modules import heavy packages only when they run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     name="drosurv",
     cls=PlainMessages,
     no_args_is_help=True,
-    # A bug shows its traceback without the values in it, which may be patients.
+    # A traceback must not show local variables, which may hold data of patients.
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

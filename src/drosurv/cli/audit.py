@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from drosurv.audit import AuditReport
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
+# Values of --kind that the library calls otherwise.
 _KINDS = {"event": "event probability"}
 
 
@@ -73,7 +74,7 @@ def audit(
     ] = None,
     folds: Annotated[
         int | None,
-        about("Train a model like MODEL on all folds of DATA but one and audit that one, in turn."),
+        about("Instead of new patients: cross-validate a model like MODEL on so many folds of DATA."),
     ] = None,
     train: Annotated[
         Path | None,
@@ -93,49 +94,60 @@ def audit(
         bool, about("Search the columns for subgroups whose predictions are wrong.", "Page")
     ] = True,
     bootstrap: Annotated[
-        int, about("Replicates behind intervals and tests of the audited model.", "Page")
+        int, about("Bootstrap replicates for intervals and tests of the audited model.", "Page")
     ] = 500,
     bootstrap_path: Annotated[int, about("The same for each other model of the slider.", "Comparison")] = 100,
     seed: Seed = 0,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Audit a model on patients it has not seen: who is served worst, by how much, and is it noise.
+    """Audit a model on patients it has not seen: whom it serves worst, by how much, and whether that is chance.
 
-    Any model's predictions are audited with --predictions FILE --time COLUMN --event COLUMN, and a model in folds of a
-    small cohort with --folds 5.
+    To audit the predictions of any model, pass --predictions FILE --time COLUMN --event COLUMN. For a small cohort
+    without new patients, pass --folds 5.
 
     Example: drosurv audit model test.csv --groups "sex,age>65" --train patients.csv -o report.html
     """
     view = report_view(output)
     summary = output.with_suffix(".summary.json") if view == "to_html" else None
     check_outputs([output, summary], [model, data, train, predictions], force=force)
-    shown: dict[str, Any] = {"title": title, "n_bootstrap": bootstrap, "search_rules": rules}
-    shown |= {"random_state": seed, "time_title": time_unit, "horizon": horizon, "threshold": threshold}
+    settings: dict[str, Any] = {"title": title, "n_bootstrap": bootstrap, "search_rules": rules}
+    settings |= {"random_state": seed, "time_title": time_unit, "horizon": horizon, "threshold": threshold}
     if predictions is not None:
         if any(given is not None for given in (model, folds, train)) or alphas:
             raise ValueError(
                 "--predictions is audited without a model, folds, training patients or alphas: leave them out."
             )
-        if strata is not None or target.entry is not None:
+        if strata is not None:
             raise ValueError(
-                "--predictions hold survival from time 0 on at a few times, whatever the stratum: leave out "
-                f"{'--entry' if strata is None else '--strata'}, and predict for the patient's stratum. Late entries "
-                "can be audited with a model alone."
+                "--predictions must be those for each patient's stratum already: leave out --strata."
             )
-        shown |= {"kind": _KINDS.get(str(kind), kind), "risk_kind": risk_kind and risk_kind.replace("-", " ")}
-        report = _of_predictions(predictions, file, target, groups, survival, risk, shown)
+        if target.entry is not None:
+            raise ValueError(
+                "--predictions are survival probabilities from time 0: leave out --entry. Late entry can only be "
+                "audited with a model."
+            )
+        settings |= {
+            "kind": _KINDS.get(str(kind), kind),
+            "risk_kind": risk_kind and risk_kind.replace("-", " "),
+        }
+        report = _audit_predictions(predictions, file, target, groups, survival, risk, settings)
     else:
         if model is None or data is None:
             raise ValueError(
                 "name a model and a table, as in `drosurv audit model test.csv`, or pass --predictions FILE."
             )
         if survival or risk or kind or risk_kind:
-            raise ValueError("--survival, --risk, --kind and --risk-kind are about --predictions FILE.")
+            raise ValueError(
+                "--survival, --risk, --kind and --risk-kind describe --predictions FILE: pass it."
+            )
         if alphas and train is None:
             raise ValueError("--alphas names models to train: pass --train FILE with the training patients.")
-        shown |= {"n_bootstrap_path": bootstrap_path, "alpha_path": [_share(text) for text in alphas] or None}
-        report = _of_model(model, data, train, file, target, groups, strata, folds, shown)
+        settings |= {
+            "n_bootstrap_path": bootstrap_path,
+            "alpha_path": [_share(text) for text in alphas] or None,
+        }
+        report = _audit_model(model, data, train, file, target, groups, strata, folds, settings)
     getattr(report, view)(output)
     if summary is not None:
         report.to_summary(summary)
@@ -145,36 +157,36 @@ def audit(
         _show(report, output, summary)
 
 
-def _of_predictions(
+def _audit_predictions(
     path: Path,
     file: FileOptions,
     target: TargetOptions,
     groups: Names,
     survival: Names,
     risk: str | None,
-    shown: dict[str, Any],
+    settings: dict[str, Any],
 ) -> AuditReport:
     from drosurv.audit import audit_predictions, prediction_columns
     from drosurv.tables import SurvivalTable, TargetColumns
 
     frame = file.format.read(path)
     if target.event is None or (target.time is None and target.start is None):
-        raise ValueError("--predictions needs to know what happened: pass --time and --event.")
+        raise ValueError("--predictions needs the outcomes of its patients: pass --time and --event.")
     given = asdict(target)
     rows = {name: given.pop(name) for name in ("id", "categorical", "drop_missing_target")}
     with recording_warnings() as warned:
         table = SurvivalTable.parse(frame, TargetColumns(**given), groups=groups, **rows)
         table.warn_of_copies()
-    shown["warnings"] = as_records(warned)
+    settings["warnings"] = as_records(warned)
     found = prediction_columns(table.X, survival=survival, risk=risk)
     say("Note", f"read as predictions: {', '.join(found.names)}.")
     if found.unread:
         say(
             "Warning",
-            f"{', '.join(found.unread)} may be predictions too, but were not read: name them in --survival as "
-            "COLUMN=TIME.",
+            f"{', '.join(found.unread)} may be predictions too, but are not used: if they are, name them in --survival "
+            "as COLUMN=TIME.",
         )
-    shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
+    settings["time_title"] = settings["time_title"] or unit_in(table.columns.time_name)
     return audit_predictions(
         found.survival,
         table.y,
@@ -183,11 +195,11 @@ def _of_predictions(
         sensitive_features=table.groups,
         features=found.features if found.features.shape[1] else None,
         data_name=path.name,
-        **shown,
+        **settings,
     )
 
 
-def _of_model(
+def _audit_model(
     model: Path,
     data: Path,
     train: Path | None,
@@ -196,7 +208,7 @@ def _of_model(
     groups: Names,
     strata: str | None,
     folds: int | None,
-    shown: dict[str, Any],
+    settings: dict[str, Any],
 ) -> AuditReport:
     from drosurv.audit import audit as audited
     from drosurv.presentation.progress import bar
@@ -218,12 +230,12 @@ def _of_model(
     else:
         if len(table) < len(frame) and opened.notes.get("observed", {}).get("id") is not None:
             raise ValueError(
-                "--folds trains on rows, of which a patient has several here: audit a model that was fitted to other "
-                "patients."
+                "--folds needs one row per patient, and patients have several rows here: leave it out, and audit a "
+                "model that was fitted to other patients."
             )
-        # The table is encoded anew in every fold, as it would be for new patients.
+        # Each fold fits the encoder again, so that it learns nothing from the patients it is tested on.
         audited_model, features = opened.model, opened.readable(table.frame)
-        given["folds"] = parse_folds(folds, table.event, shown["random_state"], table.patients)
+        given["folds"] = parse_folds(folds, table.event, settings["random_state"], table.patients)
     if train is not None:
         rows = file.format.read(train)
         kept = patients_not_in(rows, table.frame, target.id)
@@ -236,8 +248,8 @@ def _of_model(
         trained_on = opened.table(rows[kept], **asdict(target))
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
         given["features_train"] = opened.readable(trained_on.frame)
-    shown["time_title"] = shown["time_title"] or unit_in(table.columns.time_name)
-    shown["warnings"] = [*opened.warnings, *as_records(warned)]
+    settings["time_title"] = settings["time_title"] or unit_in(table.columns.time_name)
+    settings["warnings"] = [*opened.warnings, *as_records(warned)]
     with bar("reading") as progress:
         return audited(
             audited_model,
@@ -247,7 +259,7 @@ def _of_model(
             features=opened.readable(table.frame, groups),
             data_name=data.name,
             on_step=lambda name, steps: progress(doing=name, of=steps),
-            **shown,
+            **settings,
             **given,
         )
 
@@ -262,7 +274,7 @@ def _show(report: AuditReport, output: Path, summary: Path | None) -> None:
 
 
 def report_view(path: Path) -> str:
-    """The method of a report that writes what the suffix of a file asks for."""
+    """Return the name of the report's method that writes a file with this suffix."""
     view = _VIEWS.get(path.suffix.lower())
     if view is None:
         raise ValueError(f"{str(path)!r} must end in .html, .md or .json, which says what to write.")

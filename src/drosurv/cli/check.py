@@ -1,4 +1,4 @@
-"""``drosurv check``: from a table to one page with everything about it and a model of it."""
+"""``drosurv check``: one page about a table of patients and a model of them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from drosurv.cli.options import (
     Seed,
     about,
     command,
-    option_words,
-    words,
+    shell_option,
+    shell_options,
 )
 from drosurv.cli.outputs import as_options, check_outputs, print_json, printable, spelled
 
@@ -58,8 +58,8 @@ def check(
 ) -> None:
     """Check a table: what is in it, what a Cox model makes of it, whom the model fails, and what repair does.
 
-    Columns of time, event, patient and groups are guessed from names and values where they are not given. The model
-    is judged on patients that were left out of its training.
+    Columns of time, event, patient and groups that are not given are guessed from names and values. The model is
+    evaluated on patients that were left out of its training.
 
     Example: drosurv check patients.csv --save model
     """
@@ -83,7 +83,7 @@ def check(
                 shlex.join(["drosurv", "check", str(data), "--time", t, "--event", e]) for t, e in error.pairs
             ]
             raise ValueError(f"{error} Type one of: {'; '.join(commands)}") from error
-        # Slow to import, so that it comes after the errors above.
+        # Slow to import, so that the errors above come at once.
         from drosurv.workflows.check import check as checked
 
         result = checked(
@@ -117,13 +117,13 @@ def check(
     used |= {"event_value": event_value, "drop": (*drop, *result.dropped), "categorical": categorical}
     used |= {"numeric": numeric, "keep_columns": keep_columns, "drop_missing_target": result.n_dropped > 0}
     for name, value in used.items():
-        following += option_words(name, value) if value else []
-    following += [*words(file, FileOptions), "--hold-out", "test.csv", "-o", "model"]
+        following += shell_option(name, value) if value else []
+    following += [*shell_options(file, FileOptions), "--hold-out", "test.csv", "-o", "model"]
     if as_json:
         print_json({**result.to_dict(), "page": str(output), "next": following[1:]})
         return
     names = [name for name in signature(check).parameters if name != "data"]
-    spelling = partial(spelled, {name: option_words(name, True)[0] for name in names})
+    spelling = partial(spelled, {name: shell_option(name, True)[0] for name in names})
     notes = tuple(as_options(note, None, spelling) for note in columns.notes)
     problems = tuple(as_options(problem, None, spelling) for problem in result.problems)
     result = replace(result, problems=problems, columns=replace(columns, notes=notes))

@@ -36,12 +36,12 @@ def show(
         cached=datasets["cached"].map({True: "yes", False: "no"}),
     ).drop(columns=["event", "time_unit", "source"])
     print_frame(shown.rename(columns=lambda name: name.replace("_", " ")))
-    typer.echo("`drosurv datasets show NAME` tells what a dataset is and where it comes from.")
+    typer.echo("`drosurv datasets show NAME` shows what a dataset holds and where it comes from.")
 
 
 @app.command("show")
 def show_card(name: Name) -> None:
-    """Tell what a dataset holds, where it comes from, and which columns are left out and why.
+    """Show what a dataset holds, where it comes from, and which columns are left out and why.
 
     Example: drosurv datasets show support
     """

@@ -79,7 +79,7 @@ def _size(part: Comparison, who: str) -> str:
     return f"Trained on {part.n_train:,} {who}, compared on {part.n_test:,} others with {part.n_events:,} events."
 
 
-def _ratios(part: Comparison) -> str:
+def _observed_and_expected(part: Comparison) -> str:
     plain, repaired = (part.number(model, "expected") for model in ("plain Cox", "repaired Cox"))
     observed = part.number("plain Cox", "observed")
     return f"{observed:.0f} had the event;\n   plain Cox expects {plain:.1f}, repaired Cox expects {repaired:.1f}."
@@ -91,7 +91,7 @@ def _wilms(part: Comparison) -> str:
         return f"{head}\n   Repair found no subgroup in this split."
     return (
         f"{head}\n   Repair found in the training children: {'; '.join(part.rules)} (age in months).\n   Of the "
-        f"{part.n_group:,} held-out children with {part.group}, {_ratios(part)}"
+        f"{part.n_group:,} held-out children with {part.group}, {_observed_and_expected(part)}"
     )
 
 
@@ -99,7 +99,7 @@ def _simulated(part: Comparison) -> str:
     return (
         f"Simulated patients: one marker has the opposite effect where {part.group}\n   {_size(part, 'patients')}\n   "
         f"Repair found in the training patients: {'; '.join(part.rules) or 'no subgroup'}.\n   Of the "
-        f"{part.n_group:,} held-out patients of the true subgroup, {_ratios(part)}"
+        f"{part.n_group:,} held-out patients of the true subgroup, {_observed_and_expected(part)}"
     )
 
 
@@ -111,7 +111,7 @@ def _nothing(part: Comparison) -> str:
 
 
 def _shown(part: Comparison) -> pd.DataFrame:
-    """The table in the columns and digits that people read."""
+    """Return the columns and digits that are printed."""
     import pandas as pd
 
     table = part.table

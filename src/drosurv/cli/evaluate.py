@@ -58,7 +58,7 @@ def evaluate(
     groups: Groups = (),
     strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
     reference: Annotated[
-        Path | None, about("Saved model to hold this one against; plain Cox, as noted by fit, if not given.")
+        Path | None, about("Saved model to compare with; by default the plain Cox that fit saved with MODEL.")
     ] = None,
     intersections: Annotated[
         bool, about("Also show the intersections of all groups.", None, "--intersections")
@@ -70,7 +70,7 @@ def evaluate(
         float | None,
         about("Probability of the event by the horizon from which on a patient would be treated."),
     ] = None,
-    bootstrap: Annotated[int, about("Replicates behind intervals and tests; 0 for none.")] = 500,
+    bootstrap: Annotated[int, about("Bootstrap replicates for intervals and tests; 0 for none.")] = 500,
     seed: Seed = 0,
     output: Annotated[
         Path | None, about("CSV file to write every number to.", None, "--output", "-o")
@@ -87,14 +87,14 @@ def evaluate(
 
     check_outputs([output], [model, data, reference], force=force)
     if intersections and not groups:
-        raise ValueError("--intersections are of groups: pass --groups COLUMNS.")
+        raise ValueError("--intersections needs groups: pass --groups COLUMNS.")
     opened = OpenedModel.open(model)
     table = opened.table(file.format.read(data), groups=groups, **asdict(target))
     table.warn_of_copies()
-    held_against = opened.plain_cox()
+    compared_with = opened.plain_cox()
     if reference is not None:
         other = OpenedModel.open(reference)
-        held_against = other.estimator.predict(other.features(table.frame))
+        compared_with = other.estimator.predict(other.features(table.frame))
     result = evaluated(
         opened.estimator,
         opened.features(table.frame),
@@ -103,7 +103,7 @@ def evaluate(
         entry=table.entry,
         **opened.observed(table.frame, strata),
         sensitive_features=table.groups,
-        reference=held_against,
+        reference=compared_with,
         intersections=intersections,
         horizon=horizon,
         threshold=threshold,
@@ -123,13 +123,13 @@ def evaluate(
         _show_causes(result.by_cause, unit)
     if table.repeated is not None:
         different = len(set(table.repeated))
-        # Where little is recorded, patients may agree in all of it.
+        # Without ids, equal rows may be one patient or two.
         rows = f"rows of {different:,} patients" if target.id else f"rows, {different:,} of them different,"
     _show(result, f"{type(opened.estimator).__name__} on {len(table):,} {rows} of {data}", unit)
 
 
 def _observed_and_expected(table: pd.DataFrame) -> pd.DataFrame:
-    """The group table as people read it: events, survival at the horizon, and the gain over no model."""
+    """Return the printed table of groups: events, survival at the horizon, and the gain over no model."""
     import pandas as pd
 
     from drosurv.evaluation.attributes import whose
@@ -151,7 +151,7 @@ def _observed_and_expected(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _decisions(table: pd.DataFrame) -> pd.DataFrame:
-    """Sensitivity, specificity, predictive values and net benefit: a row per group."""
+    """Return the printed table of decisions, one row per group: sensitivity, specificity, net benefit, ..."""
     from drosurv.evaluation.attributes import whose
 
     cell = Column.measured("value", "value")
@@ -170,8 +170,8 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
     from drosurv.evaluation.attributes import whose
 
     gaps = [(label, row) for metric, label in _GAPS.items() for row in result.gaps(metric)]
-    # The sentences below say the same of the gaps they name.
-    together = len({row.attribute for _, row in gaps}) > 1
+    # P-values are adjusted for the number of attributes.
+    adjusted = len({row.attribute for _, row in gaps}) > 1
     overall = [
         {"metric": label, "value": row.text}
         for metric, label in _OVERALL.items()
@@ -183,19 +183,19 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
             "metric": label,
             "value": row.text,
             "p alone": written(row.p_value, "p_value"),
-            **({"p adjusted": written(row.p_adjusted, "p_value")} if together else {}),
+            **({"p adjusted": written(row.p_adjusted, "p_value")} if adjusted else {}),
         }
         for label, row in gaps
     ]
     groups = [
         {
-            "group": whose(own["attribute"], own["group"])
-            + (" (small)" if own["status"] == "small group" else ""),
-            "patients": own["patients"],
-            "events": own["events"],
-            **{column.label: column.cell(own) for column in _BY_GROUP if column.key in own},
+            "group": whose(record["attribute"], record["group"])
+            + (" (small)" if record["status"] == "small group" else ""),
+            "patients": record["patients"],
+            "events": record["events"],
+            **{column.label: column.cell(record) for column in _BY_GROUP if column.key in record},
         }
-        for own in result.group_records()
+        for record in result.group_records()
     ]
     for heading, rows in ((title, groups), ("Overall", overall), ("Between groups", between)):
         if rows:
@@ -208,7 +208,7 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
 
 
 def _show_causes(table: pd.DataFrame, time_unit: str) -> None:
-    """Incidence, calibration and ranking of each cause at the middle time."""
+    """Print incidence, calibration and concordance of each cause at the middle one of the horizons."""
     from drosurv.evaluation.attributes import whose
     from drosurv.evaluation.data import middle
 

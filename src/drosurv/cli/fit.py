@@ -1,4 +1,4 @@
-"""``drosurv fit``: train a model on a user's table and save it with the table's preparation."""
+"""``drosurv fit``: train a model on a user's table and save it with its encoder."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from drosurv.cli.options import (
     about,
     command,
     make_estimator,
-    option_words,
     read_settings,
-    words,
+    shell_option,
+    shell_options,
 )
 from drosurv.cli.outputs import (
     check_outputs,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _ABOUT = {
     "CoxPHCV": "It is Cox regression with ridge and splines chosen by cross-validation; --model cox trains plain Cox.\n"
 }
-# Of a table of thousands of genes nobody reads every row.
+# Longer tables, such as of thousands of genes, are cut.
 _MOST_SHOWN = 40
 
 
@@ -62,16 +62,16 @@ def fit(
         about("cox-cv, the default, cox (plain Cox), dro-cox, cause-specific-cox or any other estimator."),
     ] = None,
     splines: Annotated[
-        str | None, about("Of cox-cv: auto, the default, none, or the number of knots.", "Model")
+        str | None, about("For cox-cv: auto, the default, none, or the number of knots.", "Model")
     ] = None,
     l2s: Annotated[
-        str | None, about("Of cox-cv: ridge penalties to choose from, such as 0.001,0.01,0.1.", "Model")
+        str | None, about("For cox-cv: ridge penalties to choose from, such as 0.001,0.01,0.1.", "Model")
     ] = None,
     alpha: Annotated[
-        float | None, about("Of a robust model: smallest share of patients to protect, in (0, 1].", "Model")
+        float | None, about("For robust models: smallest share of patients to protect, in (0, 1].", "Model")
     ] = None,
     ball: Annotated[
-        str | None, about("Of a robust model: shape of the subpopulations. {balls}.", "Model")
+        str | None, about("For robust models: shape of the subpopulations. {balls}.", "Model")
     ] = None,
     network: Network = None,
     hidden: Annotated[
@@ -109,7 +109,7 @@ def fit(
     ] = 0,
     unseen: Annotated[
         str,
-        about("Levels met only in prediction: taken as the most frequent (reference), or error.", "Model"),
+        about("Levels not seen in training: treated as the reference level (reference), or error.", "Model"),
     ] = "reference",
     hold_out: HoldOut = None,
     hold_out_share: HoldOutShare = None,
@@ -117,7 +117,7 @@ def fit(
     row_hashes: RowHashesOption = True,
     as_json: Json = False,
 ) -> None:
-    """Train a survival model on a table and save it as one file, with what was done to each column.
+    """Train a survival model on a table and save it as one file, with the encoding of each column.
 
     By default Cox regression with ridge and splines chosen by cross-validation; plain Cox is shown beside it.
 
@@ -150,12 +150,12 @@ def fit(
     estimator = make_estimator(model, common, settings, seed)
     if hidden is not None and getattr(estimator, "network", None) != "mlp":
         raise ValueError("--hidden gives the widths of a perceptron: pass --network mlp, or leave it out.")
-    # Rows of one patient follow each other in time only where they say when they begin; else they are alike.
-    patient, follows = source.id, source.entry is not None
+    # With entry times, the rows of a patient are consecutive intervals of time; otherwise they are a cluster.
+    patient, intervals = source.id, source.entry is not None
     about_rows = {
         "strata": strata,
-        "clusters": clusters or (None if follows else patient),
-        "id": patient if follows else None,
+        "clusters": clusters or (None if intervals else patient),
+        "id": patient if intervals else None,
     }
     observed = {name: column for name, column in about_rows.items() if column is not None}
     with recording_warnings() as warned:
@@ -167,7 +167,7 @@ def fit(
             clusters=clusters,
         )
         table, held = source.hold_out(table, hold_out, hold_out_share, seed, force=force)
-        # What is trained step by step has a bar of its own.
+        # Solvers that take many steps show a progress bar themselves.
         with bar("training", shown=None if getattr(estimator, "_uses_convex", False) else False):
             trained = train(
                 table,
@@ -195,11 +195,11 @@ def fit(
     if held is not None:
         source.write_held_out(held, hold_out, force=force)
         summary["held_out"] = {"file": str(hold_out), **_size(held, patient)}
-        following += [str(hold_out), *words(replace(source, missing=()), FileOptions)]
+        following += [str(hold_out), *shell_options(replace(source, missing=()), FileOptions)]
     else:
-        following += [str(source.data), "--folds", "5", *words(source, FileOptions)]
+        following += [str(source.data), "--folds", "5", *shell_options(source, FileOptions)]
     if not table.columns.causes and (held is not None or source.entry is None):
-        summary["next"] = [*following, *option_words("groups", groups)]
+        summary["next"] = [*following, *shell_option("groups", groups)]
     summary["plain_cox"] = None if cox is None else cox.reset_index().to_dict("records")
     summary["proportional_hazards"] = hazards
     summary["partial_effects"] = None if effects is None else effects.reset_index().to_dict("records")
@@ -228,7 +228,7 @@ def _penalties(text: str | None) -> tuple[float, ...] | None:
 
 
 def _references(entries: Names) -> dict[str, str]:
-    """Reference levels by column, of entries such as sex=female."""
+    """Return the reference level of each column from entries such as sex=female."""
     pairs = [entry.partition("=") for entry in entries]
     for (name, equals, level), entry in zip(pairs, entries, strict=True):
         require(name and equals and level, "reference", "be COLUMN=LEVEL, such as sex=female", entry)
@@ -243,7 +243,7 @@ def _widths(text: str | None) -> tuple[int, ...] | None:
 
 
 def _size(table: SurvivalTable, id: str | None) -> dict[str, int]:
-    """Patients and rows of a table: the same number, unless a column names the patient of each row."""
+    """Return the numbers of patients and rows of a table; they differ only if column `id` names patients."""
     return {"patients": len(table) if id is None else len(set(table.patients.tolist())), "rows": len(table)}
 
 
@@ -263,7 +263,7 @@ def _show(
     import pandas as pd
 
     shown = columns.drop(columns=["features", "kind"]).rename(columns={"filled_with": "filled with"})
-    # The number alone does not say that it is most of them.
+    # Point out columns of which most values were filled in.
     shown.loc[shown["missing"] > summary["rows"] / 2, "filled with"] += " (most rows)"
     more = f" (the first {_MOST_SHOWN} of {len(shown)}; --json has all)" if len(shown) > _MOST_SHOWN else ""
     print_frame(shown[:_MOST_SHOWN], f"What was done to each column{more}")
@@ -279,7 +279,7 @@ def _show(
         frame = pd.DataFrame(largest[:15], columns=["feature", "coefficient (per sd)"])
         more = f" (15 of {len(largest)}, the largest)" if len(largest) > 15 else ""
         print_frame(frame, f"Coefficients of {summary['estimator']}{more}")
-    # What a repair found is a sentence of its own, the status of a solver a word.
+    # The status of a repair is a sentence, that of a solver a word.
     status = summary["status"]
     word, sentence = ("", f"{status}\n") if status.endswith(".") else (f" ({status.replace('_', ' ')})", "")
     typer.echo(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from drosurv.tables import FileFormat, SurvivalTable
 
-# Separated by commas, or given several times.
+# Type of options that take names separated by commas, or are given several times.
 Names = tuple[str, ...]
 _TABLE = "Table (CSV, Parquet, Excel, Stata, SPSS, SAS)."
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_TABLE)]
@@ -79,12 +79,12 @@ HoldOutShare = Annotated[
 
 
 def about(help: str, panel: str | None = None, *flags: str) -> Any:
-    """An option with its help; those in a panel are rarer, and explained by --help-all."""
+    """Return an option with its help text; options in a panel are explained by --help-all only."""
     return typer.Option(*flags, help=help, rich_help_panel=panel)
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function: each field of a dataclass among its parameters is an option.
+    """Make a command of a function; where a parameter is a dataclass, each of its fields is an option.
 
     Options of type :data:`Names` are split at commas.
     """
@@ -107,7 +107,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _flattened(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """Parameters of a function, with the fields of dataclasses in the place of them."""
+    """Parameters of a function, dataclasses replaced by their fields."""
     hints = get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
         hint, default = hints[name], parameter.default
@@ -123,7 +123,7 @@ class ShortHelp(TyperCommand):
     """A command whose --help explains the usual options and names the others; --help-all explains all of them."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, without the rarer options unless all are asked for."""
+        """Write the help; options in panels are only named, unless --help-all was given."""
         options: list[Any] = [] if ctx.meta.get(_ALL) else list(self.params)
         rare = [option for option in options if getattr(option, "rich_help_panel", None)]
         by_panel: dict[str, list[str]] = {}
@@ -175,13 +175,13 @@ _HELP_ALL = inspect.Parameter(
 
 
 def _mark(text: str | None) -> str | None:
-    """A separator as a user can type it: a shell hands a tab on as two characters."""
+    """Return the separator that a user typed; a tab is typed as ``tab`` or as a backslash and t."""
     return "\t" if text in ("\\t", "tab") else text
 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How the files are written."""
+    """Format of the input files."""
 
     missing: Annotated[
         Names,
@@ -208,7 +208,7 @@ class FileOptions:
 
     @property
     def format(self) -> FileFormat:
-        """The same for the library."""
+        """The format as the library takes it."""
         from drosurv.tables import FileFormat
 
         return FileFormat(self.separator, self.decimal, self.encoding, self.missing)
@@ -216,7 +216,7 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class TargetOptions:
-    """Where the target is."""
+    """Columns of the target, and of the patient."""
 
     event: Annotated[str | None, about("Column of events, if not the one trained on.")] = None
     time: Annotated[str | None, about("Column of times, such as days of follow-up.")] = None
@@ -239,7 +239,7 @@ class TargetOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTable(FileOptions, TargetOptions):
-    """A table to train on, and what its columns are."""
+    """A training table and the roles of its columns."""
 
     data: DataFile
     event: Annotated[str, about("Column of events, such as 1, yes or dead.")] = field()
@@ -318,18 +318,18 @@ class TrainingTable(FileOptions, TargetOptions):
         return read_survival_table(frame, groups=groups, causes=causes, observed=named, **given)
 
 
-def words(bundle: Any, kind: type[Any]) -> list[str]:
-    """The options that a shell takes to give the same bundle again, those of one kind that differ from defaults."""
+def shell_options(bundle: Any, kind: type[Any]) -> list[str]:
+    """Return the arguments in a shell that set the fields of dataclass `kind` as `bundle` has them, less defaults."""
     found: list[str] = []
     for option in fields(kind):
         value = getattr(bundle, option.name)
         if value != option.default and option.default is not MISSING:
-            found += option_words(option.name, value)
+            found += shell_option(option.name, value)
     return found
 
 
-def option_words(name: str, value: Any) -> list[str]:
-    """What a shell takes to give an option this value."""
+def shell_option(name: str, value: Any) -> list[str]:
+    """Return the arguments in a shell that give an option this value."""
     option = f"--{name.replace('_', '-')}"
     if value is True:
         return [option]
@@ -338,13 +338,16 @@ def option_words(name: str, value: Any) -> list[str]:
 
 
 def quoted(entry: str) -> str:
-    """An entry of a list as :func:`listed` reads it back."""
+    """Quote an entry of a list so that :func:`listed` reads it back."""
     written = entry.replace('"', '""')
     return f'"{written}"' if written != entry or "," in entry else entry
 
 
 def listed(values: list[str] | None) -> Names:
-    """The entries of an option given once or several times, separated by commas; quote one that holds a comma."""
+    """Return the entries of an option: separated by commas, or the option given several times.
+
+    An entry that holds a comma is quoted.
+    """
     found = [entry.strip() for row in csv.reader(values or [], skipinitialspace=True) for entry in row]
     return tuple(entry for entry in found if entry)
 
@@ -357,9 +360,10 @@ def model_classes() -> dict[str, type[Any]]:
 
 
 def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], seed: int = 0) -> Any:
-    """An estimator by its name on the command line, or its class's.
+    """Return the estimator of a name, such as dro-cox or DROCox.
 
-    Of the `common` parameters None keeps the default; one of any that this estimator lacks is an error.
+    `common` are parameters that have options (None keeps the default), `others` those given by ``--set``. Raise if the
+    estimator lacks one of them.
     """
     classes = model_classes()
     cls = classes.get(_plain(name))
@@ -374,7 +378,10 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], se
 
 
 def check_parameters(estimator: Any, names: Iterable[str], option: str = "") -> None:
-    """Raise if an estimator has no parameter of a given name, which `option` gave, or else an option of that name."""
+    """Raise if an estimator lacks a parameter.
+
+    `option`, such as ``--set``, is the option that named the parameters; empty if each has an option of its own name.
+    """
     taken = estimator.get_params()
     for name in names:
         if name not in taken:
@@ -396,14 +403,14 @@ def _plain(name: str) -> str:
 
 
 def read_settings(entries: list[str] | None) -> dict[str, Any]:
-    """The values that ``--set`` names; each is read as JSON or as Python, or else is text."""
+    """Return the values that ``--set`` gives; each is read as JSON, else as Python, else as text."""
     return {
         name: _value(text) for name, text in _pairs(entries, "--set", "NAME=VALUE, such as lr=0.001").items()
     }
 
 
 def read_grid(entries: list[str] | None) -> dict[str, list[Any]] | None:
-    """The lists of values that ``--grid`` names, separated by commas; None if there are none."""
+    """Return the lists of values that ``--grid`` gives, separated by commas; None if there are none."""
     given = _pairs(entries, "--grid", "NAME=VALUES, such as alpha=0.1,0.2")
     return {name: _values(text) for name, text in given.items()} or None
 
@@ -422,7 +429,7 @@ def _pairs(entries: list[str] | None, option: str, example: str) -> dict[str, st
 
 def _values(text: str) -> list[Any]:
     try:
-        # Whole, so that a list such as [24,24] stays one value.
+        # Not split at commas, so that a list such as [24,24] stays one value.
         found: list[Any] = json.loads(f"[{text}]")
     except ValueError:
         return [_value(part) for part in text.split(",")]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from drosurv.evaluation import AgainstPlain
 
-# What the library calls something and the command line calls otherwise.
+# Arguments of the library whose options have another name.
 _ALIASES = {
     "sensitive_features": "groups",
     "random_state": "seed",
@@ -40,14 +40,14 @@ _ALIASES = {
     "share": "hold_out_share",
 }
 Spelling = Callable[[str, str], str]
-# A name, with the value that a message writes behind it.
+# A name in a message, with or without "=value".
 _MENTION = re.compile(
     r"""(?<![\w.'"-])(?P<name>[A-Za-z_]\w*)(?:=(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|\([^)]*\)|-?\w+(?:\.\w+)*))?(?![\w'"])"""
 )
 _BEFORE_A_NAME = re.compile(r"\b(?:in|pass) $", re.IGNORECASE)
 _BAD_INPUT = 2
-# Recalibrated below this, risks are nearly equal for all patients.
-_LITTLE_HELD = 0.2
+# Multiplied by less than this, log risks are nearly equal for all patients.
+_SMALL_FACTOR = 0.2
 
 
 class PlainMessages(TyperGroup):
@@ -62,10 +62,10 @@ class PlainMessages(TyperGroup):
             shown_before: set[str] = set()
 
             def show(message: Any, *_: Any, **__: Any) -> None:
-                # Not before: help and a mistyped command do not wait for pandas.
+                # Imported here, so that help and mistyped commands do not wait for pandas.
                 from drosurv.tables import TableNote
 
-                # Each fold of a search, for one, has the same to say.
+                # Each fold of a search may give the same warning.
                 if str(message) not in shown_before:
                     shown_before.add(str(message))
                     say("Note" if isinstance(message, TableNote) else "Warning", message, self._spelling(ctx))
@@ -74,7 +74,7 @@ class PlainMessages(TyperGroup):
             try:
                 return super().invoke(ctx)
             except BrokenPipeError:
-                # The reader stopped, as in `drosurv predict ... | head`: nothing to complain of.
+                # The reader stopped, as in `drosurv predict ... | head`, which is no error.
                 raise
             except OSError as error:
                 named = error.filename and error.strerror
@@ -96,7 +96,7 @@ class PlainMessages(TyperGroup):
 
 
 def spelled(options: Mapping[str, str], argument: str, value: str = "") -> str:
-    """An argument as one of the options of a command, such as ``--event-value 'yes'`` or ``--set min_group=37``."""
+    """Write an argument as an option of a command, such as ``--event-value 'yes'`` or ``--set min_group=37``."""
     name = argument if argument in options else _ALIASES.get(argument, argument)
     if name in options:
         if value.startswith("["):
@@ -108,10 +108,10 @@ def spelled(options: Mapping[str, str], argument: str, value: str = "") -> str:
 
 
 def as_options(text: str, argument: str | None, spelling: Spelling) -> str:
-    """A message with options for arguments.
+    """Replace the arguments in a message by the options of the command.
 
-    Replaced are ``name=value``, names with an underscore, names after "in" or "pass", and the first mention of the
-    argument that the message is about.
+    Arguments are recognised as ``name=value``, as names with an underscore, as names after "in" or "pass", and as the
+    first mention of the argument that the message is about.
     """
     replaced = False
 
@@ -135,13 +135,13 @@ def say(kind: str, message: object, spelling: Spelling | None = None) -> None:
 
 
 def printable(text: str) -> str:
-    """Text without control characters, so that a value in a table cannot steer the terminal."""
+    """Replace control characters, so that a value in a table cannot control the terminal."""
     return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
 
 
 def _is_parameter(name: str) -> bool:
     """Whether an estimator has a parameter of this name, which ``--set`` can give."""
-    # Before estimators are imported no message is about one, and importing them takes seconds.
+    # Importing estimators takes seconds, and no message is about their parameters before they are imported.
     if "drosurv.estimators" not in sys.modules:
         return False
     from drosurv.cli.options import model_classes
@@ -150,21 +150,26 @@ def _is_parameter(name: str) -> bool:
 
 
 def print_recalibration(factor: float | None, how: str) -> None:
-    """Print what recalibration did to a model's risks; `how` says how to leave them as they are."""
-    # 1: the factor was not used, and a warning said so.
+    """Print the factor of a recalibrated model; `how` says how to train without."""
+    # A factor of 1 means that none could be estimated, of which a warning was given.
     if factor is None or factor == 1:
         return
-    typer.echo(f"Risks were multiplied by {factor:.3g}, the best factor for patients not trained on ({how}).")
-    if factor < _LITTLE_HELD:
+    typer.echo(
+        f"Log risks were multiplied by {factor:.3g}, the best factor for patients not trained on ({how})."
+    )
+    if factor < _SMALL_FACTOR:
         say(
             "Warning",
-            "next to nothing of what the model learned held for patients not trained on, so it now says nearly the "
-            "same of everybody: use fewer columns, a penalty or plain Cox.",
+            "the model hardly predicted patients it was not trained on, and now predicts nearly the same for "
+            "everybody: use fewer columns, a penalty or plain Cox.",
         )
 
 
 def print_comparison(found: AgainstPlain | None, judges: str) -> dict[str, Any] | None:
-    """Print the comparison of a model with plain Cox, a warning if plain Cox is better; return it for JSON."""
+    """Print the comparison of a model with plain Cox, as warnings where plain Cox is better; return it for JSON.
+
+    `judges` says on which patients they were compared.
+    """
     if found is None:
         return None
     for number, statement in enumerate(found.statements):
@@ -176,7 +181,7 @@ def print_comparison(found: AgainstPlain | None, judges: str) -> dict[str, Any] 
 _PICTURES = (".png", ".svg", ".pdf")
 
 
-# How files say who wrote them, at their beginning or end: models and JSON, pages, Markdown, pictures.
+# What files written by drosurv hold in their first or last bytes: models and JSON, HTML, Markdown, pictures.
 _MARKS = re.compile(
     rb'"drosurv":|content="drosurv |^drosurv \d+\.\d+|Software\0drosurv|/Creator \(drosurv\)|<dc:title>drosurv<',
     re.MULTILINE,
@@ -200,10 +205,10 @@ def check_outputs(
 ) -> None:
     """Raise if a file cannot be written, is an input, is written twice, or exists and was not written by drosurv.
 
-    None is an option that was not given; `force` allows to overwrite any file that is no input.
+    None is an option that was not given; with `force` any file that is no input may be overwritten.
     """
     written = [path for path in outputs if path is not None]
-    for place, path in enumerate(written):
+    for k, path in enumerate(written):
         check_writable(path)
         if any(_same(path, source) for source in inputs if source is not None):
             raise ValueError(f"{path} is an input, which would be overwritten: choose another name.")
@@ -211,7 +216,7 @@ def check_outputs(
             raise ValueError(
                 f"{path} exists and was not written by drosurv: choose another name, or pass --force."
             )
-        if any(path.absolute() == other.absolute() or _same(path, other) for other in written[:place]):
+        if any(path.absolute() == other.absolute() or _same(path, other) for other in written[:k]):
             raise ValueError(f"{path} would be written twice: choose two names.")
 
 
@@ -233,7 +238,7 @@ def made_by_drosurv(path: Path) -> bool:
 
 
 def check_picture(path: Path | None) -> None:
-    """Raise if a picture's name does not say which kind it is."""
+    """Raise unless the suffix of a picture's file is one that matplotlib can write."""
     if path is not None and path.suffix.lower() not in _PICTURES:
         raise ValueError(f"--plot {str(path)!r} must end in {', '.join(_PICTURES)}, which says what to draw.")
 
@@ -242,12 +247,12 @@ def _same(path: Path, other: Path) -> bool:
     return path.exists() and other.exists() and path.samefile(other)
 
 
-# A name of this length stays on one line.
+# Names of rows up to this length stay on one line.
 _NAME = 24
 
 
 def print_frame(frame: pd.DataFrame, title: str = "", *, on_stderr: bool = False) -> None:
-    """Print a DataFrame as a table; numbers to the right, everything literally."""
+    """Print a DataFrame as a table, with numbers aligned to the right and brackets not read as markup."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -260,10 +265,10 @@ def print_frame(frame: pd.DataFrame, title: str = "", *, on_stderr: bool = False
         pad_edge=False,
         collapse_padding=True,
     )
-    for place, name in enumerate(frame.columns):
+    for k, name in enumerate(frame.columns):
         right = frame[name].dtype.kind in "iuf"
-        # Rows are called by their first column, so short names there stay on one line.
-        longest = max((len(str(value)) for value in frame[name]), default=0) if place == 0 else 0
+        # The first column names the rows.
+        longest = max((len(str(value)) for value in frame[name]), default=0) if k == 0 else 0
         table.add_column(
             Text(printable(str(name))),
             justify="right" if right else "left",

@@ -35,7 +35,7 @@ def predict(
 
     check_outputs([output], [model, data], force=force)
     if strata is not None and not times:
-        raise ValueError("--strata has no part in log risks, but in survival: pass --times, such as 12,24.")
+        raise ValueError("--strata changes survival, not log risks: pass --times too, such as 12,24.")
     opened = OpenedModel.open(model)
     marks = file.format.recognised(data)
     frame = marks.read(data)

@@ -37,8 +37,8 @@ def repair(
     model: Annotated[
         str | None,
         about(
-            "What to repair: an estimator to train, such as cox, or a saved model's file. By default cox-cv or cox, "
-            "whichever is better once repaired, on patients not trained on."
+            "What to repair: an estimator to train, such as cox, or the file of a saved model. By default cox-cv or "
+            "cox, whichever predicts patients not trained on better after its repair."
         ),
     ] = None,
     predictions: Annotated[
@@ -51,9 +51,9 @@ def repair(
     corrected: Annotated[
         Path | None, about("CSV file to write repaired --predictions to.", "Other models")
     ] = None,
-    max_repairs: Annotated[int, about("At most so many repairs.", "Search")] = 5,
-    max_conditions: Annotated[int, about("At most so many conditions in a rule.", "Search")] = 2,
-    evidence: Annotated[float, about("Least e-value of a repair.", "Search")] = 20.0,
+    max_repairs: Annotated[int, about("Largest number of repairs.", "Search")] = 5,
+    max_conditions: Annotated[int, about("Largest number of conditions in a rule.", "Search")] = 2,
+    evidence: Annotated[float, about("Smallest e-value that a repair must reach.", "Search")] = 20.0,
     hold_out: HoldOut = None,
     hold_out_share: HoldOutShare = None,
     seed: Seed = 0,
@@ -64,7 +64,7 @@ def repair(
 ) -> None:
     """Find the groups that a model is wrong about, correct it there, and check that on patients not used for it.
 
-    A saved model, or predictions, must be of patients that the model was not trained on.
+    For a saved model, or for predictions, the table must hold patients that the model was not trained on.
 
     Example: drosurv repair patients.csv --time months --event died -o model
     """
@@ -72,9 +72,11 @@ def repair(
     check_outputs([output, corrected, hold_out], [source.data, predictions, saved], force=True)
     check_outputs([output, corrected], [], force=force)
     if hold_out is not None and predictions is not None:
-        raise ValueError("--hold-out takes patients away that --predictions are of: leave out one of them.")
+        raise ValueError("--hold-out would remove patients from --predictions: leave out one of them.")
     if corrected is not None and predictions is None:
-        raise ValueError("--corrected goes with --predictions.")
+        raise ValueError(
+            "--corrected writes repaired --predictions: pass them, or -o to save a repaired model."
+        )
     if saved is not None and predictions is not None:
         raise ValueError("--predictions takes the place of --model: pass one of them.")
     if set_ and (saved is not None or predictions is not None):
@@ -129,14 +131,16 @@ def repair(
     else:
         _show(repaired, ratios)
         if model is None and predictions is None:
-            typer.echo(f"Repaired was {type(final_step(repaired.base_)).__name__}: {_chosen(repaired)}.")
+            typer.echo(
+                f"The repaired model is {type(final_step(repaired.base_)).__name__}: {_chosen(repaired)}."
+            )
         for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
             if path is not None:
                 typer.echo(f"{what} saved to {path}.")
 
 
 def _chosen(model: RepairedCox) -> str:
-    """Why this model was repaired and not the other."""
+    """Say why this model was repaired and not the other."""
     found = model.base_log_likelihoods_
     if min(found) == float("-inf"):
         return "there are too few patients to compare it with CoxPH"
@@ -148,4 +152,4 @@ def _show(model: RepairedCox, ratios: Table | None) -> None:
     typer.echo(printable("\n".join(model.in_words() or [model.status_])))
     if ratios is not None and model.repairs_:
         shown = ratios.to_frame().rename(columns={"who": "for", "hazard_ratio": "hazard ratio"})
-        print_frame(shown, "Everyone's hazard ratios per unit, then the exceptions")
+        print_frame(shown, "Hazard ratios per unit: for everyone, then in the repaired subgroups")

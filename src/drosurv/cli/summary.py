@@ -1,4 +1,4 @@
-"""``drosurv summary``: the Cox table of a saved model, on the units of its table."""
+"""``drosurv summary``: the coefficients of a saved model, in the units of its table."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from drosurv.cli.outputs import check_outputs, print_json, printable
 @command
 def summary(
     model: ModelFile,
-    level: Annotated[float, about("Of the intervals, in (0, 1).")] = 0.95,
+    level: Annotated[float, about("Confidence level of the intervals, in (0, 1).")] = 0.95,
     output: Annotated[Path | None, about("CSV file to write the table to.", None, "--output", "-o")] = None,
     cause: Annotated[
-        int | None, typer.Option(help="Which cause, of a model of several; all if not given.", min=1)
+        int | None, typer.Option(help="Cause to show, of a model of several causes; by default all.", min=1)
     ] = None,
     style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
     force: Force = False,
@@ -43,7 +43,7 @@ def summary(
     last = final_step(opened.model)
     if cause is not None and not hasattr(last, "n_causes_"):
         raise ArgumentError(
-            "cause", f"cause has no meaning for {type(last).__name__}, which knows one: leave it out."
+            "cause", f"cause has no meaning for {type(last).__name__}, which has one event: leave it out."
         )
     repaired = hasattr(last, "hazard_ratios")
     if repaired and linear_effects(last.base_) is not None:

@@ -96,7 +96,7 @@ def tune(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Train a grid of settings, score it on patients kept away, choose by a rule, and say why.
+    """Train a grid of settings, score each on held-out patients, choose one by a rule, and say why.
 
     Groups with fewer than 50 patients or 10 events are left out of the disparities.
 
@@ -152,7 +152,7 @@ def tune(
         trained.save(output, source.data, row_hashes=row_hashes, warnings=as_records(noted + warned))
     if table is not None:
         source.format.recognised(source.data).write(search.results_.reset_index(), table)
-    # The settings were chosen on these patients: a model that is dominated even so is surely not worth having.
+    # The settings were chosen on these patients, which favours them: where plain Cox is still better, it is better.
     against = print_comparison(*trained.against_plain(seed=seed))
     factor = getattr(trained.estimator, "recalibration_", None)
     if as_json:
@@ -160,17 +160,17 @@ def tune(
     else:
         _show(search, list(values), [minimise] if groups else [])
         print_recalibration(
-            factor, "as those of every robust setting were; --set recalibrate=false leaves them as they are"
+            factor, "for every robust setting likewise; --set recalibrate=false leaves them as they are"
         )
         if output is not None:
             typer.echo(f"Saved to {output}.")
-    # Last, so that nothing is lost where there is nothing to draw.
+    # Last, so that an error in drawing loses no results.
     if plot is not None:
         _draw(search, plot, minimise)
 
 
 def make_rule(name: str, tolerance: float, minimise: str) -> SelectionRule:
-    """A rule by its name on the command line."""
+    """Return a rule by its name on the command line."""
     from drosurv.tuning import AccuracyBudget, BestScore, CarefulBudget, OneStandardError, ParetoPoint
 
     require(0 <= tolerance < 1, "tolerance", "be a share in [0, 1)", tolerance)
@@ -186,12 +186,12 @@ def make_rule(name: str, tolerance: float, minimise: str) -> SelectionRule:
 
 
 def _grid_for(estimator: Any, entries: list[str] | None) -> dict[str, list[Any]]:
-    """The grid that was asked for, or else the paper's for this estimator."""
+    """Return the grid that was given, or else the paper's for this estimator."""
     from drosurv.tuning import default_grid
 
     if not hasattr(estimator, "solver"):
         raise ValueError(
-            f"model {type(estimator).__name__} looks at no feature, so there is nothing to tune: choose another."
+            f"model {type(estimator).__name__} uses no features and has nothing to tune: choose another."
         )
     values = read_grid(entries)
     if values is not None:
@@ -239,10 +239,10 @@ def _show(search: GridSearch, parameters: list[str], disparities: list[str]) -> 
     typer.echo(f"Chosen: {settings}{': ' if settings else ''}{search.choice_.reason}.")
     typer.echo(
         "gain kept: likelihood gain over no model, as a share of the plain model's. Near 0, disparities are low only "
-        "because the model says little; its slope is then far above 1."
+        "because predictions hardly differ; the calibration slope is then far above 1."
     )
     if search.choice_.fallback:
-        typer.echo("Warning: no setting met the rule; its second best was taken.", err=True)
+        typer.echo("Warning: no setting met the rule; the one above was chosen instead.", err=True)
 
 
 def _draw(search: GridSearch, path: Path, minimise: str) -> None:
