@@ -136,7 +136,7 @@ def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
     assert "cause 1 of event column 'cause' never happens" in drosurv.fails(
         "fit", tmp_path / "gap.csv", *target, "-o", model
     )
-    assert "no code of a cause" in drosurv.fails(
+    assert "not a code of a cause" in drosurv.fails(
         "fit", path, "--time", "months", "--event", "sex", "--model", "cause-specific-cox", "-o", model
     )
 

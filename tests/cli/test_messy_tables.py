@@ -96,7 +96,7 @@ def test_dates_make_the_time(fit, drosurv, gbsg2, tmp_path):
     assert found["coefficients"] == pytest.approx(plain["coefficients"], rel=1e-9)
     fit(dated, "--hold-out", tmp_path / "test.csv", target=target)
     drosurv.ok("evaluate", tmp_path / "m", tmp_path / "test.csv", "--bootstrap", "0")
-    assert "say where the times are: pass either --time" in fit(
+    assert "the times are needed: pass either --time" in fit(
         gbsg2, target=("--event", "relapse"), how="fails"
     )
 

@@ -134,7 +134,7 @@ def test_robust_settings_are_recalibrated_by_default(tune):
     stretched, as_it_is = tune("ok", *common), tune("json", *common, "--set", "recalibrate=false")
     assert "Log risks were multiplied by" in stretched.stdout
     assert as_it_is["recalibration"] is None
-    assert "--entry is not understood by a search" in tune("fails", *common, "--entry", "x1")
+    assert "--entry is not supported by a search" in tune("fails", *common, "--entry", "x1")
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_times_in_two_columns_and_dates_are_answered_with_what_to_do():
     time, died = times(), events() == 1
     frame = table(days_to_death=np.where(died, time, np.nan), days_to_last_visit=np.where(died, np.nan, time))
     frame = frame.assign(vital_status=np.where(died, "Dead", "Alive"))
-    with pytest.raises(UnknownColumns, match="Nobody has both 'days_to_death' and 'days_to_last_visit'"):
+    with pytest.raises(UnknownColumns, match="No patient has both 'days_to_death' and 'days_to_last_visit'"):
         guess_columns(frame)
     dated = table(died=events(), diagnosed=["2020-01-01", "2020-02-03"] * 30)
     dated["last_seen"] = "2021-01-01"
@@ -116,7 +116,7 @@ def test_ids_are_recognised_and_define_no_groups(name):
 
 def test_without_a_telling_name_the_columns_are_listed():
     with pytest.raises(
-        ValueError, match=r"No names or values of columns tell.*The columns are marker and stage"
+        ValueError, match=r"It cannot be guessed from names and values.*The columns are marker and stage"
     ):
         guess_columns(table())
 

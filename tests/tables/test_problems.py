@@ -74,8 +74,8 @@ def test_a_column_that_names_patients_repeatedly_is_proposed_as_id(clean):
     frame = clean.assign(patient_id=[f"p{k // 2 if k < 20 else k}" for k in range(200)])
     (text,) = said(frame, features=["age", "patient_id"])
     assert text == (
-        "column 'patient_id' names 190 different patients in 200 rows: to keep the rows of a patient together, and to "
-        "predict nothing from it, pass id='patient_id'."
+        "column 'patient_id' names 190 different patients in 200 rows: to keep the rows of a patient together, and not "
+        "to use it as a feature, pass id='patient_id'."
     )
     assert "a patient together, pass id='patient_id'." in said(frame, features=["age"])[0]
     assert said(frame, features=["age"], id="patient_id") == []
@@ -204,7 +204,7 @@ def test_the_start_of_rows_is_no_feature(pieces, named):
 def test_a_duration_before_the_time_is_no_start(pieces, clean):
     early = (pieces["days"] * np.random.default_rng(0).random(len(pieces))).round()
     for frame in (pieces.assign(tstart=early), pieces.assign(tstart=0.0), clean):
-        assert not any("pieces of a patient's time" in text for text in said(frame, time="days"))
+        assert not any("intervals of a patient's time" in text for text in said(frame, time="days"))
 
 
 def test_the_command_names_the_option_of_the_start(pieces, tmp_path):
@@ -223,7 +223,7 @@ def test_nested_categories_are_named_with_the_one_to_drop(clean):
     region = rng.choice(["north", "south", "east", "west", "isles"], len(clean))
     continent = np.where(np.isin(region, ["north", "south"]), "one", "two")
     (text,) = said(clean.assign(continent=continent, region=region))
-    assert "column 'region' tells 'continent'" in text
+    assert "column 'region' determines 'continent'" in text
     assert text.endswith("Pass drop='continent'.")
     coded = clean.assign(continent=(continent == "one") + 1, region=region)
     assert said(coded) == []

@@ -96,7 +96,7 @@ def test_dropping_an_unknown_column_is_refused(path):
 
 def test_a_table_without_features_or_events_is_refused(path):
     with pytest.raises(
-        ValueError, match="no column to predict from besides 'days', 'status' and those dropped"
+        ValueError, match="no features: no columns besides 'days', 'status' and those dropped"
     ):
         read(path, drop=["id", "age", "sex"])
     pd.read_csv(path).assign(status=0).to_csv(path, index=False)
@@ -177,12 +177,12 @@ def test_features_are_chosen_and_rows_without_one_are_left_out_on_request():
     assert table.X.columns.tolist() == ["size", "age"]
     assert table.frame.index.tolist() == [row for row in range(120) if row != 3]
     for features, message in (
-        (["days"], "features names 'days', which has another part"),
+        (["days"], "features names 'days', which another argument names too"),
         (["weight"], "'weight'"),
     ):
         with pytest.raises(ValueError, match=message):
             SurvivalTable.parse(frame, columns, features=features)
-    with pytest.raises(ValueError, match="all 120 rows have no value in some feature: nobody is left"):
+    with pytest.raises(ValueError, match="all 120 rows have no value in some feature: no patient is left"):
         SurvivalTable.parse(frame.assign(size=np.nan), columns, complete_cases=True)
 
 

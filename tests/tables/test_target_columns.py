@@ -184,7 +184,7 @@ def test_months_begin_on_their_first_day():
         (["03/04/2020"], ["05/06/2020"], "start column 'from' .* whether the day or the month comes first"),
         (["2020-01-02"], ["soon"], "end column 'to' holds 'soon', which is not a date like 2021-03-31"),
         ([37.5], ["2020-01-02"], "start column 'from' holds 37.5, which is not a date"),
-        (["2020-02-30"], ["2020-03-01"], "holds '2020-02-30' .row 1., which is no day of the calendar"),
+        (["2020-02-30"], ["2020-03-01"], "holds '2020-02-30' .row 1., which is not a valid date"),
         (["2020-01-02"], [None], "time column 'to' is empty in 1 row .* or pass drop_missing_target"),
     ],
 )
@@ -197,7 +197,5 @@ def test_dates_that_cannot_be_read_are_refused(start, end, message):
     "options", [{"time": None}, {"time": "t", "start": "s", "end": "d"}, {"time": None, "start": "s"}]
 )
 def test_the_time_comes_from_one_place(options):
-    with pytest.raises(
-        ValueError, match=r"say where the times are: pass either time, .* or both start and end"
-    ):
+    with pytest.raises(ValueError, match=r"the times are needed: pass either time, .* or both start and end"):
         TargetColumns(event="e", **options)

@@ -22,7 +22,7 @@ from drosurv.observation import with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.solvers.device import checked_tensor, cpu_array, is_tensor, tensor_scores
 from drosurv.solvers.networks import network_scores, network_state
-from drosurv.tables.encoder import enter
+from drosurv.tables.encoder import encode_features
 from drosurv.target import FloatArray, parse_target
 
 # Arguments of fit about the rows.
@@ -226,7 +226,7 @@ class SurvivalModel(BaseEstimator):
             # Plain numbers need no encoder; one of an earlier fit is forgotten.
             self.__dict__.pop("encoder_", None)
         else:
-            X = enter(self, X, y, fit=True)
+            X = encode_features(self, X, y, fit=True)
         return validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
 
     def _recalibrated(self, result: Result) -> Result:
@@ -303,7 +303,7 @@ class SurvivalModel(BaseEstimator):
     def _new_features(self, X: Any) -> FloatArray:
         """Check the features (n, d) of patients to predict for."""
         check_is_fitted(self)
-        given = cpu_array(X, type(self).__name__) if is_tensor(X) else enter(self, X)
+        given = cpu_array(X, type(self).__name__) if is_tensor(X) else encode_features(self, X)
         features: FloatArray = validate_data(self, given, dtype=np.float64, reset=False)
         return features
 

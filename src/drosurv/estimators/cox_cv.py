@@ -33,7 +33,7 @@ from drosurv.observation import draw_folds, generator, label_codes
 from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.solvers import TrainingData
 from drosurv.solvers.ridge_path import ridge_path
-from drosurv.tables.encoder import enter
+from drosurv.tables.encoder import encode_features
 from drosurv.target import FloatArray, IntArray, Target, parse_target
 
 if TYPE_CHECKING:
@@ -144,7 +144,9 @@ class CoxPHCV(SurvivalModel):
         """
         self._forget()
         self._check_parameters()
-        features = validate_data(self, enter(self, X, y, fit=True), dtype=np.float64, ensure_min_samples=2)
+        features = validate_data(
+            self, encode_features(self, X, y, fit=True), dtype=np.float64, ensure_min_samples=2
+        )
         target = parse_target(y)
         if id is not None and entry is None and clusters is None and _are_copies(id, target):
             clusters, id = id, None
@@ -262,7 +264,7 @@ class CoxPHCV(SurvivalModel):
             Known effects, for a model that was fitted with them; zeros for none.
         """
         check_is_fitted(self)
-        features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
+        features = validate_data(self, encode_features(self, X), dtype=np.float64, reset=False)
         return self.estimator_.predict(self._frame(features), offset=offset)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

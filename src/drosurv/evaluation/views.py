@@ -41,7 +41,7 @@ from drosurv.presentation import (
 )
 from drosurv.presentation.wording import interval_text
 from drosurv.solvers.arrays import on_host
-from drosurv.tables.encoder import enter
+from drosurv.tables.encoder import encode_features
 from drosurv.target import Target
 
 HARM_METRICS = ("brier_skill", "likelihood_gain")
@@ -307,7 +307,7 @@ def hazards_statement(
         )
     with warnings.catch_warnings(action="ignore"):
         # A fit of tensors keeps no residuals to test.
-        features = on_host(enter(final, prepared(model, X)))
+        features = on_host(encode_features(final, prepared(model, X)))
         if isinstance(features, np.ndarray) and hasattr(unwrapped(model), "steps"):
             # Most steps lose the names of columns, but know them.
             with suppress(AttributeError, ValueError):

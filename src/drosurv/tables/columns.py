@@ -22,23 +22,23 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
 def label(value: Any) -> str:
-    """The text of one value; whole numbers have no decimals, so that 1, 1.0 and "1" are the same category."""
+    """Return a value as text; whole numbers have no decimals, so that 1, 1.0 and "1" are the same category."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()
 
 
 def labels(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The labels of a column, missing where the column is missing."""
+    """Return the values of a column as text; missing values stay missing."""
     codes, values = pd.factorize(column)
-    # Missing values have the code -1, the last place.
+    # Missing values have the code -1, which takes the last element.
     known = np.array([*map(label, values), np.nan], dtype=object)
     return pd.Series(known[codes], index=column.index, name=column.name)
 
 
 def shown(values: Any, limit: int = 6) -> str:
-    """A few values for a message, with a note if there are more."""
-    # A number of NumPy is written as Python writes it.
+    """List a few values for a message, and say how many more there are."""
+    # NumPy's numbers are written as Python's.
     listed = [repr(value.item() if isinstance(value, np.generic) else value) for value in values]
     return ", ".join(listed[:limit]) + (f" and {len(listed) - limit:,} more" if len(listed) > limit else "")
 
@@ -65,7 +65,10 @@ def holds_numbers(column: pd.Series[Any]) -> bool:
 
 
 def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
-    """The numbers of a column, (n,), NaN where it is missing; text that is no number is an error."""
+    """Return the numbers of a column, (n,), NaN where missing; raise where text is not a number.
+
+    `role`, such as ``"time "``, comes before the column's name in messages.
+    """
     values = floats(column) if column.dtype.kind in "iuf" else _parsed(column, role)
     if np.isinf(values).any():
         raise ValueError(
@@ -79,7 +82,7 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
     values: FloatArray = numbers.to_numpy(dtype=np.float64)
     wrong = np.isnan(values) & column.notna().to_numpy()
     if wrong.any():
-        # One text that is no number leaves all of a column as text, its decimal commas too: that one is the fault.
+        # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.
         others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
         wrong = others if others.any() else wrong
         comma = "if the comma is a decimal mark, read the table with decimal=','; otherwise "
@@ -93,7 +96,7 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
 
 
 def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:
-    """Where a column is wrong, in words: the first such value, its row, and how many there are."""
+    """Say where a column is wrong: the first such value, its row, and the number of such rows."""
     row = int(wrong.argmax())
     value = column.iloc[row]
     held = repr(value) if isinstance(value, str) else f"{value:g}"
@@ -107,22 +110,22 @@ def has_decimal_comma(value: Any) -> bool:
 
 
 def floats(column: pd.Series[Any]) -> FloatArray:
-    """A column of numbers as it is, (n,), NaN where it is missing."""
+    """Return a column of numbers as floats, (n,), NaN where missing."""
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def counts_rows(column: pd.Series[Any]) -> bool:
-    """Whether a column counts the rows; patients kept away may have left gaps."""
+    """Whether a column numbers the rows; there may be gaps where rows were held out."""
     if not holds_numbers(column):
         return False
     values, n = floats(column), len(column)
     if not (values == np.floor(values)).all():
         return False
     steps = np.diff(values)
-    # Rows keep their number when others are left out.
-    of_rows = np.diff(column.index) if column.index.dtype.kind in "iu" else 1
-    counted = (steps == 1).all() or (steps == of_rows).all()
-    return bool((n >= _FEWEST_COUNTED and counted) or (n >= _FEWEST_SORTED and (steps > 0).all()))
+    # The index keeps the numbers of the rows in their file when rows are left out.
+    index_steps = np.diff(column.index) if column.index.dtype.kind in "iu" else 1
+    numbered = (steps == 1).all() or (steps == index_steps).all()
+    return bool((n >= _FEWEST_COUNTED and numbered) or (n >= _FEWEST_SORTED and (steps > 0).all()))
 
 
 _ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
@@ -138,7 +141,7 @@ def holds_dates(column: pd.Series[Any]) -> bool:
 
 
 def days_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
-    """Days from one column of dates to another, (n,); missing where either is."""
+    """Return the days from one column of dates to another, (n,); NaN where either is missing."""
     first, last = _dates(start, "start"), _dates(end, "end")
     days: FloatArray = (last - first).dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
     before = np.flatnonzero(days < 0)
@@ -169,13 +172,13 @@ def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
     )
     wrong = (read.isna() & text.notna()).to_numpy()
     if wrong.any():
-        fault = first_wrong(column, wrong, "no day of the calendar or is written unlike the others")
+        fault = first_wrong(column, wrong, "not a valid date, or not written like the others")
         raise ArgumentError(argument, f"{argument} {fault}: correct it.")
     return read
 
 
 def _format(text: pd.Series[str], argument: str, name: Any) -> str:
-    """How the dates are written. 03/04/2021 is two dates: which one, another row must tell."""
+    """Return the format of the dates; 03/04/2021 is ambiguous unless another row has a number above 12."""
     found = [_OTHER.fullmatch(value) for value in text]
     if not any(found):
         return "ISO8601"
@@ -187,16 +190,16 @@ def _format(text: pd.Series[str], argument: str, name: Any) -> str:
         return f"%m{mark}%d{mark}%Y"
     raise ArgumentError(
         argument,
-        f"{argument} column {name!r} holds dates such as {text.iloc[0]!r}, of which nothing tells whether "
-        "the day or the month comes first: write them like 2021-03-31.",
+        f"{argument} column {name!r} holds dates such as {text.iloc[0]!r}, and no row shows whether the day or the "
+        "month comes first: write them like 2021-03-31.",
     )
 
 
 # More levels than this are names or free text rather than categories, unless the user says otherwise.
 MOST_LEVELS = 50
-# Texts like 2005-09 are dates where there are more; else they may be periods, or the few days of a trial.
+# Up to so many different texts like 2005-09 may be periods, which are categories; more are dates.
 _MOST_PERIODS = 12
-# With fewer rows, numbers could be all different by chance.
+# With fewer rows, numbers could all be different by chance.
 _FEWEST_DIFFERENT = 100
 
 
@@ -205,14 +208,14 @@ class UnseenLevelWarning(UserWarning):
 
 
 class HoldsDates(ValueError):
-    """A column holds dates, which are no feature as they are."""
+    """A column holds dates, which cannot be used as a feature."""
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column of numbers: filled with its training median, then centred and scaled.
+    """A column of numbers: missing values are filled with the training median, then numbers are centred and scaled.
 
-    The numbers stay as they are with a `mean` of 0 and a `deviation` of 1. `n_missing` counts training values.
+    With `mean` 0 and `deviation` 1 the numbers are not changed. `n_missing` counts values missing in training.
     """
 
     name: str
@@ -241,7 +244,7 @@ class NumberColumn:
 
     @property
     def is_scaled(self) -> bool:
-        """Whether the numbers are centred and scaled, by what they were in training."""
+        """Whether the numbers are centred and scaled."""
         return (self.mean, self.deviation) != (0.0, 1.0)
 
     def encode(self, column: pd.Series[Any], unseen: str) -> FloatArray:
@@ -253,11 +256,10 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A column of categories: one indicator per level but the reference, which is the most frequent one if not given.
+    """A column of categories: an indicator for each level but the reference.
 
-    Levels that training never saw count as the reference; missing values as the most frequent level.
-    `means` and `deviations` are of the
-    indicators of the other levels; 0 and 1 if they stay 0 and 1.
+    Levels that were not seen in training count as the reference, missing values as the most frequent level
+    (`most_frequent`, empty if that is the reference). Indicators are centred by `means` and divided by `deviations`.
     """
 
     name: str
@@ -316,7 +318,7 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class LeftOutColumn:
-    """A column that carries nothing for a model, and why, in words."""
+    """A column that is not used, and the reason in words."""
 
     name: str
     reason: str
@@ -338,9 +340,9 @@ Column = NumberColumn | CategoryColumn | LeftOutColumn
 def learn_column(
     column: pd.Series[Any], *, categorical: bool, standardize: bool, reference: str | None = None
 ) -> Column:
-    """Decide what becomes of a column (n,) from its training values.
+    """Decide from its training values (n,) how a column is encoded.
 
-    `categorical` and `reference`, the level that others are compared with, are what the user says of it.
+    `categorical` says whether the user declared it a category; `reference` is the reference level that the user chose.
     """
     name, n_missing = str(column.name), int(column.isna().sum())
     if column.dtype.kind in "mM":
@@ -367,16 +369,16 @@ def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize
     with np.errstate(over="ignore", invalid="ignore"):
         if counts_rows(column):
             return LeftOutColumn(name, "it numbers the rows", n_missing)
-        _warn_if_it_names_patients(values, name)
+        _warn_of_identifier(values, name)
         median = float(np.nanmedian(values))
         filled = np.where(np.isnan(values), median, values)
         mean, deviation = (float(filled.mean()), float(filled.std())) if standardize else (0.0, 1.0)
     if not 0 < deviation < np.inf:
-        return LeftOutColumn(name, "its values are too small or too large to be told apart", n_missing)
+        return LeftOutColumn(name, "its values are too small or too large to be distinguished", n_missing)
     return NumberColumn(name, median, mean, deviation, n_missing)
 
 
-def _warn_if_it_names_patients(values: FloatArray, name: str) -> None:
+def _warn_of_identifier(values: FloatArray, name: str) -> None:
     whole = (values == np.floor(values)).all()
     if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
         warn_caller(
@@ -397,7 +399,7 @@ def _learn_category(
     found = labels(column)
     counts = found.value_counts()
     if not categorical:
-        _refuse_other_texts(counts, name)
+        _check_texts(counts, name)
     if isinstance(column.dtype, pd.CategoricalDtype):
         order = [level for level in labels(pd.Series(column.dtype.categories)) if level in counts.index]
     else:
@@ -424,8 +426,8 @@ def _learn_category(
     )
 
 
-def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
-    """Raise if a column of text is rather numbers with slips, or names."""
+def _check_texts(counts: pd.Series[int], name: str) -> None:
+    """Raise if the texts of a column are mostly numbers, or are dates, or too many to be categories."""
     commas = np.array([has_decimal_comma(level) for level in counts.index])
     numeric = pd.to_numeric(pd.Series(counts.index, dtype=object), errors="coerce").notna().to_numpy()
     numbers = numeric | commas
@@ -453,5 +455,5 @@ def _refuse_other_texts(counts: pd.Series[int], name: str) -> None:
         raise ArgumentError(
             "drop",
             f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in "
-            f"drop{patient}; or, if they are categories all the same, in categorical.",
+            f"drop{patient}; or, if they are categories, in categorical.",
         )

@@ -1,4 +1,4 @@
-"""From a table as users have it to the numbers a model takes, the same way in training and in prediction."""
+"""Encode the columns of a table as the numbers that a model takes, in the same way in training and in prediction."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from drosurv.tables.reading import require_columns
 from drosurv.target import FloatArray
 
 UNSEEN = ("reference", "error")
-# An error that names more columns than this is no longer read.
+# An error describes at most so many columns.
 _MOST_PROBLEMS = 5
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Fill, encode and standardise the columns of a table, and say what was done to which.
+    """Fill in missing values of a table, encode categories and standardise.
 
-    Numbers are filled with their median; texts and booleans become one indicator per level, named ``column=level``,
-    but the most frequent one, which missing values are filled with; every feature then gets mean 0 and standard
-    deviation 1. Columns that are empty, constant or number the rows are left out. A column that could be read in two
-    ways is an error that says how to decide.
+    Missing numbers are filled with the median. Texts and booleans become indicators named ``column=level``, one for
+    each level but the most frequent, with which missing values are filled. Then every feature is scaled to mean 0 and
+    standard deviation 1. Columns that are empty, constant or number the rows are left out. A column that could be read
+    in two ways is an error that says how to decide. :meth:`describe` lists what was done to each column.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     [['age', 'kept as it is', 1], ['sex', "indicators of 'm' against 'f'", 0]]
     """
 
-    # Encoders saved before there was a choice have none.
+    # Encoders saved by early versions lack this parameter.
     reference: Mapping[str, str] | None = None
 
     def __init__(
@@ -92,21 +92,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.reference = reference
 
     def __sklearn_tags__(self) -> Any:
-        """Missing values and text are what this is for; what comes out is always float64."""
+        """Declare that missing values and text are accepted, and that the output is always float64."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn what becomes of each column.
+        """Learn how each column is encoded.
 
         Parameters
         ----------
         X : DataFrame (n, d), or array
             Training table; an array's columns are called x0, x1, ...
         y : structured array (n,), optional
-            Event and time; columns of a DataFrame that give them away are warned about.
+            Event and time. If given, warn of columns of a DataFrame that give the outcome away.
         """
         require(self.unseen in UNSEEN, "unseen", f"be one of {UNSEEN}", self.unseen)
         X = in_pandas(X)
@@ -134,7 +134,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def _learn(self, frame: pd.DataFrame) -> list[Column]:
-        """What becomes of every column; the problems of all columns are raised at once."""
+        """Learn the encoding of every column; one error reports the problems of all columns."""
         columns: list[Column] = []
         problems: list[ValueError] = []
         dates: list[str] = []
@@ -153,31 +153,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             except ValueError as problem:
                 problems.append(problem)
         if dates:
-            problems.insert(0, _no_dates(dates))
+            problems.insert(0, _dates_error(dates))
         if problems:
-            raise _all_of(problems)
+            raise _combined(problems)
         return columns
 
     def _warn_of_leaks(self, frame: pd.DataFrame, y: Any) -> None:
         for name, reason in find_leaks(frame[self.used_], y).items():
             warn_caller(
                 f"column {name!r} may give the outcome away: {reason}. Name it in drop if it is not "
-                "known beforehand.",
+                "known when predictions are made.",
                 category=LeakWarning,
                 argument="drop",
             )
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """The features of a table, (n, features), as a DataFrame.
+        """Return the features of a table, (n, features), as a DataFrame.
 
         Parameters
         ----------
         X : DataFrame (n, ...), or array
-            Columns are found by name, in any order; those the encoder does not know are not used. An array must
-            have the training table's columns in their order.
+            Columns are found by name, in any order; columns that training did not have are ignored. An array must
+            have the columns of the training table in their order.
         """
         check_is_fitted(self)
-        frame = self._known(X)
+        frame = self._checked(X)
         parts = [column.encode(frame[column.name], self.unseen) for column in self._used()]
         return pd.DataFrame(np.hstack(parts), columns=self.get_feature_names_out(), index=frame.index)
 
@@ -198,7 +198,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def center_(self) -> FloatArray:
-        """What was subtracted from each feature before, (features,)."""
+        """What was subtracted from each feature before dividing, (features,)."""
         check_is_fitted(self)
         parts = [
             column.means if isinstance(column, CategoryColumn) else (column.mean,) for column in self._used()
@@ -207,11 +207,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def used_(self) -> list[str]:
-        """Columns that features are made of."""
+        """Columns that are used as features."""
         return [column.name for column in self._used()]
 
     def describe(self) -> pd.DataFrame:
-        """What is done to each column of the training table.
+        """Return what is done to each column of the training table.
 
         Returns
         -------
@@ -235,15 +235,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         )
 
     def findings(self, X: Any) -> pd.DataFrame:
-        """What :meth:`transform` makes up or leaves aside in a table.
+        """Return what :meth:`transform` fills in or ignores in a table.
 
         Returns
         -------
         DataFrame
-            One row per finding: ``column``, ``rows`` concerned, and what was ``done``, in words.
+            One row per finding: ``column``, number of ``rows``, and what was ``done``, in words.
         """
         check_is_fitted(self)
-        frame = self._known(X)
+        frame = self._checked(X)
         found: list[tuple[str, int, str]] = []
         for column in self._used():
             values = frame[column.name]
@@ -265,8 +265,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _used(self) -> list[NumberColumn | CategoryColumn]:
         return [column for column in self.columns_ if not isinstance(column, LeftOutColumn)]
 
-    def _known(self, X: Any) -> pd.DataFrame:
-        """A table to transform, with every column that is needed."""
+    def _checked(self, X: Any) -> pd.DataFrame:
+        """Return X as a DataFrame; raise if a column that is needed is missing."""
         X = in_pandas(X)
         frame = _as_frame(X)
         if isinstance(X, pd.DataFrame):
@@ -286,12 +286,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return frame
 
 
-def enter(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> Any:
-    """The features that a model takes of X.
+def encode_features(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> Any:
+    """Encode X for a model where that is needed.
 
-    A DataFrame with text, categories, dates or missing values is given to a :class:`TableEncoder`, which is fitted
-    with the model and kept as its ``encoder_``; its numbers stay in their own units. Everything else is unchanged,
-    and a model that is fitted again loses its old encoder.
+    A DataFrame with text, categories, dates or missing values is encoded by a :class:`TableEncoder` that does not
+    standardise. With `fit` the encoder is fitted and kept as ``model.encoder_``, replacing an earlier one; otherwise
+    the kept one is used. Anything else is returned unchanged.
     """
     X = in_pandas(X)
     if isinstance(X, np.ma.MaskedArray):
@@ -318,7 +318,7 @@ def _needs_encoding(X: Any) -> bool:
     return bool(X.isna().any(axis=None)) or not all(map(holds_numbers, others))
 
 
-def _no_dates(names: list[str]) -> ArgumentError:
+def _dates_error(names: list[str]) -> ArgumentError:
     if len(names) == 1:
         text = f"column {names[0]} holds dates: turn it into a number, such as an age or a number of days, or name it"
     else:
@@ -326,8 +326,8 @@ def _no_dates(names: list[str]) -> ArgumentError:
     return ArgumentError("drop", f"{text} in drop.")
 
 
-def _all_of(problems: list[ValueError]) -> ArgumentError:
-    """One error of the first few of several."""
+def _combined(problems: list[ValueError]) -> ArgumentError:
+    """Return one error with the messages of the first few."""
     first, *others = (str(problem) for problem in problems[:_MOST_PROBLEMS])
     left = len(problems) - _MOST_PROBLEMS
     more = [f"{left:,} more columns cannot be used as they are."] if left > 0 else []

@@ -16,11 +16,11 @@ from drosurv.presentation import listing
 from drosurv.tables.columns import counts_rows, floats, holds_dates, holds_numbers, labels
 from drosurv.tables.problems import names_patients
 from drosurv.tables.reading import require_columns
-from drosurv.tables.target_columns import obvious
+from drosurv.tables.target_columns import value_of_event
 
 # Endpoints as trials and genome atlases abbreviate them.
 _ENDPOINT = "os|pfs|rfs|dfs|efs|dss|css|mfs|dmfs|pfi|dfi|ttp"
-# Names of times: alone, as a part of a name, and those that a time before the study has.
+# Names of time columns, parts of such names, and (below) names of other times, such as age or time of diagnosis.
 _TIME = re.compile(
     rf"(overall[._ ]?)?(surv(ival)?|follow([._ ]?up)?|fu|{_ENDPOINT}|obs|event|fail|[dfprst])?[._ ]?"
     r"(time|days?|weeks?|months?|years?|duration)([._ ]?to[._ ]?\w+)?|"
@@ -54,20 +54,23 @@ _MOST_GROUPS = 4
 _MOST_LEVELS = 6
 # A group is compared with others only if it has at least this share of the rows.
 _SMALLEST_SHARE = 0.03
+# Ages are cut here, if no value is above the second number: then they are in years.
 _OLD, _OLDEST = 65, 120
+# Share of the values of a column that may be wrong.
 _SLIPS = 0.05
+# Whole numbers in this range are years of the calendar, not times.
 _CALENDAR_YEARS = 1900, 2100
 
 
 class UnknownColumns(ArgumentError):
-    """Nothing tells which columns hold time and event; `pairs` are those that may."""
+    """The columns of time and event could not be guessed; `pairs` are the candidates."""
 
     pairs: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class GuessedColumns:
-    """Columns of a table and how they were found.
+    """Columns of a table and how they were guessed.
 
     Attributes
     ----------
@@ -96,7 +99,7 @@ def guess_columns(
     id: str | None = None,
     groups: Sequence[str] | None = None,
 ) -> GuessedColumns:
-    """Guess the columns that are not given; raise with the candidates where the table does not say.
+    """Guess the columns that are not given; where the table is ambiguous, raise an error that names the candidates.
 
     Examples
     --------
@@ -136,7 +139,7 @@ def guess_columns(
 
 
 def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[str, str]:
-    """The pair of columns that look most like time and event."""
+    """Return the pair of columns that look most like time and event; raise if none or several do."""
     times = {time: 3.0} if time is not None else _scores(frame, _time_score)
     events = {event: 3.0} if event is not None else _scores(frame, _event_score)
     pairs = sorted(
@@ -149,7 +152,7 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
         key=lambda pair: -pair.score,
     )
     likely = [pair for pair in pairs if pair.score >= 3]
-    # Names of both columns say more than a name and values.
+    # Prefer pairs in which both columns are recognised by name.
     likely = [pair for pair in likely if pair.by_name >= 2] or likely
     if not likely:
         raise _unknown(frame, time, event, times)
@@ -161,14 +164,14 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
         or (pair.by_name >= 2 and pair.time != best.time and pair.event != best.event and pair.score >= 4)
     ]
     if rivals:
-        # A table with times and events of relapse and of death: one pair of each.
+        # The table may have times and events of relapse and of death: name one pair of each.
         apart = [pair for pair in rivals if pair.time != best.time and pair.event != best.event]
         raise _ambiguous(frame, time, event, [best, *(apart[:1] or rivals[:2])])
     return best.time, best.event
 
 
 class _Pair(NamedTuple):
-    """Columns that may be time and event: how likely, and the lower score of the two names."""
+    """Columns that may be time and event, the score of the pair, and the lower score of the two columns."""
 
     score: float
     by_name: float
@@ -182,12 +185,12 @@ def _scores(frame: pd.DataFrame, score: Any) -> dict[str, float]:
 
 
 def _time_score(name: str, column: pd.Series[Any]) -> float:
-    """0 for a column that is no time, up to 3 by its name."""
+    """Return 0 for a column that cannot be the time, else up to 3, by its name."""
     if not holds_numbers(column) or holds_dates(column):
         return 0.0
     values = floats(column)
     values = values[np.isfinite(values)]
-    # A few negative times are slips.
+    # A few negative times may be mistakes.
     if len(values) == 0 or np.mean(values < 0) > _SLIPS or len(np.unique(values)) < min(10, len(values) / 3):
         return 0.0
     if values.min() >= _CALENDAR_YEARS[0] and values.max() <= _CALENDAR_YEARS[1] and (values % 1 == 0).all():
@@ -202,18 +205,18 @@ def _time_score(name: str, column: pd.Series[Any]) -> float:
 
 
 def _event_score(name: str, column: pd.Series[Any]) -> float:
-    """0 for a column that is no event, up to 3 by its name."""
+    """Return 0 for a column that cannot be the event, else up to 3, by its name."""
     found = labels(column).dropna().unique()
     if not 2 <= len(found) <= 4:
         return 0.0
     named = 3.0 if _EVENT.fullmatch(name) else 2.0 if _EVENT_PART.search(name) else 0.0
-    clear = obvious([str(value) for value in found]) is not None
-    # A column of three or four outcomes is one only by its name.
+    clear = value_of_event([str(value) for value in found]) is not None
+    # A column of three or four values is an event only if its name says so.
     return named if named else 0.1 if clear and len(found) == 2 else 0.0
 
 
 def _related(time: str, event: str) -> float:
-    """How much two names belong together, as rtime and recur, time_d and censor_d, or edrel and rel do."""
+    """Score how well two names match, as rtime and recur, time_d and censor_d, or edrel and rel do."""
     a, b = time.casefold(), event.casefold()
     if len(b) >= 3 and a != b and b in a:
         return 3.0
@@ -223,7 +226,7 @@ def _related(time: str, event: str) -> float:
     first, second = (re.split(r"[._ ]|(?<=^[tde])(?=\d$)", name) for name in (a, b))
     if len(first) > 1 and len(second) > 1 and (first[-1] == second[-1] or first[0] == second[0]):
         return 1.0
-    # Names with a part that the other lacks belong to another pair.
+    # A name with a suffix, such as time_d, and one without are of different pairs.
     return -1.0 if (len(first) > 1) != (len(second) > 1) else 0.0
 
 
@@ -245,7 +248,7 @@ def _unknown(
     maybe = f" The time may be {listing([repr(name) for name in found])}." if found else ""
     return UnknownColumns(
         "time",
-        f"which columns hold {_missing(time, event)}? No names or values of columns tell. Pass time=COLUMN and "
+        f"which columns hold {_missing(time, event)}? It cannot be guessed from names and values. Pass time=COLUMN and "
         f"event=COLUMN.{maybe} {_columns(frame)}",
     )
 
@@ -255,23 +258,23 @@ def _missing(time: str | None, event: str | None) -> str:
 
 
 def _columns(frame: pd.DataFrame) -> str:
-    """The columns of a table, and what to do where its times are divided or dates."""
+    """List the columns of a table, and say what to do if its times are in two columns or are dates."""
     named = listing([str(name) for name in frame.columns], 20)
     return f"The columns are {named}.{_complementary(frame)}{_dated(frame)}"
 
 
 def _complementary(frame: pd.DataFrame) -> str:
-    """What to do about two columns of times of which each patient has one, as days to death and to the last visit."""
+    """Say what to do with two columns of times of which each patient has one, as days to death and to last visit."""
     times = [name for name, score in _scores(frame, _time_score).items() if score >= 2]
     for one, other in combinations(times, 2):
         known = frame[one].notna(), frame[other].notna()
         if all(column.mean() > _SLIPS for column in known) and not (known[0] & known[1]).any():
-            return f" Nobody has both {one!r} and {other!r}: make one column of times of them."
+            return f" No patient has both {one!r} and {other!r}: combine them into one column of times."
     return ""
 
 
 def _dated(frame: pd.DataFrame) -> str:
-    """What to do about a table with dates."""
+    """Say what to do with a table that holds dates."""
     dates = [str(name) for name in frame.columns if holds_dates(frame[name])]
     if len(dates) < 2:
         return ""
@@ -286,7 +289,7 @@ def _is_id(frame: pd.DataFrame, name: Any) -> bool:
 
 
 def _groups(frame: pd.DataFrame, others: Sequence[str | None]) -> tuple[str, ...]:
-    """Columns with names of sensitive attributes, or else of few levels, all of them large enough to compare."""
+    """Return columns named like sensitive attributes, or else text columns of few levels, with groups large enough."""
     free = [name for name in frame.columns if name not in others and not _is_id(frame, name)]
     named = [spec for name in free if _GROUPS.search(str(name)) and (spec := _group(frame[name]))]
     if not named:
@@ -299,7 +302,7 @@ def _groups(frame: pd.DataFrame, others: Sequence[str | None]) -> tuple[str, ...
 
 
 def _group(column: pd.Series[Any]) -> str | None:
-    """A column as a group: as it is with few levels, cut in two where it holds amounts; None where neither works."""
+    """Return a column as a group: itself if it has few levels, a cut if it holds numbers; None if neither works."""
     name = str(column.name)
     if holds_dates(column):
         return None

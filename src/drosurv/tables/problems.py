@@ -1,4 +1,4 @@
-"""What looks wrong in a table although it can be read, and columns that give the outcome away."""
+"""Find what looks wrong in a table, and columns that give the outcome away."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _ID_NAME = re.compile(
 )
 # Abbreviations that are spellings of a label.
 _SHORT = {"f": "female", "m": "male", "w": "woman", "y": "yes", "n": "no", "t": "true", "u": "unknown"}
-# So close to the outcome that chance or a good marker cannot explain it.
+# A column that gives the event of a larger share of patients is a leak, not a good marker.
 _AGREEMENT = 0.99
-# So many patients with the same ratio of a column to the time do not come by chance.
+# A column that equals the time, in some unit, for a larger share of patients is a leak.
 _SAME_TIMES = 0.25
 _FEWEST_PATIENTS = 50
-# So many rows that start where another ends do not come by chance.
-_FEWEST_PIECES = 10
-# So many patients of one level, all with the event, or of whom a column is never above the time, where chance is less
-# than this: in none of 31 real datasets.
+# At least so many rows start where another ends if rows are intervals of a patient's time.
+_FEWEST_INTERVALS = 10
+# A level whose patients, at least so many, all had the event is a leak if the probability of that is smaller than
+# _CHANCE; so is a column that is never above the time. No column of 31 real datasets is one by mistake.
 _FEWEST_SURE = 30
 _CHANCE = 1e-6
 
@@ -49,7 +49,7 @@ class LeakWarning(BlockingWarning):
 
 
 def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
-    """Columns that tell the event or the time of nearly every patient, or of a whole level, and why to doubt them.
+    """Return columns that may give the outcome away, with the reason: they tell the event or the time.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
             continue
         events, patients = np.bincount(levels, target.event), np.bincount(levels)
         agreement = float(np.maximum(events, patients - events).sum()) / n
-        # Such as death in hospital. The other side, nobody with the event, is also had by who came last.
+        # Such as death in hospital. A level without any event is no leak: patients who entered last may have none.
         sure = np.where((events == patients) & (patients >= _FEWEST_SURE), patients, 0)
         most = int(sure.argmax())
         if agreement >= _AGREEMENT and agreement > max(rate, 1 - rate) + 0.05:
@@ -97,7 +97,7 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
 
 
 def copies_of_time(frame: pd.DataFrame, y: Any) -> dict[str, float]:
-    """Columns that equal the time, in some unit, for most patients, and for which share of them."""
+    """Return columns that equal the time, in some unit, for most patients, with the share of patients."""
     target = parse_target(of_any_cause(y), require_event=False)
     found: dict[str, float] = {}
     if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
@@ -111,7 +111,7 @@ def copies_of_time(frame: pd.DataFrame, y: Any) -> dict[str, float]:
 
 
 def _same_times(values: FloatArray, time: FloatArray) -> float:
-    """Share of the patients of whom a column holds the time, such as that of a relapse that most never had."""
+    """Return the share of patients for whom a column equals the time, in one unit for all."""
     known = np.isfinite(values) & (time > 0)
     ratio = values[known] / time[known]
     if not len(ratio):
@@ -122,10 +122,10 @@ def _same_times(values: FloatArray, time: FloatArray) -> float:
 
 
 def _chance_never_later(values: FloatArray, time: FloatArray) -> float:
-    """Chance that no value is above its patient's time if the times were dealt at random; 1 if some value is."""
+    """Return the probability that no value is above its patient's time if times were permuted; 1 if a value is."""
     if (values > time).any():
         return 1.0
-    # Whoever has the largest value draws first, one of the times that are not below it.
+    # Draw a time for each value, the largest first: it must be one of the times left that are not below the value.
     left = len(values) - np.arange(len(values))
     below = np.searchsorted(np.sort(time), np.sort(values)[::-1])
     return float(np.exp(np.log1p(-below / left).sum()))
@@ -145,13 +145,13 @@ def table_problems(
     id: str | None = None,
     time: str | None = None,
 ) -> Iterator[ArgumentWarning]:
-    """Warnings about a table that trains a model.
+    """Yield warnings about a training table.
 
-    The user says which columns are codes (`categorical`) or amounts (`numeric`): they are not asked about. `time` is
-    the column of times, unless there are entry times.
+    The user declared columns `categorical` codes and columns `numeric` amounts: no warning asks which of the two they
+    are. `time` is the column of times, None if there are entry times.
     """
     if time is not None:
-        yield from _starts(frame, features, time, id)
+        yield from _intervals(frame, features, time, id)
     yield from _copies(frame, [*target, id])
     if id is None:
         yield from _repeated_ids(frame, features)
@@ -166,18 +166,18 @@ def table_problems(
 
 
 def count_of_copies(n: int) -> str:
-    """How many rows are copies, in words."""
+    """Say how many rows are copies."""
     return "1 row is a copy" if n == 1 else f"{n:,} rows are copies"
 
 
 def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
-    """One warning that names the columns of which more than half, but not all, would be filled in."""
+    """Yield one warning that names the columns of which more than half, but not all, values are missing."""
     share = frame.isna().mean()
     if named := ", ".join(f"{name!r}" for name in frame.columns[(share > 0.5) & (share < 1)]):
         yield ArgumentWarning(
             "drop",
-            f"more than half of the values of {named} are missing, and one and the same value stands in for all of "
-            f"them. Name such columns in drop, unless what is there is worth it.",
+            f"more than half of the values of {named} are missing and are filled with one value. Name such columns in "
+            f"drop, unless their known values are informative.",
         )
 
 
@@ -191,13 +191,13 @@ def _copies(frame: pd.DataFrame, kept: Sequence[str | None]) -> Iterator[Argumen
         yield ArgumentWarning(
             None,
             f"{count_of_copies(copies)} of another row (first: row "
-            f"{rows[0]} of row {rows[1]}). They are used as they stand, and never divided "
-            "between training and hold-out; remove them if they are the same patients.",
+            f"{rows[0]} of row {rows[1]}). They are used, and never divided "
+            "between training and held-out patients; remove them if they are the same patients.",
         )
 
 
 def names_patients(name: Any, column: pd.Series[Any]) -> bool:
-    """Whether a column names patients by its name and values: far fewer values would be classes of patients."""
+    """Whether a column identifies patients, by its name and by its number of different values."""
     if _ID_NAME.search(str(name)) is None or column.nunique() <= len(column) / 10:
         return False
     return not holds_numbers(column) or bool((_finite(column) % 1 == 0).all())
@@ -207,9 +207,9 @@ def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Argu
     n = len(frame)
     for name in filter(_ID_NAME.search, frame.columns):
         different = frame[name].nunique()
-        # Far fewer would be a class of patients, such as cases and controls.
+        # With far fewer values the column is a class of patients, such as cases and controls.
         if n >= _FEWEST_ROWS and n / 10 < different < frame[name].count():
-            purpose = ", and to predict nothing from it," if name in features else ","
+            purpose = ", and not to use it as a feature," if name in features else ","
             yield ArgumentWarning(
                 "id",
                 f"column {name!r} names {different:,} different patients in {n:,} rows: to keep the rows of a patient "
@@ -217,10 +217,10 @@ def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Argu
             )
 
 
-def _starts(
+def _intervals(
     frame: pd.DataFrame, features: Sequence[str], time: str, id: str | None
 ) -> Iterator[ArgumentWarning]:
-    """Rows (start, stop] of patients who are followed in pieces: a piece starts where the one before it ends."""
+    """Warn where rows are intervals (start, stop] of a patient's time: each starts where the one before ends."""
     who = id or next(filter(_ID_NAME.search, frame.columns), None)
     stop = to_floats(frame[time])
     order = np.arange(len(frame)) if who is None else np.lexsort((stop, pd.factorize(frame[who])[0]))
@@ -230,24 +230,24 @@ def _starts(
         start = floats(frame[name])[order]
         later = start[1:] > start.min()
         follows = int((later & (start[1:] == stop[order][:-1])).sum())
-        if follows >= _FEWEST_PIECES and follows > 0.8 * later.sum():
+        if follows >= _FEWEST_INTERVALS and follows > 0.8 * later.sum():
             patient = "" if id else ", and id with the column that names the patient"
             yield ArgumentWarning(
                 "entry",
-                f"column {name!r} is the time of the row before in {follows:,} rows, and before {time!r} in all: rows "
-                f"seem to be pieces of a patient's time that begin there. It is a feature here; pass "
-                f"entry={name!r}{patient}.",
+                f"column {name!r} equals the time of the row before in {follows:,} rows, and lies before {time!r} in "
+                f"all: rows seem to be intervals of a patient's time that start there. It is used as a feature; if it "
+                f"is the start, pass entry={name!r}{patient}.",
             )
 
 
 def _nested(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
-    """Categories that others determine, as a region its continent."""
+    """Warn of categories that another column determines, as a region determines its continent."""
     codes = {}
     for name in features:
         found = labels(frame[name])
         # Missing values are filled with the most frequent level, as in the encoder.
         code, levels = pd.factorize(found.fillna(found.mode().iloc[0]) if found.notna().any() else found)
-        # Names of patients tell everything.
+        # Columns that identify patients determine every other column.
         if 1 < len(levels) <= min(MOST_LEVELS, len(frame) / 5):
             codes[name] = code, np.unique(code, return_index=True)[1]
     named: set[str] = set()
@@ -258,8 +258,8 @@ def _nested(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWa
             named.add(wide)
             yield ArgumentWarning(
                 "drop",
-                f"column {narrow!r} tells {wide!r}, as a region tells its continent: their coefficients cannot be told "
-                f"apart and have no standard errors. Pass drop={wide!r}.",
+                f"column {narrow!r} determines {wide!r}, as a region determines its continent: their coefficients are "
+                f"not identifiable and have no standard errors. Pass drop={wide!r}.",
             )
 
 
@@ -311,7 +311,7 @@ def _sentinels(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
 
 
 def _far_outside(value: float, values: FloatArray) -> bool:
-    """Whether nothing else lies on its side of the rest: further away than the rest is wide, or alone below 0."""
+    """Whether a value is the only negative one, or exceeds all others by more than their range."""
     rest = values[~np.isin(values, list(_SENTINELS))]
     if len(rest) < len(values) / 2 or np.ptp(rest) == 0:
         return False
@@ -321,7 +321,7 @@ def _far_outside(value: float, values: FloatArray) -> bool:
 
 
 def _is_text(column: pd.Series[Any]) -> bool:
-    """Whether the encoder takes a column for categories."""
+    """Whether the encoder treats a column as categories."""
     return not holds_numbers(column) and column.dtype.kind not in "mM"
 
 
@@ -334,13 +334,13 @@ def _spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
         shown = "; ".join(", ".join(map(repr, family)) for family in same[:4])
         yield ArgumentWarning(
             None,
-            f"column {column.name!r} holds labels that may mean the same: {shown}. They are different levels here; "
-            "correct the table if they are not.",
+            f"column {column.name!r} holds labels that may mean the same: {shown}. They are used as different levels; "
+            "correct the table if they mean the same.",
         )
 
 
 def alike(first: str, second: str) -> bool:
-    """Whether two labels differ only in case, in marks, by an abbreviation, or by one letter of a long word.
+    """Whether two labels differ only in case, in punctuation, by an abbreviation, or by one letter of a long word.
 
     Examples
     --------
@@ -349,7 +349,7 @@ def alike(first: str, second: str) -> bool:
     """
     signs = [re.findall(r"[<>=+]|^-|-$", text.strip()) for text in (first, second)]
     if signs[0] != signs[1]:
-        # Up to 60 and over 60, positive and negative: their signs are what they say.
+        # Signs carry the meaning of labels such as "<60" and ">60", or "pos+" and "pos-".
         return False
     words = [re.findall(r"[^\W_]+", text.casefold()) for text in (first, second)]
     short, long = sorted(("".join(found) for found in words), key=len)
@@ -360,13 +360,13 @@ def alike(first: str, second: str) -> bool:
         return False
     short, long = differing[0]
     digits = [re.sub(r"\D", "", word) for word in (short, long)]
-    # Grade A and grade B, ZDV+ddC and ZDV+ddI differ by one letter and mean it; so do stage 1 and stage 2. A slip
-    # rarely hits the first letter, where typical and atypical, mother and other differ.
+    # One letter makes a different level of a short word (grade A and grade B), and so does a digit (stage 1 and stage
+    # 2). Typing errors rarely affect the first letter, where typical and atypical, mother and other differ.
     return len(short) >= 5 and digits[0] == digits[1] and short[0] == long[0] and _one_edit(short, long)
 
 
 def spellings(labels: Iterable[str]) -> list[list[str]]:
-    """Labels that may be spellings of one, together; those that are like no other are left out.
+    """Group labels that may be spellings of the same label; labels unlike all others are left out.
 
     Examples
     --------
@@ -382,7 +382,7 @@ def spellings(labels: Iterable[str]) -> list[list[str]]:
 
 
 def _one_edit(short: str, long: str) -> bool:
-    """Whether one letter added, left out, changed or swapped with its neighbour makes one word of the other."""
+    """Whether two words differ by one letter that was added, changed or swapped with its neighbour."""
     if len(long) - len(short) > 1:
         return False
     start = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))

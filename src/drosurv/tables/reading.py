@@ -1,4 +1,4 @@
-"""Read tables from files: CSV with its marks recognised, Parquet, Excel, Stata, SPSS and SAS."""
+"""Read tables from files: CSV (separator, decimal mark and encoding are detected), Parquet, Excel, Stata, SPSS, SAS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,24 +22,24 @@ from drosurv.errors import ArgumentError, ArgumentWarning, did_you_mean, require
 from drosurv.files import whole_file
 from drosurv.tables.columns import shown
 
-# What pandas takes as missing, in any case of letters, and the point of SAS and Stata. "None" is not among them: it is
-# a level of many medical columns.
+# What pandas reads as missing, and the point of SAS and Stata. "None" is not among them: it is a level of many medical
+# columns.
 MISSING = (
     *("", ".", "<NA>", "#NA", "#N/A", "#N/A N/A", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
     *("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "Null", "null"),
 )
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# Numbers with leading zeros, or with more digits than a float keeps apart, such as patients'.
+# Numbers with leading zeros, or with more digits than a float holds, such as ids of patients.
 _CODE = r"[+-]?(?:0\d|\d{16})"
-# Cells that are converted at once, and lines that are read at once.
+# Numbers of cells that are converted at once, and of lines that are read at once.
 _CELLS = 1_000_000
 _LINES = 50_000
 _SEPARATORS = (",", ";", "\t", "|")
-# Bytes and lines from which separator and decimal mark are recognised.
+# Bytes and lines from which separator and decimal mark are detected.
 _SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 200
 _COMMA_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
-# Ends a file: inside of a field, a quote before it was never closed.
+# Appended to a file: where it becomes a part of a field, a quote was never closed.
 _END = "\0end-of-file\0"
 # Readers of other formats by suffix, and the package of the extra `formats` that they need.
 _OTHERS: dict[str, tuple[str, str]] = {
@@ -58,7 +58,7 @@ _NOT_TABLES = {
 
 
 class TableNote(ArgumentWarning):
-    """What a table was taken to mean where it does not say so itself."""
+    """A note on how an ambiguous table was read."""
 
 
 def read_frame(
@@ -129,7 +129,7 @@ class FileFormat:
         return read_frame(path, **asdict(self))
 
     def recognised(self, path: str | os.PathLike[str]) -> FileFormat:
-        """Return the format with marks from the beginning of a CSV file where they are None; note what was found."""
+        """Return the format with what is None detected from a CSV file; give a note of what is unusual."""
         path = Path(path)
         for name, mark in (("separator", self.separator), ("decimal", self.decimal)):
             require(mark is None or len(mark) == 1, name, "be one character", mark)
@@ -143,7 +143,7 @@ class FileFormat:
         try:
             text = sample.decode(found.codec, errors="ignore" if len(sample) == _SAMPLE_BYTES else "strict")
         except UnicodeError:
-            # Reading reports where it is.
+            # Reading the whole file will report the byte that cannot be decoded.
             text = sample.decode("latin-1")
         separator = self.separator or _separator_of(text, self.decimal)
         decimal = self.decimal or ("." if separator == "," else _decimal_of(text, separator))
@@ -170,9 +170,9 @@ class FileFormat:
             ) from None
 
     def write(self, frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-        """Write a table as CSV with the same marks, whole or not at all."""
+        """Write a table as a CSV file of this format; the file appears whole or not at all."""
         with whole_file(path) as part:
-            _plain(frame).to_csv(
+            _whole_as_integers(frame).to_csv(
                 part,
                 index=False,
                 sep=self.separator or ",",
@@ -182,7 +182,8 @@ class FileFormat:
 
     def text(self, frame: pd.DataFrame) -> str:
         """Return a table as the text of such a CSV file."""
-        return str(_plain(frame).to_csv(index=False, sep=self.separator or ",", decimal=self.decimal or "."))
+        whole = _whole_as_integers(frame)
+        return str(whole.to_csv(index=False, sep=self.separator or ",", decimal=self.decimal or "."))
 
 
 @contextmanager
@@ -202,7 +203,7 @@ def _binary(path: Path) -> Iterator[Any]:
 
 
 def _encoding_of(path: Path, sample: bytes) -> str:
-    """UTF-16 by its mark, UTF-8 where all bytes are, and else the usual encoding of Windows."""
+    """Return UTF-16 if the file has its byte order mark, UTF-8 if all bytes are valid, else cp1252 (Windows)."""
     if sample.startswith(_UTF_16):
         return "utf-16"
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -217,7 +218,7 @@ def _encoding_of(path: Path, sample: bytes) -> str:
 
 
 def _sampled(text: str, separator: str) -> list[list[str]]:
-    """The first lines of a CSV file, without blank ones."""
+    """Return the first lines of a CSV file, without blank ones."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     try:
         rows = list(islice((row for row in reader if any(map(str.strip, row))), _SAMPLE_LINES))
@@ -228,7 +229,7 @@ def _sampled(text: str, separator: str) -> list[list[str]]:
 
 
 def _separator_of(text: str, decimal: str | None) -> str:
-    """The separator with which most lines have as many fields as the header; of several, the one with most fields."""
+    """Return the separator with which most lines have as many fields as the header; if tied, with most fields."""
     best, most = ",", (0.0, 1)
     for separator in _SEPARATORS:
         if separator == decimal or not (rows := _sampled(text, separator)) or len(rows[0]) < 2:
@@ -237,7 +238,7 @@ def _separator_of(text: str, decimal: str | None) -> str:
         if score > most:
             best, most = separator, score
     rows = _sampled(text, " ") if most[1] == 1 else []
-    # As R's write.table writes it.
+    # R's write.table separates by spaces.
     return " " if rows and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows) else best
 
 
@@ -248,8 +249,8 @@ def _decimal_of(text: str, separator: str) -> str:
     return "," if commas > points else "."
 
 
-def _plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Whole numbers without a fraction: patient 10165 is read as a float, but must not come back as 10165.0."""
+def _whole_as_integers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Turn columns of whole floats into integers: patient 10165 is read as a float but not written as 10165.0."""
     whole = {
         name: "Int64"
         for name, column in frame.select_dtypes("float").items()
@@ -259,7 +260,7 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> None:
-    """Raise if a column is not there, with the nearest name that is; `role` is the argument that names it."""
+    """Raise if a column is missing, and suggest the nearest name; `role` is the argument that named the column."""
     for column in columns:
         if column not in frame.columns:
             hint = did_you_mean(column, frame.columns)
@@ -287,7 +288,7 @@ def _other_format(path: Path) -> pd.DataFrame:
         raise _not_installed(path, package) from error
     except Exception as error:
         raise ValueError(f"{path} cannot be read as a {path.suffix} file: {error}") from error
-    # These formats have no missing text: it is empty.
+    # These formats store missing text as empty text.
     texts = [column for column in frame if frame[column].dtype.kind == "O" or frame[column].dtype == "str"]
     for column in texts:
         frame[column] = frame[column].mask(frame[column].isin(MISSING))
@@ -299,7 +300,7 @@ def _not_installed(path: Path, package: str) -> ValueError:
 
 
 def _read_csv(path: Path, marks: FileFormat, missing: Sequence[str]) -> pd.DataFrame:
-    """Read columns of floats or of text."""
+    """Read the columns of a CSV file as floats or text."""
     separator, decimal = marks.separator or ",", marks.decimal or "."
     if separator == decimal:
         raise ArgumentError(
@@ -313,22 +314,22 @@ def _read_csv(path: Path, marks: FileFormat, missing: Sequence[str]) -> pd.DataF
         raise ValueError(
             f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
         ) from error
-    everywhere, own = _missing_texts(missing, text)
-    shared = [name for name in text.columns if name not in own]
-    # Many short columns are converted together: each alone costs more than its cells.
+    everywhere, by_column = _missing_texts(missing, text)
+    others = [name for name in text.columns if name not in by_column]
+    # Short columns are converted together, because each conversion has a fixed cost.
     step = max(1, _CELLS // max(len(text), 1))
-    blocks = [[name] for name in own] + [shared[k : k + step] for k in range(0, len(shared), step)]
+    blocks = [[name] for name in by_column] + [others[k : k + step] for k in range(0, len(others), step)]
     filled = np.zeros(len(text), dtype=np.bool_)
     columns: dict[str, Any] = {}
     for names in blocks:
         cells = pd.concat([text[name] for name in names], ignore_index=True).str.strip()
         filled |= (cells != "").to_numpy().reshape(len(names), len(text)).any(axis=0)
-        columns.update(_typed(cells, names, decimal, everywhere | own.get(names[0], set())))
+        columns.update(_typed(cells, names, decimal, everywhere | by_column.get(names[0], set())))
     return pd.DataFrame({name: columns[name] for name in text.columns})[filled].reset_index(drop=True)
 
 
 def _fields(path: Path, separator: str, codec: str) -> pd.DataFrame:
-    """Read the texts of a CSV file."""
+    """Read the cells of a CSV file as text."""
     with _lines(path, separator, codec) as lines:
         first = next(lines)
         names = _header([] if first == [_END] else first, path, separator)
@@ -349,17 +350,13 @@ def _fields(path: Path, separator: str, codec: str) -> pd.DataFrame:
 
 @contextmanager
 def _lines(path: Path, separator: str, codec: str) -> Iterator[Any]:
-    """Rows of a CSV file and then one with the mark of its end."""
+    """Open a CSV file and return an iterator over its rows, the last of which holds the mark of the end."""
     with _binary(path) as file, io.TextIOWrapper(file, encoding=codec, newline="") as text:
-        yield csv.reader(_ended(text), delimiter=separator, skipinitialspace=True)
-
-
-def _ended(text: TextIO) -> Iterator[str]:
-    return chain(text, [_END])
+        yield csv.reader(chain(text, [_END]), delimiter=separator, skipinitialspace=True)
 
 
 def _ragged(path: Path, separator: str, codec: str, expected: int) -> csv.Error:
-    """Name the first line that has another number of fields than the header."""
+    """Return an error that names the first line with another number of fields than the header."""
     with _lines(path, separator, codec) as lines:
         for row in lines:
             if len(row) != expected and any(map(str.strip, row)):
@@ -407,47 +404,47 @@ def _refuse_repeated(names: Sequence[str], path: Path) -> None:
 
 
 def _missing_texts(missing: Sequence[str], text: pd.DataFrame) -> tuple[set[str], dict[str, set[str]]]:
-    """The texts that are missing in every column, and those written ``column=text``, by their column."""
+    """Return the texts that mean missing in every column, and those given as ``column=text``, by column."""
     everywhere: set[str] = {*MISSING}
-    own: dict[str, set[str]] = {}
+    by_column: dict[str, set[str]] = {}
     for entry in missing:
-        # Texts such as ">=90", and names of columns, may hold the sign themselves.
+        # Texts such as ">=90", and names of columns, may themselves hold an equals sign.
         named = [name for name in text.columns if re.match(rf"{re.escape(name)}\s*=", entry)]
         if named:
             name = max(named, key=len)
-            own.setdefault(name, set()).add(entry.removeprefix(name).lstrip()[1:].strip())
+            by_column.setdefault(name, set()).add(entry.removeprefix(name).lstrip()[1:].strip())
             continue
-        # Who mistypes a column would take its codes for numbers.
+        # If a mistyped column were not an error, its codes would be used as numbers.
         mistyped = re.match(r"([\w .-]*\w)\s*=", entry)
         if mistyped and not text.isin([entry.strip()]).any(axis=None):
             require_columns(text, [mistyped[1]], "missing")
         everywhere.add(entry.strip())
-    return everywhere, own
+    return everywhere, by_column
 
 
 def _typed(
     cells: pd.Series[str], names: Sequence[str], decimal: str, missing: set[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Columns of floats or of text, one for each name, from the cells of one column after the other."""
+    """Yield columns of floats or of text; `cells` holds the cells of all columns, one column after the other."""
     n = len(cells) // len(names)
-    own = {name: slice(k * n, (k + 1) * n) for k, name in enumerate(names)}
+    rows = {name: slice(k * n, (k + 1) * n) for k, name in enumerate(names)}
     texts = cells.mask(cells.isin(missing))
     codes = texts.str.match(_CODE, na=False).to_numpy()
     plain = texts
     if decimal != ".":
-        parts = [texts[at].dropna().rename(name) for name, at in own.items() if not codes[at].any()]
+        parts = [texts[at].dropna().rename(name) for name, at in rows.items() if not codes[at].any()]
         plain = pd.concat([_with_point(part, decimal) for part in parts] or [texts]).reindex(texts.index)
     numbers = pd.to_numeric(plain, errors="coerce").astype(float)
     wrong = codes | (numbers.isna() & texts.notna()).to_numpy()
-    # 999 is also written 999.0.
+    # A missing value 999 may also be written 999.0.
     absent = pd.to_numeric(pd.Series(list(missing)), errors="coerce").dropna()
     values = numbers.mask(numbers.isin(absent)).to_numpy()
-    for name, at in own.items():
+    for name, at in rows.items():
         yield name, texts.array[at] if wrong[at].any() else values[at]
 
 
 def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:
-    """Numbers with another decimal mark, written with a point; points that separate thousands are removed."""
+    """Replace the decimal mark by a point; remove points that separate thousands."""
     points = text[text.str.contains(".", regex=False)]
     if len(points) and text.str.fullmatch(rf"[+-]?[\d.]*{re.escape(decimal)}?\d*(?:[eE][+-]?\d+)?").all():
         thousands = points.str.fullmatch(rf"[+-]?[1-9]\d{{0,2}}(?:\.\d{{3}})+(?:{re.escape(decimal)}\d+)?")

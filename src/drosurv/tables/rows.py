@@ -1,4 +1,4 @@
-"""Recognise rows: of one patient within a table, in another table, and those that a model was trained on."""
+"""Recognise rows: of the same patient, of another table, or that a model was trained on."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from drosurv.target import BoolArray, IntArray
 
 
 def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequence[str] = ()) -> IntArray:
-    """A number per patient, (n,): equal for rows with the same `id`, or without ids for rows that are copies.
+    """Return a number for each row, (n,), equal for rows of one patient.
 
-    A row without an id is a patient of its own, and so are copies with an id of their own: where little is recorded,
-    two patients may agree in all of it. Columns in `kept`, those of the target, tell rows apart even if they look like
-    a count of them.
+    Rows with the same `id` are one patient, and a row without an id is one too. Without ids, equal rows are one
+    patient; columns that number the rows are not compared, unless they are in `kept`, such as those of the target.
     """
     if id is None:
         return row_numbers(frame, kept)
@@ -35,14 +34,17 @@ def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequen
 
 
 def row_numbers(frame: pd.DataFrame, kept: Sequence[str | None] = ()) -> IntArray:
-    """A number per row, (n,), equal for rows that hold the same values; a column that counts the rows is ignored."""
+    """Return a number for each row, (n,), equal for rows with equal values.
+
+    Columns that number the rows are ignored, unless they are in `kept`.
+    """
     used = [name for name in frame.columns if name in kept or not counts_rows(frame[name])]
-    return np.asarray(pd.factorize(row_marks(frame[used]))[0], dtype=np.intp)
+    return np.asarray(pd.factorize(hash_rows(frame[used]))[0], dtype=np.intp)
 
 
-def row_marks(frame: pd.DataFrame) -> pd.Series[Any]:
-    """A hash of each row, (n,), equal for equal values whatever type holds them."""
-    # A column may hold whole numbers in one file and, with gaps, decimals in the other; a gap may be None or NaN.
+def hash_rows(frame: pd.DataFrame) -> pd.Series[Any]:
+    """Return a hash of each row, (n,), equal for equal values of different types."""
+    # Missing values turn a column of integers into floats, and are None or NaN.
     values = {
         name: floats(frame[name])
         if holds_numbers(frame[name])
@@ -53,22 +55,22 @@ def row_marks(frame: pd.DataFrame) -> pd.Series[Any]:
 
 
 def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = None) -> BoolArray:
-    """Which rows of a table are of patients who are not in another, by their `id` or else by the columns they share."""
+    """Return which rows, (n,), are of patients who are not in another table, by `id` or else by all shared columns."""
     shared = [name for name in frame.columns if name in others.columns]
     if id is not None and id in shared:
-        away = ~labels(frame[id]).isin(set(labels(others[id]).dropna()))
+        new = ~labels(frame[id]).isin(set(labels(others[id]).dropna()))
     elif shared:
-        away = ~row_marks(frame[shared]).isin(set(row_marks(others[shared])))
+        new = ~hash_rows(frame[shared]).isin(set(hash_rows(others[shared])))
     else:
         return np.ones(len(frame), dtype=np.bool_)
-    if not away.any():
+    if not new.any():
         raise ArgumentError(
             "train", "train holds no patient who is not also in the other table: pass another table."
         )
-    return away.to_numpy(dtype=np.bool_)
+    return new.to_numpy(dtype=np.bool_)
 
 
-# Above this share of rows seen in training, beyond chance, numbers of a table are not those of new patients.
+# A table of which a larger share of rows was seen in training, beyond chance, does not hold new patients.
 MOST_SEEN = 0.05
 _SALT_BYTES = 16
 _HASH_BITS = 32
@@ -77,8 +79,8 @@ _HASH_BITS = 32
 class RowsSeen(NamedTuple):
     """How many `rows` of a table a model was trained on.
 
-    `by_chance` is the share of new patients who would equal a training patient in every column: the share of training
-    rows that have a copy. It is near 0 unless the columns are few and coarse.
+    `by_chance` estimates the share of new patients who equal a training patient in every column, by the share of
+    training rows that equal another one. It is near 0 unless there are few columns with few values.
     """
 
     rows: int
@@ -100,7 +102,7 @@ class RowsSeen(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowHashes:
-    """Hashes of training rows: of the feature columns, the time and the event, in any order of rows.
+    """Hashes of the training rows (features, time and event), sorted.
 
     A hash has 32 bits and is salted, so that files of two models cannot be compared with each other. Values are hashed
     as text, numbers with ten digits, so that a row keeps its hash when a table is written to CSV and read again.
@@ -148,7 +150,7 @@ class RowHashes:
 
 
 def _hash(X: pd.DataFrame, y: Any, salt: bytes) -> NDArray[np.uint32]:
-    """One hash per row, (n,): the upper bits of a sum over the columns, which their order does not change."""
+    """Return one hash per row, (n,): the upper bits of a sum over columns, so that their order does not matter."""
     event, time = (y[name] for name in y.dtype.names)
     columns = {f"x {name}": X[name] for name in X.columns}
     columns |= {"time": pd.Series(time), "event": pd.Series(np.asarray(event, dtype=np.int64))}
@@ -165,7 +167,7 @@ def _hash_of(name: str, text: str, salt: bytes) -> int:
 
 
 def canonical_text(value: Any) -> str:
-    """One value as text that survives CSV: 1, 1.0 and "1.0" are the same, and so are a date and its text."""
+    """Return a value as text that CSV files preserve: 1, 1.0 and "1.0" are the same, as are dates and their text."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
     text = str(value).strip()

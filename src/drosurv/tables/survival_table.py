@@ -25,11 +25,10 @@ _CUT = re.compile(r"(?P<column>.+?)\s*(?P<sign>[<>]=?)\s*(?P<cut>-?(\d+\.?\d*|\.
 
 
 def group_labels(frame: pd.DataFrame, groups: Sequence[str], categorical: Sequence[str] = ()) -> pd.DataFrame:
-    """Labels (n, len(groups)) of each patient's groups, missing where the column is.
+    """Return the group labels of each patient, (n, len(groups)); missing where the column is.
 
-    A group is named by its column, or by a cut of one, such as ``"age>65"`` or ``"age>=65"``; ``"age<=65"`` makes the
-    same two groups as ``"age>65"``. More than a dozen different numbers are taken for amounts, which ask for a cut,
-    unless the column is among the `categorical` ones.
+    `groups` are columns, or cuts of columns such as ``"age>65"`` or ``"age>=65"``; ``"age<=65"`` makes the same two
+    groups as ``"age>65"``. A column of more than a dozen different numbers must be cut, unless it is `categorical`.
 
     Examples
     --------
@@ -82,16 +81,16 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
 
 @dataclass(frozen=True, eq=False)
 class SurvivalTable:
-    """Patients of one table, taken apart.
+    """A table of patients, divided into features, target and groups.
 
     Attributes
     ----------
     frame, X : DataFrame
-        The whole table, and every column but the target's, unchanged; :class:`TableEncoder` makes numbers of it.
+        The whole table, and its features, not yet encoded (see :class:`TableEncoder`).
     columns, y
         The columns of the target, and event and time (n,).
     sensitive_features : DataFrame, (n, J)
-        One column of labels per group wanted; without columns if none was.
+        Labels of the groups, one column for each; no columns if there are no groups.
     patients : (n,) int
         Equal for rows of the same patient, which must not be divided between training and testing.
     id : str or None
@@ -120,19 +119,20 @@ class SurvivalTable:
         drop_missing_target: bool = False,
         complete_cases: bool = False,
     ) -> SurvivalTable:
-        """Take a DataFrame apart; parameters as in :func:`read_survival_table`."""
+        """Divide a DataFrame; parameters as in :func:`read_survival_table`."""
         columns.require(frame)
         named = {**(observed or {}), **({} if id is None else {"id": id})}
         for role, column in named.items():
             require_columns(frame, [column], role)
         require_columns(frame, drop, "drop")
         require_columns(frame, categorical, "categorical")
-        aside = [*columns.names, *drop, *named.values()]
-        used = _features(frame, features, aside)
+        not_features = [*columns.names, *drop, *named.values()]
+        used = _features(frame, features, not_features)
         if drop_missing_target:
-            frame = _left(frame, columns.known(frame), "no time, a negative time or no event")
+            frame = _keep_rows(frame, columns.known(frame), "no time, a negative time or no event")
         if complete_cases:
-            frame = _left(frame, frame[used].notna().all(axis=1).to_numpy(), "no value in some feature")
+            known = frame[used].notna().all(axis=1).to_numpy()
+            frame = _keep_rows(frame, known, "no value in some feature")
         complete = frame[list(columns.names)].notna().all(axis=None)
         columns = columns.resolved(frame) if complete else columns
         y = columns.parse(frame)
@@ -148,7 +148,7 @@ class SurvivalTable:
 
     @property
     def entry(self) -> FloatArray | None:
-        """Times from which the patients are under observation, (n,); None if from the beginning."""
+        """Entry times, from which the patients are under observation, (n,); None if from time 0."""
         if self.columns.entry is None:
             return None
         column = self.frame[self.columns.entry]
@@ -157,23 +157,23 @@ class SurvivalTable:
         if late.any():
             fault = first_wrong(column, late, "not before the time of the row")
             raise ArgumentError(
-                "entry", f"entry {fault}: it is never at risk. Drop it, or correct its times."
+                "entry", f"entry {fault}: such a row is never at risk. Drop it, or correct its times."
             )
         return since
 
     @property
     def event(self) -> BoolArray:
-        """Who had the event, of whatever cause, (n,)."""
+        """Who had the event, of any cause, (n,)."""
         return np.asarray(self.y[self.columns.event] > 0)
 
     @property
     def groups(self) -> pd.DataFrame | None:
-        """Labels of the groups wanted, (n, J); None if none was."""
+        """Labels of the groups, (n, J); None if there are no groups."""
         return self.sensitive_features if self.sensitive_features.shape[1] else None
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """Columns of whole numbers that name groups: categories, not amounts."""
+        """Columns of numbers that define groups, and so are categories, not amounts."""
         named = [name for name in self.sensitive_features.columns if name in self.frame.columns]
         return tuple(
             name for name in named if holds_numbers(self.frame[name]) and self.frame[name].nunique() > 2
@@ -181,30 +181,30 @@ class SurvivalTable:
 
     @property
     def repeated(self) -> IntArray | None:
-        """Who each row belongs to, (n,); None where every row is a patient of its own."""
+        """Number of each row's patient, (n,); None if no patient has several rows."""
         return self.patients if len(np.unique(self.patients)) < len(self) else None
 
     def warn_of_copies(self) -> None:
-        """Warn where rows are of the same patient: an evaluation counts each as another patient."""
+        """Warn if a patient has several rows, which an evaluation counts as different patients."""
         copies = len(self) - len(np.unique(self.patients))
         if copies:
             warn_caller(
-                f"{count_of_copies(copies)} of another row, or of the same patient. Each counts as a patient of its "
-                "own here. If they are the same patients, intervals are too narrow: keep one row for each."
+                f"{count_of_copies(copies)} of another row, or of the same patient. Each is counted as a patient. If "
+                "they are the same patients, intervals are too narrow: keep one row for each."
             )
 
     def refuse_entry(
         self, who: str, remedy: str = "take patients who are observed from the beginning"
     ) -> None:
-        """Raise if patients enter late, which `who` cannot allow for."""
+        """Raise if there are entry times; `who`, such as "a search", does not support them."""
         if self.columns.entry is not None:
-            raise ArgumentError("entry", f"entry is not understood by {who}: {remedy}.")
+            raise ArgumentError("entry", f"entry is not supported by {who}: {remedy}.")
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def take(self, rows: NDArray[Any]) -> SurvivalTable:
-        """The given rows, by position or by a mask."""
+        """Return the table of some rows, given by position or by a mask."""
         return replace(
             self,
             frame=self.frame.iloc[rows],
@@ -215,24 +215,24 @@ class SurvivalTable:
         )
 
     def hold_out(self, share: float, seed: int = 0) -> tuple[SurvivalTable, SurvivalTable]:
-        """Split the patients at random into a part to train on and a share to keep away, with equal event rates.
+        """Split the patients at random into training patients and a held-out share, with equal event rates.
 
         All rows of a patient go to the same part.
         """
         from sklearn.model_selection import train_test_split
 
         require(0 < as_number(share) < 1, "share", "lie between 0 and 1", share)
-        names, own = np.unique(self.patients, return_inverse=True)
-        event = np.bincount(own, self.event) > 0
+        names, patient = np.unique(self.patients, return_inverse=True)
+        event = np.bincount(patient, self.event) > 0
         try:
-            _, away = train_test_split(
+            _, held_out = train_test_split(
                 np.arange(len(names)), test_size=share, stratify=event, random_state=seed
             )
         except ValueError as error:
             raise ValueError(
                 f"{len(names)} patients are too few to hold out {share:g} of those with and of those without the event."
             ) from error
-        held = np.isin(own, away)
+        held = np.isin(patient, held_out)
         return self.take(~held), self.take(held)
 
 
@@ -271,13 +271,13 @@ def read_survival_table(
     groups : sequence of str
         As in :func:`group_labels`; the columns stay among the features unless dropped.
     features : sequence of str
-        Columns to predict from; by default all that have no other part.
+        Columns to predict from; by default all that have no other role.
     drop : sequence of str
         Columns that are no features.
     observed : mapping, optional
-        Columns that say how rows were observed, such as ``{"strata": "hospital"}``; no features either.
+        Columns that say how rows were observed, such as ``{"strata": "hospital"}``; they are no features.
     categorical, numeric : sequence of str
-        Columns of whole numbers that are codes, or amounts: those are not asked about.
+        Columns of whole numbers that are codes, and those that are amounts; others are warned of.
     id : str, optional
         Column that names the patient of a row; no feature.
     drop_missing_target : bool
@@ -305,7 +305,7 @@ def read_survival_table(
         frame, path = path, "the table"
     else:
         frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
-    # Before the slower parts, so that a mistyped name is reported at once.
+    # First, so that a mistyped name is reported at once.
     columns.require(frame)
     require_columns(frame, numeric, "numeric")
     if not features:
@@ -329,8 +329,8 @@ def read_survival_table(
     )
     if table.X.shape[1] == 0:
         raise ValueError(
-            f"{path} has no column to predict from besides {', '.join(map(repr, columns.names))} and those dropped: "
-            "drop fewer, or add some."
+            f"{path} has no features: no columns besides {', '.join(map(repr, columns.names))} and those dropped. Drop "
+            "fewer, or add some."
         )
     if not table.event.any():
         raise ArgumentError(
@@ -354,7 +354,7 @@ def read_survival_table(
 
 
 def _ids(frame: pd.DataFrame, columns: TargetColumns, others: Sequence[str | None]) -> list[str]:
-    """Columns that name patients, which are no features; those that have another role are left alone."""
+    """Return columns that identify patients and have no other role, with a note that they are no features."""
     found = [
         str(name)
         for name in frame.columns
@@ -367,21 +367,21 @@ def _ids(frame: pd.DataFrame, columns: TargetColumns, others: Sequence[str | Non
     return found
 
 
-def _features(frame: pd.DataFrame, wanted: Sequence[str], aside: Sequence[str]) -> list[str]:
-    """The columns to predict from: those wanted, or all that have no other part."""
+def _features(frame: pd.DataFrame, wanted: Sequence[str], not_features: Sequence[str]) -> list[str]:
+    """Return the columns to predict from: those wanted, or all that have no other role."""
     require_columns(frame, wanted, "features")
-    taken = [name for name in wanted if name in aside]
+    taken = [name for name in wanted if name in not_features]
     if taken:
         raise ArgumentError(
-            "features", f"features names {taken[0]!r}, which has another part already: leave it out of one."
+            "features", f"features names {taken[0]!r}, which another argument names too: leave it out of one."
         )
-    return list(dict.fromkeys(wanted)) or [name for name in frame.columns if name not in aside]
+    return list(dict.fromkeys(wanted)) or [name for name in frame.columns if name not in not_features]
 
 
-def _left(frame: pd.DataFrame, known: BoolArray, lacking: str) -> pd.DataFrame:
-    """The rows without missing values in what is needed; warns how many others there are."""
+def _keep_rows(frame: pd.DataFrame, known: BoolArray, lacking: str) -> pd.DataFrame:
+    """Return the rows that are `known`, and note how many others were left out because of what they lack."""
     if not known.any():
-        raise ValueError(f"all {len(frame):,} rows have {lacking}: nobody is left.")
+        raise ValueError(f"all {len(frame):,} rows have {lacking}: no patient is left.")
     if not known.all():
         text = f"{int((~known).sum()):,} of {len(frame):,} rows have {lacking} and were left out."
         warn_caller(text, category=TableNote)

@@ -1,4 +1,4 @@
-"""Columns of a table that hold the target, and the value that means the event; an error where it is ambiguous."""
+"""Columns of a table that hold the target, and the value that means the event."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from drosurv.tables.columns import (
 from drosurv.tables.reading import TableNote, require_columns
 from drosurv.target import EVENT_WORDS, BoolArray, FloatArray, Surv, parse_competing_target
 
-# Codes of outcomes are fewer; times are more.
+# A column with more values holds times, not codes of outcomes.
 _MOST_OUTCOMES = 20
-# Words and codes that say that no event was seen, without spaces and hyphens.
+# Values that mean censored, without spaces and hyphens.
 _CENSORED = {
     *("0", "no", "n", "false", "f", "none", "noevent", "eventfree", "diseasefree", "discharged"),
     *("alive", "living", "live", "survived", "censored", "censor", "cens", "lost", "withdrawn"),
 }
 # A code before a word, as cBioPortal writes 0:LIVING and 1:DECEASED.
 _CODED = re.compile(r"([01])\s*[:=.)-]\s*\D.*")
-# The event of a column in which nobody has it, where the word has one opposite.
+# Value that means the event in a column where every patient is censored.
 _OPPOSITE = {"false": "true", "no": "yes", "n": "y", "f": "t"}
 
 
@@ -82,12 +82,12 @@ class TargetColumns:
     def __post_init__(self) -> None:
         if (self.start is None) != (self.end is None) or (self.time is None) == (self.start is None):
             raise ArgumentError("time",
-                "say where the times are: pass either time, a column of numbers, or both "
+                "the times are needed: pass either time, a column of numbers, or both "
                 "start and end, columns of dates.")  # fmt: skip
 
     @property
     def time_name(self) -> str:
-        """What the times are called."""
+        """Name of the times."""
         return self.time or "days"
 
     @property
@@ -125,17 +125,18 @@ class TargetColumns:
         return complete
 
     def resolved(self, frame: pd.DataFrame) -> TargetColumns:
-        """The same columns with the value that means the event, found in the table where it is unambiguous."""
+        """Return the same columns with `event_value` set from the table; raise if it is ambiguous."""
         if self.causes and self.event_value is not None:
             raise ArgumentError(
-                "event_value", "event_value means nothing for a model of causes: every code but 0 is one."
+                "event_value",
+                "event_value is not used for competing causes, where every code but 0 is a cause: leave it out.",
             )
         if self.event_value is not None or self.causes:
             return self
         counts = labels(frame[self.event]).value_counts()
-        found = obvious([str(value) for value in counts.index])
+        found = value_of_event([str(value) for value in counts.index])
         if found is None:
-            raise self._which(counts)
+            raise self._ambiguous(counts)
         if found != "1" and found.casefold() != "true":
             rows = int(counts.get(found, 0))
             reason = ", as in R's survival package" if found == "2" else ""
@@ -147,7 +148,7 @@ class TargetColumns:
         return replace(self, event_value=found)
 
     def parse(self, frame: pd.DataFrame) -> NDArray[Any]:
-        """The target of every row, a structured array (n,)."""
+        """Return event and time of every row, a structured array (n,)."""
         self.require(frame)
         for name in self.names:
             _refuse_missing(frame[name], "event" if name == self.event else "time")
@@ -162,8 +163,8 @@ class TargetColumns:
         if codes.isna().any():
             value = frame[self.event][codes.isna()].iloc[0]
             raise ValueError(
-                f"event column {self.event!r} holds {value!r}, which is no code of a cause: number the causes, 0 for "
-                "censored and 1, 2, ... for what happened."
+                f"event column {self.event!r} holds {value!r}, which is not a code of a cause: use 0 for "
+                "censored and 1, 2, ... for the causes."
             )
         y = Surv.competing(codes.to_numpy(), self._times(frame))
         parse_competing_target(y, name=f"event column {self.event!r}")
@@ -177,11 +178,13 @@ class TargetColumns:
             raise ArgumentError(
                 "start",
                 f"time column {self.time!r} holds dates: a time is a number, such as the days from the start of "
-                f"follow-up to the event or the last visit. Pass start and end, columns "
-                "of dates, to have them counted.",
+                f"follow-up to the event or the last visit. To compute it from dates, pass start and "
+                "end, columns of dates.",
             )
         if column.dtype.kind == "b":
-            raise ValueError(f"time column {self.time!r} holds only true and false: is it the event column?")
+            raise ValueError(
+                f"time column {self.time!r} holds only true and false, which are no times: is it the event column?"
+            )
         times = to_floats(column, "time ")
         if (times < 0).any():
             fault = first_wrong(column, times < 0, "negative or infinite")
@@ -194,8 +197,8 @@ class TargetColumns:
     def _events(self, column: pd.Series[Any]) -> BoolArray:
         found = labels(column)
         counts = found.value_counts()
-        wanted, expected = label(self.event_value), obvious(list(counts.index))
-        # Case does not matter where the words are unambiguous.
+        wanted, expected = label(self.event_value), value_of_event(list(counts.index))
+        # Upper and lower case are the same where the meaning is clear.
         same = [
             value
             for value in counts.index
@@ -210,13 +213,13 @@ class TargetColumns:
         others = [value for value in counts.index if value not in same and value.casefold() not in _CENSORED]
         if len(counts) > 2 and others:
             warn_caller(
-                f"event column {self.event!r} also holds {_held(counts[others])}, taken as censored. If it is another "
-                "cause that prevents the event, such as another death, it competes with the event, and survival until "
-                "the event cannot be read as a probability."
+                f"event column {self.event!r} also holds {_with_counts(counts[others])}, taken as censored. If it is "
+                "another cause that prevents the event, such as another death, it competes with the event, and "
+                "predicted survival is not the probability of staying free of the event."
             )
         return found.isin(same).to_numpy(dtype=np.bool_)
 
-    def _which(self, counts: pd.Series[int]) -> ArgumentError:
+    def _ambiguous(self, counts: pd.Series[int]) -> ArgumentError:
         if len(counts) > _MOST_OUTCOMES:
             return ArgumentError(
                 "event",
@@ -225,7 +228,8 @@ class TargetColumns:
                 "the columns of time and event swapped?",
             )
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
-        question = f"which value of event column {self.event!r} means the event? It holds {_held(counts)}{more}: pass "
+        held = _with_counts(counts)
+        question = f"which value of event column {self.event!r} means the event? It holds {held}{more}: pass "
         if len(counts) == 2:
             first, second = (f"event_value={str(value)!r}" for value in counts.index)
             return ArgumentError("event_value", f"{question}{first} or {second}.")
@@ -241,7 +245,8 @@ class TargetColumns:
         )
 
 
-def _held(counts: pd.Series[int]) -> str:
+def _with_counts(counts: pd.Series[int]) -> str:
+    """List the first values with their numbers of rows."""
     return ", ".join(f"{value!r} in {counted(int(n), 'row')}" for value, n in counts.head(6).items())
 
 
@@ -257,14 +262,14 @@ def _refuse_missing(column: pd.Series[Any], role: str) -> None:
         )
 
 
-def obvious(values: Sequence[str]) -> str | None:
-    """The label of an event column that means the event; None where that is ambiguous.
+def value_of_event(values: Sequence[str]) -> str | None:
+    """Return the value of an event column that means the event; None if that is ambiguous.
 
     Examples
     --------
-    >>> obvious(["alive", "Dead"]), obvious(["1", "2"]), obvious(["cancer", "stroke"])
+    >>> value_of_event(["alive", "Dead"]), value_of_event(["1", "2"]), value_of_event(["cancer", "stroke"])
     ('Dead', '2', None)
-    >>> obvious(["0:LIVING", "1:DECEASED"])
+    >>> value_of_event(["0:LIVING", "1:DECEASED"])
     '1:DECEASED'
     """
     codes = {found[1]: value for value in values if (found := _CODED.fullmatch(value))}

@@ -31,7 +31,7 @@ from drosurv.metrics.disparities import Convention
 from drosurv.metrics.inference import Draws
 from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
 from drosurv.standardise import standardise
-from drosurv.tables.encoder import enter
+from drosurv.tables.encoder import encode_features
 from drosurv.target import FloatArray, Target, parse_target
 from drosurv.tuning.folds import Fold
 
@@ -191,7 +191,7 @@ class Trials:
         sample = {"X": X, "y": self.y[train], "sensitive_features": groups[0]}
         (errors,) = fit_grids([estimators], [sample])
         # A table of text or gaps as the numbers that the estimators made of it.
-        entered = [np.asarray(enter(estimators[0], part), dtype=np.float64) for part in (X, X_held)]
+        entered = [np.asarray(encode_features(estimators[0], part), dtype=np.float64) for part in (X, X_held)]
         _, features = standardise(*entered)
         held_out = HeldOut(self.y[train], features, self.y[validation], groups[1], small=self.small)
         out = []

@@ -22,7 +22,7 @@ from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball, lists_balls
 from drosurv.observation import ends_of_patients, with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
-from drosurv.tables.encoder import enter
+from drosurv.tables.encoder import encode_features
 from drosurv.target import CompetingTarget, FloatArray, IntArray, parse_competing_target
 
 # Numbers per chunk of predicted curves.
@@ -123,7 +123,7 @@ class CauseSpecificCox(CauseInference):
         check_number("l2", self.l2)
         check_count("n_intervals", self.n_intervals)
         target = parse_competing_target(y)
-        X = enter(self, X, y, fit=True)
+        X = encode_features(self, X, y, fit=True)
         features = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         # A fit that fails leaves no model behind.
         kept = ("_kept_training", "_findings")
@@ -196,7 +196,7 @@ class CauseSpecificCox(CauseInference):
     def predict(self, X: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> FloatArray:
         """Log risk (n,) of one cause; higher means sooner. An offset is given where the model was fitted with one."""
         row = self._row(cause)
-        features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
+        features = validate_data(self, encode_features(self, X), dtype=np.float64, reset=False)
         return with_offset(features @ self.coef_[row], offset, fitted_with=self._has_offset)
 
     def predict_cumulative_incidence(
@@ -301,7 +301,7 @@ class CauseSpecificCox(CauseInference):
 
     def _hazards(self, X: Any, strata: Any, offset: ArrayLike | None) -> Iterator[FloatArray]:
         """Yield cumulative hazards (causes, rows, K) of chunks of patients."""
-        features = validate_data(self, enter(self, X), dtype=np.float64, reset=False)
+        features = validate_data(self, encode_features(self, X), dtype=np.float64, reset=False)
         times = self.unique_times_
         scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
         size = max(1, _CHUNK // (len(times) * self.n_causes_))
