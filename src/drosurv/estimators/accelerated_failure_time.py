@@ -94,7 +94,7 @@ class AcceleratedFailureTime(NetworkEstimator):
             self.coef_ = -self.scale_ * self.coef_
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
-        """Return the risk -mu (n,) of each patient; higher means sooner."""
+        """Return the risk -mu (n,) of each patient; higher means an earlier event."""
         scores = super().predict(X, offset=offset)
         # coef_ are effects on log time, other networks give the score -(mu - mu_0) / sigma.
         return -scores - self.intercept_ if hasattr(self, "coef_") else self.scale_ * scores - self.intercept_

@@ -281,7 +281,7 @@ class SurvivalModel(BaseEstimator):
         return tuple(name for name, needed in given.items() if needed)
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
-        """Return the log risk (n,) of each patient; higher means sooner.
+        """Return the log risk (n,) of each patient; higher means an earlier event.
 
         Parameters
         ----------

@@ -271,7 +271,7 @@ def cox_partial(
     Parameters
     ----------
     log_risk : (..., n) tensor
-        Risk scores f; higher means sooner. Leading axes are a batch.
+        Risk scores f; higher means an earlier event. Leading axes are a batch.
     event : (..., n) tensor
         True (or 1) where the event was observed.
     time : (..., n) tensor

@@ -1,4 +1,4 @@
-"""Metrics: accuracy, fairness and their uncertainty, for any survival model."""
+"""Metrics of accuracy and fairness for any survival model, with confidence intervals and tests."""
 
 from drosurv.groups import Groups, parse_groups
 from drosurv.metrics.brier import (

@@ -32,9 +32,9 @@ def integrated_brier_score(
               + \frac{1[Y_i > t] (1 - \hat S(t|x_i))^2}{\hat G(t)} \, dt
 
     by the trapezoidal rule. G(Y-) is the probability of not being censored before Y, as in the R packages
-    riskRegression and pec. scikit-survival has G(Y) instead, which is the same unless events and censoring share a
-    time; ``grid="table"`` follows it, as the published tables do. Patients observed beyond the training follow-up are
-    censored where it ends, which changes no score at an earlier time.
+    riskRegression and pec. scikit-survival uses G(Y) instead, which differs only if an event and a censoring have the
+    same time; ``grid="table"`` uses it too, as the published tables do. Patients observed beyond the training follow-up
+    are censored where it ends, which changes no score at an earlier time.
 
     Parameters
     ----------
@@ -45,9 +45,10 @@ def integrated_brier_score(
     survival : n step functions, or (n, k) array
         Predicted survival curves; an array holds the survival at `times`, one column each.
     times : (k,) array, optional
-        Times to integrate over; must lie inside the range the error message names. Needed with an array.
+        Times to integrate over, within the follow-up of the training and the scored patients. Required if `survival` is
+        an array.
     grid : "inside" or "table"
-        The times to use when none are given (see :func:`~drosurv.metrics.follow_up.brier_times`), and how ties of
+        Which times to use when none are given (see :func:`~drosurv.metrics.follow_up.brier_times`), and how ties of
         events and censoring are weighted.
     sample_weight : (n,) array, optional
         Patient weights.
@@ -55,7 +56,7 @@ def integrated_brier_score(
     Returns
     -------
     float
-        NaN, with a warning, if the patients' times span nothing within the training follow-up.
+        NaN, with a warning, if the patients were not observed over any span of time within the training follow-up.
 
     References
     ----------
@@ -88,19 +89,19 @@ def brier_contributions(
 ) -> FloatArray:
     """Integrated Brier score of each patient, (n,), whose mean over patients is the IBS.
 
-    The mean over any group is the group's score; censoring weights make only means meaningful, not the score of one
-    patient.
+    The mean over any group is the group's score. Because of the censoring weights only means are meaningful, not the
+    value of one patient.
 
     Parameters
     ----------
     y_train, y_test, survival, times, grid
         As in :func:`integrated_brier_score`.
     groups : (n,) labels or (n, J) for intersections, optional
-        Groups that are compared. Patients then get the censoring weights of their own group of scored patients, and
-        times end where a tenth of every group with 50 patients is still at risk: groups that were followed for
-        different times are scored alike (:func:`compare_follow_up`).
+        Groups that are to be compared. The censoring weights are then estimated in each group of scored patients, and
+        times end where a tenth of every group with at least 50 patients is still at risk, so that groups with different
+        follow-up can be compared (:func:`compare_follow_up`).
     missing : "group" or "drop"
-        Patients without a label: a group of their own, or NaN.
+        Patients without a label form a group of their own, or get NaN.
 
     Examples
     --------
@@ -125,7 +126,7 @@ def _contributions(
     *,
     against_null: bool,
 ) -> tuple[FloatArray, FloatArray]:
-    """Scores of each patient from the model and, where it is asked for, from the null model."""
+    """Scores of each patient under the model and, if `against_null`, under the null model (else the model's again)."""
     follow_up = FollowUp.parse(y_train)
     target = parse_target(y_test, name="y_test", require_event=False)
     curves = parse_survival(survival, len(target), times)
@@ -165,20 +166,17 @@ def _time_average(
 ) -> FloatArray:
     """Time average of each patient's weighted squared error, (n,), of survival (n, k) at k times.
 
-    A patient whose time is over counts with a case weight (n,), one still under observation with a control weight
-    (n, k).
+    A patient whose follow-up has ended has the case weight (n,), one under observation the control weight (n, k).
     """
     half_step = 0.5 * np.diff(at)
     area = np.empty(len(time))
-    # A part of the patients at a time: several arrays of all patients and times do not fit into memory.
+    # In batches of patients: several arrays of all patients and times may not fit into memory.
     for start in range(0, len(time), _ROWS):
         rows = slice(start, start + _ROWS)
-        by_then = time[rows, None] <= at
-        case, control = (
-            case_weight[rows, None] * survival[rows] ** 2,
-            control_weight[rows] * (1 - survival[rows]) ** 2,
-        )
-        error = np.where(by_then, case, control)
+        ended = time[rows, None] <= at
+        case = case_weight[rows, None] * survival[rows] ** 2
+        control = control_weight[rows] * (1 - survival[rows]) ** 2
+        error = np.where(ended, case, control)
         area[rows] = ((error[:, 1:] + error[:, :-1]) * half_step).sum(axis=1)
     average: FloatArray = area / (at[-1] - at[0])
     return average
@@ -187,14 +185,13 @@ def _time_average(
 def brier_weight_error(
     y_train: Any, y_test: Any, survival: Any, times: Any = None, *, grid: Grid = "inside"
 ) -> float:
-    r"""Standard error of the integrated Brier score from the estimation of the censoring weights.
+    r"""Standard error of the integrated Brier score due to the estimation of the censoring weights.
 
-    A bootstrap of the scored patients takes the weights as known. They are estimated from other patients, and their
-    error adds
+    A bootstrap of the scored patients treats the weights as known. They are estimated from other patients, which adds
 
     .. math:: \sum_s A(s)^2 \, \Delta \widehat{Var} \log \hat G(s)
 
-    to the variance, with A(s) the part of the score whose weights contain the censoring at time s, and Greenwood's
+    to the variance, with A(s) the part of the score whose weights depend on the censoring at time s, and Greenwood's
     increments of the variance of log G.
 
     Parameters as in :func:`integrated_brier_score`.
@@ -202,8 +199,8 @@ def brier_weight_error(
     Returns
     -------
     float
-        0 where the weights come from the scored patients themselves, which makes intervals no narrower than they
-        should be; NaN where the number of training patients is unknown.
+        0 if the weights come from the scored patients themselves (intervals are then not too narrow); NaN if the
+        number of training patients is unknown.
 
     Examples
     --------
@@ -227,16 +224,16 @@ def brier_weight_error(
 def weight_error(
     follow_up: FollowUp, target: Target, predicted: FloatArray, at: FloatArray, *, published: bool
 ) -> float:
-    """As `brier_weight_error`, for survival (n, k) predicted at k valid times."""
+    """Standard error as in `brier_weight_error`, for survival (n, k) predicted at k valid times."""
     target = follow_up.censor_at_end(target)
     ends = np.concatenate(([at[0]], at, [at[-1]]))
     share = (ends[2:] - ends[:-2]) / 2 / (at[-1] - at[0])
     weight = follow_up.inverse_probability(target, published=published)
-    by_then = target.time[:, None] <= at
-    cases = weight * (np.where(by_then, predicted**2, 0.0) @ share)
-    controls = share * np.where(by_then, 0.0, (1 - predicted) ** 2).mean(axis=0) / follow_up.censoring_at(at)
+    ended = target.time[:, None] <= at
+    cases = weight * (np.where(ended, predicted**2, 0.0) @ share)
+    controls = share * np.where(ended, 0.0, (1 - predicted) ** 2).mean(axis=0) / follow_up.censoring_at(at)
     order = np.argsort(target.time)
-    # A(s) at each training time: contributions whose weights contain the censoring there.
+    # A(s) at each training time s: the contributions whose weights depend on the censoring at s.
     later = np.append(np.cumsum(cases[order][::-1])[::-1], 0.0) / len(target)
     of_cases = later[np.searchsorted(target.time[order], follow_up.times, side="right")]
     of_controls = np.append(np.cumsum(controls[::-1])[::-1], 0.0)[np.searchsorted(at, follow_up.times)]
@@ -245,10 +242,10 @@ def weight_error(
 
 
 class BrierAgainstNull(NamedTuple):
-    """Each patient's integrated Brier score, (n,), from the model and from the null model.
+    """Each patient's integrated Brier score, (n,), under the model and under the null model.
 
-    Their means over any group are the group's scores. The null model gives everybody the training patients'
-    Kaplan-Meier curve.
+    Their means over any group are the group's scores. The null model predicts the training patients' Kaplan-Meier
+    curve for everybody.
     """
 
     model: FloatArray
@@ -265,10 +262,10 @@ def brier_against_null(
     groups: Any = None,
     missing: Missing = "group",
 ) -> BrierAgainstNull:
-    """Integrated Brier scores of each patient from a model and from the null model, for the skill of any group.
+    """Integrated Brier score of each patient under a model and under the null model, for the skill of any group.
 
     Parameters as in :func:`brier_contributions`. The skill of a group is ``1 - sum(model) / sum(null)`` over its
-    members; choose `times` once for all groups.
+    members; use the same `times` for all groups.
 
     Examples
     --------
@@ -293,19 +290,19 @@ def brier_skill(
     grid: Grid = "inside",
     sample_weight: Any = None,
 ) -> float:
-    r"""Brier skill: the share of the null model's integrated Brier score that the model saves.
+    r"""Brier skill: relative reduction of the integrated Brier score against the null model.
 
     .. math:: 1 - \frac{IBS(\text{model})}{IBS(\text{null})}
 
     where the null model predicts the training patients' Kaplan-Meier curve for everybody. Below 0 the
-    model predicts worse than no model.
+    model predicts worse than the null model.
 
     Parameters as in :func:`~drosurv.metrics.integrated_brier_score`.
 
     Returns
     -------
     float
-        At most 1; NaN, with a warning, if the null model makes no error at all.
+        At most 1; NaN, with a warning, if the null model's score is 0.
 
     Examples
     --------
@@ -320,7 +317,7 @@ def brier_skill(
     null = float(weight @ scores.null)
     if null == 0:
         warn_undefined(
-            "the Brier skill is undefined (NaN): the null model's Brier score is 0, so there is nothing to save."
+            "the Brier skill is undefined (NaN): the null model's Brier score is 0, so it cannot be reduced."
         )
         return float("nan")
     return 1.0 - float(weight @ scores.model) / null

@@ -24,7 +24,7 @@ from drosurv.metrics.scores import (
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import FloatArray, Target, parse_target
 
-# Restricted cubic splines of three knots at these quantiles, as in Austin et al. (2020).
+# Quantiles at which the three knots of the restricted cubic splines lie, as in Austin et al. (2020).
 _KNOTS = (0.10, 0.50, 0.90)
 # A very small ridge penalty keeps coefficients finite where scores rank few events perfectly.
 _RIDGE = 1e-4
@@ -43,7 +43,7 @@ def calibration_at(
     survival : n step functions, or (n, k) array
         Predicted survival curves; an array holds the survival at `times`, one column each.
     horizons : (h,) array
-        When to compare.
+        Times at which to compare.
     times : (k,) array, optional
         Times of the columns of an array.
     level : float
@@ -55,8 +55,8 @@ def calibration_at(
     -------
     DataFrame
         One row per horizon: ``horizon``, mean ``predicted`` and ``observed`` survival, their ``difference``
-        (positive: too optimistic), the log-log interval ``low`` to ``high`` of the observed, and the number
-        of patients ``at_risk``. Observed is NaN beyond the last time if that patient was censored.
+        (positive: the model is too optimistic), the log-log interval ``low`` to ``high`` of the observed survival, and
+        the number of patients ``at_risk``. ``observed`` is NaN after the last time if that patient was censored.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def beside_observed(
     level: float,
     target: Target,
 ) -> pd.DataFrame:
-    """Table of mean predictions (k,) at the times, observed values with their intervals, and patients at risk."""
+    """Table of the mean predictions (k,) at k times, the observed values with intervals, and the patients at risk."""
     observed = curve.at(at)
     low, high = curve.interval(at, level)
     return pd.DataFrame(
@@ -106,7 +106,7 @@ def beside_observed(
 
 
 def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: Any = None) -> float:
-    r"""Mean distance of predicted event probabilities from smoothed observed ones at one horizon.
+    r"""Integrated calibration index: mean distance of predicted from smoothed observed event probabilities.
 
     .. math:: ICI = \frac1n \sum_i |\hat p_i - \tilde p(\hat p_i)|, \qquad \hat p_i = 1 - \hat S(t_0 | x_i)
 
@@ -122,7 +122,7 @@ def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: A
     Returns
     -------
     float
-        0 is perfect. NaN, with a warning, if nobody had the event or nobody is observed to the horizon.
+        0 is perfect. NaN, with a warning, if nobody had the event or nobody was observed up to the horizon.
 
     References
     ----------
@@ -147,7 +147,7 @@ def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: A
         )
         return float("nan")
     basis = _spline_basis(np.log(-np.log1p(-np.clip(predicted, 1e-8, 1 - 1e-8))))
-    # Predictions that do not vary leave nothing to smooth over: everybody's observed probability is the same.
+    # With equal predictions there is no curve to fit: the observed probability is that of all patients.
     observed = (
         _event_probability(target, basis, horizon, _RIDGE)
         if basis.shape[1]
@@ -157,24 +157,24 @@ def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: A
 
 
 def _event_probability(target: Target, columns: FloatArray, horizon: float, ridge: float) -> FloatArray:
-    r"""Fitted probability of the event by a horizon, of a Cox model of the target on few columns.
+    r"""Probability of the event by a horizon (n,) under a Cox model fitted to the target on few columns.
 
     .. math:: 1 - \exp(-H_0(t_0) e^{x_i \cdot b}), \qquad
               b = \arg\max_b \; \ell(b) - \tfrac{\text{ridge}}{2} \|b\|^2
 
     with Breslow's treatment of ties in the partial likelihood and in the baseline hazard. The columns (n, d) are
-    standardised; d is small, since every step solves a d x d system.
+    standardised; d must be small, since every Newton step solves d equations.
     """
     n, order = len(target), target.order
-    seen = CoxRows.of(ScoredTarget(target, np.zeros(n), np.ones(n)))
-    rows = np.ascontiguousarray(columns[order])
-    b, _ = fit_cox(seen, rows, ridge, 1e-5)
-    score = rows @ b
+    rows = CoxRows.of(ScoredTarget(target, np.zeros(n), np.ones(n)))
+    sorted_columns = np.ascontiguousarray(columns[order])
+    b, _ = fit_cox(rows, sorted_columns, ridge, 1e-5)
+    score = sorted_columns @ b
     shift = float(score.max())
-    # Breslow's baseline hazard: each event adds one over the mass of those with its time or a later one.
-    mass = np.cumsum(np.exp(score - shift)[::-1])[::-1]
-    happened = seen.time[seen.event & (seen.time <= horizon)]
-    hazard = float((1.0 / mass[np.searchsorted(seen.time, happened)]).sum())
+    # Breslow's baseline hazard: each event adds one over the sum of exp(score) of its risk set.
+    at_risk = np.cumsum(np.exp(score - shift)[::-1])[::-1]
+    event_times = rows.time[rows.event & (rows.time <= horizon)]
+    hazard = float((1.0 / at_risk[np.searchsorted(rows.time, event_times)]).sum())
     return -np.expm1(-hazard * np.exp(columns @ b - shift))
 
 
@@ -200,10 +200,11 @@ def _spline_basis(x: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class DCalibration:
-    """Pearson's chi-square `statistic` of the bins of n patients against equal shares.
+    """Pearson's chi-square test that the survival probabilities of n patients fall equally often into each bin.
 
-    `p_value` is the chance of so large a statistic if the model is calibrated, and `shares` (n_bins,) those of patients
-    in each bin of survival probability, from the lowest; 1/n_bins each is right.
+    `shares` (n_bins,) are the shares of patients in the bins, from the lowest survival probability to the highest; a
+    calibrated model has 1 / n_bins each. `p_value` is the probability of a `statistic` at least as large if the model
+    is calibrated.
     """
 
     statistic: float
@@ -215,8 +216,8 @@ class DCalibration:
 def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10) -> DCalibration:
     r"""Test that the predicted survival probability at the event is uniform on [0, 1].
 
-    A patient with an event falls into the bin of S(Y|x). A censored one is known only to fall at or below
-    it, and is spread evenly over that range:
+    A patient with an event falls into the bin of S(Y|x). The survival probability of a censored patient at their
+    unobserved event is at most S(Y|x); the patient is spread evenly over that range:
 
     .. math:: \text{share of } [a, b): \quad \frac{\max(0, \min(b, s) - a)}{s}, \qquad s = \hat S(Y_i | x_i)
 
@@ -246,7 +247,7 @@ def d_calibration(y: Any, survival: Any, times: Any = None, *, n_bins: int = 10)
     inside = np.zeros((len(target), n_bins))
     bins = np.minimum((reached * n_bins).astype(np.intp), n_bins - 1)
     inside[np.arange(len(target)), bins] = 1.0
-    # A patient censored at a survival of 0 has no range below, and stays in the lowest bin.
+    # A patient censored at a survival probability of 0 stays in the lowest bin.
     spread = ~target.event & (reached > 0)
     s = reached[spread, None]
     inside[spread] = np.clip(np.minimum(low + 1 / n_bins, s) - low, 0.0, None) / s
@@ -263,9 +264,9 @@ def calibration_slope(
 
     .. math:: \arg\max_b \sum_{i: \delta_i = 1} \Big( b f_i - \log \sum_{j: Y_j \ge Y_i} e^{b f_j} \Big)
 
-    1 is right; below 1 the scores are too extreme (overfitted), above 1 they are shrunk. A model whose every score is
-    multiplied by c has its slope divided by c. Scores that are no log hazards have no such slope, however right they
-    are: use :func:`calibration_slope_of_curves`.
+    The slope of a calibrated model is 1. Below 1 the scores are too extreme (overfitted), above 1 not extreme enough.
+    Multiplying every score by c divides the slope by c. For scores that are not log hazards use
+    :func:`calibration_slope_of_curves`.
 
     Parameters
     ----------
@@ -274,17 +275,17 @@ def calibration_slope(
     risk : (n,) array
         Log hazard ratios.
     sample_weight : (n,) array, optional
-        Patient weights; a whole number counts copies.
+        Patient weights; weight 2 counts a patient twice.
     entry : (n,) array, optional
-        When each patient came under observation: nobody is in a risk set before.
+        When each patient came under observation and so entered the risk sets (left truncation).
     strata : (n,) array, optional
-        Labels; risk sets are within strata, whose baseline hazards may differ.
+        Stratum labels; each stratum has its own baseline hazard.
 
     Returns
     -------
     float
-        NaN, with a warning, if the scores do not vary among patients at risk together (as without events);
-        infinite, with a warning, if they order the events perfectly, so that no finite slope is best.
+        NaN, with a warning, if there is no event or the scores do not vary within risk sets; infinite, with a
+        warning, if the scores order the events perfectly.
 
     Examples
     --------
@@ -298,14 +299,14 @@ def calibration_slope(
 
 
 def _cox_slope(scored: ScoredTarget) -> tuple[float, float]:
-    """Slope of a Cox model on the score, and its standard error from the information."""
+    """Slope of a Cox model on the score, and its standard error from the observed information."""
     rows = CoxRows.of(scored)
     lowest, highest = _extremes(rows)
     if lowest and highest:
         return _undefined_slope(), np.nan
     if lowest or highest:
         return _infinite_slope("highest" if highest else "lowest"), np.nan
-    # By the largest score first: squares of very large or very small scores leave the range of floats.
+    # Divide by the largest score first: squares of very large or very small scores overflow or underflow.
     largest = float(np.abs(rows.score).max())
     scaled = rows.score / largest
     spread = float(scaled.std())
@@ -323,18 +324,18 @@ def _extremes(rows: CoxRows) -> tuple[bool, bool]:
         inside = rows.stratum == k
         time, event, score = rows.time[inside], rows.event[inside], rows.score[inside]
         if len(rows.entry):
-            since = rows.entry[inside]
+            entry = rows.entry[inside]
             for score_of_event, now in zip(score[event], time[event], strict=True):
-                # Stops at the first event that is neither, which is soon found unless scores are extreme.
+                # Usually one of the first events has neither, which ends the loop.
                 if not (lowest or highest):
                     break
-                others = score[(time >= now) & (since < now)]
+                others = score[(time >= now) & (entry < now)]
                 lowest, highest = (
                     lowest and score_of_event <= others.min(),
                     highest and score_of_event >= others.max(),
                 )
             continue
-        # Without late entry, risk sets are the patients from a place in the order of time on.
+        # Without late entry, a risk set is everybody from one position in the order of time on.
         of_events, first = score[event], np.searchsorted(time, time[event])
         highest = highest and bool((of_events == np.maximum.accumulate(score[::-1])[::-1][first]).all())
         lowest = lowest and bool((of_events == np.minimum.accumulate(score[::-1])[::-1][first]).all())
@@ -343,7 +344,7 @@ def _extremes(rows: CoxRows) -> tuple[bool, bool]:
 
 def _undefined_slope() -> float:
     warn_undefined(
-        "the calibration slope is undefined (NaN): the scores do not vary among patients at risk together."
+        "the calibration slope is undefined (NaN): there is no event, or the scores do not vary within risk sets."
     )
     return float("nan")
 
@@ -351,8 +352,8 @@ def _undefined_slope() -> float:
 def _infinite_slope(which: str) -> float:
     slope = float("inf") if which == "highest" else float("-inf")
     warn_undefined(
-        f"the calibration slope is {slope}: every event has the {which} score of its risk set, so that no finite "
-        "slope is best."
+        f"the calibration slope is {slope}: every event has the {which} score of its risk set, so the likelihood "
+        "has no finite maximum."
     )
     return slope
 
@@ -365,11 +366,11 @@ def calibration_slope_of_curves(
     .. math:: \delta_i \sim \text{Poisson}\big( H_i e^{a + (b - 1) z_i} \big), \qquad z_i = \log H_i(t_0)
 
     with :math:`H_i` the cumulative hazard that the model predicts for patient i while under observation, and
-    :math:`H_i(t_0)`, the same at one horizon for everybody, for the predicted risk. The slope b is 1 where the model is
-    right, with or without proportional hazards, strata, entry times or several causes. Below 1
-    patients of high predicted risk have fewer events than predicted in relation to the others, above 1 more. Of
-    proportional hazards it is the slope of the log hazard ratios (:func:`calibration_slope`), but for the baseline
-    hazard, which is the model's here and free there.
+    :math:`H_i(t_0)` the predicted cumulative hazard at one horizon, the same for everybody. The slope b of a calibrated
+    model is 1, with or without proportional hazards, strata, entry times or several causes. Below 1, patients with high
+    predicted risk have relatively fewer events than predicted; above 1, relatively more. For proportional hazards it
+    estimates the same slope as :func:`calibration_slope`, which estimates the baseline hazard anew while this function
+    uses the model's.
 
     Parameters
     ----------
@@ -380,7 +381,7 @@ def calibration_slope_of_curves(
     log_risk : (n,) float
         Log of the predicted cumulative hazard at the horizon, ``log(-log S(t0))``.
     sample_weight : (n,) array, optional
-        Patient weights; a whole number counts copies.
+        Patient weights; weight 2 counts a patient twice.
 
     Returns
     -------
@@ -410,8 +411,8 @@ def _poisson_slope(
 ) -> tuple[float, float]:
     """Slope of a Poisson model of the events on the log risk, and its standard error from the information.
 
-    The intercept is known for every slope: it makes the expected events as many as the observed. So one Newton step has
-    one unknown, and only weighted moments of the log risk are needed.
+    For every slope the best intercept makes the numbers of expected and observed events equal. So Newton's method has
+    one unknown, and needs only the weighted mean and variance of the log risk.
     """
     z = parse_risk(log_risk, name="log_risk")
     d, hazard = (np.asarray(values, dtype=np.float64) for values in (events, expected))
@@ -425,12 +426,12 @@ def _poisson_slope(
     if total == 0 or not spread > 1e-12 * max(1.0, abs(centre)):
         return _undefined_slope(), np.nan
     z = (z - centre) / spread
-    wanted, at_risk = float((weight * d) @ z) / total, z[mass > 0]
-    if not at_risk.min() < wanted < at_risk.max():
-        return _infinite_slope("highest" if wanted > 0 else "lowest"), np.nan
+    observed_mean, at_risk = float((weight * d) @ z) / total, z[mass > 0]
+    if not at_risk.min() < observed_mean < at_risk.max():
+        return _infinite_slope("highest" if observed_mean > 0 else "lowest"), np.nan
 
     def moments(b: float) -> tuple[float, float]:
-        """Mean and variance of the log risk, weighted by the events that are expected at a slope."""
+        """Mean and variance of the log risk, weighted by the events expected under slope b."""
         exponent = b * z
         reweighted = mass * np.exp(exponent - exponent.max())
         share = reweighted / reweighted.sum()
@@ -439,8 +440,8 @@ def _poisson_slope(
 
     b, (mean, variance) = 0.0, moments(0.0)
     for _ in range(_MAX_STEPS):
-        # Steps of at most 2 standard deviations: the curvature vanishes far out.
-        step = float(np.clip((wanted - mean) / max(variance, 1e-300), -2.0, 2.0))
+        # Limit the step size: the variance, the derivative of the mean, vanishes for extreme slopes.
+        step = float(np.clip((observed_mean - mean) / max(variance, 1e-300), -2.0, 2.0))
         b += step
         mean, variance = moments(b)
         if abs(step) < 1e-10:
@@ -462,18 +463,20 @@ def calibration_slope_interval(
 ) -> Interval:
     """Calibration slope with its interval, and the test that it is 1.
 
+    Pass either `y` and `risk` or `events`, `expected` and `log_risk`.
+
     Parameters
     ----------
     y, risk, entry, strata
-        As in :func:`calibration_slope`, for log hazard ratios; or
+        As in :func:`calibration_slope`, for log hazard ratios.
     events, expected, log_risk
-        as in :func:`calibration_slope_of_curves`, for any model.
+        As in :func:`calibration_slope_of_curves`, for any model.
     level : float
         Nominal coverage.
     training_events : float, optional
-        Events that the model was fitted on. A right model is then off by the error of its own estimates too: the
-        variance is (1 + d / training_events) times that of a given model, with d the events seen here. Without it the
-        model is taken as given.
+        Number of events that the model was fitted on. With it the interval includes the estimation error of the model:
+        the variance is multiplied by (1 + d / training_events), with d the events among the given patients. Without it
+        the model's predictions are treated as known.
 
     Examples
     --------
@@ -489,11 +492,11 @@ def calibration_slope_interval(
     if y is not None:
         scored = parse_scored(y, risk, entry=entry, strata=strata)
         slope, error = _cox_slope(scored)
-        happened = float(scored.target.n_events)
+        n_events = float(scored.target.n_events)
     else:
         slope, error = _poisson_slope(events, expected, log_risk)
-        happened = float(np.sum(events))
+        n_events = float(np.sum(events))
     if training_events is not None:
         require(as_number(training_events) > 0, "training_events", "be positive", training_events)
-        error *= float(np.sqrt(1 + happened / training_events))
+        error *= float(np.sqrt(1 + n_events / training_events))
     return normal_interval(slope, error, level=level, null=1.0)

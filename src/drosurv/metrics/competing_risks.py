@@ -1,7 +1,7 @@
-"""Accuracy where patients may have one of several events: Brier score, calibration and concordance by cause.
+"""Metrics for competing risks: Brier score, calibration and concordance of one cause.
 
-`cause` is the event of each patient: 0 censored, 1, 2, ... the causes. With a single cause every number
-here is that of the ordinary metric.
+`cause` is the cause of each patient's event, 1, 2, ..., or 0 if the patient was censored. With a single cause the
+metrics equal those for ordinary survival data.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ def brier_score_by_cause(
     of: int = 1,
     sample_weight: Any = None,
 ) -> FloatArray:
-    r"""Squared error of predicted cumulative incidence of one cause at each of k times, (k,).
+    r"""Brier score of the predicted cumulative incidence of one cause at each of k times, (k,).
 
     .. math:: \frac1n \sum_i \left( \frac{1[Y_i \le t, D_i \ne 0]}{\hat G(Y_i-)} + \frac{1[Y_i > t]}{\hat G(t)}
               \right) \left( 1[Y_i \le t, D_i = k] - \hat F_k(t | x_i) \right)^2
 
-    A patient who had another event by t counts as one without this event.
+    A patient who had an event of another cause by t counts as free of this event.
 
     Parameters
     ----------
     follow_up : FollowUp
-        Of the training patients, any cause counted as the event, for the censoring weights.
+        Follow-up of the training patients for the censoring weights, with events of any cause as the event.
     cause, time : (n,)
-        What happened to the scored patients, and when.
+        Cause and time of the events of the scored patients.
     incidence : (n, k) float
         Predicted cumulative incidence of the cause at the times.
     at : (k,) float
-        The times, before the end of the training follow-up.
+        Times at which to compute the score, before the end of the training follow-up.
     of : int
-        The cause.
+        Cause that is scored.
     sample_weight : (n,) array, optional
         Patient weights.
 
@@ -74,12 +74,12 @@ def brier_score_by_cause(
             f"{times.max():g}: censoring weights are not known later.",
         )
     weight = parse_weights(sample_weight, len(target))
-    by_then = target.time[:, None] <= times
-    happened = by_then & (causes == of)[:, None]
-    known = np.where(
-        by_then, follow_up.inverse_probability(target)[:, None], 1.0 / follow_up.censoring_at(times)
+    ended = target.time[:, None] <= times
+    event = ended & (causes == of)[:, None]
+    censoring_weight = np.where(
+        ended, follow_up.inverse_probability(target)[:, None], 1.0 / follow_up.censoring_at(times)
     )
-    return weighted_mean(known * (happened - predicted) ** 2, weight, "the Brier score of a cause")
+    return weighted_mean(censoring_weight * (event - predicted) ** 2, weight, "the Brier score of a cause")
 
 
 def calibration_by_cause(
@@ -99,16 +99,16 @@ def calibration_by_cause(
     cause, time, incidence, at, of
         As in :func:`brier_score_by_cause`.
     level : float
-        Of the interval on the observed incidence.
+        Nominal coverage of the interval of the observed incidence.
     sample_weight : (n,) array, optional
-        Patient weights; they count as copies in the interval.
+        Patient weights; in the interval, weight 2 counts a patient twice.
 
     Returns
     -------
     DataFrame
         One row per time: ``horizon``, mean ``predicted`` and ``observed`` incidence, their ``difference``
-        (positive: too pessimistic), the interval ``low`` to ``high`` of the observed, what counting other causes
-        as censored would have given (``others_censored``), and ``at_risk``.
+        (positive: the model is too pessimistic), the interval ``low`` to ``high`` of the observed incidence, the
+        estimate that counts other causes as censored (``others_censored``), and the number of patients ``at_risk``.
 
     Examples
     --------
@@ -133,13 +133,13 @@ def concordance_by_cause(
 ) -> float:
     """Concordance index of one cause: patients with the event should rank above those who had it later or never.
 
-    Pairs are Harrell's, with patients who had another event counted as observed to the end without this one
-    (Wolbers et al.): they can no longer have it.
+    Pairs are compared by Harrell's rule. Patients with another event, who can no longer have this one, count as
+    observed to the end without it (Wolbers et al.).
 
     Parameters
     ----------
     risk : (n,) array
-        Risk scores of the cause, such as its predicted incidence at a horizon; higher means sooner.
+        Risk scores of the cause, such as its predicted incidence at a horizon; higher means an earlier event.
     cause, time, of, sample_weight
         As in :func:`brier_score_by_cause`.
 
@@ -159,7 +159,7 @@ def concordance_by_cause(
     """
     causes, target = _parsed(cause, time)
     other = (causes != 0) & (causes != of)
-    # Later than everybody, so that each of them is observed longer than any event of this cause.
+    # A time after all others, so that they are observed longer than any patient with this event.
     last = np.where(other, np.nextafter(target.time.max(), np.inf), target.time)
     return concordance_index(Surv.from_arrays(causes == of, last), risk, sample_weight)
 

@@ -1,6 +1,6 @@
 """Concordance: how often the patient with the higher score has the event first, overall, per patient, between groups.
 
-Harrell's index, and Uno's, which does not depend on how the scored patients were censored.
+Harrell's index depends on how the scored patients were censored; Uno's does not.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ from drosurv.target import FloatArray, Target
 def concordance_index(
     y: Any, risk: Any, sample_weight: Any = None, *, entry: Any = None, strata: Any = None
 ) -> float:
-    r"""Harrell's concordance index: the share of comparable pairs that the scores order rightly.
+    r"""Harrell's concordance index: the share of comparable pairs that the scores order correctly.
 
     .. math:: C = \frac{\sum_{(i,j)} w_i w_j \left( 1[f_i > f_j] + \tfrac12 1[f_i \approx f_j] \right)}
                        {\sum_{(i,j)} w_i w_j}
 
-    over the pairs in which patient i had an event and patient j was observed longer. Two events at one time
-    are no pair; an event comes before a censoring of the same time; scores within 1e-8 are tied. Equal to
-    scikit-survival's ``concordance_index_censored``, in O(n log n) instead of O(n^2). With entry times and strata a
-    pair is also of one stratum, and patient j had entered before the event of i, as in R's ``concordance``.
+    over the pairs in which patient i had an event and patient j was observed longer. Two events at the same time
+    are not a pair; an event comes before a censoring at the same time; scores within 1e-8 are tied. The index equals
+    scikit-survival's ``concordance_index_censored``, in O(n log n) instead of O(n^2). With strata, only patients of the
+    same stratum are a pair; with entry times, patient j must have entered before the event of i, as in R's
+    ``concordance``.
 
     Parameters
     ----------
     y : structured array, (n,)
         Event flags and times.
     risk : (n,) array
-        Risk scores; higher means sooner.
+        Risk scores; higher means an earlier event.
     sample_weight : (n,) array, optional
-        Patient weights; a pair weighs the product of its patients' weights.
+        Patient weights; the weight of a pair is the product of its patients' weights.
     entry : (n,) array, optional
-        When each patient came under observation; an event before that would not have been seen.
+        When each patient came under observation (left truncation).
     strata : (n,) array, optional
-        Labels; only patients of one stratum are compared.
+        Stratum labels; only patients of the same stratum are compared.
 
     Returns
     -------
@@ -80,22 +81,22 @@ def concordance_index(
 
 
 def _pairs(scored: ScoredTarget, entry: FloatArray | None) -> tuple[float, float]:
-    """Concordant and comparable pairs, by weight."""
+    """Summed weights of the concordant and of the comparable pairs."""
     target, risk, weight = scored.target, scored.risk, scored.weight
-    good, all_pairs = PairOrder.for_harrell(target, risk).harrell_sums(weight)
+    concordant, comparable = PairOrder.for_harrell(target, risk).harrell_sums(weight)
     if entry is None:
-        return good, all_pairs
-    # Patients who entered at or after an event are not compared with it: these pairs are counted in the same way, with
-    # entry times in place of times, and subtracted.
-    n, nothing = len(scored), np.zeros(len(scored))
-    events, entries = np.concatenate([weight, nothing]), np.concatenate([nothing, weight])
+        return concordant, comparable
+    # A patient who entered at or after an event is not compared with it. Count these pairs in the same way, with
+    # entry times in place of times, and subtract them.
+    n, zeros = len(scored), np.zeros(len(scored))
+    events, entries = np.concatenate([weight, zeros]), np.concatenate([zeros, weight])
     both = Target(
         np.repeat([True, False], n) & np.tile(target.event, 2), np.concatenate([target.time, entry])
     )
-    absent = PairOrder.for_harrell(both, np.tile(risk, 2)).harrell_sums(events, partner_weight=entries)
-    right, pairs = good - absent[0], all_pairs - absent[1]
-    # Where no two patients were under observation together, the difference is rounding.
-    return (right, pairs) if pairs > 1e-12 * all_pairs else (0.0, 0.0)
+    not_entered = PairOrder.for_harrell(both, np.tile(risk, 2)).harrell_sums(events, partner_weight=entries)
+    numerator, denominator = concordant - not_entered[0], comparable - not_entered[1]
+    # Where no two patients were under observation together, the difference is a rounding error.
+    return (numerator, denominator) if denominator > 1e-12 * comparable else (0.0, 0.0)
 
 
 def concordance_counts(
@@ -105,19 +106,18 @@ def concordance_counts(
 
     .. math:: N_i = w_i \sum_{j \ne i} w_j c_{ij}, \quad D_i = w_i \sum_{j \ne i} w_j 1[(i, j) \text{ a pair}]
 
-    They are computed once; the concordance of any group of patients against everybody is then
-    ``sum N_i / sum D_i`` over its members, whatever the grouping.
+    From these counts, the concordance of any group of patients against everybody is ``sum N_i / sum D_i`` over its
+    members.
 
     Parameters
     ----------
     y, risk
         As in :func:`concordance_index`.
     rule : "imparity" or "harrell"
-        Which pairs are comparable and what ties earn: Algorithm B.1 of the paper, in which two events at one
-        time are comparable and only equal scores are tied, or Harrell's (see :func:`concordance_index`).
+        Which pairs are comparable and how ties count: Algorithm B.1 of the paper, in which two events at the same
+        time are comparable and only equal scores are tied, or Harrell's rule (see :func:`concordance_index`).
     sample_weight : (n,) array, optional
-        Patient weights. Weights that count copies give the pairs between different patients only: a patient
-        is never compared with a copy of the same patient.
+        Patient weights. Weight 2 counts a patient twice, but no patient is compared with their own copy.
 
     Returns
     -------
@@ -147,8 +147,8 @@ def cross_group_concordance(
 
     .. math:: xCI(a, b) = \Pr(f_i > f_j \mid i \in a \text{ had the event before } j \in b)
 
-    by Harrell's rule; the diagonal is each group's own concordance index. A low xCI(a, b) beside a high
-    xCI(b, a) means that events of group a are ranked too low against group b, which the within-group indices
+    by Harrell's rule; the diagonal is the concordance index within each group. A low xCI(a, b) and a high
+    xCI(b, a) mean that the scores rank events of group a too low against group b, which the indices within groups
     cannot show.
 
     Parameters as in :func:`concordance_fractions`.
@@ -199,14 +199,14 @@ def uno_concordance(
     y_test, risk, sample_weight
         Target, scores and weights of the scored patients, as in :func:`concordance_index`.
     tau : float, optional
-        Only events before it count. By default all events whose censoring weight the training follow-up
-        gives; later ones are known to be longer than the others, and are compared as such.
+        Only events before tau count as the earlier event of a pair. By default all events within the training
+        follow-up do, since later ones have no censoring weight.
 
     Returns
     -------
     float
-        Equal to scikit-survival's ``concordance_index_ipcw`` where that does not refuse and events and censoring share
-        no time; NaN, with a warning, if no pair is comparable.
+        Equal to scikit-survival's ``concordance_index_ipcw`` where that raises no error and no event and censoring have
+        the same time; NaN, with a warning, if no pair is comparable.
 
     References
     ----------

@@ -15,7 +15,7 @@ from drosurv.metrics.inference.intervals import Draws, bootstrap
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import BoolArray, FloatArray, Target, parse_target
 
-#: The numbers of a decision, in the order of tables.
+#: Metrics of a decision, in the order of the tables.
 DECISION_METRICS = ("sensitivity", "specificity", "ppv", "npv", "net_benefit")
 _ROUNDING = 1e-6
 
@@ -27,7 +27,7 @@ class Decisions:
     `table` has a row per group and metric: ``group``, ``metric``, ``value``, ``lower``, ``upper``, ``reason``,
     ``patients`` and ``positives`` (those treated). A value that cannot be estimated is NaN, and ``reason`` says why.
     `gaps` has a row per metric, the largest difference between two groups: ``metric``, ``value``, ``lower``, ``upper``,
-    ``p`` and ``reason``. A gap is NaN if any group has no value, since it is then unknown.
+    ``p`` and ``reason``. A gap is NaN if the value of any group is NaN.
     """
 
     table: pd.DataFrame
@@ -70,7 +70,7 @@ def decisions(
     event_probability : (n,) array
         Predicted probability of the event by the horizon, one minus predicted survival.
     threshold : float
-        Risk from which on patients are treated, between 0 and 1.
+        Smallest predicted risk at which a patient is treated, between 0 and 1.
     horizon : float
         Time by which the event is predicted.
     groups : (n,) labels or (n, J) for intersections, optional
@@ -129,7 +129,7 @@ def decision_values(
 ) -> FloatArray:
     """The `DECISION_METRICS` (5,) of patients of whom some are predicted positive, given as (n,) flags.
 
-    NaN where a value cannot be estimated (`why_undefined` gives the reason). Weights (n,) count copies.
+    A value that cannot be estimated is NaN (`why_undefined` gives the reason). Weight 2 counts a patient twice.
     """
     weight = np.ones(len(target)) if weight is None else weight
     total = float(weight.sum())
@@ -160,7 +160,7 @@ def decision_values(
 
 
 def why_undefined(metric: str, target: Target, positive: BoolArray, horizon: float) -> str:
-    """Why a metric of `decision_values` is NaN; empty where no reason is known."""
+    """Say why a metric of `decision_values` is NaN; empty if no reason is known."""
     sides = {"positive": positive, "negative": ~positive}
     needed = {"ppv": ["positive"], "npv": ["negative"], "net_benefit": ["positive"]}.get(metric, list(sides))
     for side in needed:
@@ -177,7 +177,7 @@ def why_undefined(metric: str, target: Target, positive: BoolArray, horizon: flo
 
 
 def _risk_by(target: Target, rows: BoolArray, horizon: float, weight: FloatArray) -> float:
-    """One minus Kaplan-Meier survival at the horizon; NaN for nobody, or where follow-up ends before."""
+    """One minus the Kaplan-Meier survival of some rows at the horizon; NaN without rows or if follow-up ends before."""
     curve = KaplanMeier.of(target.take(rows), weight[rows])
     return 1.0 - float(curve.at(np.array([horizon]))[0])
 
@@ -215,6 +215,7 @@ def _tables(
     horizon: float,
     level: float,
 ) -> Decisions:
+    """Tables of the values (k, 5) of k groups and their replicates (replicates, k, 5)."""
     rows, gaps = [], []
     for k, label in enumerate(groups.labels):
         target, positive = parts[k]

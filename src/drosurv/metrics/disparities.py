@@ -39,7 +39,7 @@ def individual_disparity(
     device: str | None = None,
     pairs: Pairs = "auto",
 ) -> float:
-    r"""Individual disparity F_I: hazards of similar patients that differ by more than their features do.
+    r"""Individual disparity F_I: the excess of differences in hazards over distances between features.
 
     .. math:: F_I = \sum_{i < j} \left[ |h_i - h_j| - \gamma \|x_i - x_j\| \right]_+, \qquad h_i = e^{f_i}
 
@@ -50,17 +50,17 @@ def individual_disparity(
     X : (n, d) array
         Features, already standardised by the training mean and standard deviation.
     scale : float
-        The factor gamma between distances of features and of hazards.
+        The factor gamma: the difference of hazards that is allowed per unit of distance between features.
     convention : "paper" or "table"
         "paper" is the printed definition above. "table", behind the published tables, scales each row of X to
         length 1 (rows of zeros stay) and divides the sum by N(N-1), N the number of patients.
     device : str, optional
-        A torch device, such as ``"cuda"``, to do the pairwise work on in tiles; by default the processor, by
-        sorting.
+        A torch device, such as ``"cuda"``, on which to sum over all pairs in blocks; by default the sum is
+        computed on the CPU, by sorting.
     pairs : "auto", "all" or int
-        Number of pairs. "all" is exact, in time of order n squared and without an n x n array; "auto" is exact up to
-        10,000 patients and takes 5,000,000 random pairs of more, with a standard error of about a thousandth
-        (:func:`sampled_individual_disparity` gives it).
+        Number of pairs. "all" is exact, takes time of order n squared and makes no n x n array. "auto" is exact up to
+        10,000 patients; for more it samples 5,000,000 random pairs, with a standard error of about a thousandth
+        (:func:`sampled_individual_disparity` returns it).
 
     Returns
     -------
@@ -91,7 +91,7 @@ def individual_disparity(
     if table:
         rows = unit_rows(rows)
     else:
-        # The sum reads rows of length 1 at most; only the product of their length and scale matters.
+        # pairwise_hinge_sum needs rows of length 1 at most; only the product of their length and scale matters.
         rows = rows - rows.mean(axis=0)
         longest = float(np.linalg.norm(rows, axis=1).max())
         rows, scale = (rows / longest, scale * longest) if longest > 0 else (rows, scale)
@@ -104,15 +104,15 @@ def individual_disparity(
 def sampled_individual_disparity(
     risk: Any, X: Any, *, scale: float = 0.01, convention: Convention = "paper", pairs: int = SAMPLED
 ) -> tuple[float, float]:
-    """F_I from random pairs of patients, and its standard error from their sampling.
+    """F_I estimated from random pairs of patients, and its standard error.
 
     Parameters
     ----------
     risk, X, scale, convention
         As in :func:`individual_disparity`, of at least two patients.
     pairs : int
-        How many pairs, at least; the same in every call with as many patients, so that scores are compared
-        on the same pairs.
+        Smallest number of sampled pairs. Calls with equally many patients use the same pairs, so that different
+        scores can be compared.
 
     Examples
     --------
@@ -134,12 +134,12 @@ def sampled_individual_disparity(
 def censored_individual_disparity(
     y: Any, risk: Any, X: Any, *, scale: float = 0.01, pairs: Pairs = "auto"
 ) -> float:
-    r"""Censoring-aware individual disparity: censored patients against those whose event came no earlier.
+    r"""Censoring-aware individual disparity: over pairs of a censored patient and a patient with a later event.
 
     .. math:: \frac{1}{n_c n_e} \sum_{i: \delta_i = 0} \; \sum_{j: \delta_j = 1, Y_j \ge Y_i}
               \left[ |h_i - h_j| - \gamma \|u_i - u_j\| \right]_+
 
-    with u the rows of X scaled to length 1, n_c censored patients and n_e events.
+    with u the rows of X scaled to length 1, n_c the number of censored patients and n_e the number of events.
 
     Parameters
     ----------
@@ -170,15 +170,14 @@ def censored_individual_disparity(
 def censored_group_disparity(
     y: Any, risk: Any, X: Any, groups: Any, *, scale: float = 0.01, pairs: Pairs = "auto"
 ) -> float:
-    """Censoring-aware group disparity: as :func:`censored_individual_disparity`, over pairs inside one group.
+    """Censoring-aware group disparity: as :func:`censored_individual_disparity`, over pairs of the same group.
 
-    The sum over the pairs of every group keeps the denominator of all pairs. Patients without a label form
-    a group of their own.
+    The denominator stays the number of all pairs. Patients without a label form a group of their own.
 
     Parameters
     ----------
     y, risk, X, scale, pairs
-        As in :func:`censored_individual_disparity`, and so is what is returned.
+        As in :func:`censored_individual_disparity`.
     groups : (n,) labels, or (n, J) for intersections
         Group of each patient.
 
@@ -193,7 +192,7 @@ def censored_group_disparity(
 
 
 def censoring_aware_disparity(y: Any, risk: Any, X: Any, groups: Any, *, scale: float, pairs: Pairs) -> float:
-    """Over pairs inside one group, or without groups over all pairs; else as the two functions above."""
+    """Censoring-aware disparity over pairs of the same group, or, if groups is None, over all pairs."""
     target = parse_target(y, require_event=False)
     hazard = hazards_of(risk, len(target))
     rows = unit_rows(_parse_features(X, len(target)))
@@ -225,14 +224,14 @@ def _parse_scale(scale: float) -> float:
 
 
 def hazards_of(risk: Any, n: int | None = None) -> FloatArray:
-    """exp(risk) of checked scores, which must not overflow."""
+    """Check risk scores and return the hazards exp(risk); raise if one overflows."""
     scores = parse_risk(risk, n)
     largest = float(scores.max(initial=-np.inf))
     if largest > np.log(np.finfo(np.float64).max):
         raise ArgumentError(
             "risk",
-            f"risk holds a score of {largest:g}, whose hazard exp({largest:g}) overflows: they have no "
-            "disparity of hazards; check the model's convergence.",
+            f"risk holds a score of {largest:g}, whose hazard exp({largest:g}) overflows: disparities of hazards "
+            "cannot be computed; check the model's convergence.",
         )
     return np.exp(scores)
 
@@ -267,7 +266,7 @@ def _tiled_sum(hazard: FloatArray, rows: FloatArray, scale: float, device: str) 
 def group_disparity(
     risk: Any, groups: Any, *, convention: Convention = "paper", missing: Missing = "group"
 ) -> float:
-    r"""Group disparity F_G: the largest distance of a group's mean hazard from the mean of all.
+    r"""Group disparity F_G: the largest distance of a group's mean hazard from the overall mean.
 
     .. math:: F_G = \max_g |\bar h_g - \bar h|, \qquad h_i = e^{f_i}
 
@@ -323,8 +322,8 @@ def intersectional_disparity(
         lowest = parsed.labels[int(parsed.sums(hazard).argmin())]
         raise ArgumentError(
             "risk",
-            f"risk is so low for {lowest!r} of attributes that the hazards exp(risk) are 0: their ratio "
-            "to others has no logarithm; check the model's convergence, or add a constant to all scores.",
+            f"risk is so low for {lowest!r} of attributes that the hazards exp(risk) are 0: the log ratio "
+            "is undefined; check the model's convergence, or add a constant to all scores.",
         )
     return log_ratio_gap(hazard, parsed.codes, len(parsed), smooth)
 
@@ -342,8 +341,8 @@ def average_disparity(
     """Average disparity F_A = (F_I + F_G + F_cap) / 3.
 
     Parameters as in :func:`individual_disparity`, :func:`group_disparity` and
-    :func:`intersectional_disparity`. The three have different units, so their mean has no use beyond the
-    published tables that report it.
+    :func:`intersectional_disparity`. The three have different units, so their mean is useful only to compare with the
+    published tables.
 
     Examples
     --------

@@ -17,9 +17,10 @@ from drosurv.target import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class AUCCurve:
-    """AUC at each of k times, NaN where nobody had the event by then or nobody was observed longer, and their mean.
+    """AUC (k,) at each of the times (k,), and its mean over time.
 
-    In the mean each time is weighted by the share of patients who had the event since the one before.
+    An AUC is NaN where nobody had the event by then, or nobody was observed longer. In the mean, each time is weighted
+    by the share of patients who had the event since the previous time.
     """
 
     times: FloatArray
@@ -43,9 +44,9 @@ def dynamic_auc(
                             {\sum_{i: Y_i \le t, \delta_i = 1} \hat G(Y_i-)^{-1} \; \sum_j 1[Y_j > t]},
               \qquad \frac{1}{1 - \hat S(t_k)} \sum_{m=1}^k (\hat S(t_{m-1}) - \hat S(t_m)) AUC(t_m)
 
-    Censoring weights at ties are as in :func:`integrated_brier_score`: equal to scikit-survival's
-    ``cumulative_dynamic_auc`` where events and censoring share no time, or with ``grid="table"``. Patients observed
-    beyond the training follow-up are censored where it ends, which changes no AUC at an earlier time.
+    It equals scikit-survival's ``cumulative_dynamic_auc`` if no event and censoring have the same time, or with
+    ``grid="table"``; :func:`integrated_brier_score` explains the difference. Patients observed beyond the training
+    follow-up are censored where it ends, which changes no AUC at an earlier time.
 
     Parameters
     ----------
@@ -54,18 +55,18 @@ def dynamic_auc(
     y_test, risk
         Target and scores of the scored patients, as in :func:`concordance_index`.
     times : (k,) array, optional
-        Where to take the AUC; must lie inside the range the error message names.
+        Times at which to compute the AUC. They must lie between the first event and the end of follow-up.
     grid : "inside" or "table"
-        The times to use when none are given (see :func:`~drosurv.metrics.follow_up.auc_times`), and how ties of
+        Which times to use when none are given (see :func:`~drosurv.metrics.follow_up.auc_times`), and how ties of
         events and censoring are weighted.
     sample_weight : (n,) array, optional
-        Patient weights; a whole number counts copies.
+        Patient weights; weight 2 counts a patient twice.
 
     Returns
     -------
     float
-        NaN, with a warning, if at no time within the training follow-up somebody had had the event and
-        somebody else was still observed.
+        NaN, with a warning, if there is no time within the training follow-up by which one patient had the event
+        while another was still observed.
 
     References
     ----------
@@ -128,7 +129,7 @@ def _mean(auc: FloatArray, survival: FloatArray) -> float:
     if len(auc) == 1:
         return float(auc[0])
     died = -np.diff(survival, prepend=1.0)
-    # A time without a case adds no event either; its undefined AUC has no weight.
+    # The AUC is undefined at times before the first event; their weight is 0.
     total = float(died.sum())
     return float((died * auc)[died > 0].sum() / total) if total > 0 else float("nan")
 

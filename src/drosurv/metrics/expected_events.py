@@ -1,13 +1,13 @@
-"""Events that survival curves predict until each patient's time, beside the events observed.
+"""Observed events, and the events expected under survival curves, up to each patient's time.
 
-Curves have one of three types. "step": the curve changes at its jumps only, so that the hazard of a jump is the
-conditional probability 1 - S(t) / S(t-). "smooth": the curve may change at any time, and the hazard until t is
--log S(t). "points": the curve is known at some times only. Then each interval between two such times has the hazard
-that the predictions give it, and when inside of it events occur is learned from the patients themselves. Predictions
-for whole years, or at a few horizons, are of this type.
+Curves have one of three types. "step": the curve changes at its jumps only, and the hazard of a jump is the
+conditional probability 1 - S(t) / S(t-). "smooth": the curve may change at any time, and the cumulative hazard until t
+is -log S(t). "points": the curve is known at some times only, such as whole years or a few horizons. Then the
+predictions give the hazard of each interval between two such times, and its distribution within the interval is
+estimated from the patients.
 
-If the curves are right and censoring is independent given the features, observed minus expected events have mean 0 in
-every group that features define.
+If the curves are correct and censoring is independent given the features, observed minus expected events have mean 0
+in every group that the features define.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from sklearn.utils import gen_batches
 from drosurv.metrics.survival_curves import CurveType, FunctionCurves, SurvivalCurves
 from drosurv.target import FloatArray, IntArray, Target
 
-# A patient counts as censored when the predicted cumulative hazard reaches this: the event is then certain.
+# A patient is censored when the predicted cumulative hazard reaches this: the predicted survival is then 1e-10.
 LARGEST_HAZARD = 23.0
-# At most so many jumps of a curve are read one by one, and about so many values of curves in all.
+# Curves are read at 100 to 1,000 jumps, in that range at so few that all patients together have 20,000,000 values.
 _MOST_JUMPS, _FEWEST_JUMPS, _MOST_VALUES = 1_000, 100, 20_000_000
-# Values of curves in memory at once.
-_VALUES = 2_000_000
+# Number of values of curves in memory at the same time.
+_VALUES_IN_MEMORY = 2_000_000
 
 
 class ExpectedEvents(NamedTuple):
-    """Observed events (n,), 0 after the end of a patient's curve, and expected events (n,) until then."""
+    """Observed and expected events (n,), each up to the end of the patient's follow-up or curve."""
 
     events: FloatArray
     expected: FloatArray
@@ -39,9 +39,9 @@ class ExpectedEvents(NamedTuple):
 def expected_events(
     curves: SurvivalCurves, target: Target, entry: FloatArray | None = None
 ) -> ExpectedEvents:
-    """Observed and expected events of n patients until the end of their follow-up, or of their curve if it is earlier.
+    """Observed and expected events of n patients up to the end of their follow-up, or of their curve if it is earlier.
 
-    Patients with entry times (n,) count from there on.
+    With entry times (n,), only events after entry are expected.
 
     Examples
     --------
@@ -60,12 +60,12 @@ def expected_events(
         until_entry = expected_events(curves, Target(nobody, np.asarray(entry, dtype=np.float64))).expected
         return ExpectedEvents(events, np.maximum(until_end - until_entry, 0.0))
     ends = curve_ends(curves)
-    seen, until = target.event & (target.time <= ends), np.minimum(target.time, ends)
+    observed, until = target.event & (target.time <= ends), np.minimum(target.time, ends)
     if curves.curve_type == "step" and curves.jumps is not None:
-        return ExpectedEvents(seen.astype(np.float64), _summed_jumps(curves, curves.jumps, until))
+        return ExpectedEvents(observed.astype(np.float64), _summed_jumps(curves, curves.jumps, until))
     hazard = cumulative_hazard(curves.at_patient_times(until))
-    seen &= hazard < LARGEST_HAZARD
-    return ExpectedEvents(seen.astype(np.float64), hazard)
+    observed &= hazard < LARGEST_HAZARD
+    return ExpectedEvents(observed.astype(np.float64), hazard)
 
 
 def cumulative_hazard(survival: FloatArray) -> FloatArray:
@@ -87,12 +87,12 @@ def known_everywhere(
     weight: FloatArray | None = None,
     entry: FloatArray | None = None,
 ) -> SurvivalCurves:
-    """Curves that can be read at any time: those of type "points" are completed, others are returned as they are.
+    """Return curves that can be read at any time: complete those of type "points", return others unchanged.
 
-    Within each interval between two points all patients share the times at which hazard accrues: jumps at the
-    observed event times s of the interval, of size events(s) / sum of the interval's hazards over those at risk at s,
-    scaled to sum to 1 (Breslow's estimate within the interval). An interval without events has its jump at its end.
-    Patients count by their weights (n,), and are at risk after their entry times (n,).
+    Within each interval between two points, the hazard of every patient jumps at the observed event times s of the
+    interval. The jumps are proportional to events(s) / sum of the interval's hazards over the patients at risk at s
+    (Breslow's estimator within the interval). In an interval without events the hazard jumps at its end. Patients have
+    weights (n,), and are at risk after their entry times (n,).
     """
     if curves.curve_type != "points" or curves.jumps is None:
         return curves
@@ -101,34 +101,35 @@ def known_everywhere(
     order = np.argsort(target.time, kind="stable")
     mass = (np.ones(len(target)) if weight is None else weight)[order]
     times, events = target.time[order], target.event[order] * mass
-    # The first interval begins before 0, so that events at time 0 are inside of it.
+    # The first interval begins before 0, so that it contains events at time 0.
     starts = np.searchsorted(times, np.append(-np.inf, points), side="right")
     jumps, interval, share = [], [], []
     for k, point in enumerate(points):
         first, last = starts[k], starts[k + 1]
         rows = order[first:]
-        accrued = mass[first:] * (hazard[rows, k + 1] - hazard[rows, k])
+        of_interval = mass[first:] * (hazard[rows, k + 1] - hazard[rows, k])
         distinct, begins = np.unique(times[first:last], return_index=True)
-        at_risk = np.cumsum(accrued[::-1])[::-1][begins]
+        at_risk = np.cumsum(of_interval[::-1])[::-1][begins]
         if entry is not None:
-            late = np.argsort(entry[rows])
-            later = np.append(np.cumsum(accrued[late][::-1])[::-1], 0.0)
-            at_risk = at_risk - later[np.searchsorted(entry[rows][late], distinct, side="left")]
-        died = np.add.reduceat(events[first:last], begins) if len(distinct) else distinct
-        seen = died > 0
-        sizes = died[seen] / np.maximum(at_risk[seen], np.finfo(float).tiny)
-        at = distinct[seen] if seen.any() else np.array([point])
+            by_entry = np.argsort(entry[rows])
+            not_entered = np.append(np.cumsum(of_interval[by_entry][::-1])[::-1], 0.0)
+            at_risk = at_risk - not_entered[np.searchsorted(entry[rows][by_entry], distinct, side="left")]
+        n_events = np.add.reduceat(events[first:last], begins) if len(distinct) else distinct
+        has_event = n_events > 0
+        sizes = n_events[has_event] / np.maximum(at_risk[has_event], np.finfo(float).tiny)
+        at = distinct[has_event] if has_event.any() else np.array([point])
         jumps.append(at)
         interval.append(np.full(len(at), k))
-        share.append(np.cumsum(sizes) / sizes.sum() if seen.any() else np.ones(1))
+        share.append(np.cumsum(sizes) / sizes.sum() if has_event.any() else np.ones(1))
     return CompletedCurves(hazard, np.concatenate(jumps), np.concatenate(interval), np.concatenate(share))
 
 
 @dataclass(frozen=True, eq=False)
 class CompletedCurves:
-    """Step curves between points at which cumulative hazards (n, m + 1) are known, the first of them 0.
+    """Step curves between points at which the cumulative hazards (n, m + 1) are known; the first hazard is 0.
 
-    At jump j (K,), in interval number `interval` (K,), the share `share` (K,) of the interval's hazard has accrued.
+    The K `jumps` lie in the intervals with the numbers `interval` (K,). `share` (K,) is the share of the interval's
+    hazard that is reached at each jump.
     """
 
     hazard: FloatArray
@@ -160,33 +161,32 @@ class CompletedCurves:
 
 
 def _summed_jumps(curves: SurvivalCurves, jumps: FloatArray, until: FloatArray) -> FloatArray:
-    """Sum of the conditional event probabilities at the jumps of each patient's curve up to a time of its own, (n,).
+    """Sum of the conditional event probabilities at the jumps of each patient's curve up to one time each, (n,).
 
-    Where jumps are very many, intervals of m jumps are read at their ends, and the cumulative hazard x of an interval
-    is spread evenly over its jumps: m (1 - exp(-x / m)). That is exact for one jump, and hardly depends on how x is
-    spread where jumps are many and small.
+    With very many jumps, curves are read only at every m-th jump, and the cumulative hazard x in between is spread
+    evenly over m jumps: m (1 - exp(-x / m)). This is exact for m = 1, and a close approximation for many small jumps.
     """
     most = int(np.clip(_MOST_VALUES // len(until), _FEWEST_JUMPS, _MOST_JUMPS))
     width = -(-len(jumps) // most)
     ends = jumps[width - 1 :: width]
     hazard = np.empty(len(until))
-    for rows in gen_batches(len(until), max(1, _VALUES // len(ends))):
+    for rows in gen_batches(len(until), max(1, _VALUES_IN_MEMORY // len(ends))):
         survival = curves.take(rows).at(ends)
         before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
         passed = ends <= until[rows, None]
-        hazard[rows] = np.where(passed, _of_jumps(survival, before, width), 0.0).sum(axis=1)
+        hazard[rows] = np.where(passed, _hazard_of_jumps(survival, before, width), 0.0).sum(axis=1)
     if width == 1:
         return hazard
-    # Jumps between the last end that was passed and the patient's time.
-    place = np.searchsorted(ends, until, side="right")
-    more = np.searchsorted(jumps, until, side="right") - width * place
-    at_end = np.where(place > 0, curves.at_patient_times(np.concatenate([[0.0], ends])[place]), 1.0)
-    rest = _of_jumps(curves.at_patient_times(until), at_end, np.maximum(more, 1))
-    return hazard + np.where(more > 0, rest, 0.0)
+    # Add the jumps between the last end that was passed and the patient's time.
+    n_passed = np.searchsorted(ends, until, side="right")
+    n_jumps = np.searchsorted(jumps, until, side="right") - width * n_passed
+    at_end = np.where(n_passed > 0, curves.at_patient_times(np.concatenate([[0.0], ends])[n_passed]), 1.0)
+    rest = _hazard_of_jumps(curves.at_patient_times(until), at_end, np.maximum(n_jumps, 1))
+    return hazard + np.where(n_jumps > 0, rest, 0.0)
 
 
-def _of_jumps(survival: FloatArray, before: FloatArray, number: Any) -> FloatArray:
-    """Hazard of so many equal jumps from one survival probability to a smaller one; 0 where it was 0 before."""
-    left = np.divide(survival, before, out=np.ones_like(survival), where=before > 0)
-    hazard: FloatArray = -number * np.expm1(-cumulative_hazard(np.minimum(left, 1.0)) / number)
+def _hazard_of_jumps(survival: FloatArray, before: FloatArray, n_jumps: Any) -> FloatArray:
+    """Summed hazard of `n_jumps` equal jumps between two survival probabilities; 0 if the first is 0."""
+    ratio = np.divide(survival, before, out=np.ones_like(survival), where=before > 0)
+    hazard: FloatArray = -n_jumps * np.expm1(-cumulative_hazard(np.minimum(ratio, 1.0)) / n_jumps)
     return hazard

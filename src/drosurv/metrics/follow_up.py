@@ -1,4 +1,4 @@
-"""Follow-up of patients: censoring weights, differences between groups, and the times at which scores are taken."""
+"""Follow-up of patients: censoring weights, differences between groups, and the times at which metrics are computed."""
 
 from __future__ import annotations
 
@@ -13,23 +13,33 @@ from drosurv.metrics.nonparametric import KaplanMeier, step_function
 from drosurv.metrics.scores import parse_weights
 from drosurv.target import FloatArray, IntArray, Target, as_numbers, parse_target
 
-# Later than the last time with this share of the patients at risk, estimates rest on few of them.
+# Horizons end where this share of the patients is still at risk: later estimates depend on few patients.
 _LEAST_AT_RISK = 0.10
-# Follow-up differs much between groups if the shares under observation differ by this, and by so many standard errors.
-_MUCH, _STANDARD_ERRORS = 0.20, 3.0
+# Follow-up differs between groups if the shares under observation differ by this much, and this many standard errors.
+_LEAST_DIFFERENCE, _STANDARD_ERRORS = 0.20, 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class FollowUp:
     """Kaplan-Meier curves of the event and of censoring of the training patients.
 
-    Wherever a metric takes ``y_train`` it also takes a `FollowUp`, so that a fitted model can keep what
-    censoring weights and the null model need without keeping its patients: the distinct training times (m,),
-    ascending, the probabilities of still being under observation and of being free of the event after each (m,), both
-    by Kaplan-Meier, and the percentiles 0 to 100 of the event times (101,). It `stands_in` where they are the scored
-    patients, because the training patients are not known. Curves step at `other_times`
-    for each patient where they belong to strata or count from entry, and not at these. `patients` and `events` are the
-    numbers of training patients and of their events, 0 where they are unknown.
+    A metric that takes ``y_train`` also takes a `FollowUp`. So a fitted model can store what censoring weights and the
+    null model need, without storing its patients.
+
+    Attributes
+    ----------
+    times : (m,) array
+        Distinct training times, ascending.
+    censoring, survival : (m,) arrays
+        Kaplan-Meier probabilities of being uncensored, and of being free of the event, after each time.
+    event_percentiles : (101,) array
+        Percentiles 0 to 100 of the event times.
+    stands_in : bool
+        Whether these are the scored patients, because the training patients are unknown.
+    other_times : bool
+        Whether the model's curves have their steps at other times, as with strata or curves that start at entry.
+    patients, events : float
+        Numbers of training patients and of their events; 0 if unknown.
     """
 
     times: FloatArray
@@ -43,12 +53,12 @@ class FollowUp:
 
     @classmethod
     def standing_in(cls, target: Target, training_events: float | None = None) -> FollowUp:
-        """Follow-up of the scored patients, where of the training patients at most the number of events is known."""
+        """Use the follow-up of the scored patients because that of the training patients is unknown."""
         return replace(cls.of(target), stands_in=True, events=training_events or 0.0)
 
     @classmethod
     def parse(cls, y_train: Any, sample_weight: Any = None) -> FollowUp:
-        """From the structured target of the training patients; a `FollowUp` is returned as it is."""
+        """From the structured target of the training patients; a `FollowUp` is returned unchanged."""
         if isinstance(y_train, FollowUp):
             return y_train
         target = parse_target(y_train, name="y_train")
@@ -58,19 +68,19 @@ class FollowUp:
     def of(
         cls, target: Target, weight: FloatArray | None = None, *, entry: FloatArray | None = None
     ) -> FollowUp:
-        """From a target with patient weights (n,), where a whole number counts copies, and entry times (n,)."""
+        """From a target, with patient weights (n,) and entry times (n,)."""
         events, censoring = KaplanMeier.both(target, weight, entry=entry)
         times = target.time[target.event]
         at = percentiles(times, None if weight is None else weight[target.event])
         mass = np.ones(len(target)) if weight is None else weight
-        patients, happened = float(mass.sum()), float(mass[target.event].sum())
-        return cls(events.times, censoring.survival, events.survival, at, patients=patients, events=happened)
+        patients, n_events = float(mass.sum()), float(mass[target.event].sum())
+        return cls(events.times, censoring.survival, events.survival, at, patients=patients, events=n_events)
 
     @property
     def training_events(self) -> float | None:
-        """Events that a model was trained on; None where the training patients are unknown.
+        """Number of events that a model was trained on; None if the training patients are unknown.
 
-        Files of older versions did not keep the number: distinct event times are counted then.
+        Model files of older versions do not store the number: the distinct event times are counted instead.
         """
         if self.events or self.stands_in:
             return self.events or None
@@ -84,12 +94,12 @@ class FollowUp:
 
     @property
     def end(self) -> float:
-        """Where the Kaplan-Meier curve of censoring reaches 0, or else the last time; later G is unknown."""
-        gone = np.flatnonzero(self.censoring == 0)
-        return float(self.times[gone[0]] if len(gone) else self.times[-1])
+        """Time at which the Kaplan-Meier curve of censoring G reaches 0, or else the last time; later G is unknown."""
+        zero = np.flatnonzero(self.censoring == 0)
+        return float(self.times[zero[0]] if len(zero) else self.times[-1])
 
     def censoring_at(self, time: FloatArray) -> FloatArray:
-        """Probability of being under observation after each time; 1 before the first training time."""
+        """Probability G(t) of not being censored by each time; 1 before the first training time."""
         return step_function(self.times, self.censoring, time, before=1.0)
 
     def survival_at(self, time: FloatArray) -> FloatArray:
@@ -99,23 +109,22 @@ class FollowUp:
     def cumulative_hazard_at(self, time: FloatArray) -> FloatArray:
         """Nelson-Aalen cumulative hazard at each time.
 
-        It stays finite where the Kaplan-Meier curve reaches 0 because the last patient had the event.
+        It stays finite if the Kaplan-Meier curve reaches 0 because the last patient had the event.
         """
         previous = np.concatenate(([1.0], self.survival[:-1]))
         hazard = 1.0 - np.divide(self.survival, previous, out=np.ones_like(previous), where=previous > 0)
         return step_function(self.times, np.cumsum(hazard), time, before=0.0)
 
     def censoring_before(self, time: FloatArray) -> FloatArray:
-        """Probability G(t-) of being under observation just before each time."""
+        """Probability G(t-) of not being censored before each time."""
         return left_limit(self.times, self.censoring, time)
 
     def inverse_probability(self, target: Target, *, published: bool = False) -> FloatArray:
-        """Inverse probability 1 / G(Y-) of having been observed until the event, (n,).
+        """Inverse probability of censoring weights 1 / G(Y-), (n,).
 
-        G(Y-) is the probability of not being censored before Y, so that patients censored at the time of an event
-        still count as observed then. With `published` it is 1 / G(Y), as scikit-survival and the published tables have
-        it; the two are equal unless events and censoring share a time. It is 0 for the censored, and for events where
-        the training follow-up has ended.
+        G(Y-) is the probability of not being censored before Y. With `published` the weights are 1 / G(Y), as in
+        scikit-survival and the published tables; the two differ only if an event and a censoring have the same time.
+        Censored patients, and events after the end of the training follow-up, have weight 0.
         """
         after = self.censoring_at(target.time)
         observed = after if published else self.censoring_before(target.time)
@@ -126,8 +135,8 @@ class FollowUp:
     def log_censoring_variance(self) -> FloatArray:
         """Greenwood's increments of the variance of log G at the training times, (m,).
 
-        The patients at risk of being censored at a time are those neither censored before it nor with the event by it.
-        NaN where the number of patients is unknown.
+        At risk of being censored at a time are the patients who were not censored before it and have not had the event
+        by it. NaN if the number of patients is unknown.
         """
         if not self.patients > 0:
             return np.full(len(self.times), np.nan)
@@ -137,10 +146,10 @@ class FollowUp:
         return np.divide(1.0 - kept, at_risk, out=np.zeros_like(kept), where=at_risk > 0)
 
     def censor_at_end(self, target: Target) -> Target:
-        """The target with everybody observed to `end` or longer censored at `end`.
+        """Censor everybody who is observed to `end` or longer at `end`.
 
-        No score at a time before `end` changes: it only asks who had the event by then and who was still
-        observed. So no censoring weights after the training follow-up are needed, where they are not known.
+        Scores at times before `end` do not change: they depend only on who had the event by then and who was still
+        observed. So they need no censoring weights after `end`, where these are unknown.
         """
         inside = target.time < self.end
         return Target(target.event & inside, np.where(inside, target.time, self.end))
@@ -150,10 +159,9 @@ class FollowUp:
 class GroupFollowUp:
     """Censoring weights of each patient from the follow-up of their group, for comparisons of groups.
 
-    One censoring distribution for everybody gives the patients of a group that was observed for a shorter time too
-    little weight, and makes groups differ that do not. `censoring` has the Kaplan-Meier curve of censoring of each
-    group, `codes` (n,) the group of each patient. Nothing is compared after the `horizon`, to which all groups were
-    observed.
+    With one censoring distribution for everybody, the patients of a group with shorter follow-up would have too little
+    weight, and equal groups would seem to differ. `censoring` holds the Kaplan-Meier curve of censoring of each group,
+    `codes` (n,) the group of each patient. Groups are compared up to the `horizon`, to which all were observed.
     """
 
     codes: IntArray
@@ -162,19 +170,19 @@ class GroupFollowUp:
 
     @classmethod
     def parse(cls, target: Target, groups: Any, *, missing: Missing = "group") -> GroupFollowUp:
-        """From scored patients and their labels, (n,) or (n, J); of those left out nothing is known."""
+        """From scored patients and their labels, (n,) or (n, J); patients who are left out get NaN."""
         return cls.of(target, parse_groups(groups, len(target), missing=missing, at_least=1))
 
     @classmethod
     def of(cls, target: Target, groups: Groups, *, min_patients: int = 50) -> GroupFollowUp:
-        """From scored patients and their groups; groups of fewer patients do not shorten the horizon."""
+        """From scored patients and their groups; groups with fewer than `min_patients` do not shorten the horizon."""
         parts = [target.take(groups.codes == k) for k in range(len(groups))]
         enough = [part for part in parts if len(part) >= min_patients] or [target]
         horizon = min(_last_with_enough_at_risk(part) for part in enough)
         return cls(groups.codes, tuple(KaplanMeier.both(part)[1] for part in parts), horizon)
 
     def inverse_probability(self, target: Target) -> FloatArray:
-        """1 / G(Y-) of each patient's group at the events up to the horizon, (n,); 0 for all others."""
+        """1 / G(Y-) in each patient's group for events up to the horizon, (n,); 0 for other patients."""
         weight = np.where(self.codes < 0, np.nan, 0.0)
         for k, curve in enumerate(self.censoring):
             rows = np.flatnonzero((self.codes == k) & target.event & (target.time <= self.horizon))
@@ -183,7 +191,7 @@ class GroupFollowUp:
         return weight
 
     def inverse_probability_after(self, times: FloatArray) -> FloatArray:
-        """1 / G(t) of each patient's group at k times up to the horizon, (n, k); 0 where nobody is observed."""
+        """1 / G(t) in each patient's group at k times up to the horizon, (n, k); 0 if nobody is observed."""
         weight = np.full((len(self.codes), len(times)), np.nan)
         for k, curve in enumerate(self.censoring):
             observed = step_function(curve.times, curve.survival, times, before=1.0)
@@ -191,11 +199,11 @@ class GroupFollowUp:
         return weight
 
     def weighted_time(self, time: FloatArray, edges: FloatArray) -> FloatArray:
-        r"""Time at risk of each patient in each interval, (n, m), every moment weighted by 1 / G of their group.
+        r"""Time at risk of each patient in each interval, (n, m), weighted by 1 / G of their group.
 
         .. math:: \int_{t_{m-1}}^{\min(t_m, Y_i)} \frac{dt}{\hat G_g(t)}
 
-        Intervals lie between m + 1 edges up to the horizon; patients leave at their time (n,).
+        The m + 1 edges of the intervals lie up to the horizon; patients are at risk until their time (n,).
         """
         spent = np.full((len(time), len(edges) - 1), np.nan)
         for k, curve in enumerate(self.censoring):
@@ -215,10 +223,10 @@ def _last_with_enough_at_risk(target: Target) -> float:
 
 
 def median_follow_up(y: Any) -> float:
-    """Median follow-up by the reverse Kaplan-Meier method: the time by which half would have been censored.
+    """Median follow-up by the reverse Kaplan-Meier method: the median time to censoring.
 
-    Events count as censored and the censored as events, so that patients who had the event early do not make
-    follow-up look short.
+    It is the median of a Kaplan-Meier curve in which censoring is the event and events are censored, so that early
+    events do not make follow-up look short.
 
     Parameters
     ----------
@@ -228,7 +236,7 @@ def median_follow_up(y: Any) -> float:
     Returns
     -------
     float
-        NaN where fewer than half would have been censored by the last time.
+        NaN if that curve does not fall to one half.
 
     References
     ----------
@@ -246,9 +254,9 @@ def median_follow_up(y: Any) -> float:
 
 
 def default_horizon(y: Any) -> float:
-    """The time at which a model is judged unless another is given.
+    """Default time at which models are evaluated.
 
-    It is the median follow-up, at most the last time at which a tenth of the patients is at risk.
+    It is the median follow-up, but at most the last time at which a tenth of the patients is at risk.
 
     Examples
     --------
@@ -266,8 +274,8 @@ class FollowUpComparison:
     """How follow-up differs between groups.
 
     `medians` maps each group to its median follow-up by reverse Kaplan-Meier. `difference` is the largest difference
-    between two groups' probabilities of still being under observation, at the time `at`. `horizon` is the time to which
-    all groups are observed; `differs` is True where numbers of groups need weights by group and a warning.
+    between two groups' probabilities of not being censored, at the time `at`. `horizon` is the time to which all
+    groups are observed. If `differs` is True, metrics of groups need censoring weights by group, and a warning.
     """
 
     medians: dict[Any, float]
@@ -282,8 +290,8 @@ def compare_follow_up(
 ) -> FollowUpComparison:
     """Compare how long the patients of each group were observed.
 
-    Follow-up differs if the Kaplan-Meier curves of censoring of two groups with at least `min_patients` are a fifth
-    apart at some time, and three standard errors.
+    Follow-up differs if the Kaplan-Meier curves of censoring of two groups with at least `min_patients` patients differ
+    at some time by at least 0.2 and by at least three standard errors.
 
     Examples
     --------
@@ -317,7 +325,7 @@ def compare_follow_up(
         variance = np.nan_to_num(shares**2 * logs)
     error = np.sqrt(variance[top, columns] + variance[bottom, columns])
     worst = int(difference.argmax())
-    differs = ((difference >= _MUCH) & (difference >= _STANDARD_ERRORS * error)).any()
+    differs = ((difference >= _LEAST_DIFFERENCE) & (difference >= _STANDARD_ERRORS * error)).any()
     return FollowUpComparison(
         medians, float(difference[worst]), float(at[worst]), by_group.horizon, bool(differs)
     )
@@ -329,21 +337,21 @@ def left_limit(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatAr
 
 
 def percentiles(values: FloatArray, weight: FloatArray | None) -> FloatArray:
-    """Percentiles 0 to 100 of values as often as their weights say, (101,)."""
+    """Weighted percentiles 0 to 100 of values, (101,)."""
     if weight is None:
         return np.percentile(values, np.arange(101))
     order = np.argsort(values, kind="stable")
     values, weight = values[order], weight[order]
     if not (weight == np.round(weight)).all():
-        # Weights that are not whole numbers are no copies: only their ratios matter.
+        # Only the ratios of weights matter if they do not count copies.
         weight = weight / weight.mean()
     ends = np.cumsum(weight)
-    place = np.linspace(0.0, max(ends[-1] - 1.0, 0.0), 101)
+    position = np.linspace(0.0, max(ends[-1] - 1.0, 0.0), 101)
     below, above = (
         values[np.minimum(np.searchsorted(ends, copy, side="right"), len(values) - 1)]
-        for copy in (np.floor(place), np.ceil(place))
+        for copy in (np.floor(position), np.ceil(position))
     )
-    return below + (place - np.floor(place)) * (above - below)
+    return below + (position - np.floor(position)) * (above - below)
 
 
 Grid = Literal["inside", "table"]
@@ -352,12 +360,12 @@ Grid = Literal["inside", "table"]
 def auc_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid = "inside") -> FloatArray:
     """Times for the dynamic AUC of patients with at least one event, ascending and distinct.
 
-    The caller's own times must lie in the valid range. Without them, 15 percentiles, evenly spaced from 5 to 81, of the
-    scored patients' times are taken: "inside" leaves out those where the AUC does not exist, and may leave none;
-    "table", the convention behind the published tables, keeps all and is an error if one is invalid.
+    Given `times` must lie in the valid range. By default they are 15 percentiles, evenly spaced from 5 to 81, of the
+    scored patients' times. "inside" drops those at which the AUC is undefined, and may return none; "table", the
+    convention of the published tables, keeps all and raises an error if one is invalid.
     """
-    # Before the first event there is no case, from the last time on no control, and beyond the training
-    # follow-up no censoring weight.
+    # The AUC needs a case (after the first event), a control (before the last time) and a censoring weight (within
+    # the training follow-up).
     start = float(target.time[target.event].min())
     stop = min(float(target.time.max()), follow_up.end)
     if times is None:
@@ -371,7 +379,7 @@ def auc_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid
 
 
 def auc_times_of(target: Target, at: FloatArray) -> FloatArray:
-    """The times of `at` (k,) at which one of these patients had had the event and another was under observation."""
+    """Select the times of `at` (k,) by which one patient had the event while another was still observed."""
     if not target.event.any():
         return np.empty(0)
     first, last = target.time[target.event].min(), target.time.max()
@@ -389,9 +397,9 @@ def brier_times(
 ) -> FloatArray:
     """Times for the integrated Brier score, ascending and distinct, at least two; none if none is valid.
 
-    Without times of the caller's own: 50 evenly spaced ones from the first at which both training and scored patients
-    were observed, end excluded. They end at the last scored time ("table", the convention behind the published tables)
-    or, if that is earlier, at the end of the training follow-up ("inside"); with `until`, no later than that.
+    By default they are 50 evenly spaced times that begin where both training and scored patients are observed, and end
+    before the last time of the scored patients ("table", the convention of the published tables) or, if earlier, before
+    the end of the training follow-up ("inside"), and no later than `until`.
     """
     start, last = float(target.time.min()), float(target.time.max() if until is None else until)
     stop = min(last, follow_up.end)
@@ -420,7 +428,7 @@ def _valid(times: Any, start: float, stop: float) -> FloatArray:
         raise ArgumentError(
             "times",
             f"times must lie in [{start:g}, {stop:g}), where scored patients are still observed and the "
-            f"training follow-up gives censoring weights; {found}. Choose times inside, or leave times=None with "
-            "grid='inside' (for evaluate and compare: convention='paper').",
+            f"training follow-up gives censoring weights; {found}. Choose times in this range, or leave "
+            "times=None with grid='inside' (for evaluate and compare: convention='paper').",
         )
     return chosen

@@ -34,7 +34,7 @@ def concordance_fractions(
     missing: Missing = "group",
     labels: Sequence[Any] | None = None,
 ) -> dict[Any, float]:
-    r"""Concordance fraction of every group: how well its patients are ordered against everybody.
+    r"""Concordance fraction of every group: how well the scores order its patients against everybody.
 
     .. math:: CF(a) = \frac{\sum_{i: A_i = a} N_i}{\sum_{i: A_i = a} D_i}
 
@@ -49,7 +49,7 @@ def concordance_fractions(
     missing : "group" or "drop"
         Patients without a label: a group of their own, or left out altogether.
     labels : sequence, optional
-        The labels that may occur; any other is an error, and one without patients gets NaN.
+        All allowed labels. Other labels raise an error; a label without patients gets NaN.
 
     Returns
     -------
@@ -86,8 +86,8 @@ def concordance_imparity(
 
     .. math:: CI = \max_{a, a'} |CF(a) - CF(a')|
 
-    (Algorithm B.1 of the paper), as a fraction, not percent. Being a maximum over noisy fractions it is
-    biased upward: read it beside its interval and permutation test
+    (Algorithm B.1 of the paper), as a fraction, not in percent. As a maximum over noisy fractions it is
+    biased upward: read it with its interval and permutation test
     (:func:`~drosurv.metrics.concordance_imparity_intervals`, :func:`~drosurv.metrics.permutation_test`).
 
     Parameters as in :func:`concordance_fractions`.
@@ -118,7 +118,7 @@ def concordance_imparity(
 
 @dataclass(frozen=True, eq=False)
 class CutPointGaps:
-    """Concordance imparity of every way to cut a continuous attribute in two.
+    """Concordance imparity at every cut point of a continuous attribute.
 
     `gap` is the largest, at `cut`: patients at or below it against those above, with the concordance fractions `below`
     and `above`. `cuts` (m,) are all cut points, ascending, with their `gaps`; NaN where a side has no comparable pair.
@@ -144,10 +144,10 @@ def concordance_imparity_over_cuts(
     y, risk, sample_weight
         As in :func:`concordance_index`.
     attribute : (n,) numbers
-        For example age; patients whose value is missing are left out altogether.
+        For example age; patients whose value is missing are left out.
     min_group : int
-        Fewest patients on either side of a cut. Fractions of a handful of patients are noisy, so that with
-        the default, every cut, the largest gap tends to lie at the ends.
+        Smallest number of patients on either side of a cut. Fractions of few patients are noisy: with the default
+        of 1, the largest gap tends to be at one of the outermost cut points.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def concordance_imparity_over_cuts(
 
 
 def warn_of_groups_without_pairs(groups: Groups, values: Iterable[float]) -> None:
-    """Name the groups whose concordance fraction, one of `values` (n_groups,), is NaN."""
+    """Warn, with their names, of the groups whose concordance fraction in `values` (n_groups,) is NaN."""
     undefined = [repr(label) for label, value in zip(groups.labels, values, strict=True) if isnan(value)]
     if undefined:
         warn_undefined(
@@ -210,15 +210,15 @@ def warn_of_groups_without_pairs(groups: Groups, values: Iterable[float]) -> Non
 
 
 def imparity_influence(order: PairOrder, counts: PairCounts, groups: Groups) -> tuple[FloatArray, FloatArray]:
-    r"""Concordance fractions of groups (k,) and their derivatives in every patient's weight (n, k).
+    r"""Concordance fractions of groups (k,) and their derivatives with respect to every patient's weight (n, k).
 
-    A patient moves CF(a) as a member of a and as the partner of a's members:
+    A patient influences CF(a) as a member of a and as the partner of a's members:
 
     .. math:: \psi_k(a) = \frac{1[A_k = a] (N_k - CF(a) D_k) + N_k^a - CF(a) D_k^a}{D(a)}
 
-    with :math:`N_k^a, D_k^a` the counts of k against members of a only, from the counts of unit weights against
-    everybody. The sum over patients of the square of :math:`\psi_k(a) - \psi_k(b)` estimates the variance of
-    CF(a) - CF(b). Fractions are NaN without a comparable pair.
+    with :math:`N_k^a, D_k^a` the counts of k against members of a only. `counts` are those of unit weights. The sum
+    over patients of the square of :math:`\psi_k(a) - \psi_k(b)` estimates the variance of CF(a) - CF(b). The fraction
+    of a group without a comparable pair is NaN.
     """
     fractions = ratio_by_group(groups, *counts)
     totals = groups.sums(counts.denominator)
@@ -245,7 +245,7 @@ def concordance_fraction_errors(
     Returns
     -------
     dict
-        Label to standard error; NaN, with a warning that names it, for a group without a comparable pair.
+        Label to standard error; NaN, with a warning that names the group, if it has no comparable pair.
 
     Examples
     --------
@@ -276,8 +276,8 @@ def concordance_imparity_intervals(
 ) -> GapIntervals:
     """Bootstrap intervals of concordance imparity and of every group's concordance fraction.
 
-    Every replicate reruns the O(n log n) sweep with the drawn weights, because both patients of a pair are
-    drawn; resampling the per-patient counts instead would give half the true standard error in places.
+    Every replicate counts all pairs again with the drawn weights, because both patients of a pair are
+    drawn. Resampling the counts of each patient instead can halve the standard error.
 
     Parameters
     ----------
@@ -330,10 +330,9 @@ def concordance_imparity_test(
     y, risk, groups, missing
         As in :func:`~drosurv.metrics.concordance_imparity`.
     studentized : bool
-        Whether each difference is divided by its standard error, on the data and in every permutation.
-        Groups such as the young and the old differ in much besides their concordance; with the standard
-        error the test is then still right for large samples, without it the test is of exchangeable groups
-        only (and faster).
+        Whether to divide each difference by its standard error, on the data and in every permutation.
+        The test is then valid in large samples even if the groups, such as young and old patients, also differ in
+        other ways. Without it the test is faster, but assumes that the groups differ in nothing.
     permutations, random_state, threads
         As in :func:`~drosurv.metrics.permutation_test`.
 
@@ -367,7 +366,7 @@ def concordance_imparity_test(
 
 
 def studentized_imparity(order: PairOrder) -> Callable[[Groups], float]:
-    """Statistic of the groups' concordance fractions against everybody, from the order for imparity."""
+    """Largest difference of concordance fractions in standard errors; `order` is that for imparity."""
     counts = order.counts(np.ones(len(order.rows)))
 
     def statistic(groups: Groups) -> float:
@@ -378,13 +377,13 @@ def studentized_imparity(order: PairOrder) -> Callable[[Groups], float]:
 
 
 def studentized_concordance(order: PairOrder) -> Callable[[Groups], float]:
-    """Statistic of the groups' own c-indices, from the order for Harrell's pairs."""
+    """Largest difference of the groups' c-indices in standard errors; `order` is that for Harrell's pairs."""
 
     def statistic(groups: Groups) -> float:
         values, variances = np.full((2, len(groups)), np.nan)
         for k in range(len(groups)):
             counts = order.counts((groups.codes == k).astype(np.float64))
-            # Every pair is counted for both its patients.
+            # Every pair is counted twice, once for each patient.
             pairs = counts.denominator.sum() / 2
             if pairs > 0:
                 values[k] = counts.numerator.sum() / 2 / pairs

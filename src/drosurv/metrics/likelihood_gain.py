@@ -13,7 +13,7 @@ from drosurv.metrics.scores import parse_weights, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import FloatArray, Target, parse_target
 
-# Steps per interval from which the lag of a step function is negligible.
+# With this many steps per interval, a step function is close enough to a continuous curve.
 _MANY_STEPS = 10
 
 
@@ -29,45 +29,46 @@ def likelihood_gains(
     groups: Any = None,
     missing: Missing = "group",
 ) -> FloatArray:
-    r"""Each patient's full log likelihood under the model, less that under the null model, (n,).
+    r"""Each patient's log likelihood under the model minus that under the null model, (n,).
 
     .. math:: g_i = l^0_i - l_i, \qquad l_i = -\delta_i \log \lambda_{i,k(i)} + H_i(Y_i), \qquad
               \lambda_{im} = \frac{H_i(t_m) - H_i(t_{m-1})}{t_m - t_{m-1}}
 
-    with H = -log S the model's cumulative hazard, k(i) the interval of Y_i, and l0 the same of the training
-    patients' Nelson-Aalen hazard. The mean over a group is how much better than no model the group is
-    predicted; negative means worse than no model. It does not depend on the unit of time. The partial likelihood cannot
-    be compared between groups: a right model loses partial likelihood on low-risk groups, because what it gains for
-    them is counted in the risk sets of other patients.
+    with H = -log S the model's cumulative hazard, k(i) the interval of Y_i, and l0 the same for the training
+    patients' Nelson-Aalen hazard. The mean over a group says how much better than the null model the group is
+    predicted; negative means worse. It does not depend on the unit of time. The partial likelihood cannot be compared
+    between groups: a correct model loses partial likelihood on low-risk groups, because their gain is counted in the
+    risk sets of other patients.
 
-    Curves known at few times only, such as those of a discrete-time model or of a file, are not taken as step
+    Curves known at few times only, such as those of a discrete-time model or of a file, are not read as step
     functions: their hazard is constant between those times, and patients are scored up to the last of them.
 
     Parameters
     ----------
     y_train : structured array or FollowUp
-        Training targets, for the null model and the intervals. Where they are those of the scored
-        patients (``FollowUp.standing_in``), the gain of the null model from being fitted to them is subtracted.
+        Training targets, for the null model and the intervals. If they are those of the scored patients
+        (``FollowUp.standing_in``), the null model was fitted to the patients it is scored on; the gains are corrected
+        for that.
     y_test, survival, times
         Target and predicted curves of the scored patients, as in :func:`integrated_brier_score`.
     n_intervals : int
-        Intervals between quantiles of the training event times on which hazards are constant.
+        Number of intervals between quantiles of the training event times. Hazards are constant on each.
     hazard_floor : float
-        Smallest hazard, in units of the training patients' mean hazard: an event where the
-        model predicts a hazard of 0 costs at most -log of it more than one at the mean.
+        Smallest hazard, in units of the training patients' mean hazard; without it an event where the model predicts a
+        hazard of 0 would have an infinite loss.
     survival_floor : float
         Smallest survival probability; without it a patient alive at a predicted survival of 0 would
         have an infinite loss.
     groups : (n,) labels or (n, J) for intersections, optional
-        Groups that are compared. A patient who is followed for longer can gain more, so that groups with different
-        follow-up would differ although they are predicted equally well. With groups, gains are those of complete
-        follow-up to the time at which a tenth of every group with 50 patients is still at risk: with G the probability
-        of not being censored in the patient's group,
+        Groups that are to be compared. A patient with longer follow-up can gain more, so that groups with different
+        follow-up would differ although they are predicted equally well. With groups, the gains estimate those under
+        complete follow-up to the time :math:`\tau` at which a tenth of every group with at least 50 patients is still
+        at risk: with G the probability of not being censored in the patient's group,
 
         .. math:: g_i = \int_0^\tau \frac{1}{\hat G(t-)} \left( \log \frac{\lambda_i}{\lambda_0}
                   dN_i - 1[Y_i \ge t] (\lambda_i - \lambda_0) dt \right)
     missing : "group" or "drop"
-        Patients without a label: a group of their own, or NaN.
+        Patients without a label form a group of their own, or get NaN.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def likelihood_gains(
     by_group = None if groups is None else GroupFollowUp.parse(target, groups, missing=missing)
     edges = _edges(follow_up, n_intervals)
     knots = _few_times(follow_up, curves.jumps, edges)
-    # Later times were not predicted, and are not scored.
+    # Patients are scored only as long as curves are known, and all groups are observed.
     until = min(np.inf if knots is None else knots[-1], np.inf if by_group is None else by_group.horizon)
     if until < np.inf:
         edges = np.unique(np.minimum(edges, until))
@@ -112,8 +113,8 @@ def likelihood_gains(
     interval = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1) - 1
     log_ratio = np.log(rate[np.arange(len(target)), interval]) - np.log(null_rate[interval])
     if follow_up.stands_in:
-        # A null model that was fitted to the scored patients gains half a unit of log likelihood per interval: of d
-        # events with mean m, E[d log(d / m)] is about 1/2. Without this a right model would have a negative gain.
+        # A null model fitted to the scored patients gains about 1/2 of log likelihood per interval: E[d log(d / m)] is
+        # about 1/2 for d events with mean m. Without this correction a correct model would have a negative gain.
         log_ratio += 0.5 / np.maximum(np.bincount(interval, target.event, len(null_rate))[interval], 1.0)
     if by_group is None:
         null_hazard = follow_up.cumulative_hazard_at(target.time)
@@ -127,9 +128,9 @@ def likelihood_gains(
 def _rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> FloatArray:
     """Mean hazard of each patient in each interval, (n, m), from cumulative hazards (n, m + 1) at the edges.
 
-    Where curves have few steps of their own, those of a stratum or that count from entry, an interval without a step
-    has no hazard. If `joined`, it is joined to the next one with a step, whose hazard is spread over both, and after
-    the last step to that one.
+    A step curve of a stratum, or one that starts at the patient's entry, may have no step in an interval, and so no
+    hazard. If `joined`, such an interval is merged with the next interval that has a step, or else with the last one
+    that has: their hazard is spread evenly over all of them.
     """
     if not joined:
         rates: FloatArray = np.diff(hazard, axis=1) / np.diff(edges)
@@ -138,16 +139,16 @@ def _rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> FloatArray
     kept = np.diff(hazard, axis=1, prepend=-1.0) > 0
     kept[rows, last - kept[:, ::-1].argmax(axis=1)] = False
     kept[:, last] = True
-    places = np.arange(last + 1)
-    before = np.maximum.accumulate(np.where(kept, places, 0), axis=1)[:, :-1]
-    after = np.minimum.accumulate(np.where(kept, places, last)[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    indices = np.arange(last + 1)
+    before = np.maximum.accumulate(np.where(kept, indices, 0), axis=1)[:, :-1]
+    after = np.minimum.accumulate(np.where(kept, indices, last)[:, ::-1], axis=1)[:, ::-1][:, 1:]
     rise = np.take_along_axis(hazard, after, axis=1) - np.take_along_axis(hazard, before, axis=1)
     spread: FloatArray = rise / (edges[after] - edges[before])
     return spread
 
 
 def gain_times(follow_up: FollowUp, jumps: FloatArray | None, n_intervals: int = 20) -> FloatArray:
-    """Times at which :func:`likelihood_gains` reads curves that change at `jumps`, beside each patient's own."""
+    """Times, besides each patient's own, at which :func:`likelihood_gains` reads curves that change at `jumps`."""
     edges = _edges(follow_up, n_intervals)
     knots = _few_times(follow_up, jumps, edges)
     return edges if knots is None else knots
@@ -167,11 +168,11 @@ def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
 
 
 def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray) -> FloatArray | None:
-    """0 and the times of curves that are known at too few times to be read as they are; None for others.
+    """0 and the times of curves that have too few steps to be read as step functions; None for other curves.
 
-    A step function is late by up to one step. That does not matter where the curve has as many steps as the null model,
-    which is as late, or very many; but an interval without a step has no hazard at all. For curves with other steps
-    than the null model, intervals are joined instead.
+    A step function lags behind a continuous curve by up to one step. The lag does not matter if the curve has as many
+    steps as the null model, which has the same lag, or very many. An interval without a step would have no hazard. For
+    curves with different steps for each patient, such intervals are merged instead (`_rates`).
     """
     if jumps is None or not (jumps > 0).any() or follow_up.other_times:
         return None
@@ -184,7 +185,7 @@ def _few_times(follow_up: FollowUp, jumps: FloatArray | None, edges: FloatArray)
 
 
 def _interpolated(knots: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
-    """Each patient's value at a time of its own, (n,), linear between its values (n, k) at the knots (k,)."""
+    """Value of each patient at one time each, (n,), by linear interpolation of values (n, k) at knots (k,)."""
     rows, right = np.arange(len(values)), np.clip(np.searchsorted(knots, at), 1, len(knots) - 1)
     share = (at - knots[right - 1]) / (knots[right] - knots[right - 1])
     return (1 - share) * values[rows, right - 1] + share * values[rows, right]
@@ -193,7 +194,7 @@ def _interpolated(knots: FloatArray, values: FloatArray, at: FloatArray) -> Floa
 def likelihood_gain(
     y_train: Any, y_test: Any, survival: Any, times: Any = None, *, sample_weight: Any = None, **options: Any
 ) -> float:
-    """Mean full-likelihood gain per patient over the null model: the mean of :func:`likelihood_gains`.
+    """Mean gain in log likelihood per patient over the null model: the mean of :func:`likelihood_gains`.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ def likelihood_gain(
     Returns
     -------
     float
-        Negative means that the patients are worse served than by no model.
+        Negative means that the model predicts these patients worse than the null model.
 
     Examples
     --------

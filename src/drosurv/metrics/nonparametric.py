@@ -1,7 +1,7 @@
-"""Curves without a model: Kaplan-Meier, and Aalen-Johansen where patients may have one of several events.
+"""Nonparametric curves: Kaplan-Meier, and Aalen-Johansen for competing risks.
 
-Patients may have weights, where a whole number counts copies, and entry times, before which they are not at
-risk: patient i is at risk at t if ``entry_i < t <= Y_i``.
+Patients may have weights (weight 2 counts a patient twice) and entry times (left truncation): patient i is at risk at t
+if ``entry_i < t <= Y_i``.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from scipy.stats import norm
 from drosurv.errors import as_number, require
 from drosurv.target import FloatArray, Target
 
-# From so many times on they are sorted before they are looked up, which is several times faster.
-_SCATTERED = 10_000
+# For more times than this, sorting them before the lookup is several times faster.
+_SORT_BEFORE_LOOKUP = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class KaplanMeier:
-    r"""Share of patients free of the event after each time.
+    r"""Kaplan-Meier estimate of survival after each of the distinct times.
 
     .. math:: \hat S(t) = \prod_{t_j \le t} \left( 1 - \frac{d_j}{n_j} \right), \qquad
               \widehat{Var} \log \hat S(t) = \sum_{t_j \le t} \frac{d_j}{n_j (n_j - d_j)}
 
-    with d events among n at risk (Greenwood): `events` and `at_risk` (m,) at the distinct `times` (m,), ascending.
+    with d `events` among n patients `at_risk` (m,) at the distinct `times` (m,), ascending, and Greenwood's variance.
     """
 
     times: FloatArray
@@ -38,36 +38,37 @@ class KaplanMeier:
     def of(
         cls, target: Target, weight: FloatArray | None = None, *, entry: FloatArray | None = None
     ) -> KaplanMeier:
-        """The curve of n patients with weights and entry times, each (n,)."""
-        times, at_risk, (died,) = _counts(target, [target.event], weight, entry)
-        return cls._through(times, at_risk, died)
+        """Estimate the curve of n patients with weights and entry times, each (n,)."""
+        times, at_risk, (events,) = _counts(target, [target.event], weight, entry)
+        return cls._estimate(times, at_risk, events)
 
     @classmethod
     def both(
         cls, target: Target, weight: FloatArray | None = None, *, entry: FloatArray | None = None
     ) -> tuple[KaplanMeier, KaplanMeier]:
-        """The curve of the event and that of censoring; parameters as above.
+        """Estimate the curve of the event and that of censoring; parameters as in `of`.
 
-        At equal times events come first: whoever had the event is no longer at risk of being censored.
+        At equal times events come first: a patient with the event is no longer at risk of being censored.
         """
-        times, at_risk, (died, left) = _counts(target, [target.event, ~target.event], weight, entry)
-        return cls._through(times, at_risk, died), cls._through(times, at_risk - died, left)
+        marks = [target.event, ~target.event]
+        times, at_risk, (events, censored) = _counts(target, marks, weight, entry)
+        return cls._estimate(times, at_risk, events), cls._estimate(times, at_risk - events, censored)
 
     @classmethod
-    def _through(cls, times: FloatArray, at_risk: FloatArray, gone: FloatArray) -> KaplanMeier:
-        share = np.divide(gone, at_risk, out=np.zeros(len(times)), where=gone > 0)
+    def _estimate(cls, times: FloatArray, at_risk: FloatArray, events: FloatArray) -> KaplanMeier:
+        share = np.divide(events, at_risk, out=np.zeros(len(times)), where=events > 0)
         survival = np.cumprod(np.maximum(1.0 - share, 0.0), dtype=np.float64)
-        return cls(times, survival, gone, at_risk)
+        return cls(times, survival, events, at_risk)
 
     @property
     def log_variance(self) -> FloatArray:
-        """Greenwood's variance of the logarithm of the survival, (m,); infinite where survival is 0."""
-        left = self.at_risk * (self.at_risk - self.events)
-        unknown = np.where(self.events > 0, np.inf, 0.0)
-        return np.cumsum(np.divide(self.events, left, out=unknown, where=left > 0))
+        """Greenwood's variance of log survival, (m,); infinite where survival is 0."""
+        denominator = self.at_risk * (self.at_risk - self.events)
+        otherwise = np.where(self.events > 0, np.inf, 0.0)
+        return np.cumsum(np.divide(self.events, denominator, out=otherwise, where=denominator > 0))
 
     def at(self, at: FloatArray) -> FloatArray:
-        """The curve at k times, (k,); NaN after the last time if somebody was still free of the event there."""
+        """The curve at k times, (k,); NaN after the last time unless the curve has reached 0."""
         if len(self.times) == 0:
             return np.full(len(at), np.nan)
         found = step_function(self.times, self.survival, at, before=1.0)
@@ -75,13 +76,13 @@ class KaplanMeier:
         return np.where(beyond, np.nan, found)
 
     def interval(self, at: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Ends of the log-log interval at k times, each (k,); the curve itself where it is 0 or 1."""
+        """Ends of the log-log interval at k times, each (k,); equal to the curve where it is 0 or 1."""
         variance = step_function(self.times, self.log_variance, at, before=0.0)
         return _log_log_interval(self.at(at), np.sqrt(variance), level)
 
 
 def share_of_ties(target: Target) -> float:
-    """Share of the patients at risk who have the event at the same time as another, as a mean over events."""
+    """Mean over events of the share of the patients at risk who have the event at the same time."""
     curve = KaplanMeier.of(target)
     events = curve.events[curve.events > 0]
     if len(events) == 0:
@@ -91,18 +92,18 @@ def share_of_ties(target: Target) -> float:
 
 @dataclass(frozen=True, eq=False)
 class CumulativeIncidence:
-    """Share of patients who have had an event of one cause by each of the distinct times (m,), and its variance."""
+    """Cumulative incidence of one cause at each of the distinct times (m,), and its variance."""
 
     times: FloatArray
     incidence: FloatArray
     variance: FloatArray
 
     def at(self, at: FloatArray) -> FloatArray:
-        """The curve at k times, (k,); NaN after the last time of the sample."""
+        """The curve at k times, (k,); NaN after the last time."""
         return self._read(self.incidence, at)
 
     def interval(self, at: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Ends of the log-log interval at k times, each (k,); the curve itself where it is 0 or 1."""
+        """Ends of the log-log interval at k times, each (k,); equal to the curve where it is 0 or 1."""
         share, variance = self.at(at), self._read(self.variance, at)
         with np.errstate(divide="ignore", invalid="ignore"):
             error_of_log = np.sqrt(variance) / share
@@ -117,28 +118,28 @@ class CumulativeIncidence:
 def aalen_johansen(
     cause: Any, time: Any, *, of: int = 1, weight: FloatArray | None = None, entry: FloatArray | None = None
 ) -> CumulativeIncidence:
-    r"""Cumulative incidence of one cause where others may come first.
+    r"""Cumulative incidence of one of several competing causes (Aalen-Johansen).
 
     .. math:: \hat F_k(t) = \sum_{t_j \le t} \hat S(t_{j-1}) \frac{d_{kj}}{n_j}
 
-    with S the Kaplan-Meier curve of all causes together and n at risk. Counting the other causes as censored
-    instead would estimate the incidence if they did not exist, which is larger.
+    with S the Kaplan-Meier curve of all causes together, and d events among n patients at risk. Counting the other
+    causes as censored would overestimate the incidence.
 
     Parameters
     ----------
     cause : (n,) int
-        What happened: 0 censored, 1, 2, ... the causes.
+        Cause of each patient's event: 1, 2, ...; 0 if censored.
     time : (n,) float
-        When.
+        Time of the event or of censoring.
     of : int
-        The cause whose incidence is wanted.
+        Cause whose incidence to estimate.
     weight, entry : (n,) float64, optional
-        Patient weights; when each came under observation.
+        Patient weights, and times of entry into observation.
 
     Returns
     -------
     CumulativeIncidence
-        With the delta-method variance (Marubini, Valsecchi 1995); weights count as copies in it.
+        With the delta-method variance (Marubini, Valsecchi 1995), in which weight 2 counts a patient twice.
 
     References
     ----------
@@ -175,7 +176,7 @@ def aalen_johansen(
 def _log_log_interval(
     share: FloatArray, error_of_log: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends of the interval of shares (k,), normal for log(-log): so it stays between 0 and 1."""
+    """Ends of the log-log interval of shares (k,), which lies between 0 and 1."""
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = norm.ppf((1 + level) / 2) * error_of_log / -np.log(share)
@@ -187,7 +188,7 @@ def _log_log_interval(
 def _counts(
     target: Target, marks: list[Any], weight: FloatArray | None, entry: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
-    """Distinct times (m,), the weight at risk there, and that of the patients at each with each of the marks."""
+    """Distinct times (m,), the weight at risk (m,), and for each mark (n,) the weight of the marked patients (m,)."""
     order = target.order
     mass = np.ones(len(order)) if weight is None else weight[order]
     if weight is not None:
@@ -197,7 +198,7 @@ def _counts(
         return seen, seen, [seen] * len(marks)
     first = np.flatnonzero(np.concatenate(([True], seen[1:] != seen[:-1])))
     times = seen[first]
-    # Summed from the end, so that whole-number weights leave no rounding where few are left.
+    # Summed from the end: with few patients left, differences of large sums would have rounding errors.
     at_risk = np.cumsum(mass[::-1])[::-1][first]
     if entry is not None:
         starts = entry[order]
@@ -208,12 +209,11 @@ def _counts(
 
 
 def step_function(times: FloatArray, values: FloatArray, at: FloatArray, *, before: float) -> FloatArray:
-    """Right-continuous step function through (times, values)."""
-    if at.ndim == 1 and len(at) > _SCATTERED:
-        # Sorted times are found faster, since neighbouring searches read the same memory.
+    """Right-continuous step function through (times, values), with the value `before` before the first time."""
+    if at.ndim == 1 and len(at) > _SORT_BEFORE_LOOKUP:
         order = np.argsort(at)
-        place = np.empty(len(at), dtype=np.intp)
-        place[order] = np.searchsorted(times, at[order], side="right")
+        index = np.empty(len(at), dtype=np.intp)
+        index[order] = np.searchsorted(times, at[order], side="right")
     else:
-        place = np.searchsorted(times, at, side="right")
-    return np.concatenate(([before], values))[place]
+        index = np.searchsorted(times, at, side="right")
+    return np.concatenate(([before], values))[index]

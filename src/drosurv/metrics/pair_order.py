@@ -1,11 +1,11 @@
-"""Weighted counts over all comparable pairs of patients, in one sweep over time.
+"""Weighted counts of all comparable pairs of patients, in one pass over time.
 
-Patients enter a Fenwick tree over score ranks in order of time; a patient's pairs with everybody already in
-the tree are then two prefix sums. That is O(n log n) for n(n-1) ordered pairs, and exact under every kind
-of tie: with unit or whole-number weights every count is a multiple of 1/2, which float64 holds up to 2**52.
+Patients are added to a Fenwick tree over score ranks in order of time. Two prefix sums then count the pairs of a
+patient with everybody already in the tree, in O(n log n) for all n(n-1) ordered pairs. Counts are exact with any ties:
+with integer weights every count is a multiple of 1/2, which float64 represents exactly up to 2**52.
 
-Scores and times are sorted by their bytes (radix sort), without the mispredicted branches of a comparison sort: the
-c-index of 100,000 patients takes 40 ms with it and 74 ms with a merge sort. Fits sort once and use NumPy.
+Scores and times are sorted by a radix sort: the c-index of 100,000 patients takes 40 ms with it and 74 ms with a merge
+sort. Fits sort only once and use NumPy.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 #: Scores this close are tied in Harrell's c-index, as in scikit-survival.
 HARRELL_TOLERANCE = 1e-8
-# An insertion that moves a number farther than this costs more than sorting by all bytes.
+# If the insertion sort moves a number farther than this, sorting by all bytes is faster.
 _FAR = 16
 
 
 class PairCounts(NamedTuple):
-    """Concordant pairs of each patient, ties counted by the rule in use, and all comparable pairs, each (n,).
+    """Concordant pairs of each patient, with ties counted by the rule in use, and comparable pairs, each (n,).
 
-    Every grouping of the patients only sums them.
+    Their sums over a group are the counts of the group.
     """
 
     numerator: FloatArray
@@ -35,15 +35,16 @@ class PairCounts(NamedTuple):
 
 
 class PairOrder(NamedTuple):
-    """Patients in the order in which the sweep meets them: what does not change with their weights.
+    """Patients sorted by time and score for the counting of pairs, whatever their weights.
 
-    A patient with an event is comparable with everybody in a later block. Which patients share a block is the
-    difference between the rules: those of one time (Algorithm B.1), or, because Harrell counts a patient
-    censored at the time of an event as observed longer, first the events and then the censored of one time.
+    Patients are in blocks by time, and a patient with an event is comparable with everybody in a later block. In
+    Algorithm B.1 a block is all patients of one time. In Harrell's rule the events and the censored patients of one
+    time are two blocks, because a patient censored at the time of an event counts as observed longer.
 
-    `rows` (n,) are the caller's, by block, then score; `blocks` (n_blocks + 1,) is where each block starts among them,
-    and n; `rank` (n,) is of the score among the `n_ranks` distinct ones. Scores of ranks ``low <= r < high`` (n,) are
-    tied with the patient's. `simultaneous` tells whether patients of one block are pairs too, as in Algorithm B.1.
+    `rows` (n,) are the caller's row numbers, sorted by block and then by score; block b is
+    ``rows[blocks[b] : blocks[b + 1]]``. The other arrays (n,) are in the order of `rows`: `rank` is the rank of the
+    score among the `n_ranks` distinct scores, and the scores of ranks ``low <= r < high`` are tied with it.
+    `simultaneous` says whether patients of the same block are pairs too, as in Algorithm B.1.
     """
 
     rows: IntArray
@@ -66,9 +67,10 @@ class PairOrder(NamedTuple):
         return _lay_out(target.time, target.event, risk, HARRELL_TOLERANCE)
 
     def counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
-        """Counts by the order's rule, in the caller's row order, each pair counted for both its patients.
+        """Counts of each patient in the caller's row order; each pair is counted for both its patients.
 
-        A pair weighs w_i * w_j, or `weight` of the one it is counted for times `partner_weight` of the other.
+        The weight of a pair is the `weight` of the patient it is counted for times the `partner_weight`, by default
+        the `weight`, of the other.
         """
         counts = PairCounts(*np.empty((2, len(weight))))
         add_counts(self, weight, weight if partner_weight is None else partner_weight, *counts)
@@ -81,10 +83,11 @@ class PairOrder(NamedTuple):
         *,
         partner_weight: FloatArray | None = None,
     ) -> tuple[float, float]:
-        """Concordant and comparable pairs by Harrell's rule, each pair once.
+        """Summed weights of the concordant and of the comparable pairs by Harrell's rule, each pair counted once.
 
-        A pair weighs w_i * w_j, times the `event_weight` of the patient i whose event came first (Uno's inverse
-        probability of censoring weights). With a `partner_weight`, w_j is that.
+        The weight of a pair is the product of the `weight` and the `event_weight` (Uno's inverse probability of
+        censoring weights) of the patient whose event came first, and the `partner_weight`, by default the `weight`, of
+        the other.
         """
         patient_weight = weight[self.rows]
         partner = patient_weight if partner_weight is None else partner_weight[self.rows]
@@ -95,12 +98,12 @@ class PairOrder(NamedTuple):
         )
 
     def concordance(self, weight: FloatArray, event_weight: FloatArray | None = None) -> float:
-        """Share of right pairs among those of `harrell_sums`; NaN if no pair is comparable."""
-        right, pairs = self.harrell_sums(weight, event_weight)
-        return right / pairs if pairs != 0 else float("nan")
+        """Concordance index from `harrell_sums`; NaN if no pair is comparable."""
+        concordant, comparable = self.harrell_sums(weight, event_weight)
+        return concordant / comparable if comparable != 0 else float("nan")
 
     def harrell_between(self, codes: IntArray, n_groups: int, weight: FloatArray) -> PairCounts:
-        """Harrell's sums, (n_groups, n_groups): row the group of the earlier event, column the other's."""
+        """Sums of pairs by Harrell's rule, (n_groups, n_groups): by the group of the earlier event and of the other."""
         sums = PairCounts(*np.zeros((2, n_groups, n_groups)))
         add_between(self, weight[self.rows], codes[self.rows], *sums)
         return sums
@@ -108,11 +111,11 @@ class PairOrder(NamedTuple):
 
 @numba.njit(cache=True, nogil=True)
 def _lay_out(time: FloatArray, event: BoolArray, risk: FloatArray, tolerance: float) -> PairOrder:
-    """Algorithm B.1's order where only equal scores are tied, else Harrell's.
+    """Sort for Algorithm B.1 if the tolerance is 0, else for Harrell's rule.
 
-    One compiled call, since a few hundred patients take less than several calls.
+    All steps are in one compiled call: for a few hundred patients several calls would take longer.
     """
-    # Not an argument: a constant True in a compiled call would compile everything here once more.
+    # Not an argument, because numba would compile this function once for each constant.
     simultaneous = tolerance == 0.0
     n = len(risk)
     by_score = stable_order(risk)
@@ -125,7 +128,7 @@ def _lay_out(time: FloatArray, event: BoolArray, risk: FloatArray, tolerance: fl
             n_ranks += 1
         rank_of[row] = n_ranks - 1
     if not simultaneous:
-        # Sorting by time keeps this order: at each time the events by score, then the censored by score.
+        # The stable sort by time keeps this order: at each time the events by score, then the censored by score.
         happened = event[by_score]
         by_score = np.concatenate((by_score[happened], by_score[~happened]))
     rows = by_score[stable_order(time[by_score])]
@@ -151,7 +154,7 @@ def _tied_ranks(distinct: FloatArray, tolerance: float) -> tuple[IntArray, IntAr
     first = 0
     last = 0
     for k in range(n):
-        # A rounded difference is monotone in either score, so both ends only ever move up.
+        # Rounded differences are monotone in either score, so both ends only increase.
         while distinct[k] - distinct[first] > tolerance:
             first += 1
         while last < n and distinct[last] - distinct[k] <= tolerance:
@@ -172,7 +175,7 @@ def _enter(tree: FloatArray, at: FloatArray, rank: int, weight: float) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _below(tree: FloatArray, rank: int) -> float:
-    """Weight of those in the tree whose rank is less."""
+    """Summed weight of the patients in the tree with a lower rank."""
     total = 0.0
     k = rank
     while k > 0:
@@ -190,10 +193,10 @@ def _add_pairs(
     numerator: FloatArray,
     denominator: FloatArray,
 ) -> None:
-    """Give each patient, if its `patient_weight` is positive, its pairs with patients of other blocks by their weight.
+    """Add the pairs of each patient with patients of other blocks, each counted by the other's `weight`.
 
-    Either each event its pairs with everybody in later blocks, or, the mirror image, everybody the pairs with the
-    events of earlier ones.
+    If `later`, these are the pairs of each event with everybody in later blocks; otherwise, the pairs of everybody with
+    the events of earlier blocks. Patients whose `patient_weight` is 0 are skipped.
     """
     tree = np.zeros(order.n_ranks + 1)
     at = np.zeros(order.n_ranks)
@@ -220,10 +223,10 @@ def _add_pairs(
 def _add_simultaneous(
     order: PairOrder, weight: FloatArray, numerator: FloatArray, denominator: FloatArray
 ) -> None:
-    """Give each patient its pairs inside its own block by Algorithm B.1; blocks are sorted by score.
+    """Add the pairs of each patient within its block by Algorithm B.1; blocks are sorted by score.
 
-    Every such pair with an event earns 1/2, and another 1/2 when two events share one score or when the event
-    has a higher score than the censored patient. No patient is paired with a copy of the same patient.
+    Every such pair with an event counts 1/2, and another 1/2 if two events have the same score or the event has a
+    higher score than the censored patient. No patient is paired with a copy of the same patient.
     """
     event, rank = order.event, order.rank
     for block in range(len(order.blocks) - 1):
@@ -272,12 +275,12 @@ def add_counts(
     numerator: FloatArray,
     denominator: FloatArray,
 ) -> None:
-    """Every patient's pairs with everybody, weights and counts in the caller's row order."""
+    """Count the pairs of every patient with everybody; weights and counts are in the caller's row order."""
     sorted_patient_weight = patient_weight[order.rows]
     sorted_weight = weight[order.rows]
     above = np.zeros(len(weight))
     below = np.zeros(len(weight))
-    # Two calls instead of a loop over the directions: each is compiled separately, which is a quarter faster.
+    # Two calls with constants instead of a loop: numba compiles each separately, which is a quarter faster.
     _add_pairs(order, sorted_patient_weight, sorted_weight, True, above, below)
     _add_pairs(order, sorted_patient_weight, sorted_weight, False, above, below)
     if order.simultaneous:
@@ -289,7 +292,7 @@ def add_counts(
 
 @numba.njit(cache=True, nogil=True)
 def later_sums(order: PairOrder, patient_weight: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Concordant and comparable pairs of events with patients of later blocks; weights as sorted."""
+    """Summed weights of concordant and comparable pairs of events with later blocks; weights as in `order.rows`."""
     above = np.zeros(len(patient_weight))
     below = np.zeros(len(patient_weight))
     _add_pairs(order, patient_weight, weight, True, above, below)
@@ -300,7 +303,7 @@ def later_sums(order: PairOrder, patient_weight: FloatArray, weight: FloatArray)
 def add_between(
     order: PairOrder, weight: FloatArray, code: IntArray, numerator: FloatArray, denominator: FloatArray
 ) -> None:
-    """Sum the pairs with later blocks by the groups of their two patients; one tree per group, side by side."""
+    """Sum the pairs of events with later blocks by the groups of the two patients, with one tree per group."""
     n_groups = len(numerator)
     tree = np.zeros((order.n_ranks + 1, n_groups))
     total = np.zeros(n_groups)
@@ -331,14 +334,11 @@ def add_between(
 
 @numba.njit(cache=True, nogil=True)
 def stable_order(values: FloatArray) -> IntArray:
-    """Return the positions (n,) of finite values (n,) from smallest to largest, as a stable ``np.argsort`` does.
-
-    Equal values (also 0.0 and -0.0) keep their order.
-    """
-    # Adding 0.0 turns -0.0 into 0.0, whose bits would otherwise sort apart.
+    """Return the positions (n,) that sort finite values (n,), as ``np.argsort(values, kind="stable")`` does."""
+    # Adding 0.0 turns -0.0, which has other bits, into 0.0.
     keys = _ordered_bits((values + 0.0).view(np.uint64))
-    # The higher four bytes separate nearly all numbers, unless they are very close together. In a loop, because a
-    # call with a constant would be compiled for each constant.
+    # Sort by the higher four bytes first, which separate nearly all numbers unless they are very close together. The
+    # loop avoids constant arguments, for each of which numba would compile the function again.
     order = np.empty(0, dtype=np.intp)
     for first in (4, 0):
         order = _by_digits(keys, first)
@@ -349,7 +349,7 @@ def stable_order(values: FloatArray) -> IntArray:
 
 @numba.njit(cache=True, nogil=True)
 def _ordered_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return bits that sort as integers the way the floats do: all flipped if negative, else only the sign."""
+    """Return integers in the order of the floats: all bits flipped if negative, else only the sign bit."""
     sign = np.uint64(1 << 63)
     keys = np.empty_like(bits)
     for k in range(len(bits)):
@@ -359,7 +359,7 @@ def _ordered_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @numba.njit(cache=True, nogil=True)
 def _insert_the_rest(keys: NDArray[np.uint64], order: IntArray) -> bool:
-    """Insertion sort of a nearly sorted order, in place; return False, unfinished, if a number is too far away."""
+    """Sort a nearly sorted order by insertion, in place; stop and return False if a number must move too far."""
     for k in range(1, len(order)):
         row = order[k]
         place = k
@@ -374,7 +374,7 @@ def _insert_the_rest(keys: NDArray[np.uint64], order: IntArray) -> bool:
 
 @numba.njit(cache=True, nogil=True)
 def _by_digits(keys: NDArray[np.uint64], first: int) -> IntArray:
-    """Return the stable order by the bytes from `first`, counted from the lowest, to the highest."""
+    """Return the stable order by the bytes `first` to 7, of which 0 is the lowest."""
     n = len(keys)
     byte = np.uint64(255)
     counts = np.zeros((8, 256), dtype=np.intp)

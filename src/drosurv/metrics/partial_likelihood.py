@@ -1,7 +1,7 @@
-"""Cox's log partial likelihood of held-out patients, what a model gains over no model, and a Cox model of few columns.
+"""Log partial likelihood of risk scores, its gain over the null model, and a Cox model with few columns.
 
-F_I, F_G and F_cap fall when every score is multiplied by c < 1. So a fairness number is read beside the likelihood
-that the model still gains over equal scores for everybody.
+Multiplying every score by c < 1 lowers the disparities F_I, F_G and F_cap. Read them beside the gain over the null
+model, which shows how much accuracy is left.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _MAX_STEPS = 100
 
 
 def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weight: Any = None) -> float:
-    r"""Mean log partial likelihood of risk scores, risk sets within the given patients (higher is better).
+    r"""Mean log partial likelihood of risk scores (higher is better); risk sets contain only the given patients.
 
     .. math:: \frac1m \sum_{i: \delta_i = 1} w_i \Big( f_i - \log \sum_{j: Y_j \ge Y_i} w_j e^{f_j} \Big)
 
-    with Breslow's treatment of ties. It is computed in log space, so that large scores do not overflow.
+    with Breslow's treatment of ties. The sums are computed in log space, so that large scores do not overflow.
 
     Parameters
     ----------
     y : structured array, (n,)
         Event flags and times.
     risk : (n,) array
-        Risk scores; higher means sooner.
+        Risk scores; higher means an earlier event.
     per : "event" or "patient"
         What m counts. The published tables divide by the number of events, although the paper's equation 2
         divides by the number of patients.
     sample_weight : (n,) array, optional
-        Patient weights, in risk sets and in m; a whole number counts copies.
+        Patient weights, used in risk sets and in m. Weight 2 counts a patient twice.
 
     Returns
     -------
@@ -57,20 +57,20 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
         warn_undefined("the log partial likelihood is undefined (NaN): no patient had the event.")
         return float("nan")
     rows = CoxRows.of(scored)
-    # The likelihood of scores as they are is that of a Cox model without columns.
+    # Columns are needed for gradients only.
     total = log_likelihood(rows, np.empty((len(rows.time), 0)), rows.score)[0]
     return float(total) / (events if per == "event" else float(scored.weight.sum()))
 
 
 def gain_over_null(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
-    """Log partial likelihood per event of the scores, less that of equal scores for everybody.
+    """Log partial likelihood per event of the scores minus that of the null model (equal scores for everybody).
 
     Parameters as in :func:`log_partial_likelihood`.
 
     Returns
     -------
     float
-        Negative if the scores predict worse than equal scores; NaN, with a warning, if there is no event.
+        Negative if the scores predict worse than the null model; NaN, with a warning, if there is no event.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def gain_over_null(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
 
 
 def share_of_gain(y: Any, risk: Any, reference_risk: Any, *, sample_weight: Any = None) -> float:
-    r"""Gain over the null model as a share of a reference model's, such as plain Cox.
+    r"""Gain over the null model, divided by the gain of a reference model such as plain Cox.
 
     .. math:: \frac{LPL(f) - LPL(0)}{LPL(f_{ref}) - LPL(0)}
 
@@ -122,14 +122,14 @@ def share_of_gain(y: Any, risk: Any, reference_risk: Any, *, sample_weight: Any 
 
 
 def kept_share(gain: Any, reference: Any) -> Any:
-    """Gains over the null model as a share of the reference's; NaN where the reference gains nothing itself."""
+    """Gain over the null model divided by the reference's gain; NaN where the reference gains nothing."""
     return gain / np.where(np.asarray(reference) > 0, reference, np.nan)
 
 
 class CoxRows(NamedTuple):
-    """Patients with weight, sorted by stratum and then by time, each (n,): what risk sets are made of.
+    """Arrays (n,) of the patients with positive weight, sorted by stratum and then by time, for sums over risk sets.
 
-    `by_entry` are the rows in order of stratum and entry time; it is empty where nobody entered late.
+    `by_entry` lists the rows by stratum and entry time. Without late entry, `entry` and `by_entry` are empty.
     """
 
     time: FloatArray
@@ -142,37 +142,36 @@ class CoxRows(NamedTuple):
 
     @staticmethod
     def of(scored: ScoredTarget) -> CoxRows:
-        """The rows of scored patients, whose target may have entry times and strata."""
-        seen = scored.by_time()
-        target, none = seen.target, np.empty(0)
-        stratum = np.zeros(len(seen), dtype=np.intp) if target.stratum is None else target.stratum
-        if target.stratum is not None:
-            order = np.argsort(stratum, kind="stable")
-            seen, stratum = seen.take(order), stratum[order]
-            target = seen.target
+        """Sort scored patients, whose target may have entry times and strata."""
+        patients = scored.by_time()
+        if patients.target.stratum is not None:
+            patients = patients.take(np.argsort(patients.target.stratum, kind="stable"))
+        target = patients.target
+        stratum = np.zeros(len(patients), dtype=np.intp) if target.stratum is None else target.stratum
         if target.entry is None:
-            entry, by_entry = none, np.empty(0, dtype=np.intp)
+            entry, by_entry = np.empty(0), np.empty(0, dtype=np.intp)
         else:
             entry, by_entry = target.entry, np.lexsort((target.entry, stratum))
-        return CoxRows(target.time, target.event, seen.risk, seen.weight, stratum, entry, by_entry)
+        return CoxRows(target.time, target.event, patients.risk, patients.weight, stratum, entry, by_entry)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def fit_cox(
     rows: CoxRows, columns: FloatArray, ridge: float, tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Coefficients (d,) of the largest penalised log partial likelihood by Newton's method, and the curvature (d, d).
+    """Maximise the penalised log partial likelihood by Newton's method.
 
-    The columns (n, d) are in the order of the rows, standardised, and such that a largest value exists. A step as small
-    as the tolerance is the last: the error after it is about its square.
+    Return the coefficients (d,) and minus the second derivative there (d, d). The columns (n, d) are standardised and
+    in the order of the rows, and a finite maximum must exist. The iteration stops after a step of at most the
+    tolerance: the remaining error is about its square.
     """
     b = np.zeros(columns.shape[1])
     value, gradient, curvature = _penalised(rows, columns, b, ridge)
     for _ in range(_MAX_STEPS):
         step = _solve(curvature, gradient)
         following = _penalised(rows, columns, b + step, ridge)
-        # The function is concave: halving a step that overshoots the maximum ends. Far out, where the curvature of
-        # heavy-tailed columns vanishes, a full step may not even have a value.
+        # Halve a step that overshoots the maximum; the function is concave, so this ends. With heavy-tailed columns
+        # the value after a full step may not even be finite.
         while not following[0] >= value - 1e-12 * abs(value):
             step = step / 2
             following = _penalised(rows, columns, b + step, ridge)
@@ -185,7 +184,7 @@ def fit_cox(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """Solution (d,) of few linear equations by elimination with pivots: LAPACK's takes six seconds to compile."""
+    """Solve d linear equations by Gaussian elimination with pivoting; LAPACK's solver takes six seconds to compile."""
     a, x = matrix.copy(), right.copy()
     d = len(x)
     for k in range(d):
@@ -214,6 +213,7 @@ def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
 def _penalised(
     rows: CoxRows, columns: FloatArray, b: FloatArray, ridge: float
 ) -> tuple[float, FloatArray, FloatArray]:
+    """Log partial likelihood minus the ridge penalty, its gradient (d,), and minus its second derivative (d, d)."""
     score = np.zeros(len(columns))
     for i in range(len(columns)):
         for a in range(len(b)):
@@ -230,15 +230,15 @@ def _penalised(
 def log_likelihood(
     rows: CoxRows, columns: FloatArray, score: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Log partial likelihood of scores (n,) with Breslow's ties, its gradient (d,) and minus its curvature (d, d).
+    """Log partial likelihood of scores (n,) with Breslow's ties, its gradient (d,), and minus its second derivative.
 
-    The sweep goes from the last time of each stratum to the first: a risk set gains the patients of each time, and
-    loses those who entered at that time or later.
+    The loop goes from the last time of each stratum to the first. At each time the risk set gains the patients whose
+    follow-up ends then, and loses those who entered at that time or later.
     """
     n, d = columns.shape
     time, stratum, by_entry = rows.time, rows.stratum, rows.by_entry
-    # The largest score so far: a patient who is far above all others and leaves early must not make the later risk
-    # sets vanish.
+    # `shift` is the largest score so far, not of all: beside one far larger score of a patient who leaves early, the
+    # sums of later risk sets would underflow to 0.
     shift, mass, value, stop, entered = -np.inf, 0.0, 0.0, n, len(by_entry)
     first, gradient = np.zeros(d), np.zeros(d)
     second, curvature = np.zeros((d, d)), np.zeros((d, d))

@@ -1,14 +1,14 @@
-r"""Means over pairs of patients, estimated from random pairs where there are very many.
+r"""Means over pairs of patients: from all pairs, or, for many patients, from random ones.
 
-Patients are put in random order, and each is paired with the one a random number of places further on. So
-every patient is in as many pairs as any other, and memory is read from front to back.
+Patients are put in random order, and each is paired with the one a random number of positions later. So
+every patient is in the same number of pairs, and memory is read in order.
 
-The influence of each patient on these means gives bootstrap replicates. A replicate with patient weights w has
+The influence of each patient on such a mean gives bootstrap replicates. A replicate with patient weights w has
 
 .. math:: F(w) = F + \sum_i (w_i - 1) \psi_i + O(1/n)
 
-with :math:`\psi_i` the derivative in the weight of patient i. One pass over the pairs gives all of them, where
-computing each replicate anew would take a pass each.
+with :math:`\psi_i` the derivative with respect to the weight of patient i. One pass over the pairs gives all
+derivatives; computing each replicate from its pairs would take one pass per replicate.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from drosurv.groups import Groups
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 Pairs = Literal["auto", "all"] | int
-#: Up to so many patients all pairs are used by default, which takes about a second.
+#: Largest number of patients of whom all pairs are used by default, which takes about a second.
 MOST_EXACT = 10_000
-#: So many pairs are sampled by default: a standard error of about a thousandth.
+#: Number of pairs sampled by default: the standard error is then about a thousandth.
 SAMPLED = 5_000_000
-# Partners of each patient behind its own mean; fewer would add noise to standard errors.
+# Sampled partners of each patient, at least, for influences; fewer would add noise to standard errors.
 _PARTNERS = 50
 
 
 class PairMean(NamedTuple):
-    """The mean of a number over pairs, and its standard error from their sampling.
+    """Mean over sampled pairs, its standard error due to sampling, and the mean over each patient's pairs.
 
-    `by_patient` (n,) is the mean over each patient's own sampled pairs; NaN if it is in none.
+    `by_patient` (n,) is NaN for a patient without a sampled pair.
     """
 
     mean: float
@@ -44,7 +44,7 @@ class PairMean(NamedTuple):
 
 
 def sampled_number(pairs: Pairs, n: int) -> int | None:
-    """How many pairs of n patients to sample; None for all of them."""
+    """Return how many pairs of n patients to sample; None means that all pairs are used."""
     if pairs == "all" or (pairs == "auto" and n <= MOST_EXACT):
         return None
     number: Any = SAMPLED if pairs == "auto" else pairs
@@ -57,7 +57,7 @@ def sampled_number(pairs: Pairs, n: int) -> int | None:
 def excess_over_pairs(hazard: FloatArray, rows: FloatArray, scale: float, n_pairs: int) -> PairMean:
     """Mean of [|h_i - h_j| - scale * distance]_+ over pairs of n >= 2 patients with features (n, d).
 
-    From at least `n_pairs` pairs; the same pairs in every call with as many patients.
+    At least `n_pairs` pairs are sampled, the same ones in every call with n patients.
     """
     rng, n = np.random.default_rng(0), len(hazard)
     order = rng.permutation(n)
@@ -66,14 +66,15 @@ def excess_over_pairs(hazard: FloatArray, rows: FloatArray, scale: float, n_pair
     total, squares = _over_shifts(hazard[order], rows[order], scale, shifts, sums)
     by_patient = np.empty(n)
     by_patient[order] = sums / (2 * len(shifts))
-    # Every patient is in the same number of pairs, so that effects of single patients do not add to the error of the
-    # mean, only what is left in each pair. The variance of patient effects is that of their means, less pair noise.
-    own = 1 / (2 * len(shifts))
+    # The variance over pairs is twice the variance of patient effects plus a residual. Every patient is in the same
+    # number of pairs, so that only the residual adds to the error of the mean. A patient's mean over k pairs has the
+    # variance of patient effects plus 1/k of the rest.
+    per_pair = 1 / (2 * len(shifts))
     mean = total / (n * len(shifts))
-    spread = squares / (n * len(shifts)) - mean**2
-    of_patients = (float(by_patient.var()) - spread * own) / (1 - own)
-    particular = max(spread - 2 * max(of_patients, 0.0), 0.0)
-    return PairMean(mean, float(np.sqrt(particular / (n * len(shifts)))), by_patient)
+    variance = squares / (n * len(shifts)) - mean**2
+    of_patients = (float(by_patient.var()) - variance * per_pair) / (1 - per_pair)
+    residual = max(variance - 2 * max(of_patients, 0.0), 0.0)
+    return PairMean(mean, float(np.sqrt(residual / (n * len(shifts)))), by_patient)
 
 
 def excess_over_censored_pairs(
@@ -85,7 +86,10 @@ def excess_over_censored_pairs(
     codes: IntArray,
     n_pairs: int,
 ) -> PairMean:
-    """The same over pairs of a censored patient and an event; 0 if the event came first or in another group."""
+    """Mean as in `excess_over_pairs`, over pairs of a censored patient and a patient with the event.
+
+    A pair counts 0 if the event came before the censoring, or if the two are in different groups.
+    """
     rng = np.random.default_rng(0)
     censored, events = (rng.permutation(np.flatnonzero(chosen)) for chosen in (~event, event))
     longer = max(len(censored), len(events))
@@ -94,9 +98,9 @@ def excess_over_censored_pairs(
     total, squares = _over_censored_shifts(
         hazard, rows, scale, time, codes, censored, events, shifts, sums, counts
     )
-    looked_at = longer * len(shifts)
-    mean = total / looked_at
-    error = float(np.sqrt(max(squares / looked_at - mean**2, 0.0) / looked_at))
+    n_sampled = longer * len(shifts)
+    mean = total / n_sampled
+    error = float(np.sqrt(max(squares / n_sampled - mean**2, 0.0) / n_sampled))
     with np.errstate(invalid="ignore"):
         return PairMean(mean, error, sums / counts)
 
@@ -123,21 +127,21 @@ def censored_influence(
     scale: float,
     pairs: Pairs = "auto",
 ) -> FloatArray:
-    """Influence of each patient on a censoring-aware disparity, (n,); NaN if nobody was censored or had the event.
+    """Influence of each patient on a censoring-aware disparity, (n,), over all pairs or over those within a group.
 
-    With groups it is that of pairs inside one group.
+    NaN if nobody was censored or nobody had the event.
     """
     codes = np.zeros(len(target), dtype=np.intp) if groups is None else groups.codes
     events, censored = target.n_events, len(target) - target.n_events
-    scene = (hazard, unit_rows(X), scale, target.event, target.time, codes)
+    arguments = (hazard, unit_rows(X), scale, target.event, target.time, codes)
     number = sampled_number(pairs, len(target))
     if number is None or events * censored == 0:
-        sums = _sums_over_censored_pairs(*scene)
+        sums = _sums_over_censored_pairs(*arguments)
     else:
-        means = excess_over_censored_pairs(*scene, max(number, _PARTNERS * len(target) // 2)).by_patient
+        means = excess_over_censored_pairs(*arguments, max(number, _PARTNERS * len(target) // 2)).by_patient
         sums = means * np.where(target.event, censored, events)
     with np.errstate(invalid="ignore", divide="ignore"):
-        # The numbers of events and of censored patients in the denominator are resampled too.
+        # The bootstrap also changes the denominator: the numbers of events and of censored patients.
         all_pairs = np.float64(events) * censored
         share = np.where(target.event, np.float64(1.0) / events, np.float64(1.0) / censored)
         influence: FloatArray = (sums - sums.sum() / 2 * share) / all_pairs
@@ -146,7 +150,7 @@ def censored_influence(
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def excess(hazard: FloatArray, rows: FloatArray, scale: float, i: int, j: int) -> float:
-    """How much two hazards differ beyond what the features' distance allows."""
+    """Return [|h_i - h_j| - scale * distance of the features]_+ of patients i and j."""
     gap = abs(hazard[i] - hazard[j])
     squared = 0.0
     for k in range(rows.shape[1]):
@@ -223,7 +227,7 @@ def _sums_over_pairs(hazard: FloatArray, rows: FloatArray, scale: float) -> Floa
 def _sums_over_censored_pairs(
     hazard: FloatArray, rows: FloatArray, scale: float, event: BoolArray, time: FloatArray, codes: IntArray
 ) -> FloatArray:
-    """The same over pairs of a censored patient and one of the group whose event came no earlier."""
+    """Sums as in `_sums_over_pairs`, over a censored patient and those of the same group with no earlier event."""
     n = len(hazard)
     sums = np.zeros(n)
     for i in range(n):

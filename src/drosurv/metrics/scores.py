@@ -1,4 +1,4 @@
-"""Checks of risk scores and patient weights, which every metric starts with."""
+"""Checks of risk scores, weights and groups, with which every metric starts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from drosurv.target import FloatArray, Target, parse_target
 
 @dataclass(frozen=True, eq=False)
 class ScoredTarget:
-    """Outcomes of n patients beside the risk scores that a model gave them.
+    """Outcomes of n patients and the risk scores that a model gave them.
 
-    Risk scores (n,) are finite, higher meaning sooner. Weights (n,) are not negative, and all one when the caller gave
-    none.
+    Risk scores (n,) are finite; a higher score means an earlier event. Weights (n,) are not negative; by default all
+    are 1.
     """
 
     target: Target
@@ -32,11 +32,11 @@ class ScoredTarget:
         return len(self.risk)
 
     def take(self, rows: NDArray[Any]) -> ScoredTarget:
-        """The same for the given rows (indices or a mask)."""
+        """Return the given rows (indices or a mask)."""
         return ScoredTarget(self.target.take(rows), self.risk[rows], self.weight[rows])
 
     def by_time(self) -> ScoredTarget:
-        """The patients who have weight, from the shortest to the longest time."""
+        """Return the patients with positive weight, sorted by time."""
         order = self.target.order
         return self.take(order[self.weight[order] > 0])
 
@@ -46,8 +46,8 @@ def parse_scored(
 ) -> ScoredTarget:
     """Check a target, its risk scores, weights, entry times and strata against each other.
 
-    A target without events is accepted: metrics then return NaN with a warning, so that a small group does not stop
-    the evaluation of all others.
+    A target without events is allowed: metrics then return NaN with a warning, so that a small group without events
+    does not prevent the evaluation of the others.
     """
     target = parse_target(y, require_event=False)
     if entry is not None or strata is not None:
@@ -119,7 +119,7 @@ def parse_weights(sample_weight: Any, n: int) -> FloatArray:
 
 
 def warn_undefined(message: str) -> None:
-    """Warn, in scikit-learn's category for it, that a metric has no value on this data."""
+    """Warn, with scikit-learn's UndefinedMetricWarning, that a metric is undefined on this data."""
     warn_caller(message, category=UndefinedMetricWarning)
 
 

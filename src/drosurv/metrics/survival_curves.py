@@ -1,4 +1,4 @@
-"""Predicted survival curves at any times, from step functions, callables or arrays."""
+"""Predicted survival curves, given as step functions, callables or arrays, evaluated at any times."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from drosurv.errors import ArgumentError
 from drosurv.target import FloatArray
 
-# Rounding in exp(-H) may leave [0, 1] by this much; anything further out is not a survival probability.
+# By rounding, exp(-H) may lie outside of [0, 1] by this much; values further outside are not probabilities.
 _ROUNDING = 1e-6
 
 
-# "step": curves change at their jumps only. "smooth": at any time. "points": they are known at the jumps only.
+# "step": curves change only at their jumps. "smooth": they change at any time. "points": known only at the jumps.
 CurveType = Literal["step", "smooth", "points"]
 
 
@@ -48,19 +48,19 @@ class SurvivalCurves(Protocol):
 class FunctionCurves:
     """One function per patient: step functions with ``x`` and ``y``, or any callable of an array of times.
 
-    After their last time step functions keep their last value; scikit-survival's raise an error there.
+    After their last time, step functions keep their last value, where scikit-survival raises an error.
     """
 
     functions: Sequence[Callable[[FloatArray], Any]]
 
     @property
     def curve_type(self) -> CurveType:
-        """Steps where all of them are step functions."""
+        """Return "step" if all are step functions, else "smooth"."""
         return "smooth" if self.jumps is None else "step"
 
     @property
     def jumps(self) -> FloatArray | None:
-        """All times of the step functions; None if one is another kind of function."""
+        """All times of the step functions; None if one of the functions is not a step function."""
         # A model's curves share one array of times.
         distinct = {id(x): x for x in (getattr(function, "x", None) for function in self.functions)}
         if any(x is None for x in distinct.values()):
@@ -88,23 +88,25 @@ class FunctionCurves:
         return FunctionCurves(self.functions[rows])
 
     def _read(self, times: FloatArray, found: FloatArray, of: Callable[[int], slice]) -> FloatArray:
-        """Each function at its part of the times, one row each."""
-        grid, places = None, None
+        """Evaluate the function of each row at the times `times[of(row)]`, and write the values into `found[row]`."""
+        grid, indices = None, None
         for row, function in enumerate(self.functions):
             x = getattr(function, "x", None)
             if x is None:
                 found[row] = function(times[of(row)])
                 continue
-            # A model's curves share one array of times, so the places are looked up once.
-            if places is None or x is not grid:
-                grid, places = x, _places(x, times)
-            found[row] = _heights(function, places[of(row)])
+            # A model's curves share one array of times, in which the times are looked up only once.
+            if indices is None or x is not grid:
+                # Before its first time a step function has its first value, as in scikit-survival.
+                grid, indices = x, np.maximum(np.searchsorted(x, times, side="right") - 1, 0)
+            values = np.asarray(function.y)[indices[of(row)]]  # type: ignore[attr-defined]
+            found[row] = getattr(function, "a", 1.0) * values + getattr(function, "b", 0.0)
         return _checked(found)
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayCurves:
-    """Survival of n patients at m common times, (n, m); between them metrics read a step function from 1."""
+    """Survival of n patients at m common times, (n, m); read as step functions that begin at 1."""
 
     times: FloatArray
     values: FloatArray
@@ -120,26 +122,26 @@ class ArrayCurves:
 
     def at(self, times: FloatArray) -> FloatArray:
         """Survival of every patient at each of k times, (n, k)."""
-        return self._from_one()[:, np.searchsorted(self.times, times, side="right")]
+        return self._steps()[:, np.searchsorted(self.times, times, side="right")]
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at one time each, (n,) -> (n,)."""
-        return self._from_one()[np.arange(len(self)), np.searchsorted(self.times, times, side="right")]
+        return self._steps()[np.arange(len(self)), np.searchsorted(self.times, times, side="right")]
 
     def take(self, rows: slice) -> ArrayCurves:
         """Curves of some patients."""
         return ArrayCurves(self.times, self.values[rows], self.curve_type)
 
-    def _from_one(self) -> FloatArray:
+    def _steps(self) -> FloatArray:
         return np.column_stack((np.ones(len(self)), self.values))
 
 
 def parse_survival(survival: Any, n: int, times: Any = None) -> SurvivalCurves:
-    """Survival predictions of n patients as curves that can be read at any time.
+    """Return the survival predictions of n patients as curves that can be evaluated at any time.
 
-    They are n functions, (n, m) probabilities at `times` (m,), strictly ascending, or `SurvivalCurves`. A function
-    is scikit-survival's ``StepFunction``, any object with ``x`` and ``y`` (and optionally a factor ``a`` and offset
-    ``b``), or any callable of an array of times.
+    `survival` is a sequence of n functions, an array (n, m) of probabilities at `times` (m,), strictly ascending, or
+    `SurvivalCurves`. A function is scikit-survival's ``StepFunction``, any object with ``x`` and ``y`` (and optionally
+    a factor ``a`` and offset ``b``), or any callable of an array of times.
     """
     curves: SurvivalCurves
     if hasattr(survival, "to_numpy"):
@@ -182,15 +184,6 @@ def _parse_array(survival: Any, times: Any) -> ArrayCurves:
             "times", "times must be strictly ascending when survival is an array of columns in that order."
         )
     return ArrayCurves(grid, _checked(values))
-
-
-def _places(x: Any, times: FloatArray) -> Any:
-    # Before its first time a step function has its first value, as in scikit-survival.
-    return np.maximum(np.searchsorted(x, times, side="right") - 1, 0)
-
-
-def _heights(function: Any, places: Any) -> Any:
-    return getattr(function, "a", 1.0) * np.asarray(function.y)[places] + getattr(function, "b", 0.0)
 
 
 def _checked(values: FloatArray) -> FloatArray:

@@ -419,7 +419,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         return rows
 
     def predict(self, X: Any) -> FloatArray:
-        """Log risk (n,) by the chosen setting; higher means sooner."""
+        """Log risk (n,) by the chosen setting; higher means an earlier event."""
         return np.asarray(self._chosen.predict(X))
 
     def predict_survival_function(self, X: Any, return_array: bool = False, times: Any = None) -> Any:

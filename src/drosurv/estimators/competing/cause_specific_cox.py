@@ -194,7 +194,7 @@ class CauseSpecificCox(CauseInference):
         return hasattr(self, "follow_up_")
 
     def predict(self, X: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> FloatArray:
-        """Log risk (n,) of one cause; higher means sooner. An offset is given where the model was fitted with one."""
+        """Log risk (n,) of one cause; pass an offset if the model was fitted with one."""
         row = self._row(cause)
         features = validate_data(self, encode_features(self, X), dtype=np.float64, reset=False)
         return with_offset(features @ self.coef_[row], offset, fitted_with=self._has_offset)

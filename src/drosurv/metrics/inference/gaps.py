@@ -1,4 +1,4 @@
-"""Differences between groups and between models: intervals, bootstrap and permutation tests, many tests at once."""
+"""Differences between groups and between models: intervals, bootstrap and permutation tests, multiple testing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from drosurv.target import FloatArray, IntArray
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's adjusted p-values, for the probability of any false rejection; NaN is not a test.
+    """Adjust p-values by Holm's method, which controls the family-wise error rate; NaN stays NaN and does not count.
 
     Examples
     --------
@@ -38,16 +38,16 @@ def holm(p_values: Sequence[float]) -> list[float]:
     [0.06, 0.06, nan]
     """
     adjusted = list(p_values)
-    known = sorted((p, place) for place, p in enumerate(p_values) if not isnan(p))
-    least = 0.0
-    for rank, (p, place) in enumerate(known):
-        least = min(max(least, p * (len(known) - rank)), 1.0)
-        adjusted[place] = least
+    known = sorted((p, index) for index, p in enumerate(p_values) if not isnan(p))
+    largest = 0.0
+    for rank, (p, index) in enumerate(known):
+        largest = min(max(largest, p * (len(known) - rank)), 1.0)
+        adjusted[index] = largest
     return adjusted
 
 
 def is_beyond_chance(p_adjusted: float, level: float) -> bool:
-    """Whether an adjusted p-value is below one less the level; False without a test.
+    """Whether an adjusted p-value is below one minus the level; False for NaN.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def is_beyond_chance(p_adjusted: float, level: float) -> bool:
 
 
 def widening(level: float, n_tests: int) -> float:
-    """Factor by which so many intervals must be wider to hold together (Bonferroni).
+    """Factor by which each of `n_tests` normal intervals is widened by Bonferroni's method.
 
     Examples
     --------
@@ -66,12 +66,12 @@ def widening(level: float, n_tests: int) -> float:
     (1.0, 1.43)
     """
     normal = NormalDist()
-    doubt = (1 - level) / 2
-    return normal.inv_cdf(1 - doubt / max(n_tests, 1)) / normal.inv_cdf(1 - doubt)
+    tail = (1 - level) / 2
+    return normal.inv_cdf(1 - tail / max(n_tests, 1)) / normal.inv_cdf(1 - tail)
 
 
 def shared_level(level: float, n_tests: int) -> float:
-    """Level of each of so many intervals that hold together at a given level (Bonferroni).
+    """Level of each of `n_tests` intervals whose simultaneous coverage is `level` (Bonferroni).
 
     Examples
     --------
@@ -86,10 +86,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Gap(Interval):
-    """A gap between groups with its intervals and tests; by default it was not tested.
+    """A gap between groups with its intervals and its test.
 
-    The adjusted p-value and ends hold together with those of the `n_tests` gaps of its family; the others are of this
-    gap alone. The test is "permutation", "bootstrap" or, without a p-value, "".
+    `p_adjusted`, `low_adjusted` and `high_adjusted` are adjusted for the `n_tests` gaps of its family; `p_value`, `low`
+    and `high` are not. `test` is "permutation", "bootstrap", or "" if the gap was not tested.
     """
 
     p_adjusted: float = np.nan
@@ -100,7 +100,7 @@ class Gap(Interval):
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether the gap is more than chance explains, allowing for the family; False if it was not tested."""
+        """Whether the adjusted p-value is below one minus the level; False if the gap was not tested."""
         return is_beyond_chance(self.p_adjusted, self.level)
 
 
@@ -109,7 +109,7 @@ def judge_gaps(
 ) -> dict[Key, Gap]:
     """Intervals and tests of a family of gaps: those of one metric over several attributes.
 
-    p-values are those of permutation tests; the bootstrap tests gaps without one.
+    `p_values` are those of permutation tests; gaps without one are tested by the bootstrap.
 
     Examples
     --------
@@ -140,16 +140,13 @@ def judge_gaps(
 
 
 def _lower_end(low: float, p_value: float, level: float) -> float:
-    """The lower end of a gap's interval: 0 where the test does not find the gap, so that the two agree."""
+    """The lower end of a gap's interval: 0 if the test does not reject, so that test and interval agree."""
     return 0.0 if low > 0 and p_value >= 1 - level else low
 
 
 def largest_gap(values: FloatArray) -> FloatArray:
-    """Largest difference along the last axis among the values that are defined, (..., k) -> (...).
-
-    NaN where fewer than two are.
-    """
-    # fmax and fmin pass over NaN.
+    """Largest difference along the last axis, (..., k) -> (...), ignoring NaN; NaN for fewer than two values."""
+    # fmax and fmin ignore NaN.
     spread = np.fmax.reduce(values, axis=-1) - np.fmin.reduce(values, axis=-1)
     enough = np.count_nonzero(~np.isnan(values), axis=-1) >= 2
     return np.where(enough, spread, np.nan)
@@ -157,7 +154,7 @@ def largest_gap(values: FloatArray) -> FloatArray:
 
 def largest_difference(estimate: FloatArray, draws: FloatArray, largest: float = np.inf) -> Draws:
     """Largest difference between two of k groups, from their values (k,) and replicates (replicates, k)."""
-    # A difference is off by the difference of its two groups' errors: the largest by the range of all errors.
+    # The error of a difference is the difference of two groups' errors, so the largest is the range of all errors.
     return Draws(
         float(largest_gap(estimate)),
         largest_gap(draws),
@@ -172,7 +169,7 @@ def largest_deviation(
 ) -> Draws:
     """Largest distance of k groups' values from a common centre; shapes as in `largest_difference`."""
     deviation, drawn = estimate - centre, draws - centre_draws[:, None]
-    # fmax passes over NaN.
+    # fmax ignores NaN.
     largest, all_largest, errors = (
         np.fmax.reduce(np.abs(values), axis=-1, initial=np.nan)
         for values in (deviation, drawn, drawn - deviation)
@@ -184,7 +181,7 @@ def largest_deviation(
 class GapIntervals:
     """Intervals of the largest difference between two groups, of each group's value, and of every difference.
 
-    Groups are found by their label, the value of a less that of b by the pair of labels (a, b).
+    `by_group` maps labels to intervals; `differences` maps a pair of labels (a, b) to that of the value of a minus b.
     """
 
     gap: Interval
@@ -195,9 +192,9 @@ class GapIntervals:
 def gap_intervals(
     draws: Replicates, labels: Sequence[Any], *, level: float = 0.95, largest: float = np.inf
 ) -> GapIntervals:
-    """Intervals for groups and gaps, from replicates with one value for each of the labels.
+    """Intervals of groups and of differences between them, from replicates with one value per label.
 
-    The gap's interval is as in `Draws`, and cut at the largest possible.
+    The gap's interval is that of `Draws`; `largest` is the largest possible gap.
 
     Examples
     --------
@@ -235,10 +232,10 @@ def ratio_intervals(
 
     .. math:: v(a) = \frac{\sum_{i: A_i = a} w_i p_i}{\sum_{i: A_i = a} w_i q_i}
 
-    with the p (n,) of each patient and the q, (n,) or one number. For a mean pass ``denominator=1``: likelihood gains,
-    Brier contributions. For Brier skill pass ``null - model`` and ``null``. Groups are as in
-    :func:`~drosurv.metrics.concordance_fractions`, but one alone is allowed, and has no gap; the rest is as in
-    :func:`bootstrap`.
+    with the numerators p (n,) and the denominators q, (n,) or one number. For a mean, such as that of likelihood gains
+    or Brier contributions, pass ``denominator=1``. For Brier skill pass ``null - model`` and ``null``. `groups` and
+    `missing` are as in :func:`~drosurv.metrics.concordance_fractions`; a single group is allowed, and has no gap. The
+    other parameters are as in :func:`bootstrap`.
 
     Examples
     --------
@@ -262,7 +259,7 @@ def ratio_intervals(
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Difference of two models on the same patients, first less second, with a two-sided bootstrap test."""
+    """Difference of two models on the same patients, first minus second, with a two-sided bootstrap test."""
 
     first: float
     second: float
@@ -291,7 +288,7 @@ def paired_comparison(
     first, second : callable
         Statistic of either model, as in :func:`bootstrap`.
     n : int
-        Draws of patients.
+        Number of patients.
     level : float
         Nominal coverage of the difference's interval.
     resample, replicates, random_state, threads
@@ -326,7 +323,7 @@ def paired_comparison(
 
 
 def compare_draws(first: Draws, second: Draws, level: float) -> PairedComparison:
-    """Compare two numbers that were drawn on the same replicates."""
+    """Compare two numbers from their values on the same replicates."""
     estimate, draws = first.estimate - second.estimate, first.draws - second.draws
     p_value = no_difference_p_value(estimate, np.abs(draws - estimate))
     difference = interval_of(estimate, draws, level)
@@ -334,10 +331,11 @@ def compare_draws(first: Draws, second: Draws, level: float) -> PairedComparison
 
 
 def differences_together(pairs: Sequence[tuple[Draws, Draws]], level: float) -> list[Interval]:
-    """Differences of numbers drawn on the same replicates, with intervals that all hold together.
+    """Differences of pairs of numbers on the same replicates, with simultaneous intervals.
 
-    Errors of a paired difference are near normal, and quantiles so far out would need many more replicates: an interval
-    is the standard error times the normal quantile of Bonferroni's level.
+    An interval is the estimate plus and minus the standard error times the normal quantile of Bonferroni's level. The
+    errors of paired differences are near normal, and quantiles of replicates so far in the tails would need many more
+    replicates.
     """
     reach = NormalDist().inv_cdf((1 + shared_level(level, len(pairs))) / 2)
     found = []
@@ -350,10 +348,11 @@ def differences_together(pairs: Sequence[tuple[Draws, Draws]], level: float) -> 
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """The largest difference between two groups, and its p-value by random permutations of the labels.
+    """The largest difference between two groups (`gap`), and its p-value by random permutations of the labels.
 
-    Their statistic is the gap itself, or the largest difference in standard errors. The p-value is the share of
-    permutations with at least that of the groups, the identity counted among them and those without a value left out.
+    `statistic` is the gap itself, or the largest difference in standard errors. The p-value is the share of
+    permutations whose statistic is at least as large. The observed labels count as one permutation; permutations
+    with an undefined statistic do not count.
     """
 
     gap: float
@@ -372,7 +371,7 @@ def permutation_test(
 ) -> PermutationTest:
     """Test a gap between groups by random permutations of the labels.
 
-    It tests that labels are exchangeable: that the groups do not differ in any way the statistic sees.
+    The null hypothesis is that the labels are exchangeable.
 
     Parameters
     ----------
@@ -385,13 +384,13 @@ def permutation_test(
     random_state : int, Generator or None
         Seed of the permutations.
     threads : int, optional
-        Permutations computed at once; by default one per processor core, one alone for few patients. The result does
-        not depend on it.
+        Number of threads; by default one per processor core, or a single one for few patients. The result does not
+        depend on it.
 
     Returns
     -------
     PermutationTest
-        NaN p-value if the statistic is undefined on the groups themselves.
+        The p-value is NaN if the statistic of the observed groups is undefined.
 
     Examples
     --------
@@ -405,24 +404,24 @@ def permutation_test(
     0.001
     """
     require(as_whole(permutations) >= 1, "permutations", "be a whole number, at least 1", permutations)
-    observed, streams = float(statistic(groups)), seed_sequence(random_state)
+    observed, seed = float(statistic(groups)), seed_sequence(random_state)
     if np.isnan(observed):
         return PermutationTest(observed, observed, float("nan"), permutations)
 
     def permute(k: int) -> float:
-        codes = replicate_rng(streams, k).permutation(groups.codes)
+        codes = replicate_rng(seed, k).permutation(groups.codes)
         return statistic(Groups(codes, groups.labels, groups.name))
 
     found = in_parallel(permute, permutations, threads, len(groups.codes))
     permuted: FloatArray = np.fromiter(found, float, permutations)
     known = permuted[~np.isnan(permuted)]
-    # Sums taken in another order may differ in the last digits from the value they equal.
+    # Sums in another order may differ by rounding from a value that they equal.
     at_least = 1 + int((known >= observed - 1e-12 * abs(observed)).sum())
     return PermutationTest(observed, observed, at_least / (1 + len(known)), permutations)
 
 
 def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) -> Callable[[Groups], float]:
-    """Statistic of a ratio of sums in every group, such as a mean of per-patient values (n,)."""
+    """Largest difference between groups of a ratio of sums of per-patient values (n,), in standard errors."""
     below = np.broadcast_to(np.asarray(denominator, dtype=np.float64), numerator.shape)
 
     def statistic(groups: Groups) -> float:
@@ -435,7 +434,7 @@ def studentized_ratio(numerator: FloatArray, denominator: FloatArray | float) ->
 
 
 def in_standard_errors(values: FloatArray, covariance: FloatArray) -> float:
-    """Largest difference of groups' values (k,) in its standard errors, from (k, k) moments; NaN if there is none."""
+    """Largest difference of groups' values (k,) in standard errors, from their covariance (k, k); NaN if undefined."""
     variances = np.diag(covariance)
     difference = np.abs(values[:, None] - values[None, :])
     variance = variances[:, None] + variances[None, :] - 2 * covariance

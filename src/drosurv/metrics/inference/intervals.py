@@ -1,7 +1,7 @@
 """A number with its interval: exact for counts of events, normal, or from bootstrap replicates of patients.
 
-Patients are drawn with replacement. A replicate is one vector of whole-number weights (how often each patient was
-drawn), or the drawn rows. Draws do not depend on how many threads make them.
+Patients are drawn with replacement. A replicate is a vector of weights (how often each patient was drawn), or the
+drawn rows. Replicates do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from drosurv.errors import as_number, as_whole, require
 from drosurv.observation import no_seed
 from drosurv.target import FloatArray
 
-# Replicates that differ by less are equal but for rounding.
+# Replicates that differ by less, relative to the estimate, are equal up to rounding.
 _SAME = 1e-12
 
 
@@ -31,8 +31,8 @@ _SAME = 1e-12
 class Interval:
     """An estimate with a confidence interval from `low` to `high`, whose nominal coverage is `level`.
 
-    NaN where something is unknown. `p_value` is of the hypothesis that the function which returns the interval names.
-    `replicates` bootstrap replicates were drawn; those `undefined` had no value and were left out.
+    What is unknown is NaN. The function that returns the interval says which hypothesis `p_value` tests. `replicates`
+    is the number of bootstrap replicates, `undefined` the number of them that had no value and were left out.
     """
 
     estimate: float
@@ -45,9 +45,9 @@ class Interval:
     p_value: float = np.nan
 
     def where_replicates_differ(self) -> Interval:
-        """The interval, without its ends where all replicates are the same.
+        """Return the interval, with NaN as its ends if all replicates are equal.
 
-        A c-index of 1 stays 1 whoever of four patients is drawn, which does not show how uncertain it is.
+        A c-index of 1 among four patients is 1 in every replicate, which does not show how uncertain it is.
         """
         if self.standard_error > _SAME * max(1.0, abs(self.estimate)):
             return self
@@ -62,12 +62,12 @@ def observed_over_expected(
     .. math:: O \sim \text{Poisson}(\theta E), \qquad
               \left[ \frac{\chi^2_{\alpha/2}(2 O)}{2 E}, \; \frac{\chi^2_{1 - \alpha/2}(2 O + 2)}{2 E} \right]
 
-    with O observed events, E the sum of the cumulative hazards that the model predicts until each patient's own time,
-    and 1 - alpha the level. Under a right model O - E has mean 0 and variance E, whatever the censoring.
+    with O observed events, E the sum of the cumulative hazards that the model predicts up to each patient's time,
+    and 1 - alpha the level. If the model is correct, O - E has mean 0 and variance E, whatever the censoring.
 
-    A model that was fitted on D training events predicts E with an error of its own. With `training_events` the
-    interval contains it: it is that of the ratio of two Poisson counts, by the F distribution. Then a right model,
-    fitted on few patients, is not called wrong for its estimation error.
+    With `training_events` the interval includes the estimation error of E: it is the interval of a ratio of two Poisson
+    counts, by the F distribution. Without it, a model of the right form that was fitted on few patients may be rejected
+    because of its estimation error.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ def observed_over_expected(
     level : float
         Nominal coverage.
     training_events : float, optional
-        Events D that the predictions for these patients were estimated from. Without it the model is taken as given.
+        Number of events D from which the predictions were estimated. Without it the predictions are treated as known.
 
     Returns
     -------
     Interval
-        With the two-sided exact p-value of "the ratio is 1". NaN where no event is expected.
+        With the two-sided exact p-value of "the ratio is 1". NaN if no event is expected.
 
     References
     ----------
@@ -121,7 +121,7 @@ def observed_over_expected(
 def normal_interval(
     estimate: float, standard_error: float, *, level: float = 0.95, null: float = 0.0
 ) -> Interval:
-    """Interval of an estimate that is near normal, and the two-sided test that the true value is `null`.
+    """Normal interval of an estimate, and the two-sided test that the true value is `null`.
 
     Examples
     --------
@@ -138,13 +138,13 @@ def normal_interval(
 
 
 T = TypeVar("T")
-_PORTIONS = 8
-# The numbers of fewer patients take so little time that threads would mostly wait for each other.
-_WORTH_SHARING = 2_500
+_BATCHES_PER_THREAD = 8
+# For fewer patients a replicate takes so little time that threads mostly wait for each other.
+_MIN_PATIENTS_FOR_THREADS = 2_500
 
 
 def seed_sequence(random_state: Any) -> np.random.SeedSequence:
-    """One seed for all replicates, from an int, None, or a generator, which it advances."""
+    """Return one seed for all replicates from an int, None, or a generator, which is advanced."""
     if isinstance(random_state, np.random.SeedSequence):
         return random_state
     if isinstance(random_state, np.random.Generator):
@@ -157,42 +157,42 @@ def seed_sequence(random_state: Any) -> np.random.SeedSequence:
         raise no_seed(random_state) from error
 
 
-def replicate_rng(streams: np.random.SeedSequence, replicate: int) -> np.random.Generator:
-    """The random stream of one replicate, the same in every thread and process."""
-    key = (*streams.spawn_key, replicate)
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(streams.entropy, spawn_key=key)))
+def replicate_rng(seed: np.random.SeedSequence, replicate: int) -> np.random.Generator:
+    """Return the random generator of one replicate, the same in every thread and process."""
+    key = (*seed.spawn_key, replicate)
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed.entropy, spawn_key=key)))
 
 
 def in_parallel(
-    work: Callable[[int], T], count: int, threads: int | None, patients: int = _WORTH_SHARING
+    work: Callable[[int], T], count: int, threads: int | None, patients: int = _MIN_PATIENTS_FOR_THREADS
 ) -> Iterator[T]:
-    """Results of ``work`` for 0 ... count - 1, in order; undefined values are counted, without warnings.
+    """Yield ``work(0), ..., work(count - 1)``, without warnings about undefined values.
 
-    In threads, or where the backend of a ``joblib.parallel_config`` says, such as on the workers of a Dask cluster; for
-    so few patients that it does not pay, only where one of these is asked for.
+    The calls run in threads, or on the backend of a ``joblib.parallel_config``, such as the workers of a Dask cluster.
+    With few patients they run one after another, unless `threads` or such a backend is given.
     """
     numbers = range(count)
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         backend, asked = get_active_backend()
-        # The default of joblib.
+        # Without a parallel_config, joblib reports its default backend.
         by_default = asked is None and isinstance(backend, LokyBackend)
-        if threads is None and patients < _WORTH_SHARING and by_default:
+        if threads is None and patients < _MIN_PATIENTS_FOR_THREADS and by_default:
             threads = 1
         n_threads = 1 if threads == 1 or count < 2 else joblib.effective_n_jobs(threads or -1)
         if n_threads == 1:
             yield from map(work, numbers)
             return
-        # Several portions for each thread, so that all end at about the same time.
-        size = -(-count // (_PORTIONS * n_threads))
-        portions = [numbers[k : k + size] for k in range(0, count, size)]
+        # Several batches per thread, so that all threads end at about the same time.
+        size = -(-count // (_BATCHES_PER_THREAD * n_threads))
+        batches = [numbers[k : k + size] for k in range(0, count, size)]
         pool = Parallel(n_threads, prefer="threads", batch_size=1, return_as="generator")
-        for found in pool(delayed(_portion)(work, portion, os.getpid()) for portion in portions):
+        for found in pool(delayed(_run_batch)(work, batch, os.getpid()) for batch in batches):
             yield from found
 
 
-def _portion(work: Callable[[int], T], numbers: range, home: int) -> list[T]:
-    if os.getpid() == home:
-        # Threads share the filters of their process, which are set where they were started.
+def _run_batch(work: Callable[[int], T], numbers: range, parent: int) -> list[T]:
+    if os.getpid() == parent:
+        # Threads share the warning filters of their process, which in_parallel has set.
         return [work(number) for number in numbers]
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return [work(number) for number in numbers]
@@ -206,13 +206,14 @@ Resample = Literal["weights", "rows"]
 class Draws(NamedTuple):
     r"""An estimate and its bootstrap replicates (replicates,), NaN where undefined.
 
-    Its interval is cut at the lowest and the highest value possible. `further_error` is the standard deviation of an
-    error that the replicates do not contain, such as that of weights from other patients; the interval does.
+    The interval is cut at `lowest` and `highest`, the smallest and largest possible value. `further_error` is the
+    standard deviation of an error that the replicates do not include, such as that of censoring weights estimated from
+    other patients; the interval includes it.
 
     The largest of several differences, such as a gap between groups, is biased upward in replicates, so that their
-    quantiles give no interval. It has `largest_errors` (replicates,), :math:`\max_{ab} |d^*_{ab} - d_{ab}|` with
-    :math:`d_{ab}` the difference of groups a and b. Let c be their `level` quantile. All differences lie within c of
-    their estimates at once, and so does the largest: the interval is the estimate minus and plus c.
+    quantiles are not a valid interval. Then `largest_errors` (replicates,) are :math:`\max_{ab} |d^*_{ab} - d_{ab}|`,
+    with :math:`d_{ab}` the difference of groups a and b. With c their `level` quantile, all differences lie within c of
+    their estimates simultaneously, and so does the largest: the interval is the estimate minus and plus c.
     """
 
     estimate: float
@@ -236,12 +237,12 @@ class Draws(NamedTuple):
 
     @property
     def p_value(self) -> float:
-        """P-value of "no difference" of a largest difference: see :func:`no_difference_p_value`."""
+        """P-value of "no difference" between any two groups; NaN without `largest_errors`."""
         errors = np.empty(0) if self.largest_errors is None else self.largest_errors
         return no_difference_p_value(self.estimate, errors)
 
     def _spread_draws(self) -> FloatArray:
-        """Replicates spread out by the `further_error`; unchanged where it is 0 or unknown."""
+        """Replicates whose variance is increased by that of the `further_error`; unchanged if it is 0 or unknown."""
         known = self.draws[~np.isnan(self.draws)]
         if not self.further_error > 0 or len(known) < 2 or not known.std() > 0:
             return self.draws
@@ -252,17 +253,17 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """A statistic of k values: on the patients (k,), and on replicates (replicates, k), NaN where undefined."""
+    """A statistic of k values: its estimate (k,), and its values on replicates (replicates, k), NaN where undefined."""
 
     estimate: FloatArray
     draws: FloatArray
 
     def interval(self, column: int = 0, *, level: float = 0.95, method: Method = "percentile") -> Interval:
-        """Interval of one of the values: quantiles of the replicates, or, if basic, those mirrored at the estimate."""
+        """Percentile or basic bootstrap interval of one of the values."""
         return Draws(float(self.estimate[column]), self.draws[:, column], method=method).interval(level)
 
     def difference(self, first: int, second: int, *, level: float = 0.95) -> Interval:
-        """Interval of the difference of two of the values on the same replicates."""
+        """Interval of the difference of two of the values, first minus second."""
         estimate = float(self.estimate[first] - self.estimate[second])
         return interval_of(estimate, self.draws[:, first] - self.draws[:, second], level)
 
@@ -285,13 +286,13 @@ def bootstrap(
     n : int
         Number of patients.
     resample : "weights" or "rows"
-        What the statistic takes. Weights are much faster where a metric takes ``sample_weight``.
+        What the statistic takes. Weights are much faster for metrics that take ``sample_weight``.
     replicates : int
         Number of replicates.
     random_state : int, Generator or None
         Seed of the draws.
     threads : int, optional
-        Replicates computed at once; by default one per processor core. The result does not depend on it.
+        Number of threads; by default one per processor core. The result does not depend on it.
 
     Examples
     --------
@@ -310,10 +311,10 @@ def bootstrap(
     require(resample in ("weights", "rows"), "resample", "be 'weights' or 'rows'", resample)
     everyone = np.ones(n) if resample == "weights" else np.arange(n)
     estimate = np.atleast_1d(np.asarray(statistic(everyone), dtype=np.float64))
-    streams = seed_sequence(random_state)
+    seed = seed_sequence(random_state)
 
     def draw(replicate: int) -> FloatArray:
-        rows = replicate_rng(streams, replicate).integers(n, size=n)
+        rows = replicate_rng(seed, replicate).integers(n, size=n)
         drawn = np.bincount(rows, minlength=n).astype(np.float64) if resample == "weights" else rows
         return np.atleast_1d(np.asarray(statistic(drawn), dtype=np.float64))
 
@@ -321,7 +322,7 @@ def bootstrap(
 
 
 def interval_of(estimate: float, draws: FloatArray, level: float, method: Method = "percentile") -> Interval:
-    """Interval of one value from its replicates (replicates,), of which those that are NaN are left out."""
+    """Bootstrap interval of one value from its replicates (replicates,); replicates that are NaN are left out."""
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     require(method in ("percentile", "basic"), "method", "be 'percentile' or 'basic'", method)
     defined = draws[~np.isnan(draws)]
@@ -336,10 +337,10 @@ def interval_of(estimate: float, draws: FloatArray, level: float, method: Method
 
 
 def no_difference_p_value(estimate: float, errors: FloatArray) -> float:
-    """Two-sided p-value of "no difference": how often replicates are off by more than the estimate is from 0.
+    """Two-sided bootstrap p-value of "no difference": how often an error is at least the absolute estimate.
 
-    The errors (replicates,) are the distances of the replicates' differences from the estimate. NaN if it, or all of
-    them, are undefined.
+    `errors` (replicates,) are the distances of the replicates from the estimate. The p-value is NaN if the estimate or
+    all errors are NaN.
     """
     known = errors[~np.isnan(errors)]
     if len(known) == 0 or np.isnan(estimate):
