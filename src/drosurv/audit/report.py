@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from html import escape
 from importlib import import_module
@@ -309,19 +309,9 @@ class AuditReport:
         """One page that needs nothing but itself, every value escaped; also written to `path` if given."""
         from importlib.resources import files
 
-        from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup
 
-        own = {f"sections/{section.key}": section.template for section in self.sections}
-        own |= {f"intros/{section.key}": section.intro for section in self.sections}
-        environment = Environment(
-            loader=ChoiceLoader([DictLoader(own), PackageLoader("drosurv.audit")]),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        environment.filters["first_upper"] = first_upper
+        environment = _templates(tuple((one.key, one.template, one.intro) for one in self.all_sections))
         templates = files("drosurv.audit").joinpath("templates")
         script = templates.joinpath("page.js").read_text(encoding="utf-8")
         shown = [(section, self.parts[section.key]) for section in self.sections]
@@ -334,6 +324,24 @@ class AuditReport:
             tables_json=Markup(script_json(self.to_dict())),
         )
         return _written(page, path)
+
+
+@lru_cache(maxsize=4)
+def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
+    """The templates of the page and of sections, given by key, template and introduction; compiled once."""
+    from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
+
+    own = {f"sections/{key}": template for key, template, _ in sections}
+    own |= {f"intros/{key}": intro for key, _, intro in sections}
+    environment = Environment(
+        loader=ChoiceLoader([DictLoader(own), PackageLoader("drosurv.audit")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["first_upper"] = first_upper
+    return environment
 
 
 def script_json(value: Any) -> str:

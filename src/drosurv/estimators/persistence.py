@@ -15,6 +15,7 @@ import platform
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -123,6 +124,7 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
     write_file(path, to_bytes(arrays, {_KEY: described}))
 
 
+@cache
 def _versions() -> dict[str, str]:
     """Return the versions of those of the libraries that are installed."""
     found = {}

@@ -115,6 +115,13 @@ class Evaluator:
         compared = [attribute for attribute in left if len(attribute.labels) > 1]
         return replace(self, attributes=compared, wanted=wanted)
 
+    def of_scores(self, everyone: Subset, wanted: Collection[str]) -> Evaluator:
+        """The same patients and groups with other scores, for the metrics `wanted` only."""
+        other = replace(self, everyone=everyone, wanted=wanted)
+        # Follow-up does not depend on scores, and is slow to compare.
+        vars(other)["follow_ups"] = self.follow_ups
+        return other
+
     @cached_property
     def partitions(self) -> dict[str, Attribute]:
         """Every attribute by name; under "overall" the intersections of all, where F_cap compares them."""
@@ -211,7 +218,7 @@ class Evaluator:
         of_set(EVERYONE, ALL, self.everyone, self.of("patients"))
         read = {part for metric in self.of("everybody") for part in metric.reads}
         for name, attribute in self.partitions.items():
-            if name != EVERYONE:
+            if name != EVERYONE and self._inside:
                 for label in attribute.labels:
                     of_set(name, label, self.members[name, label], self._inside)
             for metric in self.of("groups"):

@@ -171,7 +171,7 @@ def disparities(evaluator: Evaluator, risk: FloatArray) -> dict[Key, float]:
     Those without features or groups are left out.
     """
     data = replace(evaluator.everyone.data, model=risk, reference=None, pairs=_pairs(evaluator))
-    scored = replace(evaluator, everyone=Subset(data), wanted=DISPARITIES)
+    scored = evaluator.of_scores(Subset(data), DISPARITIES)
     numbers = scored.numbers(scored.draw())
     return {key: numbers[key].estimate for name in DISPARITIES for key in numbers if key[1] == name}
 

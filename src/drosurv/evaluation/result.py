@@ -121,6 +121,10 @@ class EvaluationResult:
         """The rows of the table."""
         return rows_in(self.table)
 
+    @cached_property
+    def _rows_between_large(self) -> tuple[Row, ...]:
+        return rows_in(self.between_large)
+
     @property
     def attributes(self) -> tuple[str, ...]:
         """Attributes that groups are shown of."""
@@ -155,7 +159,7 @@ class EvaluationResult:
     def gaps(self, metric: str) -> list[Row]:
         """Gaps of a metric, by attribute; of how well groups are served, between those large enough to be judged."""
         if metric in JUDGED_GAPS:
-            return [row for row in rows_in(self.between_large) if row.metric == metric]
+            return [row for row in self._rows_between_large if row.metric == metric]
         return self.select(metric=metric, kind="gap")
 
     def value(self, metric: str, attribute: str = "overall", group: str | None = None) -> float:

@@ -58,6 +58,8 @@ def holds_numbers(column: pd.Series[Any]) -> bool:
         return True
     if column.dtype.kind != "O" or isinstance(column.dtype, pd.CategoricalDtype):
         return False
+    if isinstance(column.dtype, pd.StringDtype):
+        return bool(column.isna().all())
     return all(
         isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
         for value in column.dropna().unique()
