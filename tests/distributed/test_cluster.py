@@ -1,23 +1,30 @@
 """Grids, bootstraps and long runs go to a cluster when joblib is told to use it, and give the same numbers.
 
-So does a fit in the middle of which a worker is killed.
+So do fits of a table that is cut into parts, even if a worker is killed in the middle of one.
 """
 
+import multiprocessing
 import os
 import signal
-import threading
+from dataclasses import dataclass
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from drosurv import CoxPH, DROCox, Surv, distributed, evaluation
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics.inference import bootstrap
+from drosurv.solvers.chunk_problem import ChunkProblem
 from drosurv.tuning import BestScore, GridSearch
-from experiments.benchmark import run_benchmark
+from experiments.runs import Store, Task, work_through
 
+# Dask leaves sockets to the garbage collector.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 DATA = make_hidden_minority(300, random_state=0)
 
 
@@ -25,13 +32,17 @@ DATA = make_hidden_minority(300, random_state=0)
 def cluster():
     """Two processes of a cluster, which joblib uses inside the block."""
     dask = pytest.importorskip("distributed", reason="Dask is an extra")
-    with (
-        dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
-        dask.Client(workers) as client,
-    ):
-        # The groups that a forest finds in a benchmark are not looked at here.
-        client.run(exec, "from experiments.benchmark import measures; measures.TREES = 3")
-        yield lambda: joblib.parallel_config(backend="dask")
+    from dask import config
+
+    # Forks of one process share what it has imported.
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    with config.set({"distributed.worker.multiprocessing-method": method}):
+        dask.utils.get_mp_context().set_forkserver_preload(["dask.dataframe", "distributed", "drosurv.tuning"])
+        with (
+            dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+            dask.Client(workers),
+        ):
+            yield lambda: joblib.parallel_config(backend="dask")
 
 
 def test_replicates_of_a_bootstrap_are_computed_by_the_workers(cluster):
@@ -80,37 +91,80 @@ def test_a_grid_search_chooses_the_same(cluster):
     pd.testing.assert_frame_equal(here, there)
 
 
-def test_a_benchmark_stores_what_the_workers_found(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr("experiments.benchmark.measures.TREES", 3)
-    small = {"datasets": ["flc"], "methods": ["null"], "splits": 1}
+def test_units_of_a_run_are_computed_by_the_workers_and_stored_here(cluster, tmp_path):
+    # Defined here, so that it travels to the workers by value.
+    @dataclass(frozen=True)
+    class Unit(Task):
+        number: int
+
+        @property
+        def address(self):
+            return "data", "method", "split", self.number
+
+        def determinants(self):
+            return {"number": self.number}
+
+    def evaluate(unit):
+        return {"process": os.getpid(), "square": unit.number**2}
+
+    units, store = [Unit(number) for number in range(4)], Store(tmp_path)
     with cluster():
-        there = run_benchmark(tmp_path / "there", **small)
-    assert (there.outcome.computed, there.outcome.failures) == (2, ())
-    again = run_benchmark(tmp_path / "there", jobs=1, **small)
-    assert (again.outcome.reused, again.outcome.computed) == (2, 0)
-    run_benchmark(tmp_path / "here", jobs=1, **small)
-    here, there = (pd.read_csv(tmp_path / where / "results.csv") for where in ("here", "there"))
-    seconds = [column for column in here if "seconds" in column]
-    pd.testing.assert_frame_equal(here.drop(columns=seconds), there.drop(columns=seconds))
+        there = work_through(units, store, evaluate, n_jobs=2)
+    assert (there.computed, there.failures) == (4, ())
+    again = work_through(units, store, evaluate)
+    assert (again.reused, again.computed) == (4, 0)
+    results = [store.get(unit) for unit in units]
+    assert [result["square"] for result in results] == [0, 1, 4, 9]
+    assert os.getpid() not in {result["process"] for result in results}
 
 
-# Workers leave sockets behind when they are killed, and Dask says that one was lost.
-@pytest.mark.filterwarnings("ignore")
-def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(cluster, tmp_path):
+FRAME = DATA.X.assign(time=np.ceil(20 * DATA.y["time"]), event=DATA.y["event"])
+
+
+def fit_parts(model, table):
+    features = list(DATA.X.columns)
+    return distributed.fit(model, table, time="time", event="event", features=features, rows_per_chunk=150)
+
+
+def test_a_dask_table_gives_the_same_model_however_it_is_cut(cluster):
     dd = pytest.importorskip("dask.dataframe", reason="Dask is an extra")
-    from distributed import default_client
+    y = Surv.from_dataframe("event", "time", FRAME)
+    for model, n_parts in ((CoxPH(l2=0.01), 1), (DROCox(alpha=0.4, tol=1e-10, recalibrate=False), 4)):
+        whole = clone(model).fit(DATA.X, y)
+        table = dd.from_pandas(FRAME, npartitions=n_parts)
+        # A partition may be empty.
+        table = dd.concat([table, table[table["time"] < 0]])
+        np.testing.assert_allclose(fit_parts(model, table).coef_, whole.coef_, atol=1e-6)
+    holes = table.assign(x2=table["x2"].where(table["time"] != table["time"].max()))
+    with pytest.raises(ValueError, match=r"partition \d: column 'x2' has \d+ missing"):
+        fit_parts(CoxPH(), holes)
 
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(6_000, 4))
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    frame["time"] = rng.exponential(np.exp(-X @ [0.5, 0.2, 0.0, 0.0]))
-    frame["event"] = rng.random(6_000) < 0.7
-    frame.to_parquet(tmp_path / "patients.parquet", row_group_size=1_500)
-    whole = CoxPH().fit(frame[list("abcd")], Surv.from_dataframe("event", "time", frame))
-    table = dd.read_parquet(tmp_path / "patients.parquet", split_row_groups=True)
-    victim = next(iter(default_client().run(os.getpid).values()))
-    timer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
-    timer.start()
-    parts = distributed.fit(CoxPH(), table, time="time", event="event", rows_per_chunk=1_500)
-    assert timer.finished.is_set()
+
+# Dask says that a worker was lost.
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_killed_in_the_middle_of_a_fit_of_files_changes_nothing(cluster, monkeypatch, tmp_path):
+    from distributed import Nanny, default_client
+
+    async def leave_it_dead(self):
+        return self.status
+
+    # Starting another worker would take longer than the fit.
+    monkeypatch.setattr(Nanny, "instantiate", leave_it_dead)
+    whole = CoxPH().fit(DATA.X, Surv.from_dataframe("event", "time", FRAME))
+    victim, survivor = default_client().run(os.getpid).values()
+    asked, derivatives = [], ChunkProblem.curvature
+
+    def kill_first(self):
+        if not asked:
+            os.kill(victim, signal.SIGKILL)
+        asked.append(1)
+        return derivatives(self)
+
+    # The first step is over, and the workers hold their chunks of patients.
+    monkeypatch.setattr(ChunkProblem, "curvature", kill_first)
+    for part in range(4):
+        FRAME.iloc[part::4].to_parquet(tmp_path / f"part-{part}.parquet")
+    parts = fit_parts(CoxPH(), tmp_path)
+    assert len(asked) > 1
+    assert set(default_client().run(os.getpid).values()) == {survivor}
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-8)

@@ -13,7 +13,7 @@ MODELS = {
     # The default of recalibrate does not recalibrate here.
     "chi2": DROCox(alpha=0.3, tol=1e-11),
     "paper": DROCox(alpha=0.7, ball="paper", tol=1e-11, recalibrate=False),
-    "cvar": DROCox(alpha=0.4, ball="cvar", tol=1e-10, recalibrate=False),
+    "cvar": DROCox(alpha=0.4, ball="cvar", tol=1e-8, recalibrate=False),
     "split": DROCoxSplit(alpha=0.4, random_state=3, tol=1e-11, recalibrate=False),
     "one side": DROCoxSplit(alpha=0.4, sides="one", shuffle=False, tol=1e-11, recalibrate=False),
     "efron": DROCox(alpha=0.3, ties="efron", tol=1e-11, recalibrate=False),
@@ -52,7 +52,7 @@ def test_files_that_are_read_part_by_part_give_the_same_model(name, tmp_path):
     whole = in_one_place(clone(MODELS[name]).set_params(recalibrate=False))
     columns = FRAME[[*FEATURES, "time", "event"]]
     parts = distributed.fit(
-        clone(MODELS[name]), write(columns, tmp_path, 5), time="time", event="event", rows_per_chunk=70
+        clone(MODELS[name]), write(columns, tmp_path, 3), time="time", event="event", rows_per_chunk=110
     )
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-4 if name == "cvar" else 1e-6)
     assert parts.objective_ == pytest.approx(whole.objective_, rel=1e-7)
@@ -73,8 +73,7 @@ def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
     assert fitted.feature_names_in_.tolist() == list(FEATURES)
 
 
-@pytest.mark.parametrize("n_parts", [1, 2, 5])
-@pytest.mark.parametrize("order", ["drawn", "rising", "falling"])
+@pytest.mark.parametrize(("order", "n_parts"), [("drawn", 1), ("drawn", 5), ("rising", 2), ("falling", 5)])
 def test_files_need_no_order_and_may_be_cut_within_ties(order, n_parts, tmp_path):
     frame = FRAME if order == "drawn" else FRAME.sort_values("time", ascending=order == "rising")
     borders = np.cumsum([len(rows) for rows in np.array_split(np.arange(len(frame)), n_parts)])[:-1]
@@ -102,27 +101,6 @@ def test_weights_count_over_parts_as_in_one_place(ties, tmp_path):
     )
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
     assert (parts.n_patients_, parts.n_events_) == (whole.n_patients_, whole.n_events_)
-
-
-# Dask leaves sockets to the garbage collector.
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_dask_table_gives_the_same_model_however_it_is_cut():
-    dd = pytest.importorskip("dask.dataframe", reason="Dask is an extra")
-    from distributed import Client
-
-    model = DROCox(alpha=0.4, tol=1e-11, recalibrate=False)
-    names = {"time": "time", "event": "event", "features": FEATURES}
-    whole = in_one_place(clone(model))
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"):
-        for n_parts in (1, 5):
-            table = dd.from_pandas(FRAME, npartitions=n_parts)
-            # A partition may be empty.
-            table = dd.concat([table, table[table["time"] < 0]])
-            parts = distributed.fit(clone(model), table, rows_per_chunk=60, **names)
-            np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
-        holes = table.assign(b=table["b"].where(table["time"] != table["time"].max()))
-        with pytest.raises(ValueError, match=r"partition \d: column 'b' has \d+ missing"):
-            distributed.fit(CoxPH(), holes, **names)
 
 
 def test_what_is_wrong_is_named_with_its_part(tmp_path):

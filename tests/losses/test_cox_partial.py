@@ -16,7 +16,7 @@ def test_losses_at_score_zero_are_logs_of_numbers_at_risk():
     losses = cox_partial(
         torch.zeros(5), torch.tensor([True, False, True, True, True]), torch.tensor([1.0, 2, 2, 3, 3])
     )
-    torch.testing.assert_close(losses.exp(), torch.tensor([5.0, 1.0, 4.0, 2.0, 2.0]))
+    np.testing.assert_allclose(losses.exp(), [5.0, 1.0, 4.0, 2.0, 2.0], rtol=1e-6)
 
 
 def test_efron_and_breslow_agree_without_ties():
@@ -34,7 +34,7 @@ def test_efron_loss_of_two_tied_events_by_hand():
         ties="efron",
     )
     mean = (np.log(6) + np.log(4.5)) / 2
-    torch.testing.assert_close(losses, torch.tensor([mean, mean - np.log(2), 0.0]).float())
+    np.testing.assert_allclose(losses, [mean, mean - np.log(2), 0.0], rtol=1e-6)
 
 
 def test_breslow_losses_sum_to_the_partial_likelihood_of_scikit_survival():
@@ -74,8 +74,8 @@ def test_events_and_times_broadcast_over_a_batch_of_scores():
     event, time = torch.as_tensor(target.event), torch.as_tensor(target.time)
     shared = cox_partial(scores, event, time)
     own = cox_partial(scores, event.expand(3, 2, -1), time.expand(3, 2, -1))
-    torch.testing.assert_close(shared, own, rtol=0, atol=0)
-    torch.testing.assert_close(shared[1, 0], cox_partial(scores[1, 0], event, time))
+    assert torch.equal(shared, own)
+    np.testing.assert_allclose(shared[1, 0], cox_partial(scores[1, 0], event, time))
 
 
 def test_rows_of_a_batch_may_differ_in_times_and_events():
@@ -84,7 +84,7 @@ def test_rows_of_a_batch_may_differ_in_times_and_events():
     scores = torch.as_tensor(rng.normal(size=(3, 20)))
     together = cox_partial(scores, event, time, ties="efron")
     for b in range(3):
-        torch.testing.assert_close(together[b], cox_partial(scores[b], event[b], time[b], ties="efron"))
+        np.testing.assert_allclose(together[b], cox_partial(scores[b], event[b], time[b], ties="efron"))
 
 
 def test_rows_of_a_batch_may_differ_in_weights():
@@ -93,7 +93,7 @@ def test_rows_of_a_batch_may_differ_in_weights():
     scores, weight = torch.as_tensor(rng.normal(size=20)), torch.as_tensor(rng.uniform(1, 3, (4, 20)))
     together = cox_partial(scores, event, time, weight=weight)
     for b in range(4):
-        torch.testing.assert_close(together[b], cox_partial(scores, event, time, weight=weight[b]))
+        np.testing.assert_allclose(together[b], cox_partial(scores, event, time, weight=weight[b]))
 
 
 def test_event_flags_may_be_zeros_and_ones():
@@ -101,9 +101,7 @@ def test_event_flags_may_be_zeros_and_ones():
     scores, time = torch.as_tensor(X[:, 0]), torch.as_tensor(target.time)
     flags = torch.as_tensor(target.event)
     for dtype in (torch.float64, torch.int64):
-        torch.testing.assert_close(
-            cox_partial(scores, flags.to(dtype), time), cox_partial(scores, flags, time), rtol=0, atol=0
-        )
+        assert torch.equal(cox_partial(scores, flags.to(dtype), time), cox_partial(scores, flags, time))
 
 
 @pytest.mark.parametrize("ties", ["breslow", "efron"])
@@ -119,7 +117,7 @@ def test_weight_zero_equals_leaving_a_patient_out(ties):
         event = event & (weight > 0)
     losses = cox_partial(scores, event, time, weight=weight, ties=ties)
     wanted = cox_partial(scores[kept], event[kept], time[kept], ties=ties)
-    torch.testing.assert_close(losses[kept], wanted)
+    np.testing.assert_allclose(losses[kept].detach(), wanted.detach())
     losses[kept].sum().backward()
     assert torch.isfinite(scores.grad).all()
     assert (scores.grad[::5] == 0).all()
@@ -159,4 +157,4 @@ def test_training_steps_do_not_sort(monkeypatch):
     for name in ("argsort", "sort", "searchsorted"):
         monkeypatch.setattr(torch, name, never)
     found = in_torch(scores, scores[..., :0])
-    torch.testing.assert_close(found, torch.stack(expected).gather(-1, order.expand(found.shape)))
+    np.testing.assert_allclose(found, torch.stack(expected).gather(-1, order.expand(found.shape)), rtol=1e-6, atol=1e-6)

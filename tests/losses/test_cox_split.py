@@ -30,7 +30,7 @@ def test_a_reference_patient_with_an_equal_time_is_at_risk():
         torch.zeros(3),
         torch.tensor([1.0, 2.0, 3.0]),
     )
-    torch.testing.assert_close(found.exp(), torch.tensor([3.0]))
+    np.testing.assert_allclose(found.exp(), [3.0], rtol=1e-6)
 
 
 def test_losses_are_zero_with_an_empty_reference_set():
@@ -71,7 +71,8 @@ def test_weight_zero_equals_leaving_a_reference_patient_out():
     weight = (reference_time < 6).double()
     found = cox_split(scores, event, time, reference, reference_time, reference_weight=weight)
     kept = weight > 0
-    torch.testing.assert_close(found, cox_split(scores, event, time, reference[kept], reference_time[kept]))
+    alone = cox_split(scores, event, time, reference[kept], reference_time[kept])
+    np.testing.assert_allclose(found.detach(), alone.detach())
     found.sum().backward()
     assert torch.isfinite(reference.grad).all()
     assert (reference.grad[~kept] == 0).all()
@@ -87,10 +88,10 @@ def test_batch_axes_broadcast_between_scored_and_reference_patients():
     for a in range(2):
         for b in range(3):
             one = cox_split(scores[a, b], event, time, reference, reference_time[b])
-            torch.testing.assert_close(together[a, b], one)
+            np.testing.assert_allclose(together[a, b], one)
 
 
 def test_event_flags_may_be_zeros_and_ones():
     event = torch.tensor([1.0, 0.0])
     found = cox_split(torch.zeros(2), event, torch.ones(2), torch.zeros(3), torch.full((3,), 2.0))
-    torch.testing.assert_close(found.exp(), torch.tensor([4.0, 1.0]))
+    np.testing.assert_allclose(found.exp(), [4.0, 1.0], rtol=1e-6)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import logsumexp
 
 from drosurv.losses import CoxPartial, CoxSplit
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
@@ -35,6 +34,10 @@ def at_risk(target, i):
     return inside
 
 
+def log_sum(scores, weight):
+    return np.logaddexp.reduce(scores + np.log(weight), initial=-np.inf)
+
+
 def define(scores, target, weight, ties):
     losses = np.zeros(len(scores))
     for i in np.flatnonzero(target.event):
@@ -42,8 +45,7 @@ def define(scores, target, weight, ties):
         tied = inside & target.event & (target.time == target.time[i])
         m = tied.sum() if ties == "efron" else 1
         terms = [
-            logsumexp(scores[inside], b=(weight * (1 - k / m * tied))[inside] if k else weight[inside])
-            for k in range(m)
+            log_sum(scores[inside], (weight * (1 - k / m * tied))[inside]) for k in range(m)
         ]
         losses[i] = np.mean(terms) - scores[i]
     return losses
@@ -53,7 +55,7 @@ def define_split(scores, target, weight, in_first):
     losses = np.zeros(len(scores))
     for i in np.flatnonzero(target.event):
         inside = at_risk(target, i) & (in_first != in_first[i])
-        others = logsumexp(scores[inside], b=weight[inside]) if inside.any() else -np.inf
+        others = log_sum(scores[inside], weight[inside])
         losses[i] = np.logaddexp(scores[i], others) - scores[i]
     return losses
 
