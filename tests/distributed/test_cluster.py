@@ -37,7 +37,9 @@ def cluster():
     # Forks of one process share what it has imported.
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     with config.set({"distributed.worker.multiprocessing-method": method}):
-        dask.utils.get_mp_context().set_forkserver_preload(["dask.dataframe", "distributed", "drosurv.tuning"])
+        dask.utils.get_mp_context().set_forkserver_preload(
+            ["dask.dataframe", "distributed", "drosurv.tuning"]
+        )
         with (
             dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
             dask.Client(workers),

@@ -157,4 +157,6 @@ def test_training_steps_do_not_sort(monkeypatch):
     for name in ("argsort", "sort", "searchsorted"):
         monkeypatch.setattr(torch, name, never)
     found = in_torch(scores, scores[..., :0])
-    np.testing.assert_allclose(found, torch.stack(expected).gather(-1, order.expand(found.shape)), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        found, torch.stack(expected).gather(-1, order.expand(found.shape)), rtol=1e-6, atol=1e-6
+    )

@@ -44,9 +44,7 @@ def define(scores, target, weight, ties):
         inside = at_risk(target, i)
         tied = inside & target.event & (target.time == target.time[i])
         m = tied.sum() if ties == "efron" else 1
-        terms = [
-            log_sum(scores[inside], (weight * (1 - k / m * tied))[inside]) for k in range(m)
-        ]
+        terms = [log_sum(scores[inside], (weight * (1 - k / m * tied))[inside]) for k in range(m)]
         losses[i] = np.mean(terms) - scores[i]
     return losses
 
