@@ -59,7 +59,7 @@ def test_a_subgroup_with_twice_the_events_is_significant_and_named():
 def test_right_predictions_are_seldom_significant():
     alarms = 0
     for seed in range(20):
-        X, y, predictions = patients(400, seed)
+        X, y, predictions = patients(250, seed)
         alarms += len(certify(predictions, X, y, n_replicates=39, random_state=seed).significant) > 0
     # 5 % of 20: more than 4 have a probability of 0.3 %.
     assert alarms <= 4
@@ -70,9 +70,9 @@ def test_right_predictions_for_whole_years_are_seldom_significant():
     alarms = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        X = pd.DataFrame({"a": rng.normal(size=400), "b": rng.normal(size=400)})
+        X = pd.DataFrame({"a": rng.normal(size=250), "b": rng.normal(size=250)})
         rate = 0.3 * np.exp(0.5 * X["a"].to_numpy())
-        time, end = np.ceil(rng.exponential(size=400) / rate), rng.integers(1, 7, 400).astype(float)
+        time, end = np.ceil(rng.exponential(size=250) / rate), rng.integers(1, 7, 250).astype(float)
         years = np.arange(1.0, 7.0)
         y = Surv.from_arrays(time <= end, np.minimum(time, end))
         pair = (years, np.exp(-np.outer(rate, years)))
@@ -309,7 +309,7 @@ def test_names_are_exported_and_the_removed_one_says_what_replaced_it():
 
 
 def test_results_do_not_depend_on_the_number_of_threads():
-    data = make_hidden_minority(n_samples=1500, random_state=1)
+    data = make_hidden_minority(n_samples=800, n_features=6, random_state=1)
     model = CoxPH().fit(data.X, data.y)
     found = []
     for threads in (1, 2):
@@ -319,12 +319,14 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
 
 def test_more_than_200_000_patients_have_199_replicates(monkeypatch):
-    monkeypatch.setattr(subgroup_bounds, "MANY_PATIENTS", 999)
-    data = make_hidden_minority(n_samples=1000, random_state=1)
+    monkeypatch.setattr(subgroup_bounds, "MANY_PATIENTS", 199)
+    monkeypatch.setattr(subgroup_bounds, "REPLICATES", 19)
+    data = make_hidden_minority(n_samples=200, n_features=5, random_state=1)
     model = CoxPH().fit(data.X, data.y)
-    assert (
-        certify(model, data.X, data.y).to_dict() == certify(model, data.X, data.y, n_replicates=199).to_dict()
+    by_default, asked = (
+        certify(model, data.X, data.y, alpha=0.3, **given).to_dict() for given in ({}, {"n_replicates": 199})
     )
+    assert by_default == asked
 
 
 def test_a_right_model_fitted_to_few_patients_is_not_called_wrong():

@@ -1,6 +1,7 @@
 import re
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -35,8 +36,8 @@ mpl.use("Agg")
 
 @pytest.fixture(scope="module")
 def planted():
-    data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
-    return RepairedCox(random_state=0).fit(data.X, data.y), data
+    model, X, y = hidden()
+    return model, SimpleNamespace(X=X, y=y)
 
 
 def test_ratio_has_the_exact_poisson_interval():
@@ -199,7 +200,9 @@ def test_a_rule_on_one_linear_column_names_a_nonlinear_effect_as_possible(plante
     model, data = planted
     (words,) = model.in_words()
     assert "A nonlinear effect of 'x5', which the base model takes for linear, would look the same" in words
-    curved = RepairedCox(CoxPHCV(splines=4, l2s=[0.01], random_state=0), random_state=0).fit(data.X, data.y)
+    base = CoxPHCV(splines=4, l2s=[0.01], random_state=0)
+    curved = RepairedCox(base, max_repairs=1, max_conditions=1, random_state=0).fit(data.X, data.y)
+    assert curved.repairs_
     assert all("nonlinear" not in words for words in curved.in_words())
 
 
@@ -256,9 +259,9 @@ def test_hazard_ratios_are_those_of_the_predictions(planted):
 
 @pytest.mark.parametrize("base", [make_pipeline(TableEncoder(), CoxPH()), CoxPH()])
 def test_hazard_ratios_of_a_table_are_per_unit_of_its_columns(base):
-    data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
+    data = make_hidden_minority(n_samples=800, n_features=6, minority=0.25, random_state=0)
     X = data.X.assign(x1=10 * data.X["x1"], sex=np.where(data.X["x4"] > 0.3, "f", "m")).drop(columns="x4")
-    model = RepairedCox(base, random_state=0).fit(X, data.y)
+    model = RepairedCox(base, max_repairs=1, max_conditions=1, random_state=0).fit(X, data.y)
     rows = model.hazard_ratios().rows
     everyone = {row["effect"]: row["hazard_ratio"] for row in rows if row["who"] == "everyone"}
     assert "sex is f" in everyone
@@ -305,7 +308,8 @@ def test_effects_of_truths_and_of_codes_are_those_of_the_encoders_columns(plante
 
 def test_a_model_that_is_not_linear_says_so(planted):
     _, data = planted
-    model = RepairedCox(CoxPH(network="mlp", max_iter=5, random_state=0), max_repairs=0).fit(data.X, data.y)
+    base = CoxPH(network="mlp", max_iter=5, random_state=0)
+    model = RepairedCox(base, max_repairs=0).fit(data.X[:300], data.y[:300])
     with pytest.raises(ValueError, match="has no coefficients"):
         model.hazard_ratios()
 
@@ -332,7 +336,7 @@ def test_a_repair_of_effects_that_predicts_a_worse_total_says_what_it_improves()
 
 def test_the_total_of_events_of_wilms_tumours_moves_towards_the_observed_one_with_the_default_model():
     data = load_nwtco()
-    model = RepairedCox(base=CoxPHCV(random_state=0), random_state=0).fit(data.X, data.y)
+    model = RepairedCox(base=CoxPHCV(random_state=0), folds=3, random_state=0).fit(data.X, data.y)
     assert model.repairs_
     for found in model.repairs_:
         assert abs(found.events - found.predicted_after) < abs(found.events - found.predicted)

@@ -15,10 +15,10 @@ mpl.use("Agg")
 
 
 def audit(minority, seed=0, **options):
-    train = make_hidden_minority(minority=minority, random_state=seed)
-    test = make_hidden_minority(minority=minority, random_state=seed + 1)
+    train = make_hidden_minority(3000, 6, minority=minority, random_state=seed)
+    test = make_hidden_minority(3000, 6, minority=minority, random_state=seed + 1)
     model = CoxPHSurvivalAnalysis().fit(train.X, train.y)
-    settings = {"y_train": train.y, "n_bootstraps": 10} | options
+    settings = {"y_train": train.y, "n_bootstraps": 4, "n_folds": 5, "max_conditions": 2} | options
     return worst_off(model, test.X, test.y, **settings), test, model, train
 
 
@@ -55,10 +55,11 @@ def test_where_nobody_is_harmed_the_status_says_so():
 
 def test_a_rule_of_pure_chance_is_proposed_and_then_refused():
     rng = np.random.default_rng(0)
-    data = make_hidden_minority(n_samples=800, random_state=0)
+    data = make_hidden_minority(n_samples=600, n_features=6, random_state=0)
+    options = {"n_bootstraps": 2, "n_folds": 5, "max_conditions": 2}
     reported = 0
     for _ in range(4):
-        result = worst_off(None, data.X, data.y, harm=rng.normal(size=800), n_bootstraps=5, n_folds=5)
+        result = worst_off(None, data.X, data.y, harm=rng.normal(size=600), **options)
         assert result.findings, "noise always offers a rule on the patients it was found on"
         assert result.findings[0].harm_found > 0.1
         reported += len(result.groups)
@@ -77,7 +78,7 @@ def test_rules_use_the_categories_of_the_table():
     )
     harmed = (table["age"] > 65) & (table["sex"] == "female")
     harm = np.where(harmed, 0.5, -0.3) + rng.normal(size=1500) * 0.5
-    result = worst_off(None, data.X, data.y, features=table, harm=harm, n_bootstraps=5)
+    result = worst_off(None, data.X, data.y, features=table, harm=harm, n_bootstraps=2, n_folds=5)
     (group,) = result.groups
     age, sex = group.rule.conditions
     assert (age.column, age.comparison) == ("age", ">")
@@ -87,13 +88,13 @@ def test_rules_use_the_categories_of_the_table():
 
 
 def test_a_patient_who_meets_several_rules_counts_under_the_first():
-    data = make_hidden_minority(n_samples=2000, random_state=0)
-    noise = np.random.default_rng(0).normal(size=2000)
+    data = make_hidden_minority(n_samples=1200, n_features=5, random_state=0)
+    noise = np.random.default_rng(0).normal(size=1200)
     harm = np.where(data.X["x5"].abs() > 1, 0.6, -0.3) + 0.5 * noise
-    result = worst_off(None, data.X, data.y, harm=harm, n_bootstraps=5)
+    result = worst_off(None, data.X, data.y, harm=harm, n_bootstraps=4, n_folds=5, max_conditions=1)
     assert len(result.groups) == 2
-    assert sum(finding.n_patients for finding in result.findings) <= 2000
-    counted = np.zeros(2000, dtype=bool)
+    assert sum(finding.n_patients for finding in result.findings) <= 1200
+    counted = np.zeros(1200, dtype=bool)
     for finding in result.findings:
         inside = finding.rule.holds(data.X) & ~counted
         assert finding.n_patients == inside.sum()
@@ -172,12 +173,13 @@ def test_each_end_of_an_interval_holds_with_the_confidence_shared_over_the_rules
 
 
 def test_the_verdict_is_what_the_interval_says():
-    data = make_hidden_minority(n_samples=1200, random_state=0)
+    data = make_hidden_minority(n_samples=1200, n_features=6, random_state=0)
     rng = np.random.default_rng(4)
+    options = {"n_bootstraps": 2, "n_folds": 5, "max_conditions": 1}
     verdicts = set()
     for effect in (0.0, 0.25, 0.8):
         harm = np.where(data.X["x5"] > 0.8, effect, -0.2) + rng.normal(size=1200)
-        for finding in worst_off(None, data.X, data.y, harm=harm, n_bootstraps=2, n_folds=5).findings:
+        for finding in worst_off(None, data.X, data.y, harm=harm, **options).findings:
             if finding.n_checked >= 20:
                 assert finding.harmed == (finding.harm.low > 0)
                 verdicts.add(finding.harmed)
@@ -187,7 +189,7 @@ def test_the_verdict_is_what_the_interval_says():
 def test_a_model_of_this_library_brings_the_null_model_of_its_training_patients():
     train, test = make_hidden_minority(600, random_state=0), make_hidden_minority(600, random_state=1)
     model = CoxPH().fit(train.X, train.y)
-    options = {"n_bootstraps": 2, "n_folds": 2}
+    options = {"n_bootstraps": 2, "n_folds": 2, "max_conditions": 1, "max_rules": 1}
     by_default = worst_off(model, test.X, test.y, **options)
     assert by_default.overall == worst_off(model, test.X, test.y, y_train=train.y, **options).overall
     assert by_default.overall != worst_off(model, test.X, test.y, y_train=test.y, **options).overall
@@ -236,7 +238,7 @@ def shifted(level, n=1500, seed=0):
 @pytest.mark.parametrize("kind", ["level", "effects"])
 def test_a_group_with_more_events_than_expected_is_found_though_no_model_would_be_worse(kind):
     model, X, y = shifted(0.6, n=2000)
-    options = {"n_folds": 5, "n_bootstraps": 4, "max_conditions": 2}
+    options = {"n_folds": 5, "n_bootstraps": 2, "max_conditions": 1}
     result = worst_off(model, X, y, kind=kind, **options)
     group = result.groups[0]
     assert group.rule.conditions[0].column == "x2"
@@ -255,10 +257,10 @@ def test_a_group_with_more_events_than_expected_is_found_though_no_model_would_b
 
 
 def test_effects_that_differ_are_seen_where_the_level_is_right():
-    data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
-    train = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=1)
+    data = make_hidden_minority(n_samples=1200, n_features=6, minority=0.25, random_state=0)
+    train = make_hidden_minority(n_samples=1200, n_features=6, minority=0.25, random_state=1)
     model = CoxPH().fit(train.X, train.y)
-    found = worst_off(model, data.X, data.y, kind="effects", n_folds=5, n_bootstraps=4, max_conditions=2)
+    found = worst_off(model, data.X, data.y, kind="effects", n_folds=5, n_bootstraps=2, max_conditions=1)
     assert str(found.groups[0].rule).startswith("x5 > 0.")
     assert found.groups[0].harm.low > 0.05
 
@@ -266,7 +268,8 @@ def test_effects_that_differ_are_seen_where_the_level_is_right():
 @pytest.mark.parametrize("kind", ["level", "effects"])
 def test_a_right_model_has_no_wrong_group(kind):
     found = [
-        worst_off(*shifted(0.0, n=600, seed=seed), kind=kind, n_folds=5, n_bootstraps=2) for seed in range(4)
+        worst_off(*shifted(0.0, n=600, seed=seed), kind=kind, n_folds=5, n_bootstraps=2, max_conditions=2)
+        for seed in range(4)
     ]
     assert [result.groups for result in found] == [()] * 4
     assert found[0].status.startswith("No stable group of at least 50 patients has")

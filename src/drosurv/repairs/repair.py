@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -192,13 +192,24 @@ def effect_changes(
         column = columns.columns[j - 1] if j > 0 else None
         if column is None or abs(own[j]) < LEAST_MENTIONED or column.name == RISK or column.name in named:
             continue
-        ratios = []
-        for rows in parts:
-            some, features = take(X, rows), rules.iloc[rows] if with_features else None
-            low, high = (predict(changed_column(some, column, which), features) for which in (0, 1))
-            ratios.append(float(np.exp((high - low).mean())) if len(rows) else float("nan"))
+        # All in one prediction, which takes hardly longer than each of them.
+        some = [rows for rows in parts if len(rows)]
+        tables = [changed_column(take(X, rows), column, which) for rows in some for which in (0, 1)]
+        rows = np.concatenate([np.tile(rows, 2) for rows in parts])
+        risk = predict(_stacked(tables), rules.iloc[rows] if with_features else None)
+        ratios = [
+            float(np.exp((high - low).mean())) if len(low) else float("nan")
+            for low, high in (np.split(own_risk, 2) for own_risk in np.split(risk, [2 * len(parts[0])]))
+        ]
         found.append(EffectChange(column.label, column.contrast, *ratios))
     return found
+
+
+def _stacked(tables: Sequence[Any]) -> Any:
+    """Tables of the same columns, or arrays, one below the other."""
+    if isinstance(tables[0], pd.DataFrame):
+        return pd.concat(tables, ignore_index=True)
+    return np.concatenate(tables)
 
 
 def changed_column(X: Any, column: EffectColumn, which: int) -> Any:
