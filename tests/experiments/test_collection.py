@@ -50,9 +50,9 @@ STATED = {
 }
 
 
-@pytest.fixture(scope="session")
-def collection():
-    """Every dataset, downloaded once."""
+@pytest.fixture(scope="module")
+def collection(downloads):
+    """Every dataset of the benchmark."""
     return {name: load(name) for name in available()}
 
 
@@ -75,7 +75,7 @@ def test_cards_tell_what_loading_gives(collection):
         assert told.cached, name
 
 
-def test_the_second_set_and_what_is_shown_apart_have_the_sizes_of_their_cards():
+def test_the_second_set_and_what_is_shown_apart_have_the_sizes_of_their_cards(downloads):
     assert not {*SECOND, *APART} & set(available())
     for name in (*SECOND, *APART):
         dataset, stated = EVERY.load(name), EVERY.card(name)
@@ -83,7 +83,7 @@ def test_the_second_set_and_what_is_shown_apart_have_the_sizes_of_their_cards():
         assert size == (stated.patients, stated.events, stated.features), name
 
 
-def test_compas_leaves_out_the_months_of_which_only_people_charged_again_are_kept():
+def test_compas_leaves_out_the_months_of_which_only_people_charged_again_are_kept(downloads):
     table = pd.read_csv(EVERY.fetch("compas"))
     soon = table.loc[table["days_b_screening_arrest"].abs() <= 30]
     # The number that ProPublica analysed.

@@ -1,16 +1,29 @@
 """A split and its measures, by hand on small data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, clone
 
 from drosurv import CoxPH, NullModel, Surv
 from drosurv.datasets import Dataset, make_hidden_minority
 from drosurv.metrics import concordance_index, likelihood_gains
+from experiments.benchmark import tournament
 from experiments.benchmark.contenders import CONTENDERS, ForestRanks, SurvivalForest, TunedTrees
 from experiments.benchmark.encoded_part import split_in_two
 from experiments.benchmark.measures import MEASURES, event_times, judge, time_grid
 from experiments.benchmark.tournament import Match, evaluate_match
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_forests():
+    """Trees are few where it is not looked at what they find."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.benchmark.measures.TREES", 3)
+        patch.setattr(SurvivalForest, "trees", 20)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +80,8 @@ def test_measures_are_those_of_their_definitions(parts):
     assert found["worst_named_oe"] == pytest.approx(max(abs(np.log(ratios))), rel=1e-3)
 
 
-def test_the_forest_finds_the_group_that_a_wrong_model_harms(parts):
+def test_the_forest_finds_the_group_that_a_wrong_model_harms(parts, monkeypatch):
+    monkeypatch.setattr("experiments.benchmark.measures.TREES", 20)
     train, test = parts
     times = time_grid(train)
     in_group = test.X["x1"].to_numpy() > 0
@@ -88,23 +102,28 @@ def test_predictions_that_are_not_finite_are_refused(parts):
         judge(train, test, np.full(len(test.X), np.nan), survival, times, 0)
 
 
-@pytest.fixture
-def small_data(monkeypatch):
-    from experiments.benchmark import tournament
-
+@pytest.fixture(scope="module")
+def small_data():
     data = make_hidden_minority(400, random_state=1)
     tournament._parts.cache_clear()
-    monkeypatch.setattr(tournament, "load", lambda name: data)
-    monkeypatch.setattr("experiments.benchmark.measures.TREES", 3)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tournament, "load", lambda name: data)
+        yield
     tournament._parts.cache_clear()
 
 
 @pytest.mark.parametrize("method", list(CONTENDERS))
 def test_every_method_gives_every_measure(method, small_data, monkeypatch):
-    if CONTENDERS[method].needs:
-        pytest.importorskip(CONTENDERS[method].needs)
+    contender = CONTENDERS[method]
+    if contender.needs:
+        pytest.importorskip(contender.needs)
+    # Training is short: how well it goes is not looked at here.
     monkeypatch.setattr(TunedTrees, "rounds", (10,))
+    parameters = contender.model.get_params() if isinstance(contender.model, BaseEstimator) else {}
+    short = {name: 20 for name in parameters if name.split("__")[-1] == "max_iter"}
+    if short:
+        model = clone(contender.model).set_params(**short)
+        monkeypatch.setitem(CONTENDERS, method, replace(contender, model=model))
     found = evaluate_match(Match("small", method, 0, 0, "f" * 64))
     assert "error" not in found
     expected = {measure.name for measure in MEASURES}
@@ -127,8 +146,6 @@ def test_a_forest_with_a_cox_baseline_keeps_its_ranks_and_gains_likelihood(parts
 
 
 def test_a_method_that_fails_says_why_and_hides_nothing(small_data, monkeypatch):
-    from dataclasses import replace
-
     def fail(train, seed):
         raise ValueError("nothing to learn")
 

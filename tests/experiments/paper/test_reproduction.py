@@ -49,7 +49,14 @@ def made_up(monkeypatch, result):
     monkeypatch.setattr(reproduction, "evaluate_unit", lambda unit, seer_file: result(unit))
 
 
-def test_a_second_run_computes_only_what_is_new(run, tmp_path):
+@pytest.fixture
+def no_tables(monkeypatch):
+    """Nothing is written, where only what was computed matters."""
+    nothing = tabulation.Tabulation({}, *(pd.DataFrame() for _ in range(4)))
+    monkeypatch.setattr(reproduction, "tabulate", lambda *_, **__: nothing)
+
+
+def test_a_second_run_computes_only_what_is_new(run, no_tables, tmp_path):
     first = run()
     assert (first.outcome.computed, first.outcome.reused, first.complete) == (1, 0, True)
     again = run(repeats=2)
@@ -60,7 +67,7 @@ def test_a_second_run_computes_only_what_is_new(run, tmp_path):
     ]
 
 
-def test_a_changed_setting_never_reuses_a_stale_result(run, made_up):
+def test_a_changed_setting_never_reuses_a_stale_result(run, made_up, no_tables):
     before = run()
     for change in ({"max_iter": 3}, {"bootstrap": 3}, {"initial_seed": 2}, {"convention": "paper"}):
         changed = run(protocol=replace(FAST, **change))
@@ -101,7 +108,7 @@ def test_what_depends_on_no_choice_is_computed_once(run, flc_alone, made_up, tmp
     assert figures[0].read_bytes() == figures[1].read_bytes()
 
 
-def test_data_that_cannot_be_loaded_are_named_and_the_rest_goes_on(run, flc_alone, made_up):
+def test_data_that_cannot_be_loaded_are_named_and_the_rest_goes_on(run, flc_alone, made_up, no_tables):
     found = run(only=("flc-age", "support-gender"))
     assert found.unavailable == {"support": "no network"}
     assert not found.complete

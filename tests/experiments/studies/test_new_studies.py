@@ -53,7 +53,7 @@ def test_new_tasks_are_one_per_dataset_and_apart_from_those_seen():
     assert not set(new) & set(seen)
 
 
-def test_rounds_of_trees_are_those_of_a_shorter_growth():
+def test_rounds_of_trees_are_those_of_a_shorter_growth(downloads):
     train, test = split_in_two(EVERY.load("rossi"), 0)
     few, many = (
         CoxPH("trees", lr=0.1, max_iter=k, early_stopping=False).fit(train.X, train.y) for k in (5, 9)
@@ -63,7 +63,7 @@ def test_rounds_of_trees_are_those_of_a_shorter_growth():
     assert np.ptp(scores - many.network_.scores(test.X.to_numpy())) > 0.01
 
 
-def test_sides_of_a_task_are_apart_and_neither_is_empty():
+def test_sides_of_a_task_are_apart_and_neither_is_empty(downloads):
     for name in ("compas, race", "compas, date", "hdfail"):
         train, test = shift.TASKS[name].rows()
         assert not set(train) & set(test)
