@@ -84,7 +84,12 @@ class SurvivalForest:
         time = grid[np.minimum(np.searchsorted(grid, train.target.time), len(grid) - 1)]
         y = Surv.from_arrays(train.target.event, time)
         self.forest = RandomSurvivalForest(
-            self.trees, min_samples_leaf=15, random_state=seed, n_jobs=1, oob_score=out_of_bag, low_memory=out_of_bag
+            self.trees,
+            min_samples_leaf=15,
+            random_state=seed,
+            n_jobs=1,
+            oob_score=out_of_bag,
+            low_memory=out_of_bag,
         )
         self.forest.fit(train.X.to_numpy(), y)
 
