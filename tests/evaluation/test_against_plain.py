@@ -53,10 +53,16 @@ class OnlySome:
         return self.model.predict_survival_function(self._with_product(X), return_array, times)
 
 
-def test_a_timid_model_is_dominated_and_its_slope_is_far_from_one(train, held_out):
+@pytest.fixture(scope="module")
+def timid(train, held_out):
+    """A model with a strong ridge, and its comparison with plain Cox."""
     (X, y, _), (X_test, y_test, site) = train, held_out
     model = CoxPH(l2=5.0).fit(X, y)
-    found = against_plain(model, X, y, X_test, y_test, site, n_bootstrap=60)
+    return model, against_plain(model, X, y, X_test, y_test, site, n_bootstrap=60)
+
+
+def test_a_timid_model_is_dominated_and_its_slope_is_far_from_one(timid):
+    _, found = timid
     assert found.dominated
     assert "everybody" in found.worse
     assert found.slope_is_far
@@ -123,12 +129,10 @@ def test_a_difference_that_is_rounded_away_is_none_even_if_significant(train, he
     assert (found.better, found.worse, found.dominated) == ((), (), False)
 
 
-def test_values_are_those_of_the_metrics(train, held_out):
+def test_values_are_those_of_the_metrics(timid, train, held_out):
     (X, y, _), (X_test, y_test, site) = train, held_out
-    model = CoxPH(l2=1.0).fit(X, y)
-    table = against_plain(model, X, y, X_test, y_test, site, n_bootstrap=20).table.set_index(
-        ["group", "metric"]
-    )
+    model, found = timid
+    table = found.table.set_index(["group", "metric"])
     plain = CoxPH().fit(X, y)
     rows = (site == "b").to_numpy()
     for name, one in (("model", model), ("plain", plain)):
@@ -154,7 +158,7 @@ def test_intervals_are_those_of_paired_means_and_hold_together(train, held_out):
     (X, y, _), (X_test, y_test, site) = train, held_out
     model, plain = CoxPH(l2=0.3).fit(X, y), CoxPH().fit(X, y)
     few = np.where(np.arange(len(site)) < 20, "few", site)
-    found = beside((model, X_test), (plain, X_test), y_test, {"site": few}, y_train=y, n_bootstrap=400)
+    found = beside((model, X_test), (plain, X_test), y_test, {"site": few}, y_train=y, n_bootstrap=150)
     # Twenty patients are too few: three metrics of everybody and of two groups are judged together.
     assert len(found.table) == 9
     assert found.served("site", "few") == "too few"
@@ -178,9 +182,8 @@ def test_intervals_are_those_of_paired_means_and_hold_together(train, held_out):
         assert rows.loc[group, "difference"] == pytest.approx(paired.mean())
 
 
-def test_a_group_that_is_worse_in_anything_is_served_worse(train, held_out):
-    (X, y, _), (X_test, y_test, site) = train, held_out
-    found = against_plain(CoxPH(l2=5.0).fit(X, y), X, y, X_test, y_test, site, n_bootstrap=60)
+def test_a_group_that_is_worse_in_anything_is_served_worse(timid):
+    _, found = timid
     assert found.served("overall", "all") == "worse"
     assert {f"site {group}" for group in "ab" if found.served("site", group) == "worse"} <= set(found.worse)
 

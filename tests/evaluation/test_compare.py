@@ -20,7 +20,7 @@ def table(models, train, held_out):
         held_out.y,
         y_train=train.y,
         sensitive_features=held_out.sensitive_features,
-        n_bootstrap=40,
+        n_bootstrap=20,
     )
 
 
@@ -72,7 +72,7 @@ def test_differences_are_paired_on_the_same_replicates(table, models, held_out):
             lambda w, metric=statistic: metric(w, risks["DRO"]),
             lambda w, metric=statistic: metric(w, risks["Cox"]),
             len(held_out.y),
-            replicates=40,
+            replicates=20,
             random_state=0,
         )
         row = cell(table, "DRO", metric, attribute)

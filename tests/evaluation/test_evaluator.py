@@ -38,7 +38,7 @@ def test_a_new_metric_is_one_record(new_metric, model, train, held_out):
     risk, site = model.predict(X), groups["site"].to_numpy()
     dead = {who: risk[y["event"] & ((site == who) | (who == "all"))].mean() for who in ("all", "a", "b")}
 
-    result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=20)
+    result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=2)
     assert result.value(new_metric) == pytest.approx(dead["all"])
     assert result.value(new_metric, "site", "b") == pytest.approx(dead["b"])
     assert result.value(new_metric, "site") == pytest.approx(abs(dead["a"] - dead["b"]))
@@ -57,7 +57,7 @@ def test_a_new_metric_is_one_record(new_metric, model, train, held_out):
     search.fit(X, y)
     assert search.best_index_ == search.results_[new_metric].idxmax()
 
-    options = {"y_train": train.y, "sensitive_features": groups, "n_bootstrap": 20, "search_rules": False}
+    options = {"y_train": train.y, "sensitive_features": groups, "n_bootstrap": 2, "search_rules": False}
     (shown,) = (
         row
         for row in audit(model, X, y, **options).models[0].tables["accuracy"].rows
@@ -89,14 +89,12 @@ def test_what_a_metric_needs_decides_whether_it_is_computed(missing, model, trai
 
 def test_a_gap_is_the_same_in_every_view(model, train, held_out):
     X, y, groups = held_out.X, held_out.y, held_out.sensitive_features["site"]
-    result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=20, min_group=2)
+    result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=6, min_group=2)
     names = ["concordance_index", "brier_skill", "likelihood_gain"]
     table = result.to_frame().query("kind == 'gap'").set_index("metric")
     np.testing.assert_allclose(result.difference()[names], table.loc[names, "value"])
 
-    report = audit(
-        model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=20, search_rules=False
-    )
+    report = audit(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=6, search_rules=False)
     shown = {row["metric"]: row for row in report.audited.tables["fairness"].rows}
     for name in names:
         gap = shown[f"Gap of {CATALOGUE[name].label}"]

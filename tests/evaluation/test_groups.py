@@ -10,6 +10,8 @@ from drosurv import CoxPH, Surv, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
+from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.groups import group_table
 from drosurv.evaluation.predictions import estimation_share
 from drosurv.metrics import KaplanMeier, concordance_index, likelihood_gains
 from drosurv.target import parse_target
@@ -60,12 +62,8 @@ def test_every_column_follows_its_definition(fitted):
         likelihood_gains(train.y, test.y, one.predict_survival_function(test.X, return_array=False))
         for one in (model, cox)
     )
-    hazards = np.array(
-        [
-            -np.log(model.predict_survival_function(test.X.iloc[[i]], times=[time])[0, 0])
-            for i, time in enumerate(test.y["time"])
-        ]
-    )
+    curves = model.predict_survival_function(test.X, return_array=False)
+    hazards = np.array([-np.log(curve(time)) for curve, time in zip(curves, test.y["time"], strict=True)])
     assert len(result.groups) == 4
     for row in result.groups.itertuples():
         own = rows_of(row, test, mask)
@@ -129,7 +127,10 @@ def test_wrong_group_comes_first_and_everybody_on_top():
 def test_right_model_is_seldom_called_wrong():
     rng = np.random.default_rng(3)
     found = [
-        evaluate(model, None, y, sensitive_features=group, n_bootstrap=0).groups["concern"].ne("").any()
+        group_table(prepare(model, None, y, y_train=None, sensitive_features=group, wanted=()), {})[0]
+        .loc[:, "concern"]
+        .ne("")
+        .any()
         for model, y, group in (simulated(250, rng) for _ in range(40))
     ]
     # A rate of 5 % gives more than 6 of 40 in fewer than one of a hundred cases.
@@ -234,10 +235,13 @@ def test_right_model_of_groups_with_different_follow_up_has_no_gaps():
     for _ in range(12):
         site = rng.choice(["short", "long"], 400)
         model, y, _ = simulated(400, rng, censoring=np.where(site == "short", 2.0, 0.2))
-        result = evaluate(model, None, y, sensitive_features=site, n_bootstrap=0, n_permutations=39)
-        assert any("follow-up differs between groups" in note for note in result.notes)
-        gaps = result.table.query("kind == 'gap' and metric in ['integrated_brier_score', 'likelihood_gain']")
-        found.append([*(gaps["p_value"] < 0.05), (result.groups["concern"] != "").any()])
+        wanted = ("integrated_brier_score", "likelihood_gain")
+        evaluator = prepare(model, None, y, y_train=None, sensitive_features=site, wanted=wanted)
+        assert any("follow-up differs between groups" in note for note in evaluator.notes)
+        p_values = evaluator.p_values(39, random_state=0)
+        assert {metric for _, metric in p_values} == set(wanted)
+        table, _ = group_table(evaluator, {})
+        found.append([*(p < 0.05 for p in p_values.values()), (table["concern"] != "").any()])
     # A rate of 5 % gives more than 3 of 12 in fewer than one of a hundred cases.
     assert (np.sum(found, axis=0) <= 3).all()
 

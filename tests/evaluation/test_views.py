@@ -22,7 +22,7 @@ def result(model, train, held_out):
         y_train=train.y,
         sensitive_features=held_out.sensitive_features,
         reference=model,
-        n_bootstrap=30,
+        n_bootstrap=20,
     )
 
 
@@ -35,7 +35,7 @@ def full(model, train, held_out):
         y_train=train.y,
         sensitive_features=held_out.sensitive_features,
         X_train=train.X,
-        n_bootstrap=30,
+        n_bootstrap=20,
     )
 
 
