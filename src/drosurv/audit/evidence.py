@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 from scipy.stats import norm
 
 from drosurv.audit.alpha_path import Stop
@@ -330,5 +331,5 @@ def _finer(p: float, size: float, high: float, result: EvaluationResult) -> floa
     """
     if not (p <= 1.5 / (result.settings.n_bootstrap + 1) and high > size):
         return p
-    distance = norm.ppf((1 + result.settings.level) / 2) * size / (high - size)
+    distance = ndtri((1 + result.settings.level) / 2) * size / (high - size)
     return min(p, float(2 * norm.sf(distance)))

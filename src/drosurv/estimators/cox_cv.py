@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import chi2, norm
+from scipy.special import ndtri
+from scipy.stats import chi2
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import ArgumentError, as_number, as_whole, check_choice, check_count, require, warn_caller
@@ -554,7 +555,7 @@ def _are_copies(id: Any, target: Target) -> bool:
 
 def _columns(coef: FloatArray, error: FloatArray, level: float, **before: Any) -> dict[str, Any]:
     """Columns of a table of log hazard ratios (m,) and their standard errors (m,)."""
-    reach, percent = norm.ppf(0.5 + level / 2) * error, f"{100 * level:g}%"
+    reach, percent = ndtri(0.5 + level / 2) * error, f"{100 * level:g}%"
     low, high = coef - reach, coef + reach
     return {
         **before,

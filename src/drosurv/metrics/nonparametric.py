@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from drosurv.errors import as_number, require
 from drosurv.target import FloatArray, Target
@@ -179,7 +179,7 @@ def _log_log_interval(
     """Ends of the log-log interval of shares (k,), which lies between 0 and 1."""
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     with np.errstate(divide="ignore", invalid="ignore"):
-        reach = norm.ppf((1 + level) / 2) * error_of_log / -np.log(share)
+        reach = ndtri((1 + level) / 2) * error_of_log / -np.log(share)
         low, high = share ** np.exp(reach), share ** np.exp(-reach)
     known = (share > 0) & (share < 1)
     return np.where(known, low, share), np.where(known, high, share)

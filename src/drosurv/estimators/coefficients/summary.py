@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 from scipy.stats import chi2, norm
 
 from drosurv.errors import as_number, require
@@ -155,7 +156,7 @@ def cox_table(
     age            0.050        1.051 (1.031 to 1.072)           0.010  5.000  below 0.001
     """
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
-    reach = norm.ppf(0.5 + level / 2) * standard_error
+    reach = ndtri(0.5 + level / 2) * standard_error
     z = coef / standard_error
     low, high = coef - reach, coef + reach
     with np.errstate(over="ignore"):

@@ -16,6 +16,7 @@ import joblib
 import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import LokyBackend, get_active_backend
+from scipy.special import ndtri
 from scipy.stats import binom, chi2, f, norm, poisson
 from sklearn.exceptions import UndefinedMetricWarning
 
@@ -130,7 +131,7 @@ def normal_interval(
     (1.01, 1.99, 0.046)
     """
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
-    reach = float(norm.ppf((1 + level) / 2)) * standard_error
+    reach = float(ndtri((1 + level) / 2)) * standard_error
     p_value = np.nan
     if standard_error > 0:
         p_value = 2 * float(norm.sf(abs(estimate - null) / standard_error))
