@@ -12,7 +12,7 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 LAYERS = [
     {"_version", "errors", "files", "standardise"},
     {"target", "presentation"},
-    {"observation", "step_function"},
+    {"observation", "splines", "step_function"},
     {"groups"},
     {"losses", "objectives", "disparities", "tables"},
     {"solvers", "metrics"},

@@ -4,7 +4,7 @@ import pytest
 from sksurv.nonparametric import cumulative_incidence_competing_risks, kaplan_meier_estimator
 
 from drosurv.metrics import FollowUp
-from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, share_of_ties
+from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, share_of_ties, weighted_quantiles
 from drosurv.target import Surv, Target, parse_target
 
 
@@ -164,3 +164,22 @@ def test_the_share_of_ties_counts_events_of_one_time_among_those_at_risk():
     assert share_of_ties(apart) == 0
     # Each of the two events at time 1 has one other among four at risk.
     assert share_of_ties(together) == pytest.approx((0.25 + 0.25 + 0) / 3)
+
+
+def test_whole_number_weights_are_copies_in_quantiles():
+    rng = np.random.default_rng(0)
+    x, counts = rng.normal(size=60).round(1), rng.integers(0, 5, 60)
+    q = np.linspace(0, 1, 21)
+    x, counts = x[counts > 0], counts[counts > 0]
+    found = weighted_quantiles(x, counts.astype(float), q)
+    np.testing.assert_allclose(found, np.quantile(np.repeat(x, counts), q), rtol=1e-12, atol=1e-12)
+
+
+def test_the_unit_of_other_weights_does_not_change_quantiles():
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=80), rng.random(80) + 0.1
+    q = (0.05, 0.5, 0.95)
+    np.testing.assert_allclose(
+        weighted_quantiles(x, weight, q), weighted_quantiles(x, weight * 1e-6, q), rtol=1e-12
+    )
+    assert weighted_quantiles(x, weight, (0.5,))[0] == pytest.approx(np.quantile(x, 0.5), abs=0.5)

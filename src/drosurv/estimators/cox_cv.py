@@ -20,20 +20,15 @@ from drosurv.estimators.coefficient_inference import encoder_notes
 from drosurv.estimators.coefficients import CoxTable, FittedCox
 from drosurv.estimators.coefficients.fitted_cox import sandwich
 from drosurv.estimators.cox import CoxPH
-from drosurv.estimators.spline_design import (
-    HARRELL,
-    SplineDesign,
-    find_knots,
-    knots_for_events,
-    restricted_cubic,
-    weighted_quantiles,
-)
+from drosurv.estimators.spline_design import HARRELL, SplineDesign, find_knots, knots_for_events
 from drosurv.losses import CoxPartial
 from drosurv.losses.cox_partial import TIES
+from drosurv.metrics.nonparametric import weighted_quantiles
 from drosurv.observation import draw_folds, generator, label_codes
 from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.solvers import TrainingData
 from drosurv.solvers.ridge_path import ridge_path
+from drosurv.splines import spline_columns
 from drosurv.tables.encoder import encode_features
 from drosurv.target import FloatArray, IntArray, Target, parse_target
 
@@ -404,7 +399,7 @@ class CoxPHCV(SurvivalModel):
         """Log hazard ratios (m,) of values (m,) of column j to a reference, and their standard errors (m,)."""
         columns, knots = self._design.feature == j, self._design.knots[j]
         points = np.append(values, reference).clip(self._design.low[j], self._design.high[j])
-        basis = np.column_stack([points, restricted_cubic(points, knots)])
+        basis = spline_columns(points, knots).T
         contrast = basis[:-1] - basis[-1]
         covariance = self._covariance[np.ix_(columns, columns)]
         variance = np.einsum("ij,jk,ik->i", contrast, covariance, contrast)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numba
 import numpy as np
 
+from drosurv.metrics.nonparametric import weighted_quantiles
+from drosurv.splines import spline_columns
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # A numeric column needs more distinct values than this for a spline.
@@ -31,25 +32,6 @@ def knots_for_events(n_events: float) -> int:
     return 3 if n_events < 100 else 4 if n_events <= 300 else 5
 
 
-def weighted_quantiles(x: FloatArray, weight: FloatArray | None, q: Sequence[float]) -> FloatArray:
-    """Quantiles of a column (n,), interpolated as numpy's and R's defaults are.
-
-    Whole-number weights count as copies; others are first scaled to mean one, so that their unit does not matter.
-    """
-    if weight is None:
-        return np.quantile(x, q)
-    order = np.argsort(x, kind="stable")
-    values, counts = x[order], weight[order]
-    if (counts != np.round(counts)).any():
-        counts = counts * (len(counts) / counts.sum())
-    last = np.cumsum(counts)
-    rank = np.asarray(q) * max(last[-1] - 1.0, 0.0)
-    # The copy at rank r, from 0, is of the first value whose copies reach beyond it; rounding must not skip one.
-    places = [np.searchsorted(last, np.floor(rank) + step + 1.0 - 1e-9) for step in (0, 1)]
-    low, high = (values[np.minimum(place, len(values) - 1)] for place in places)
-    return np.asarray(low + (rank - np.floor(rank)) * (high - low))
-
-
 def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[FloatArray, ...]:
     """Knots of each column of X (n, d); none, so that it stays linear, where it has too few distinct values.
 
@@ -70,42 +52,6 @@ def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[
 def _has_more_values(x: FloatArray, number: int) -> bool:
     """Whether a column (n,) has more than `number` distinct values; most have among their first rows."""
     return len(np.unique(x[:100])) > number or len(np.unique(x)) > number
-
-
-def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
-    r"""Nonlinear columns (n, k - 2) of a restricted cubic spline with k knots, linear beyond the outer ones.
-
-    .. math:: h_j(x) = \frac{(x - t_j)_+^3 - (x - t_{k-1})_+^3 \frac{t_k - t_j}{t_k - t_{k-1}}
-              + (x - t_k)_+^3 \frac{t_{k-1} - t_j}{t_k - t_{k-1}}}{(t_k - t_1)^2}
-
-    These are the columns of R's ``rms::rcs``.
-    """
-    return _spline_columns(x, knots)[1:].T
-
-
-def _spline_columns(x: FloatArray, knots: FloatArray) -> FloatArray:
-    """The m design columns of one column (n,), as rows (m, n): the column itself and the nonlinear ones."""
-    out = np.empty((1 + max(len(knots) - 2, 0), len(x)))
-    _write_spline(np.ascontiguousarray(x), knots, out)
-    return out
-
-
-@numba.njit(cache=True, nogil=True)
-def _write_spline(x: FloatArray, knots: FloatArray, out: FloatArray) -> None:
-    np.positive(x, out[0])
-    if out.shape[0] == 1:
-        return
-    before, last = knots[-2], knots[-1]
-    # In units of the knots' range: cubes of large numbers would lose digits.
-    size = last - knots[0]
-    for j in range(out.shape[0] - 1):
-        first = knots[j]
-        by_before, by_last = (last - first) / (last - before), (before - first) / (last - before)
-        for i in range(x.shape[0]):
-            a = max((x[i] - first) / size, 0.0)
-            b = max((x[i] - before) / size, 0.0)
-            c = max((x[i] - last) / size, 0.0)
-            out[j + 1, i] = size * (a * a * a - by_before * (b * b * b) + by_last * (c * c * c))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +77,7 @@ class SplineDesign:
         """The design of training rows (n, d); with 0 knots every column is linear."""
         knots = find_knots(X, weight, n_knots) if n_knots else (np.empty(0),) * X.shape[1]
         share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
-        parts = [_spline_columns(x, t) for x, t in zip(X.T, knots, strict=True)]
+        parts = [spline_columns(x, t) for x, t in zip(X.T, knots, strict=True)]
         centre = tuple(part @ share for part in parts)
         basis = tuple(_standard_basis(part, mean, share) for part, mean in zip(parts, centre, strict=True))
         return cls(knots, X.min(axis=0), X.max(axis=0), centre, basis)
@@ -149,13 +95,13 @@ class SplineDesign:
     def columns(self, X: FloatArray) -> FloatArray:
         """Design columns (n, p) of rows (n, d), in the units of the columns."""
         inside = np.clip(X, self.low, self.high)
-        return np.vstack([_spline_columns(x, t) for x, t in zip(inside.T, self.knots, strict=True)]).T
+        return np.vstack([spline_columns(x, t) for x, t in zip(inside.T, self.knots, strict=True)]).T
 
     def standardised(self, X: FloatArray) -> FloatArray:
         """Standardised design columns (n, p) of rows (n, d)."""
         out, start, inside = np.empty((len(self.feature), len(X))), 0, np.clip(X, self.low, self.high)
         for x, knots, centre, basis in zip(inside.T, self.knots, self.centre, self.basis, strict=True):
-            columns = _spline_columns(x, knots) - centre[:, None]
+            columns = spline_columns(x, knots) - centre[:, None]
             np.matmul(basis.T, columns, out=out[start : start + len(centre)])
             start += len(centre)
         return np.ascontiguousarray(out.T)

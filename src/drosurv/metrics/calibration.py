@@ -22,6 +22,7 @@ from drosurv.metrics.scores import (
     weighted_mean,
 )
 from drosurv.metrics.survival_curves import parse_survival
+from drosurv.splines import spline_columns
 from drosurv.target import FloatArray, Target, parse_target
 
 # Quantiles at which the three knots of the restricted cubic splines lie, as in Austin et al. (2020).
@@ -182,16 +183,8 @@ def _spline_basis(x: FloatArray) -> FloatArray:
     """Restricted cubic splines, standardised; linear if the knots coincide, empty if x is constant."""
     if np.ptp(x) == 0:
         return np.empty((len(x), 0))
-    low, middle, high = np.quantile(x, _KNOTS)
-    columns = [x]
-    if low < middle < high:
-
-        def cubic(knot: float) -> FloatArray:
-            return np.maximum(x - knot, 0.0) ** 3
-
-        share = (high - low) / (high - middle)
-        columns.append(cubic(low) - share * cubic(middle) + (share - 1) * cubic(high))
-    basis = np.column_stack(columns)
+    knots = np.unique(np.quantile(x, _KNOTS))
+    basis = spline_columns(x, knots if len(knots) == len(_KNOTS) else np.empty(0)).T
     spread = basis.std(axis=0)
     varying = spread > 1e-12 * np.abs(basis).max(axis=0)
     standard: FloatArray = (basis[:, varying] - basis[:, varying].mean(axis=0)) / spread[varying]
@@ -320,8 +313,9 @@ def _cox_slope(scored: ScoredTarget) -> tuple[float, float]:
 def _extremes(rows: CoxRows) -> tuple[bool, bool]:
     """Whether every event has the lowest score of its risk set, and whether every event has the highest."""
     lowest = highest = True
-    for k in np.unique(rows.stratum):
-        inside = rows.stratum == k
+    strata = int(rows.stratum.max(initial=0)) + 1
+    for k in range(strata):
+        inside = rows.stratum == k if strata > 1 else slice(None)
         time, event, score = rows.time[inside], rows.event[inside], rows.score[inside]
         if len(rows.entry):
             entry = rows.entry[inside]

@@ -9,7 +9,7 @@ import numpy as np
 
 from drosurv.errors import ArgumentError, require
 from drosurv.groups import Groups, Missing, parse_groups
-from drosurv.metrics.nonparametric import KaplanMeier, step_function
+from drosurv.metrics.nonparametric import KaplanMeier, step_function, weighted_quantiles
 from drosurv.metrics.scores import parse_weights
 from drosurv.target import FloatArray, IntArray, Target, as_numbers, parse_target
 
@@ -337,21 +337,8 @@ def left_limit(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatAr
 
 
 def percentiles(values: FloatArray, weight: FloatArray | None) -> FloatArray:
-    """Weighted percentiles 0 to 100 of values, (101,)."""
-    if weight is None:
-        return np.percentile(values, np.arange(101))
-    order = np.argsort(values, kind="stable")
-    values, weight = values[order], weight[order]
-    if not (weight == np.round(weight)).all():
-        # Only the ratios of weights matter if they do not count copies.
-        weight = weight / weight.mean()
-    ends = np.cumsum(weight)
-    position = np.linspace(0.0, max(ends[-1] - 1.0, 0.0), 101)
-    below, above = (
-        values[np.minimum(np.searchsorted(ends, copy, side="right"), len(values) - 1)]
-        for copy in (np.floor(position), np.ceil(position))
-    )
-    return below + (position - np.floor(position)) * (above - below)
+    """Percentiles 0 to 100 (101,) of values (n,) with weights (n,)."""
+    return weighted_quantiles(values, weight, np.arange(101) / 100)
 
 
 Grid = Literal["inside", "table"]

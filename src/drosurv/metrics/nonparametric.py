@@ -1,4 +1,4 @@
-"""Nonparametric curves: Kaplan-Meier, and Aalen-Johansen for competing risks.
+"""Nonparametric estimates: Kaplan-Meier, Aalen-Johansen for competing risks, and quantiles.
 
 Patients may have weights (weight 2 counts a patient twice) and entry times (left truncation): patient i is at risk at t
 if ``entry_i < t <= Y_i``.
@@ -6,6 +6,7 @@ if ``entry_i < t <= Y_i``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,6 +207,27 @@ def _counts(
         later = np.concatenate((np.cumsum(mass[by_entry][::-1])[::-1], [0.0]))
         at_risk = at_risk - later[np.searchsorted(starts[by_entry], times, side="left")]
     return times, at_risk, [np.add.reduceat(mass * mark[order], first) for mark in marks]
+
+
+def weighted_quantiles(
+    x: FloatArray, weight: FloatArray | None, q: Sequence[float] | FloatArray
+) -> FloatArray:
+    """Quantiles of a column (n,), interpolated as numpy's and R's defaults are.
+
+    Whole-number weights count as copies; others are first scaled to mean one, so that their unit does not matter.
+    """
+    if weight is None:
+        return np.quantile(x, q)
+    order = np.argsort(x, kind="stable")
+    values, counts = x[order], weight[order]
+    if (counts != np.round(counts)).any():
+        counts = counts * (len(counts) / counts.sum())
+    last = np.cumsum(counts)
+    rank = np.asarray(q) * max(last[-1] - 1.0, 0.0)
+    # The copy at rank r, from 0, is of the first value whose copies reach beyond it; rounding must not skip one.
+    places = [np.searchsorted(last, np.floor(rank) + step + 1.0 - 1e-9) for step in (0, 1)]
+    low, high = (values[np.minimum(place, len(values) - 1)] for place in places)
+    return np.asarray(low + (rank - np.floor(rank)) * (high - low))
 
 
 def step_function(times: FloatArray, values: FloatArray, at: FloatArray, *, before: float) -> FloatArray:
