@@ -175,6 +175,34 @@ def run_r(tmp_path_factory):
     return run
 
 
+@pytest.fixture(scope="session")
+def torch_adam():
+    """A function that gives a function which takes one step of torch's Adam.
+
+    The class torch.optim.Adam does the same, but imports torch's compiler first, which takes longer than most tests.
+    """
+    import torch
+    from torch.optim.adam import adam
+
+    def start(parameters, lr, weight_decay=0.0):
+        parameters = list(parameters)
+        means, squares = ([torch.zeros_like(p, requires_grad=False) for p in parameters] for _ in range(2))
+        steps = [torch.zeros(()) for _ in parameters]
+        settings = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "lr": lr, "weight_decay": weight_decay}
+
+        def step():
+            gradients = [p.grad for p in parameters]
+            with torch.no_grad():
+                adam(parameters, gradients, means, squares, [], steps, foreach=False, amsgrad=False,
+                     maximize=False, **settings)  # fmt: skip
+            for p in parameters:
+                p.grad = None
+
+        return step
+
+    return start
+
+
 class CommandLine:
     """Runs commands; `ok` checks the exit code, `json` parses what was printed, `fails` returns the error's line."""
 

@@ -154,8 +154,9 @@ def test_tiles_equal_the_dense_definition(name, situation):
     assert_close(gradients[0], gradient)
 
 
-@pytest.mark.parametrize("cache_bytes", [0, 2**28])
-@pytest.mark.parametrize(("elements", "rows"), [(1, 512), (500, 512), (2**23, 7)])
+@pytest.mark.parametrize(
+    ("elements", "rows", "cache_bytes"), [(1, 512, 0), (500, 512, 0), (500, 512, 2**28), (2**23, 7, 2**28)]
+)
 @pytest.mark.parametrize("name", PAIRWISE)
 def test_tiles_of_any_size_and_caching_change_nothing(name, elements, rows, cache_bytes, monkeypatch):
     data = training_set()

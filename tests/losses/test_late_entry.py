@@ -94,7 +94,7 @@ def patients(draw):
     return Target(event, time, time - stay, stratum), scores
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(case=patients(), ties=st.sampled_from(["breslow", "efron"]))
 def test_losses_equal_the_definition_for_any_entry_times_and_strata(case, ties):
     target, scores = case

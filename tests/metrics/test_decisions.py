@@ -100,16 +100,16 @@ def test_intervals_contain_the_truth_at_their_level():
     positive = probability >= 0.5
     truth = probability[positive].sum() / probability.sum()
     covered = 0
-    for _ in range(60):
+    for _ in range(40):
         x = rng.normal(size=250)
         time, censored = rng.exponential(np.exp(-x)), rng.exponential(3.0, size=250)
         y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
         found = decisions(
-            y, 1 - np.exp(-np.exp(x)), threshold=0.5, horizon=1.0, n_bootstrap=60, level=0.9, threads=1
+            y, 1 - np.exp(-np.exp(x)), threshold=0.5, horizon=1.0, n_bootstrap=40, level=0.9, threads=1
         ).table.set_index("metric")
         covered += found.loc["sensitivity", "lower"] <= truth <= found.loc["sensitivity", "upper"]
-    # 54 of 60 are expected.
-    assert 47 <= covered <= 59
+    # 36 of 40 are expected.
+    assert 31 <= covered <= 39
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_the_variance_of_the_incidence_is_that_of_many_samples():
     rng = np.random.default_rng(0)
     at = np.array([0.3, 0.8])
     values, variances = [], []
-    for _ in range(2000):
+    for _ in range(1000):
         time, end = rng.exponential(size=150), rng.uniform(0.2, 2, 150)
         cause = np.where(time <= end, rng.integers(1, 3, 150), 0)
         curve = aalen_johansen(cause, np.minimum(time, end))

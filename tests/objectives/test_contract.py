@@ -106,7 +106,7 @@ def cases(draw):
     return np.array(losses), mass / mass.sum(), draw(st.sampled_from(ALPHAS))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=70)
 @given(case=cases(), name=st.sampled_from(sorted(MEMBERS)))
 def test_value_eta_and_weights_solve_the_dual_and_the_primal_problem(case, name):
     losses, mass, alpha = case
@@ -122,7 +122,7 @@ def test_value_eta_and_weights_solve_the_dual_and_the_primal_problem(case, name)
     assert member.reach(weights, mass, alpha) <= 1e-8 / alpha**2
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(case=cases(), name=st.sampled_from(sorted(MEMBERS)))
 def test_torch_and_compiled_forms_agree(case, name):
     losses, _, alpha = case

@@ -178,8 +178,7 @@ def best_by_scipy(patients, name, W=None, groups=None):
     ).fun
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", ["cvar", "chi2"])
+@pytest.mark.parametrize(("name", "weighted"), [("cvar", False), ("cvar", True), ("chi2", True)])
 def test_the_optimum_is_scipys_and_lies_above_its_certificate(name, weighted):
     patients = Patients(weighted=weighted)
     solution = minimise(patients.problem(OBJECTIVES[name]), tol=1e-7, max_iter=300)
@@ -240,7 +239,7 @@ def test_a_constant_feature_gets_no_coefficient():
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.4])
-def test_adam_follows_torchs_own_on_the_definition(l2):
+def test_adam_follows_torchs_own_on_the_definition(l2, torch_adam):
     patients = Patients()
     steps, lr, objective = 25, 0.05, CVaR(ALPHA)
     torch.manual_seed(0)
@@ -249,17 +248,16 @@ def test_adam_follows_torchs_own_on_the_definition(l2):
     network, extra = ModuleBatch([_copy(module)], patients.X), patients.loss.start[None].copy()
     history = adam(network, patients.criterion(objective), np.array([lr]), steps, l2, extra=extra)[0]
 
-    optimizer = torch.optim.Adam([*module.parameters(), delta], lr=lr)
+    step = torch_adam([*module.parameters(), delta], lr)
     expected = []
     for _ in range(steps):
-        optimizer.zero_grad()
         scores = module(torch.tensor(patients.X))[:, 0]
         losses = patients.losses(scores, torch.tensor(patients.loss.start) + delta)
         averages = patients.W @ (losses - torch.tensor(patients.offset))
         worst = torch.sort(averages, descending=True).values[: int(ALPHA * 60)].mean()
         ridge = l2 / 2 * sum((p**2).sum() for p in module.parameters()) + 0.5e-6 * (delta**2).sum()
         (worst + ridge).backward()
-        optimizer.step()
+        step()
         expected.append((worst + ridge).item())
     np.testing.assert_allclose(history, expected, rtol=1e-7)
     np.testing.assert_allclose(extra[0] - patients.loss.start, delta.detach().numpy(), rtol=1e-5, atol=1e-8)

@@ -48,8 +48,10 @@ def problem_of(name, *, rows, weighted=False, l2=0.0, dtype=np.float64):
     return ChunkProblem(chunks, D, rests, objective, l2=l2)
 
 
-@pytest.mark.parametrize("rows", [10_000, 97])
-@pytest.mark.parametrize("name", MODELS)
+# All patients in one chunk, or in five.
+@pytest.mark.parametrize(
+    ("name", "rows"), [*((name, 97) for name in MODELS), ("split", 10_000), ("efron chi2", 10_000)]
+)
 def test_coefficients_are_those_of_one_place(name, rows):
     X, time, event, _ = patients()
     model = MODELS[name][0].fit(X, Surv.from_arrays(event, time))

@@ -57,7 +57,7 @@ def test_rows_of_a_cluster_stay_in_one_set():
 
 
 def test_the_best_epoch_is_kept():
-    data = datasets.make_hidden_minority(n_samples=500, random_state=0)
+    data = datasets.make_hidden_minority(n_samples=300, random_state=0)
     settings = {"network": "mlp", "hidden": (32,), "lr": 0.05, "batch_size": 100, "random_state": 0}
     short = CoxPH(early_stopping=True, validation_fraction=0.3, n_iter_no_change=5, **settings)
     short.fit(data.X, data.y)
@@ -65,7 +65,7 @@ def test_the_best_epoch_is_kept():
     assert short.n_iter_ < 100
     # Without early stopping this network overfits.
     test = datasets.make_hidden_minority(n_samples=1000, random_state=1)
-    long = CoxPH(max_iter=short.n_iter_ + 100, early_stopping=False, **settings).fit(data.X, data.y)
+    long = CoxPH(max_iter=short.n_iter_ + 60, early_stopping=False, **settings).fit(data.X, data.y)
     assert short.score(test.X, test.y) > long.score(test.X, test.y)
 
 
