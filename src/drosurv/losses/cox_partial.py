@@ -330,7 +330,7 @@ class TorchRiskSets:
         import torch
 
         given = (log_risk, self.order) if weight is None else (log_risk, self.order, weight)
-        shape = torch.broadcast_shapes(*(part.shape for part in given))  # type: ignore[no-untyped-call]
+        shape = np.broadcast_shapes(*(part.shape for part in given))
         order, last, died = (part.expand(shape) for part in (self.order, self.last, self.died))
         scores = log_risk.expand(shape).gather(-1, order)
         risk = scores

@@ -267,9 +267,7 @@ def cox_split(
     require_extra("torch", "deep")
     import torch
 
-    batch = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
-        log_risk.shape[:-1], reference_log_risk.shape[:-1], time.shape[:-1]
-    )
+    batch = np.broadcast_shapes(log_risk.shape[:-1], reference_log_risk.shape[:-1], time.shape[:-1])
     times = reference_time.expand(*batch, -1)
     order = torch.argsort(times, dim=-1, descending=True, stable=True)
     risk = weighted_log_risk(reference_log_risk, reference_weight).expand(*batch, -1).gather(-1, order)

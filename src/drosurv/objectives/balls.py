@@ -83,7 +83,7 @@ class RobustObjective(Objective):
                 self.alpha, dtype=torch.float64, device=losses.device
             )
         alpha = self._alpha_on[losses.device]
-        shape = torch.broadcast_shapes(losses.shape[:-1], alpha.shape)  # type: ignore[no-untyped-call]
+        shape = np.broadcast_shapes(losses.shape[:-1], alpha.shape)
         return alpha.expand(shape)
 
 
