@@ -83,7 +83,7 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     wanted = curve(entry[i] + u) / curve(entry[i])
     assert seen.predictions.survival[i, 10] == pytest.approx(wanted)
     report = audited(recipe, **whole, folds=parts)
-    assert "judged from their entry on" in report.to_markdown()
+    assert "evaluated from their entry on" in report.to_markdown()
     assert "cross-fitted" in report.audited.name
     assert "plain Cox" in report.to_markdown()
 

@@ -66,9 +66,9 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
     )
     np.testing.assert_allclose([row["survival_5"] for row in found], wanted[:, 0])
     shown = drosurv.ok("evaluate", tmp_path / "model", data[0], "--bootstrap", "0").stdout
-    assert "judged from their entry on" in shown
+    assert "evaluated from their entry on" in shown
     bounds = drosurv.ok("certify", tmp_path / "model", data[0], "--replicates", "19", "--alpha", "0.3").stdout
-    assert "judged from their entry on" in bounds
+    assert "evaluated from their entry on" in bounds
     report = tmp_path / "report.md"
     drosurv.ok(
         "audit",
@@ -82,7 +82,7 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
         "-o",
         report,
     )
-    assert "judged from their entry on" in report.read_text()
+    assert "evaluated from their entry on" in report.read_text()
     table.head(90).to_csv(tmp_path / "some.csv", index=False)
     refused = drosurv("audit", tmp_path / "model", tmp_path / "some.csv", "--train", data[0], "-o", report)
     assert "would be trained without entry: leave out --alphas and --train" in refused.stderr

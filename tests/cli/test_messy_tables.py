@@ -145,7 +145,7 @@ def test_a_repaired_model_is_held_against_plain_cox_and_keeps_patients_together(
     result = fit(frame, *model, "--id", "patient")
     told = " ".join(result.stderr.split())
     assert (
-        "In 3 folds of these patients, by models trained without them: the model predicts what plain Cox does"
+        "In 3 folds of these patients, by models trained without them: the model predicts the same as plain Cox"
         in told
     )
     assert "with 299 events" in result.stdout

@@ -104,7 +104,7 @@ def test_plain_cox_is_like_itself(train, held_out):
     found = against_plain(model, X, y, X_test, y_test, site, n_bootstrap=20)
     np.testing.assert_allclose(found.table["difference"], 0, atol=1e-6)
     assert (found.better, found.worse, found.dominated) == ((), (), False)
-    assert str(found) == "The model predicts what plain Cox does."
+    assert str(found) == "The model predicts the same as plain Cox."
 
 
 @pytest.mark.parametrize("random_state", [None, np.random.default_rng(0)], ids=["none", "generator"])

@@ -636,7 +636,7 @@ def test_predictions_of_nothing_are_refused():
 
 def test_a_reference_without_scores_is_named(model, train, held_out):
     said = Predictions(survival=model.predict_survival_function(held_out.X))
-    with pytest.raises(ArgumentError, match="reference holds survival curves alone"):
+    with pytest.raises(ArgumentError, match="reference holds survival curves only"):
         evaluate(model, held_out.X, held_out.y, y_train=train.y, reference=said)
 
 

@@ -86,7 +86,7 @@ def test_a_right_model_is_calibrated_from_entry_on_and_strata_are_ranked_togethe
     result = evaluate(model, X, y, entry=entry, strata=strata, n_bootstrap=0)
     assert abs(result.value("calibration_difference")) < 0.03
     assert result.value("brier_skill") > 0.02
-    assert any("judged from their entry" in note for note in result.notes)
+    assert any("evaluated from their entry" in note for note in result.notes)
     within = concordance_index(y, model.predict(X))
     assert result.value("concordance_index") > within
 
@@ -157,12 +157,15 @@ def test_the_score_compares_patients_at_risk_in_one_stratum():
     [
         (
             lambda m, X, y, e, s: evaluate(m, X, y, strata=s, entry=e, y_train=y),
-            "y_train has no definition beside entry",
+            "y_train cannot be used with entry",
         ),
         (lambda m, X, y, e, s: evaluate(m, X, y), "was fitted with strata"),
         (lambda m, X, y, e, s: evaluate(m, X, y, strata=s, entry=y["time"]), "entry must be before"),
         (lambda m, X, y, e, s: evaluate(AcceleratedFailureTime().fit(X, y), X, y, offset=e), "offset"),
-        (lambda m, X, y, e, s: evaluate(np.zeros(len(X)), X, y, entry=e), "no predict_survival_function"),
+        (
+            lambda m, X, y, e, s: evaluate(np.zeros(len(X)), X, y, entry=e),
+            "must have predict_survival_function",
+        ),
     ],
 )
 def test_what_has_no_definition_is_refused(asked, message):
@@ -307,7 +310,7 @@ def test_compare_names_what_no_model_takes():
             compare({"Cox": model}, X, y, **{what: np.zeros(len(X))})
     with pytest.raises(ValueError, match=r"models\['scores'\] must be a fitted model"):
         compare({"Cox": model, "scores": model.predict(X)}, X, y, entry=entry)
-    with pytest.raises(ValueError, match="y_train has no definition beside entry"):
+    with pytest.raises(ValueError, match="y_train cannot be used with entry"):
         compare({"Cox": model}, X, y, y_train=y, entry=entry)
 
 

@@ -15,7 +15,7 @@ from drosurv.audit.report import AuditReport, Section
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.from_entry import (
-    JudgedFromEntry,
+    FromEntry,
     first_rows,
     predict_from_entry,
     reference_from_entry,
@@ -285,7 +285,7 @@ def _cross_fitted(estimator: Any, X: Any, y: Any, given: dict[str, Any], parts: 
 
 
 def _of_seen(
-    seen: JudgedFromEntry, name: str, compared: Compared, missing: Any, limits: Iterable[str]
+    seen: FromEntry, name: str, compared: Compared, missing: Any, limits: Iterable[str]
 ) -> dict[str, Any]:
     return {
         "stops": (Stop(name, None, seen.predictions),),

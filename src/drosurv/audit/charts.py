@@ -1,7 +1,7 @@
-"""Drawings of the report as data: axes with round marks, curves on them, and forest plots.
+"""Charts of the report as data: axes with ticks at round numbers, line charts and forest plots.
 
-A chart holds lines, bands and points, what each point says, and their places in pixels. A forest plot holds groups
-below each other, each number a strip on an axis that all rows and all models share.
+A line chart holds lines, bands of uncertainty, and points with texts. A forest plot holds one row per group; each
+column has one axis for all rows and all models.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from typing import Any, Literal, NamedTuple
 from drosurv.presentation import Column, Kind, Table, written
 from drosurv.presentation.wording import HUGE
 
-# What a line or a point is, as the style sheet calls it: model, observed, control, path, or group-1 to group-6.
+# Class of a line or point in the style sheet: model, observed, control, path, or group-1 to group-6.
 Role = str
 Points = Sequence[tuple[float, float | None]]
-# Values no further apart than this share of their size are one value, and smaller ones than this are zero:
-# steps between them could not be told apart in floating point.
-ROUNDING = 1e-9
-NOTHING = 1e-100
-# Letters that fit below a strip.
-ROOM = 14
+# Values that differ by less than this share of their size count as equal, and smaller ones than the second number as 0:
+# ticks between them would not differ in floating point.
+_RELATIVE, _SMALLEST = 1e-9, 1e-100
+# Most letters of the tick labels of a forest plot's column.
+_MOST_LETTERS = 14
 
 
 class Tick(NamedTuple):
-    """A mark on an axis."""
+    """A labelled value on an axis."""
 
     value: float
     label: str
@@ -35,7 +34,7 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of values, low < high, of what the title says, with its unit; the ticks are marks inside it."""
+    """A range of values, low < high, with ticks inside it; the title says what the values are, with their unit."""
 
     title: str
     low: float
@@ -53,10 +52,10 @@ class Axis:
         include: Iterable[float] = (),
         margin: float = 0.06,
     ) -> Axis:
-        """An axis that holds all the values that are known, widened on either side by a margin, a share of the range.
+        """Return an axis that covers the known values, with a margin (a share of their range) on both sides.
 
-        There are about `count` marks, written as the `kind` says. Around the values to `include`, such as a bound,
-        there is no margin.
+        It has about `count` ticks, written as the `kind` says. It also covers the values to `include`, such as 0, and
+        ends there without a margin if they are the outermost.
         """
         known = [value for value in values if value is not None and math.isfinite(value)]
         bounds = list(include)
@@ -64,8 +63,8 @@ class Axis:
             known = [0.0, 1.0]
         low, high = min([*known, *bounds]), max([*known, *bounds])
         size = max(abs(low), abs(high))
-        size = size if size > NOTHING else 1.0
-        least = ROUNDING * size
+        size = size if size > _SMALLEST else 1.0
+        least = _RELATIVE * size
         spread = high - low if high - low > least else size
         if low not in bounds:
             low -= margin * spread
@@ -76,16 +75,16 @@ class Axis:
         return cls(title, low, high, _ticks(low, high, kind, count))
 
     def share(self, value: float) -> float:
-        """Where a value lies, 0 at the low end, 1 at the high end; values outside are put at the end."""
+        """Return the position of a value: 0 at the low end, 1 at the high end; values outside are moved to the end."""
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
     def percent(self, value: float | None) -> float | None:
-        """The same in percent, for style sheets; None stays None."""
+        """Return the position in percent, for style sheets; None for None."""
         return None if value is None else round(100 * self.share(value), 2)
 
 
 def _ticks(low: float, high: float, kind: Kind, count: int) -> tuple[Tick, ...]:
-    """Multiples of the smallest round step that gives at most one more than `count`."""
+    """Return multiples of the smallest round step that gives at most `count` + 1 ticks."""
     power = 10.0 ** math.floor(math.log10((high - low) / max(count, 1)))
     for step in (factor * power for factor in (1, 2, 5, 10, 20)):
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -107,10 +106,10 @@ def _label(value: float, step: float, kind: Kind) -> str:
 
 
 class Mark(NamedTuple):
-    """A point of a chart that a reader can point at, and the text shown there.
+    """A point of a chart with a text that is shown when the reader points at it.
 
-    Beside it stands its label, if any. It stands for the model of number `stop`. It is a dot only if it is drawn, with
-    lines that `reach` to the ends of its intervals.
+    The `label` is written beside it. `stop` is the number of its model on the slider. If `drawn`, it is a dot, with
+    lines (`reach`) to the ends of its intervals.
     """
 
     x: float
@@ -124,7 +123,7 @@ class Mark(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line through points, broken where a value is not known; with a name it stands in the legend."""
+    """A line through points, broken where a value is not known; lines with a name are in the legend."""
 
     points: Points
     role: Role
@@ -132,16 +131,16 @@ class Line(NamedTuple):
 
 
 def steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """A step function through points, which keeps each value until the next time."""
+    """Return the corners of the step function that keeps each point's value until the next time."""
     corners = [(time, before) for (_, before), (time, _) in pairwise(points)]
     return [point for pair in zip_longest(points, corners) for point in pair if point is not None]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The rectangle of a chart: two axes on a drawing of fixed size, with space for the axes' labels.
+    """Two axes on a drawing of fixed size in pixels, with margins for their labels.
 
-    Small enough to be read on a phone without scaling.
+    The default size fits a phone.
     """
 
     x: Axis
@@ -154,17 +153,17 @@ class Frame:
     bottom: int = 42
 
     def across(self, value: float) -> float:
-        """Horizontal place of a value, in pixels."""
+        """Return the horizontal position of a value, in pixels."""
         return round(self.left + self.x.share(value) * (self.width - self.left - self.right), 1)
 
     def down(self, value: float) -> float:
-        """Vertical place of a value, in pixels."""
+        """Return the vertical position of a value, in pixels."""
         return round(
             self.height - self.bottom - self.y.share(value) * (self.height - self.top - self.bottom), 1
         )
 
     def line(self, points: Points) -> str:
-        """An SVG path through the points; broken where a value is not known."""
+        """Return an SVG path through the points, broken where a value is not known."""
         parts, pen = [], "M"
         for x, y in points:
             if y is None:
@@ -175,7 +174,7 @@ class Frame:
         return "".join(parts)
 
     def band(self, points: Sequence[tuple[float, float | None, float | None]]) -> str:
-        """A closed SVG path between lower and upper values; points without both are left out."""
+        """Return a closed SVG path between lower and upper values; points without both are left out."""
         known = [(x, low, high) for x, low, high in points if low is not None and high is not None]
         if len(known) < 2:
             return ""
@@ -185,10 +184,10 @@ class Frame:
 
 
 class Chart(NamedTuple):
-    """What a chart shows; the description says what can be seen, for those who do not see it.
+    """A line chart; the description is for readers who cannot see it.
 
-    Bands of uncertainty have a lower and an upper value at every place. The arrow keys visit the marks in their order.
-    Pointing chooses the mark at the nearest horizontal place, or the nearest mark.
+    `bands` of uncertainty hold x, lower and upper values. The arrow keys go through the marks in their order. The
+    pointer chooses the mark that is `nearest` horizontally ("x"), or in both directions ("point").
     """
 
     title: str
@@ -201,7 +200,7 @@ class Chart(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """A column as a plot: its values lie on the axis, and a thin line, the guide, runs through all rows."""
+    """A column of a forest plot, with its axis; a thin line runs through all rows at the value `guide`."""
 
     column: Column
     axis: Axis
@@ -209,7 +208,10 @@ class Strip(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """One model's table as a plot; a block holds the rows of one attribute, that of all patients has no name."""
+    """The forest plot of one model: columns of counts, plotted columns, and blocks of rows.
+
+    A block has the name of an attribute and the rows of its groups; the block of all patients has an empty name.
+    """
 
     caption: str
     counts: list[Column]
@@ -218,10 +220,10 @@ class Forest(NamedTuple):
 
 
 def forests(tables: Sequence[Table], guides: Mapping[str, float] | None = None) -> list[Forest]:
-    """One forest per model from tables of groups: a strip for every column with an interval.
+    """Return a forest plot for each model from its table of groups; columns with an interval are plotted.
 
-    A column has one axis for all models, so that on the page nothing moves but the values. The thin line is at the
-    column's value in `guides`, or else at that of all patients.
+    A column has one axis for all models, so that they can be compared. The thin line is at the column's value in
+    `guides`, or else at the value of all patients.
     """
     guides = guides or {}
     # A model without survival curves has fewer measures than the others.
@@ -246,12 +248,12 @@ def _common_axis(column: Column, tables: Sequence[Table], guide: float | None) -
         row.get(key)
         for table in tables
         for row in table.rows
-        # The interval of a group too small to be judged must not squeeze the others.
+        # Wide intervals of groups too small to be judged would make the others hard to see.
         if not row.get("note")
         for key in column.keys
     ]
     for count in range(3, -1, -1):
         axis = Axis.over("", [*values, guide], kind=column.kind, count=count)
-        if len(" ".join(tick.label for tick in axis.ticks)) <= ROOM:
+        if len(" ".join(tick.label for tick in axis.ticks)) <= _MOST_LETTERS:
             break
     return axis

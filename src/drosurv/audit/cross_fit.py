@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import ArgumentError, as_whole
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import (
-    JudgedFromEntry,
+    FromEntry,
     check_takes,
     curve_times,
     survival_from_entry,
@@ -46,7 +46,7 @@ def cross_fitted(
     *,
     given: Mapping[str, Any] | None = None,
     fit_options: Mapping[str, Any] | None = None,
-) -> JudgedFromEntry:
+) -> FromEntry:
     """Out-of-fold risk scores of an estimator, and survival curves where it gives them.
 
     A copy of the estimator is trained for each of the `parts`: the rows to train on and those to predict. Options of
@@ -90,10 +90,10 @@ def cross_fitted(
             survival[test] = found.at(times)
             trained_on.append((test, follow_up))
     if scale is None:
-        return JudgedFromEntry(
+        return FromEntry(
             Predictions(risk, survival, times, trained_on) if curves else Predictions(risk), y, y, ()
         )
-    judged = scale.judged(survival)
+    judged = scale.with_predictions(survival)
     return judged._replace(predictions=replace(judged.predictions, trained_on=trained_on))
 
 

@@ -1,4 +1,4 @@
-"""Sensitive attributes: who belongs to which group, how many they are, and which groups are small."""
+"""Sensitive attributes: the groups of patients, their sizes, and warnings about small groups."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from drosurv.observation import in_pandas
 from drosurv.presentation import AND, counted, group_name
 from drosurv.target import IntArray, Target
 
-#: What tables call the attribute, and the group, of all patients.
+#: Attribute and group of all patients in tables.
 EVERYONE, ALL = "overall", "all"
 
 
 def whose(attribute: str, group: str, everybody: str = "everybody") -> str:
-    """Name of a group with its attribute, as readers see it."""
+    """Return the name of a group with its attribute, for readers."""
     return everybody if attribute == EVERYONE else group_name(attribute, group)
 
 
@@ -48,13 +48,13 @@ class Count(NamedTuple):
 
     @classmethod
     def of(cls, target: Target) -> Count:
-        """Of all patients of a target."""
+        """Count the patients and events of a target."""
         return cls(len(target), target.n_events)
 
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """One sensitive attribute of n patients: its name, and the group of each."""
+    """A sensitive attribute: its name, and the group of each of n patients."""
 
     name: str
     groups: Groups
@@ -66,11 +66,11 @@ class Attribute:
         return plain if len(set(plain)) == len(plain) else tuple(map(repr, self.groups.labels))
 
     def without(self, groups: Collection[tuple[str, str]]) -> Attribute:
-        """The attribute without some groups, given by attribute and label, whose patients are left out."""
+        """Return the attribute without some groups (given by attribute and label) and without their patients."""
         kept = [k for k, label in enumerate(self.labels) if (self.name, label) not in groups]
         if len(kept) == len(self.labels):
             return self
-        # Code -1 marks a patient left out, and indexes the last entry.
+        # Patients left out have the code -1, which indexes the last element.
         rank = np.full(len(self.labels) + 1, -1)
         rank[kept] = np.arange(len(kept))
         return Attribute(
@@ -89,12 +89,12 @@ class Attribute:
 
     @cached_property
     def kept_groups(self) -> Groups:
-        """Groups of the kept patients alone."""
+        """Groups of the kept patients."""
         return self.groups.of_kept()
 
 
 def rows_by_group(attributes: Iterable[Attribute]) -> dict[tuple[str, str], IntArray]:
-    """Attribute and label to the rows of each group's patients."""
+    """Return the rows of each group's patients, by attribute and label."""
     return {
         (attribute.name, label): rows for attribute in attributes for label, rows in attribute.rows.items()
     }
@@ -109,9 +109,9 @@ def parse_attributes(
     name: str = "sensitive_features",
     at_least: int = 2,
 ) -> list[Attribute]:
-    """One `Attribute` per column of n labels, each with `at_least` so many groups; otherwise as in `evaluate`.
+    """Return an `Attribute` for each column of n labels, each with `at_least` so many groups; else as in `evaluate`.
 
-    Error messages call the argument by `name`, and unnamed columns are called after it.
+    Error messages call the argument `name`, and unnamed columns get their names from it.
     """
     if sensitive_features is None:
         return []
@@ -141,7 +141,7 @@ def parse_attributes(
 
 
 def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
-    """The attribute whose groups are the intersections with at least one patient; a single attribute stays as it is."""
+    """Return the attribute of all intersections that have patients; a single attribute is returned unchanged."""
     if len(attributes) == 1:
         return attributes[0]
     name = AND.join(attribute.name for attribute in attributes)
@@ -151,13 +151,13 @@ def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
     if len(found) == 0:
         raise ArgumentError(
             "sensitive_features",
-            f"no patient has a label of every attribute, {name}: leave one out, or missing='group'.",
+            f"no patient has a label of every attribute, {name}: leave one out, or pass missing='group'.",
         )
     return Attribute(name, found)
 
 
 def named_columns(features: Any, name: str) -> dict[str, Any]:
-    """Columns of labels by name; columns without one are called after `name`."""
+    """Return columns of labels by name; unnamed columns get their names from `name`."""
     single, features = name.removesuffix("s"), in_pandas(features)
     if isinstance(features, Mapping):
         return {str(key): column for key, column in features.items()}
@@ -176,10 +176,10 @@ def named_columns(features: Any, name: str) -> dict[str, Any]:
 
 
 def label_frame(features: Any, n: int, name: str = "sensitive_features") -> pd.DataFrame | None:
-    """A column of labels for each attribute of n patients, rows numbered from 0."""
+    """Return a column of labels for each attribute of n patients, with rows numbered from 0."""
     if features is None:
         return None
-    # Invalid labels raise before any work.
+    # Raise now if labels are invalid.
     parse_attributes(features, n, name=name)
     columns = named_columns(features, name)
     return pd.DataFrame({key: pd.Series(column).reset_index(drop=True) for key, column in columns.items()})
@@ -210,7 +210,7 @@ def warn_of_small_groups(
 
 
 def warn_of_undefined(named: Sequence[str]) -> None:
-    """One warning that names every number without a value."""
+    """Give one warning that names all undefined numbers."""
     if named:
         warn_undefined(
             f"undefined (NaN), because comparable pairs, events or follow-up are missing: {'; '.join(named)}."
@@ -218,5 +218,5 @@ def warn_of_undefined(named: Sequence[str]) -> None:
 
 
 def text_of(label: Any) -> str:
-    """A group's label as tables have it."""
+    """Return a group's label as tables show it."""
     return AND.join(map(str, label)) if isinstance(label, tuple) else str(label)

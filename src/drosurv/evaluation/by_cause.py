@@ -23,7 +23,7 @@ from drosurv.observation import entry_times
 from drosurv.presentation import sentences
 from drosurv.target import FloatArray, parse_competing_target
 
-# Groups with fewer patients, or fewer events of a cause, are not judged.
+# Groups with fewer patients, or with fewer events of a cause, are not judged.
 _FEWEST_PATIENTS, _FEWEST_EVENTS = 50, 10
 
 
@@ -40,7 +40,7 @@ def evaluate_by_cause(
     strata: Any = None,
     offset: Any = None,
 ) -> pd.DataFrame:
-    """Calibration, Brier score and concordance of predicted incidences, for every cause, group and time.
+    """Compute calibration, Brier score and concordance of predicted incidences for every cause, group and time.
 
     Parameters
     ----------
@@ -49,26 +49,26 @@ def evaluate_by_cause(
     X, y
         Test patients, as in :meth:`drosurv.CauseSpecificCox.fit`.
     at : (k,) array, optional
-        Times to judge at; by default the quartiles of the training event times.
+        Horizons; by default the quartiles of the training event times.
     sensitive_features : Series or DataFrame, optional
         Group labels; each column is an attribute.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     missing : "group" or "drop"
         Whether patients without a label form a group of their own or are left out of that attribute.
     entry : (n,) array, optional
-        Times from which the patients were under observation. They are judged from then on: times count from entry, and
-        incidences are conditional on no event before it.
+        Times from which the patients were under observation. They are evaluated from then on: times count from entry,
+        and incidences are conditional on no event before it.
     strata, offset : (n,) arrays, optional
-        For a model that was fitted with them. Patients of different strata, or from different entry times on, whose
-        baseline hazards differ, are ranked by their incidence at the middle horizon, all others by their score.
+        For a model that was fitted with them. With strata, or with different entry times, patients are ranked by their
+        incidence at the middle horizon, because their baseline hazards differ; otherwise by their score.
 
     Returns
     -------
     DataFrame
         ``cause``, ``attribute``, ``group``, ``horizon``, mean ``predicted`` and ``observed`` (Aalen-Johansen) incidence
-        with the interval ``low`` to ``high``, their ``difference``, what counting other causes as censored would claim
-        (``others_censored``) and by how much that is too high (``overstated``), ``brier``, ``c_index``, ``at_risk``,
+        with the interval ``low`` to ``high``, their ``difference``, the estimate if other causes counted as censored
+        (``others_censored``) and by how much it is too high (``overstated``), ``brier``, ``c_index``, ``at_risk``,
         ``patients``, ``events`` of the cause and its ``training_events``. NaN after the end of follow-up.
 
     Examples
@@ -122,11 +122,11 @@ def evaluate_by_cause(
 
 
 def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Rows of the middle horizon that can be judged, and whether their predicted incidence is ``off``.
+    """Return the rows of the middle horizon that can be judged, and whether their predicted incidence is ``off``.
 
-    It is off if it lies outside of the interval of the observed incidence, by a difference that is not rounded away.
-    The interval is widened to hold for all rows at once, and for the model's estimation error. The variance of that
-    error is taken to be the variance of the observed incidence, times events here, divided by events in training.
+    It is off if it lies outside of the interval of the observed incidence and the difference is visible after rounding.
+    The interval is widened for the number of rows and for the model's estimation error, whose variance is estimated by
+    the variance of the observed incidence times events here over events in training.
     """
     at = table["horizon"] == middle(sorted(table["horizon"].unique()))
     enough = (table["patients"] >= _FEWEST_PATIENTS) | (table["attribute"] == EVERYONE)
@@ -142,7 +142,7 @@ def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
 def _incidence(
     model: Any, X: Any, entry: FloatArray | None, times: FloatArray, cause: int, given: dict[str, Any]
 ) -> FloatArray:
-    """Incidence (n, k) of a cause by times since entry, (F(V + u) - F(V)) / S(V)."""
+    """Return the incidence (n, k) of a cause by times since entry, (F(V + u) - F(V)) / S(V)."""
     if entry is None:
         found: FloatArray = model.predict_cumulative_incidence(X, times=times, cause=cause, **given)
         return found

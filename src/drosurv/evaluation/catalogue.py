@@ -40,11 +40,11 @@ Need = Literal["risk", "survival", "reference", "features", "log hazard", "slope
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric: its name, heading (`label`), meaning, which values are good, and the function that computes it.
+    """One metric: its name, heading (`label`), meaning, which values are better, and the function that computes it.
 
-    The name is that of the function in ``drosurv.metrics`` where there is one; scorers use the `short` name if there is
-    one. A metric without a label is not shown: others are computed from it, and name it in `reads`. What the function
-    takes and returns (NaN where undefined) depends on `of`:
+    The name is that of the function in ``drosurv.metrics`` if there is one; scorers use the `short` name if there is
+    one. A metric without a label is not shown: other metrics, which name it in `reads`, are computed from it. What the
+    function takes and returns (NaN if undefined) depends on `of`:
 
     - "patients": ``(subset, weight) -> float``, for any patients. Without `by_group` it is computed for everybody
       only: the partial likelihood of a low-risk group, for example, depends on the risk sets of other patients.
@@ -53,9 +53,9 @@ class Metric:
       intersections of all attributes.
 
     It `needs` "risk" scores, scores that are a "log hazard", "survival" curves, log hazards or curves for a "slope", a
-    "reference" model, "features" for distances, "hazards" exp(risk) that are finite and positive, or "groups". Where
-    there is a `test`, it returns a statistic of group labels (the largest difference between groups in standard errors)
-    for a permutation test; otherwise the p-value of a gap comes from the bootstrap.
+    "reference" model, "features" for distances, "hazards" exp(risk) that are finite and positive, or "groups". `test`
+    returns the statistic of a permutation test, a function of group labels (the largest difference between groups in
+    standard errors); without it the p-value of a gap comes from the bootstrap.
 
     Without `resampled`, as for a p-value, there is no interval. Intervals are cut at the `bounds`, the lowest and the
     highest possible value. A "basic" interval mirrors the replicates at the estimate: it is for means of absolute
@@ -80,11 +80,11 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class GroupComparison:
-    """What a metric that compares groups is computed from.
+    """Arguments of a metric that compares groups.
 
-    The patients of one attribute, or everybody, with their groups; by metric, the values (k,) of the groups with their
-    replicates (replicates, k), and the numbers that compare groups already. The weights (replicates, n) say how often
-    each of all patients was drawn. For everybody, the groups are the intersections of all attributes.
+    The patients of one attribute with their groups, or everybody with the intersections of all attributes. By metric,
+    `values` holds the values (k,) of the groups with their replicates (replicates, k), and `numbers` holds metrics that
+    compare groups. The weights (replicates, n) say how often each of all patients was drawn.
     """
 
     patients: Subset
@@ -94,7 +94,7 @@ class GroupComparison:
     weights: NDArray[np.uint16]
 
     def linear(self, value: float, influence: Callable[[], FloatArray]) -> Draws:
-        """A value that is at least 0, with replicates by linear approximation.
+        """Return a value that is at least 0, with replicates by linear approximation.
 
         `influence` returns the derivative of the value by the weight of each patient (m,). It is called only if
         there are replicates.
@@ -102,7 +102,7 @@ class GroupComparison:
         if len(self.weights) == 0:
             return Draws(value, np.empty(0), lowest=0.0)
         slopes = influence()
-        # Those of other patients do not count; row by row, since all weights as floats take four times their memory.
+        # Other patients have no influence. Row by row, because all weights as floats would take four times the memory.
         of_all = np.zeros(self.weights.shape[1])
         of_all[slice(None) if self.patients.rows is None else self.patients.rows] = slopes
         moved = np.array([times @ of_all for times in self.weights])
@@ -118,7 +118,7 @@ def metric(label: str, better: Better, **about: Any) -> Callable[[Callable[..., 
 
     def add(function: Callable[..., Any]) -> Metric:
         text = (function.__doc__ or "").rstrip(".")
-        # The capital of a symbol, such as F_I, stays.
+        # A symbol, such as F_I, keeps its capital.
         meaning = text if text[1:2] == "_" else text[:1].lower() + text[1:]
         record = Metric(function.__name__, label, meaning, better, function, **about)
         CATALOGUE[record.name] = record
@@ -127,12 +127,12 @@ def metric(label: str, better: Better, **about: Any) -> Callable[[Callable[..., 
     return add
 
 
-#: A disparity is at least 0, and the less the better.
+#: A metric that is at least 0, and better if lower.
 disparity = partial(metric, better="lower", bounds=(0.0, np.inf))
 
 
 def with_what_it_reads(names: set[str]) -> set[str]:
-    """The named metrics and all that they are computed from."""
+    """Return the named metrics and all metrics that they are computed from."""
     found = set(names)
     for name in names:
         found |= with_what_it_reads(set(CATALOGUE[name].reads))
@@ -247,7 +247,7 @@ def calibration_difference(subset: Subset, weight: FloatArray) -> float:
 @metric("ICI", "lower", needs=("survival",), interval="basic", bounds=(0.0, 1.0), short="ici")
 def integrated_calibration_index(subset: Subset, weight: FloatArray) -> float:
     """Mean distance of predicted from observed survival at the horizon."""
-    # Whole-number weights count copies, and the index takes patients, not weights.
+    # The index takes no weights: repeat each patient as often as it was drawn.
     rows = np.repeat(np.arange(len(subset)), weight.astype(np.intp))
     survival, horizon = subset.survival_at_horizon[rows, None], subset.data.horizon
     return metrics.integrated_calibration_index(subset.target.take(rows), survival, horizon, times=[horizon])
@@ -281,7 +281,7 @@ def concordance_fraction(subset: Subset, groups: Groups, weight: FloatArray) -> 
 def mean_hazard(subset: Subset, groups: Groups, weight: FloatArray) -> FloatArray:
     """Mean of exp(risk) over a group's patients."""
     size, total = groups.sums(weight), groups.sums(weight * subset.hazard)
-    # The published tables smooth it.
+    # Smoothed, as in the published tables.
     more, patients = (0.5, 1.0) if subset.data.convention == "table" else (0.0, 0.0)
     with np.errstate(invalid="ignore"):
         return np.where(size > 0, (total + more) / (size + patients), np.nan)
@@ -343,7 +343,7 @@ def group_disparity(between: GroupComparison) -> Draws:
     """Largest distance of a group's mean hazard from that of all."""
     (means, drawn), (centre, centre_drawn) = between.values.values()
     found = largest_deviation(means, float(centre[0]), drawn, centre_drawn[:, 0])
-    # One group has no disparity, which is not one of 0.
+    # The disparity of a single group is undefined, not 0.
     return found if len(means) > 1 else found._replace(estimate=float("nan"))
 
 

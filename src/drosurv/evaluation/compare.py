@@ -1,8 +1,8 @@
-"""Models on the same patients: their numbers, and paired differences between them.
+"""Compare models on the same patients by paired differences.
 
-:func:`compare` shows any number of models with their differences from the first. :func:`against_plain` compares a model
-with plain Cox trained on the same patients. Both draw the same bootstrap replicates for all models (`_drawn`):
-differences are paired, and vary less than the numbers of each model.
+:func:`compare` compares any number of models with the first. :func:`against_plain` compares a model with plain Cox
+trained on the same patients. Both draw the same bootstrap replicates for all models (`_drawn`): differences are paired,
+and vary less than the numbers of each model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whos
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, RowKey, replicates_of
-from drosurv.evaluation.from_entry import JudgedFromEntry, predict_from_entry, reference_from_entry
+from drosurv.evaluation.from_entry import FromEntry, predict_from_entry, reference_from_entry
 from drosurv.evaluation.predictions import (
     final_step,
     given_arguments,
@@ -37,11 +37,11 @@ from drosurv.presentation.progress import bar
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
-# A model is better or worse for a group by its ranking, its Brier score or its likelihood.
+# Metrics that decide whether a model is better or worse for a group.
 COMPARED = ("concordance_index", "integrated_brier_score", "likelihood_gain")
 # Groups with fewer events are not compared.
 LEAST_EVENTS = 10
-# A calibration slope outside of these is far from 1: risks must be stretched, or shrunk, by half to be right.
+# A calibration slope outside of this range is far from 1: log risks would have to be multiplied or divided by 1.5.
 SLOPES = (1 / 1.5, 1.5)
 _ROUNDING = 1e-6
 _COLUMNS = ["attribute", "group", "metric", "model", "plain", "difference", "low", "high", "verdict"]
@@ -71,10 +71,10 @@ def compare(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> pd.DataFrame:
-    """Compare models on the same patients, each difference on the same bootstrap replicates.
+    """Compare models on the same patients and the same bootstrap replicates.
 
-    Differences are paired, and so vary less than the numbers of each model. Whether two intervals overlap does not show
-    whether the models differ.
+    Differences are paired, and vary less than the numbers of each model: models may differ although their intervals
+    overlap.
 
     Parameters
     ----------
@@ -131,9 +131,9 @@ def compare(
     given = given_arguments(entry=entry, strata=strata, offset=offset)
     if given:
         reference = reference_from_entry(reference, X, y, given, y_train=y_train)
-        seen = _seen(models, X, y, given, y_train)
-        models = {name: one.predictions for name, one in seen.items()}
-        y, y_train = (getattr(next(iter(seen.values())), part) for part in ("y", "follow_up"))
+        since_entry = _predictions_from_entry(models, X, y, given, y_train)
+        models = {name: one.predictions for name, one in since_entry.items()}
+        y, y_train = (getattr(next(iter(since_entry.values())), part) for part in ("y", "follow_up"))
     how: dict[str, Any] = {
         "y_train": y_train,
         "sensitive_features": sensitive_features,
@@ -146,9 +146,9 @@ def compare(
     }
     evaluators = (prepare(model, X, y, name=f"models[{name!r}]", **how) for name, model in models.items())
     rows: list[dict[str, Any]] = []
-    # Numbers of the first model. It has no differences, nor have numbers that it lacks.
+    # Numbers of the first model. It has no differences itself; those of numbers that it lacks are NaN.
     baseline: dict[Key, Draws] = {}
-    nothing = Draws(float("nan"), np.full(replicates, np.nan))
+    unknown_draws = Draws(float("nan"), np.full(replicates, np.nan))
     undefined: list[str] = []
     with bar("comparing", len(models) * replicates, shown=progress, late=True) as advance:
         pairs = _drawn(evaluators, replicates, random_state, threads, advance)
@@ -163,7 +163,7 @@ def compare(
                 undefined.append(f"{name}: {', '.join(unknown)}")
             for key, number in numbers.items():
                 interval = number.interval(level)
-                from_first = compare_draws(number, baseline.get(key, nothing), level)
+                from_first = compare_draws(number, baseline.get(key, unknown_draws), level)
                 rows.append(
                     {
                         "model": name,
@@ -184,10 +184,10 @@ def compare(
     return pd.DataFrame(rows)
 
 
-def _seen(
+def _predictions_from_entry(
     models: Mapping[str, Any], X: Any, y: Any, given: dict[str, Any], y_train: Any
-) -> dict[str, JudgedFromEntry]:
-    """What each model predicts from entry on, with the strata and offset that it was fitted with."""
+) -> dict[str, FromEntry]:
+    """Predict with each model from entry on, passing the strata and offset that it was fitted with."""
     fitted_with = {name: getattr(final_step(model), "_fitted_with", ()) for name, model in models.items()}
     for what in given:
         if what != "entry" and not any(what in names for names in fitted_with.values()):
@@ -218,8 +218,8 @@ def _drawn(
     threads: int | None,
     advance: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Evaluator, BootstrapValues]]:
-    """Numbers of each model on the same replicates of the patients."""
-    # One seed draws the same patients for every model, whatever it is made from.
+    """Yield the numbers of each model on the same replicates of the patients."""
+    # Made once: without a seed, each model would otherwise draw other replicates.
     streams = seed_sequence(random_state)
     for evaluator in evaluators:
         yield evaluator, evaluator.draw(replicates, random_state=streams, threads=threads, advance=advance)
@@ -228,7 +228,7 @@ def _drawn(
 def _numbers(
     evaluator: Evaluator, drawn: BootstrapValues, min_group: int, min_events: int
 ) -> tuple[dict[Key, Draws], dict[Key, str]]:
-    """Numbers of one model by attribute and metric, and the group that each lowest value belongs to."""
+    """Return the numbers of one model by attribute and metric, and the group that has each lowest value."""
     numbers = evaluator.numbers(drawn)
     found = {
         key: number
@@ -253,24 +253,24 @@ def _numbers(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AgainstPlain:
-    """A model beside plain Cox trained on the same patients.
+    """Comparison of a model with plain Cox trained on the same patients.
 
     Parameters
     ----------
     table : DataFrame
-        One row per group and metric: ``attribute``, ``group``, ``metric``, the ``model``'s value, the ``plain``
-        one's, their ``difference`` turned so that above 0 the model is better, ``low`` and ``high`` (all together
-        hold at the level), and the ``verdict``: "better", "worse" or "".
+        One row per group and metric: ``attribute``, ``group``, ``metric``, the values of the ``model`` and of
+        ``plain`` Cox, their ``difference`` (above 0 if the model is better) with the simultaneous interval ``low`` to
+        ``high``, and the ``verdict``: "better", "worse" or "".
     slope, slope_low, slope_high : float
         Calibration slope of the model, with its interval.
     plain_slope : float
-        That of plain Cox.
+        Calibration slope of plain Cox.
     reference : str
-        What plain Cox, or the model in its place, is called.
+        Name of the model that is compared with, by default plain Cox.
     recalibrated : bool
         Whether the model was recalibrated in training.
     can_recalibrate : bool
-        Whether the model can be; not, for example, one that predicts times.
+        Whether the model can be recalibrated; models that predict times, for example, cannot.
     """
 
     table: pd.DataFrame
@@ -301,7 +301,7 @@ class AgainstPlain:
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """Groups for which it is significantly worse."""
+        """Groups for which the model is significantly worse than plain Cox."""
         return self._groups("worse")
 
     @property
@@ -316,19 +316,19 @@ class AgainstPlain:
 
     @property
     def same(self) -> bool:
-        """Whether both models predict the same, but for the last digits of their solvers."""
+        """Whether both models predict the same, apart from rounding."""
         return not self.table.empty and bool(self.table["difference"].abs().max() < _ROUNDING)
 
     @property
     def only_alike(self) -> bool:
-        """Whether the models differ, but for no group significantly."""
+        """Whether the models differ, but significantly for no group."""
         return not (self.table.empty or self.same or self.better or self.worse)
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """What the comparison says, in plain words; a concern where the model should not be used as it is."""
+        """The comparison in sentences; a concern if the model should not be used as it is."""
         if self.same:
-            return (Statement("against_plain", f"The model predicts what {self.reference} does."),)
+            return (Statement("against_plain", f"The model predicts the same as {self.reference}."),)
         numbers = {verdict: self._clearest_number(verdict) for verdict in ("better", "worse")}
         compared = sentences.comparison_statement(
             self.better, self.worse, numbers, self.reference, known=not self.table.empty
@@ -349,7 +349,7 @@ class AgainstPlain:
         return "\n".join(statement.text for statement in self.statements)
 
     def to_table(self) -> Table:
-        """Both models' numbers for everybody and every group, below what they say."""
+        """Return a table of both models' numbers for everybody and every group, with the sentences as caption."""
         return Table.of_frame(self.table, str(self), "against_plain")
 
     def __repr__(self) -> str:
@@ -359,11 +359,11 @@ class AgainstPlain:
         return self.to_table().to_html()
 
     def _clearest_number(self, verdict: str) -> str:
-        """The metric whose difference is largest in widths of its interval, with both values, as text."""
+        """Return the metric with the largest difference, relative to its interval, and both values, as text."""
         rows = self.table[self.table["verdict"] == verdict]
         if rows.empty:
             return ""
-        # Metrics have different scales.
+        # Relative, because metrics have different scales.
         row = rows.iloc[int((rows["difference"].abs() / (rows["high"] - rows["low"])).argmax())]
         label = CATALOGUE[str(row["metric"])].label
         return f"{label} {written(float(row['model']))}; {self.reference}: {written(float(row['plain']))}"
@@ -391,23 +391,23 @@ def against_plain(
     """Compare a fitted model with plain Cox trained on the same rows, on patients neither has seen.
 
     The model is better, or worse, for a group if its c-index, Brier score or likelihood is significantly better, or
-    worse, adjusted for all groups and metrics, and by at least 0.0005. The same bootstrap replicates
-    serve both models.
+    worse, adjusted for all groups and metrics, and by at least 0.0005. Both models are evaluated on the same bootstrap
+    replicates.
 
     Parameters
     ----------
     model : fitted model or Pipeline
-        What to judge, or a finished search for it. Steps before the last one prepare the features of both models.
+        Model to evaluate, or a finished search. The first steps of a Pipeline prepare the features of both models.
     X_train, y_train : (m, d) array or DataFrame, structured array
-        What the model was trained on.
+        Training patients of the model.
     X, y : (n, d) array or DataFrame, structured array
         Patients to compare on.
     groups : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
-        Their groups; without any, everybody is compared.
+        Groups of these patients; without groups, only everybody is compared.
     n_bootstrap : int
-        Replicates behind the standard errors.
+        Number of bootstrap replicates for standard errors.
     level : float
-        At which all intervals hold together.
+        Simultaneous confidence level of all intervals.
     min_group : int
         Groups with fewer patients, or fewer than 10 events, are not judged.
     random_state, threads
@@ -423,8 +423,8 @@ def against_plain(
     >>> from drosurv.datasets import make_hidden_minority
     >>> from drosurv.evaluation import against_plain
     >>> train, test = make_hidden_minority(600, random_state=0), make_hidden_minority(600, random_state=1)
-    >>> timid = drosurv.CoxPH(l2=3.0).fit(train.X, train.y)
-    >>> found = against_plain(timid, train.X, train.y, test.X, test.y)
+    >>> shrunken = drosurv.CoxPH(l2=3.0).fit(train.X, train.y)
+    >>> found = against_plain(shrunken, train.X, train.y, test.X, test.y)
     >>> found.dominated, found.slope_is_far
     (True, True)
     """
@@ -464,18 +464,18 @@ def beside(
     name: str = "plain Cox",
     recalibrated: bool = False,
 ) -> AgainstPlain:
-    """Compare two models that are trained already; otherwise as :func:`against_plain`.
+    """Compare two fitted models; otherwise as :func:`against_plain`.
 
     Parameters
     ----------
     model, plain : pair of fitted model, Predictions or (n,) array, and its features (None for predictions)
-        The model that is judged, and the one that it is compared with.
+        The model to evaluate, and the one to compare with.
     y_train : structured array or FollowUp
-        Training target, behind censoring weights and the null model.
+        Training target, for censoring weights and the null model.
     name : str
-        What the second model is called.
+        Name of the second model in sentences.
     recalibrated : bool
-        Whether the first was recalibrated in training.
+        Whether the first model was recalibrated in training.
     """
     how: dict[str, Any] = {"y_train": y_train, "sensitive_features": groups}
     evaluators = [prepare(*one, y, wanted=(*COMPARED, "calibration_slope"), **how) for one in (model, plain)]
@@ -485,7 +485,7 @@ def beside(
     pairs = [(first[key], second[key]) for key in keys]
     rows = []
     for key, pair, found in zip(keys, pairs, differences_together(pairs, level), strict=True):
-        # Turned so that above 0 the model is better.
+        # Differences above 0 mean that the model is better.
         sign = 1.0 if CATALOGUE[key[2]].better == "higher" else -1.0
         low, high = sorted([sign * found.low, sign * found.high])
         alike = abs(found.estimate) < sentences.LEAST_DIFFERENCE
@@ -510,7 +510,7 @@ def beside(
 def _compared(
     evaluator: Evaluator, first: Mapping[RowKey, Draws], second: Mapping[RowKey, Draws], min_group: int
 ) -> list[RowKey]:
-    """What is compared: everybody, and groups that are large enough and have a value."""
+    """Return what is compared: the metrics of everybody and of large groups that are defined for both models."""
     large = [key for key, count in evaluator.counts.items() if not count.is_small(min_group, LEAST_EVENTS)]
     keys = [(*who, metric) for who in [(EVERYONE, ALL), *large] for metric in COMPARED]
     return [key for key in keys if all(key in of and np.isfinite(of[key].estimate) for of in (first, second))]

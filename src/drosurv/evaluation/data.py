@@ -46,10 +46,10 @@ class EvaluationData:
     """Outcomes of all patients and the predictions of one model, each computed when a metric first needs it.
 
     Time grids, Brier scores and likelihood gains of each patient are computed here, before groups are formed, so that
-    all groups are judged over the same times.
+    they use the same times in all groups.
 
-    Parameters are those of :func:`~drosurv.evaluation.evaluate`; without `y_train`, what the model kept of its
-    training. Of the reference there are its risk scores (n,) and, where it has any, its survival curves. Distances
+    Parameters are those of :func:`~drosurv.evaluation.evaluate`; by default `y_train` is the follow-up that the model
+    kept. `reference` and `reference_curves` are the risk scores (n,) and survival curves of the reference. Distances
     between patients are taken in the standardised `features` (n, d). Error messages call the model by `name`.
     """
 
@@ -82,8 +82,8 @@ class EvaluationData:
     def slope_of_scores(self) -> bool:
         """Whether the calibration slope is that of the scores, and not of the survival curves.
 
-        With many tied events Breslow's partial likelihood is biased towards a slope of 0. Predictions for such times,
-        such as whole years, are judged by their curves.
+        With many tied events Breslow's partial likelihood is biased towards a slope of 0. So where predictions are
+        known only at some times, such as whole years, and events are tied, the slope comes from the curves.
         """
         if not self.has_log_hazards or not self.has_curves:
             return self.has_log_hazards
@@ -101,8 +101,8 @@ class EvaluationData:
         if kept is None:
             raise ArgumentError(
                 "y_train",
-                f"{type(self.model).__name__} keeps no follow_up_ of its training patients, from which censoring "
-                f"weights come: build the scorer with y_train=..., or use an estimator of drosurv.",
+                f"{type(self.model).__name__} keeps no follow_up_ of its training patients, which censoring weights "
+                f"need: build the scorer with y_train=..., or use an estimator of drosurv.",
             )
         return FollowUp.parse(kept)
 
@@ -120,12 +120,12 @@ class EvaluationData:
 
     @cached_property
     def calibration_times(self) -> FloatArray:
-        """The horizons, ascending, with the one that groups are judged at."""
+        """The horizons, ascending, including the `horizon` of the group table."""
         return np.union1d(parse_horizons(self.horizons, self.follow_up), self.horizon)
 
     @cached_property
     def horizon(self) -> float:
-        """The horizon of metrics that have one: as given, else the middle one of the horizons."""
+        """The horizon of metrics at one time: as given, else the middle one of the horizons."""
         if self.given_horizon is not None:
             return float(self.given_horizon)
         return middle(parse_horizons(self.horizons, self.follow_up))
@@ -195,20 +195,21 @@ class EvaluationData:
         return {}
 
     def by_group(self, groups: Groups) -> WeightedByGroup:
-        """Contributions with censoring weights by group, up to a horizon that all groups reach."""
+        """Return contributions with censoring weights by group, until a time that all groups reach."""
         if id(groups) not in self._by_group:
             brier = gains = None
             if self.has_curves:
                 curves = self.model_curves
                 brier = brier_against_null(self.follow_up, self.target, curves, grid=self.grid, groups=groups)
-                # Where several models predict, each has another null model, and the gains stay as they are.
+                # Predictions of several models have several null models: their gains are not weighted by group.
                 if getattr(self.model, "trained_on", None) is None:
                     gains = likelihood_gains(self.follow_up, self.target, curves, groups=groups)
-            beside = None
+            reference_gains = None
             if self.reference_curves is not None and gains is not None:
-                beside = likelihood_gains(self.follow_up, self.target, self.reference_curves, groups=groups)
+                curves = self.reference_curves
+                reference_gains = likelihood_gains(self.follow_up, self.target, curves, groups=groups)
             uno = GroupFollowUp.of(self.target, groups).inverse_probability(self.target) ** 2
-            self._by_group[id(groups)] = WeightedByGroup(uno, brier, gains, beside)
+            self._by_group[id(groups)] = WeightedByGroup(uno, brier, gains, reference_gains)
         return self._by_group[id(groups)]
 
 
@@ -225,7 +226,7 @@ class WeightedByGroup(NamedTuple):
 class Subset:
     """All patients of an evaluation, or those in some rows.
 
-    With `groups`, labels of all patients, censoring weights are those of each patient's group.
+    With `groups`, the labels of all patients, each patient has the censoring weights of the group.
     """
 
     data: EvaluationData
@@ -236,7 +237,7 @@ class Subset:
         return len(self.target)
 
     def take(self, rows: IntArray) -> Subset:
-        """The given rows of these patients."""
+        """Return the given rows of these patients."""
         return Subset(self.data, rows if self.rows is None else self.rows[rows], self.groups)
 
     def _select(self, values: FloatArray) -> FloatArray:
@@ -244,7 +245,7 @@ class Subset:
 
     @cached_property
     def target(self) -> Target:
-        """Their events and times."""
+        """Events and times."""
         return self.data.target if self.rows is None else self.data.target.take(self.rows)
 
     @cached_property
@@ -254,36 +255,36 @@ class Subset:
 
     @property
     def reference(self) -> FloatArray:
-        """Risk scores of the reference, where there are any."""
+        """Risk scores of the reference; only for evaluations with a reference."""
         assert self.data.reference is not None
         return self._select(self.data.reference)
 
     @property
     def features(self) -> FloatArray:
-        """Standardised features, where there are any."""
+        """Standardised features; only for evaluations with numeric features."""
         assert self.data.features is not None
         return self._select(self.data.features)
 
     @cached_property
     def harrell(self) -> PairOrder:
-        """Their order for Harrell's and Uno's pairs."""
+        """Patients sorted for Harrell's and Uno's pairs."""
         return PairOrder.for_harrell(self.target, self.risk)
 
     @cached_property
     def imparity(self) -> PairOrder:
-        """Their order for the pairs of Algorithm B.1."""
+        """Patients sorted for the pairs of Algorithm B.1 (concordance imparity)."""
         return PairOrder.for_imparity(self.target, self.risk)
 
     @cached_property
     def uno_weight(self) -> FloatArray:
-        """Squared inverse probability of having been observed, at each event."""
+        """Squared inverse probability of being uncensored, at each event."""
         if self.groups is not None:
             return self._select(self.data.by_group(self.groups).uno_weight)
         return self.data.follow_up.inverse_probability(self.target) ** 2
 
     @cached_property
     def hazard(self) -> FloatArray:
-        """exp(risk), where all are positive numbers."""
+        """exp(risk); only if all are finite and positive."""
         return np.exp(self.risk)
 
     @cached_property
@@ -333,7 +334,7 @@ class Subset:
 
     @property
     def total_events(self) -> tuple[float, float]:
-        """Observed and expected events of all of them."""
+        """Sums of the observed and of the expected events."""
         events, expected = self.expected_events
         return float(events.sum()), float(expected.sum())
 
@@ -350,24 +351,24 @@ class Subset:
 
     @cached_property
     def auc_times(self) -> FloatArray:
-        """Times of the dynamic AUC at which one of them had had the event and another was still under observation."""
+        """Times of the dynamic AUC at which a patient has had the event and another is still under observation."""
         return auc_times_of(self.target, self.data.auc_times)
 
 
 def hazards_exist(risk: FloatArray) -> bool:
-    """Whether every exp(risk) is finite and positive, so that hazards and the logs of their means have a value."""
+    """Whether every exp(risk) is finite and positive, so that mean hazards and their logarithms are defined."""
     with np.errstate(over="ignore"):
         hazard = np.exp(risk)
     return bool((np.isfinite(hazard) & (hazard > 0)).all())
 
 
 def middle(horizons: Sequence[float] | FloatArray) -> float:
-    """The middle one of several horizons in order, for metrics of one horizon."""
+    """Return the middle one of several horizons in order."""
     return float(horizons[len(horizons) // 2])
 
 
 def parse_horizons(horizons: Any, follow_up: FollowUp) -> FloatArray:
-    """Times of the calibration table, ascending; by default the quartiles of training event times."""
+    """Return the times of the calibration table, ascending; by default the quartiles of training event times."""
     if horizons is None:
         return np.unique(follow_up.event_percentiles[[25, 50, 75]])
     found = np.unique(np.atleast_1d(as_numbers(horizons)))

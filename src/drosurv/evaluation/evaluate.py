@@ -54,7 +54,7 @@ from drosurv.presentation import moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import has_causes, parse_target
 
-# A note says that intervals from fewer replicates, and tests from fewer permutations, are rough.
+# Intervals from fewer replicates, and tests from fewer permutations, get a note that they are rough.
 _FEW = 50
 _SCORES = {"log time": "log times", "other": "not"}
 
@@ -92,7 +92,7 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> EvaluationResult:
-    """Every metric of a survival model, overall and by group, with intervals and tests.
+    """Compute every metric of a survival model, overall and by group, with intervals and tests.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ def evaluate(
         ``predict_survival_function``); or :class:`~drosurv.evaluation.Predictions`, which holds risk scores and
         survival curves as arrays; or an array of risk scores alone.
     X : (n, d) array or DataFrame, or None
-        Features of the patients, as the model takes them. F_I takes distances in them. None only with arrays,
-        and without F_I.
+        Features of the patients, as the model takes them; F_I also measures distances in them. May be None if `model`
+        is given as arrays; F_I is then left out.
     y : structured array, (n,)
-        What happened to them. With causes (:meth:`drosurv.Surv.competing`), for a model of causes, metrics are of an
-        event of any cause, and ``by_cause`` tells them apart.
+        Event and time of the patients. With causes (:meth:`drosurv.Surv.competing`), for a model of causes, the event
+        is an event of any cause, and ``by_cause`` has metrics of each cause.
     y_train : structured array or FollowUp, optional
         Training targets, for censoring weights and the null model. By default what a fitted model of this library
         keeps in ``follow_up_``; for other models those of the scored patients are used, and the notes say so.
@@ -115,18 +115,18 @@ def evaluate(
         Features of the training patients: they standardise X for F_I, and plain Cox is fitted on them if no
         reference is given.
     reference : fitted model, Predictions, or (n,) array, optional
-        The model is compared with its likelihood gain, and with its scores multiplied by factors below 1. It is given
-        the strata and offset that it was fitted with. Without it and without X_train the comparison is left out, and
-        the notes say so.
+        Model to compare with: by its likelihood gain, and by its scores multiplied by factors below 1 (shrinkage
+        control). Strata and offset are passed to it if it was fitted with them. Without a reference and without X_train
+        the comparison is left out, and the notes say so.
     entry : (n,) array, optional
-        Times from which the patients were under observation. They are judged from then on: times and horizons count
+        Times from which the patients were under observation. They are evaluated from then on: times and horizons count
         from entry, and predictions are conditional on no event before it.
     strata, offset : (n,) arrays, optional
-        Of the patients, for a model that was fitted with them. Patients of different strata are ranked by their
-        predicted cumulative hazard at the middle horizon.
+        Strata and offset of the patients, for a model that was fitted with them. With strata, patients are ranked by
+        their predicted cumulative hazard at the middle horizon.
     id : (n,) array, optional
-        The patient each row (entry, time] belongs to, where some have several. Each patient is judged once, by what was
-        known at the first row, until the first event or the end of the last row.
+        Patient of each row (entry, time], if some have several rows. Each patient is evaluated once: predicted from
+        the features of the first row, and followed until the first event or the end of the last row.
     horizon : float, optional
         The time at which predicted and observed survival of groups are compared. By default the middle one of the
         horizons, where they are given, else the median follow-up (reverse Kaplan-Meier) of the scored patients, at most
@@ -134,12 +134,12 @@ def evaluate(
     horizons : (h,) array, optional
         Further times of the calibration table; by default the quartiles of the training event times.
     threshold : float, optional
-        Probability of an event by the horizon from which on a patient would be treated. With it, ``decisions`` holds
-        sensitivity, specificity, predictive values and net benefit by group.
+        Patients would be treated if their predicted probability of an event by the horizon is at least this. If given,
+        ``decisions`` holds sensitivity, specificity, predictive values and net benefit by group.
     subgroups : mapping, optional
         Name of a subgroup to a mask (n,) of its patients: more rows of ``groups``, such as subgroups that were found.
     convention : "paper" or "table"
-        Definitions of disparities and time grids: the printed ones, or those behind the published tables.
+        Definitions of disparities and time grids: as printed in the paper, or as used for its published tables.
     scale : float
         Hazard difference allowed per unit of feature distance in F_I.
     pairs : "auto", "all" or int
@@ -152,16 +152,15 @@ def evaluate(
     intersections : bool
         Whether the intersections of all attributes are shown as an attribute of their own.
     n_bootstrap : int
-        Bootstrap replicates behind the intervals; 0 switches them off.
+        Number of bootstrap replicates for intervals; 0 for none.
     n_permutations : int, optional
-        Label permutations behind the tests of gaps; by default as many as `n_bootstrap`.
+        Number of permutations of the labels for tests of gaps; by default `n_bootstrap`.
     level : float
         Nominal coverage of the intervals.
     min_group, min_events : int
         Groups with fewer patients or events are marked, with a warning.
     further_tests : int
-        Tests that are made of the same patients beside those of the group table, whose intervals and p-values allow
-        for them too.
+        Number of other tests on the same patients; intervals and p-values of the group table are adjusted for them too.
     random_state : int, Generator or None
         Seed of the resampling.
     threads : int, optional
@@ -192,27 +191,27 @@ def evaluate(
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     require(horizon is None or as_number(horizon) > 0, "horizon", "be a time above 0", horizon)
     require(threshold is None or 0 < as_number(threshold) < 1, "threshold", "lie between 0 and 1", threshold)
-    replicates, named = replicates_of("n_bootstrap", n_bootstrap), model_name(reference)
+    replicates, reference_name = replicates_of("n_bootstrap", n_bootstrap), model_name(reference)
     permutations = replicates_of("n_permutations", n_bootstrap if n_permutations is None else n_permutations)
-    once: tuple[str, ...] = ()
+    id_notes: tuple[str, ...] = ()
     if id is not None:
-        rows, y, once = first_rows(y, entry, id)
+        rows, y, id_notes = first_rows(y, entry, id)
         model, X, sensitive_features, reference, entry, strata, offset, subgroups = (
             select_rows(part, rows)
             for part in (model, X, sensitive_features, reference, entry, strata, offset, subgroups)
         )
     given, y_given = given_arguments(entry=entry, strata=strata, offset=offset), y
-    judged, seen = model, None
+    predictor, since_entry = model, None
     causes = has_causes(y)
     groups: dict[str, Any] = {"sensitive_features": sensitive_features, "missing": missing}
     by_cause = evaluate_by_cause(model, X, y, horizons, level=level, **groups, **given) if causes else None
     if given or causes:
         when: dict[str, Any] = {"y_train": y_train, "horizons": horizons, "horizon": horizon}
-        seen = predict_from_entry(model, X, y, given, **when)
+        since_entry = predict_from_entry(model, X, y, given, **when)
         reference = reference_from_entry(reference, X, y, given, **when)
-        judged, y, y_train = seen.predictions, seen.y, seen.follow_up
+        predictor, y, y_train = since_entry.predictions, since_entry.y, since_entry.follow_up
     evaluator = prepare(
-        judged,
+        predictor,
         X,
         y,
         y_train=y_train,
@@ -234,7 +233,7 @@ def evaluate(
     if Count.of(evaluator.everyone.target).is_small(min_group, min_events):
         small |= {(EVERYONE, ALL)}
     if evaluator.everyone.data.has_curves:
-        # Read once, before groups and replicates ask for it.
+        # Computed before the groups and replicates that share it.
         _ = evaluator.everyone.data.expected_events
     resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
     tests = len(evaluator.tests) if permutations else 0
@@ -245,7 +244,7 @@ def evaluate(
     between_large = gaps_between_large(evaluator, drawn, p_values, small, level, permutations, **resampling)
     warn_of_undefined_rows(table)
     data, control = evaluator.everyone.data, shrinkage_control(evaluator)
-    groups_judged, n_tests = group_table(
+    table_of_groups, n_tests = group_table(
         evaluator,
         {
             (row.attribute, row.group): (row.value, row.low, row.high)
@@ -264,15 +263,15 @@ def evaluate(
     return EvaluationResult(
         decisions=decided,
         table=frame_of(table),
-        groups=groups_judged,
+        groups=table_of_groups,
         **group_tables(evaluator, drawn, level),
         control=control,
         between_large=frame_of(between_large),
         hazards=hazards,
         by_cause=by_cause,
         notes=(
-            *once,
-            *(seen.notes if seen else ()),
+            *id_notes,
+            *(since_entry.notes if since_entry else ()),
             *evaluator.notes,
             *_rough(replicates, permutations),
             *(without_intervals(table) if replicates else ()),
@@ -280,7 +279,7 @@ def evaluate(
         ),
         settings=Settings(
             model=model_name(model),
-            reference="plain Cox" if reference is None else named,
+            reference="plain Cox" if reference is None else reference_name,
             n_bootstrap=replicates,
             n_permutations=permutations,
             level=level,
@@ -318,29 +317,29 @@ def prepare(
     target = parse_target(y)
     if how.get("given_horizon") is None and how.get("horizons") is None:
         how["given_horizon"] = default_horizon(target)
-    whose_follow_up = ""
+    follow_up_note = ""
     if y_train is None:
         y_train = training_follow_up(model)
     if y_train is None:
         y_train = FollowUp.standing_in(target)
-        whose_follow_up = (
+        follow_up_note = (
             "censoring weights and the null model come from the scored patients: y_train was not given."
         )
     attributes = parse_attributes(sensitive_features, len(target), missing=missing, labels=labels)
     if intersections and len(attributes) > 1:
         attributes.append(intersection_of(attributes))
     features = standardised_features(X, X_train)
-    why_no_reference = ""
-    beside = reference, X
+    reference_note = ""
+    compared = reference, X
     if reference is None:
-        cox, why_no_reference = fit_plain_cox(model, features, y_train)
-        beside = cox, features.test
-    known, risk = beside[0] is not None, None
-    if known:
-        risk = predict_risk(*beside, len(target), name="reference")
-        if score_type(beside[0]) != "log hazard":
+        cox, reference_note = fit_plain_cox(model, features, y_train)
+        compared = cox, features.test
+    has_reference, risk = compared[0] is not None, None
+    if has_reference:
+        risk = predict_risk(*compared, len(target), name="reference")
+        if score_type(compared[0]) != "log hazard":
             risk = None
-            why_no_reference = (
+            reference_note = (
                 "the share of the reference's likelihood gain and the shrinkage control are left out: the scores of "
                 "the reference are not log hazards."
             )
@@ -350,21 +349,21 @@ def prepare(
         target,
         y_train,
         reference=risk,
-        reference_curves=predict_curves(*beside, len(target)) if known else None,
-        reference_model=beside[0],
+        reference_curves=predict_curves(*compared, len(target)) if has_reference else None,
+        reference_model=compared[0],
         features=features.test,
         **how,
     )
-    # Predicted here, so that an error comes before any other work.
+    # Predict now, so that errors come before any other work.
     _ = data.calibration_times, data.has_risk and data.risk, data.has_curves and data.curves
     evaluator = Evaluator(Subset(data), attributes, wanted)
-    notes = [whose_follow_up, why_no_reference, features.note, *_left_out(evaluator), _sampled(evaluator)]
+    notes = [follow_up_note, reference_note, features.note, *_left_out(evaluator), _sampled(evaluator)]
     notes += _different_follow_up(evaluator)
     return replace(evaluator, notes=tuple(note for note in notes if note))
 
 
 def _rough(replicates: int, permutations: int) -> tuple[str, ...]:
-    """Notes that intervals or tests are rough, where they come from few replicates."""
+    """Return notes that intervals or tests are rough, if they come from few replicates."""
     behind = (
         ("intervals", replicates, "bootstrap replicates"),
         ("tests of gaps", permutations, "permutations"),
@@ -377,7 +376,7 @@ def _rough(replicates: int, permutations: int) -> tuple[str, ...]:
 
 
 def _sampled(evaluator: Evaluator) -> str:
-    """A note on the standard error of disparities, where pairs are sampled."""
+    """Return a note on the standard error of disparities if pairs are sampled; else an empty text."""
     data = evaluator.everyone.data
     number = sampled_number(data.pairs, len(evaluator.everyone))
     if number is None or "individual_disparity" not in (metric.name for metric in evaluator.metrics):
@@ -393,7 +392,7 @@ def _sampled(evaluator: Evaluator) -> str:
 
 
 def _different_follow_up(evaluator: Evaluator) -> list[str]:
-    """A note for every attribute whose groups were observed for very different times."""
+    """Return a note for every attribute whose groups have very different follow-up."""
     notes = []
     for attribute in evaluator.attributes:
         found = evaluator.follow_ups[attribute.name]
@@ -411,7 +410,7 @@ def _different_follow_up(evaluator: Evaluator) -> list[str]:
 
 
 def _left_out(evaluator: Evaluator) -> list[str]:
-    """Notes on the metrics that are left out, and why."""
+    """Return notes on the metrics that are left out, with the reason."""
     notes, data = [], evaluator.everyone.data
     if not data.has_curves:
         notes.append(

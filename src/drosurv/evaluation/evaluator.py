@@ -1,4 +1,4 @@
-"""Metrics of one model for everybody and every group, with replicates and tests, and the table made of them."""
+"""Metrics of one model for everybody and every group, with bootstrap replicates and tests, and their table."""
 
 from __future__ import annotations
 
@@ -39,14 +39,15 @@ from drosurv.metrics.scores import warn_undefined
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 from drosurv.target import FloatArray, IntArray
 
-# Attribute and metric; attribute, group and metric.
+# Attribute and metric, or attribute and group.
 Key = tuple[str, str]
+# Attribute, group and metric.
 RowKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, eq=False)
 class BootstrapValues:
-    """Numbers of all groups, by attribute, group and metric, with bootstrap replicates, NaN where undefined.
+    """Values of all metrics with their bootstrap replicates, NaN where undefined, by attribute, group and metric.
 
     The weights (replicates, n) say how often each patient was drawn.
     """
@@ -55,7 +56,7 @@ class BootstrapValues:
     weights: NDArray[np.uint16]
 
     def groups(self, attribute: str, labels: Sequence[str], metric: str) -> tuple[FloatArray, FloatArray]:
-        """Values (k,) of an attribute's groups and their replicates (replicates, k)."""
+        """Return a metric's values (k,) in the groups of an attribute, and their replicates (replicates, k)."""
         found = [self.numbers[(attribute, label, metric)] for label in labels]
         return np.array([one.estimate for one in found]), np.column_stack([one.draws for one in found])
 
@@ -107,7 +108,7 @@ class Evaluator:
         return [metric for metric in self.metrics if metric.of == kind]
 
     def without(self, groups: Collection[tuple[str, str]], wanted: Collection[str]) -> Evaluator:
-        """The same patients without some groups, given by attribute and label, for the metrics `wanted` only.
+        """Return the evaluator without some groups, given by attribute and label, for the metrics `wanted` only.
 
         An attribute with fewer than two groups left is left out.
         """
@@ -124,14 +125,14 @@ class Evaluator:
 
     @cached_property
     def partitions(self) -> dict[str, Attribute]:
-        """Every attribute by name; under "overall" the intersections of all, where F_cap compares them."""
+        """Every attribute by name; under "overall" the intersections of all, if F_cap compares them."""
         named = {attribute.name: attribute for attribute in self.attributes}
         crossed = any("groups" in metric.needs for metric in self.of("everybody"))
         return {**named, EVERYONE: intersection_of(self.attributes)} if crossed else named
 
     @cached_property
     def kept(self) -> dict[str, Subset]:
-        """All patients that belong to one of a partition's groups."""
+        """Patients that belong to a group, by partition."""
         # Partitions that leave nobody out share the sorted pairs of everyone.
         everybody = len(self.everyone)
         return {
@@ -149,18 +150,18 @@ class Evaluator:
         }
 
     def weighted(self, name: str) -> Subset:
-        """Everybody, with censoring weights by group where the follow-up of the groups of an attribute differs."""
+        """Return everybody, with censoring weights by group if the follow-up of the attribute's groups differs."""
         differs = name in self.follow_ups and self.follow_ups[name].differs
         return replace(self.everyone, groups=self.partitions[name].groups) if differs else self.everyone
 
     @cached_property
     def members(self) -> dict[Key, Subset]:
-        """Attribute and label to the patients of a group."""
+        """Patients of each group, by attribute and label."""
         return {key: self.weighted(key[0]).take(rows) for key, rows in rows_by_group(self.attributes).items()}
 
     @cached_property
     def counts(self) -> dict[Key, Count]:
-        """Attribute and label to the number of patients and events."""
+        """Numbers of patients and events of each group, by attribute and label."""
         return {key: Count.of(patients.target) for key, patients in self.members.items()}
 
     def draw(
@@ -171,7 +172,7 @@ class Evaluator:
         threads: int | None = None,
         advance: Callable[[], None] = lambda: None,
     ) -> BootstrapValues:
-        """Values on the patients and on bootstrap replicates of them; `advance` is called after each.
+        """Compute all metrics on the patients and on bootstrap replicates of them; call `advance` after each.
 
         Evaluators of the same patients draw the same replicates with the same seed.
         """
@@ -182,8 +183,7 @@ class Evaluator:
             times = np.bincount(rows, minlength=n)
             return times, list(self._values(times.astype(np.float64), resampled=True).values())
 
-        # Sorted pairs and curves are computed once, before threads need them. One warning names all undefined numbers
-        # later.
+        # This also computes sorted pairs and curves, which threads share. A later warning names undefined values.
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             values = self._values(np.ones(n), resampled=False)
         draws, weights = np.empty((replicates, len(values))), np.empty((replicates, n), dtype=np.uint16)
@@ -197,7 +197,7 @@ class Evaluator:
         return BootstrapValues(numbers, weights)
 
     def _weight_error(self, key: RowKey) -> float:
-        """Standard error that censoring weights of training patients add to a number; 0 for those without them."""
+        """Return the standard error that estimated censoring weights add to a metric; 0 for metrics without weights."""
         attribute, label, metric = key
         if metric != "integrated_brier_score":
             return 0.0
@@ -205,32 +205,32 @@ class Evaluator:
         return patients.brier_weight_error if len(patients) else 0.0
 
     def _values(self, weight: FloatArray, *, resampled: bool) -> dict[RowKey, float]:
-        """Metrics of everybody and of all groups with patient weights (n,); computed for every replicate."""
+        """Compute the metrics of everybody and of all groups with patient weights (n,); runs for every replicate."""
         found: dict[RowKey, float] = {}
 
-        def of_set(attribute: str, label: str, patients: Subset, metrics: Sequence[Metric]) -> None:
-            inside = weight if patients.rows is None else weight[patients.rows]
+        def add(attribute: str, label: str, patients: Subset, metrics: Sequence[Metric]) -> None:
+            weights = weight if patients.rows is None else weight[patients.rows]
             for metric in metrics:
                 known = metric.resampled or not resampled
-                value = value_of(metric, patients, inside) if known else float("nan")
+                value = value_of(metric, patients, weights) if known else float("nan")
                 found[(attribute, label, metric.name)] = value
 
-        of_set(EVERYONE, ALL, self.everyone, self.of("patients"))
+        add(EVERYONE, ALL, self.everyone, self.of("patients"))
         read = {part for metric in self.of("everybody") for part in metric.reads}
         for name, attribute in self.partitions.items():
             if name != EVERYONE and self._inside:
                 for label in attribute.labels:
-                    of_set(name, label, self.members[name, label], self._inside)
+                    add(name, label, self.members[name, label], self._inside)
             for metric in self.of("groups"):
                 if name != EVERYONE or metric.name in read:
-                    inside = weight[attribute.kept]
-                    values = metric.function(self.kept[name], attribute.kept_groups, inside).tolist()
-                    places = [(name, label, metric.name) for label in attribute.labels]
-                    found.update(zip(places, values, strict=True))
+                    weights = weight[attribute.kept]
+                    values = metric.function(self.kept[name], attribute.kept_groups, weights).tolist()
+                    keys = [(name, label, metric.name) for label in attribute.labels]
+                    found.update(zip(keys, values, strict=True))
         return found
 
     def numbers(self, drawn: BootstrapValues) -> dict[Key, Draws]:
-        """Attribute and metric to the number that compares its groups; under "overall", to that of everybody."""
+        """Return the gap of each attribute and metric and, under "overall", the metrics of everybody."""
         found: dict[Key, Draws] = {}
         for metric in self.of("patients"):
             found[EVERYONE, metric.name] = drawn.numbers[(EVERYONE, ALL, metric.name)]
@@ -250,7 +250,7 @@ class Evaluator:
     def _compared(
         self, metric: Metric, name: str, drawn: BootstrapValues, known: Mapping[Key, Draws]
     ) -> Draws:
-        """Compute a metric that compares groups from the values that it reads."""
+        """Compute a metric that compares groups from the other metrics that it `reads`."""
         values, numbers = {}, {}
         for part in metric.reads:
             if CATALOGUE[part].of == "groups":
@@ -271,7 +271,7 @@ class Evaluator:
         threads: int | None = None,
         advance: Callable[[], None] = lambda: None,
     ) -> dict[Key, float]:
-        """p-values of gaps by permutation of the labels, for metrics that have a `test`.
+        """Test gaps by permutation of the labels, for metrics that have a `test`; return p-values.
 
         The p-values of other gaps come from the bootstrap. `advance` is called after each test.
         """
@@ -308,7 +308,7 @@ class Evaluator:
 
 
 def value_of(metric: Metric, patients: Subset, weight: FloatArray) -> float:
-    """Value of a metric for a set of patients; NaN if all weights are 0 or the value is infinite."""
+    """Return a metric of a set of patients; NaN if all weights are 0 or the value is infinite."""
     if not weight.any():
         return float("nan")
     value = float(metric.function(patients, weight))
@@ -323,7 +323,7 @@ def replicates_of(name: str, value: Any) -> int:
 
 
 Kind = Literal["overall", "group", "gap"]
-# Gaps of these metrics are judged between groups that are large enough only.
+# Gaps of these metrics are tested only between groups that are large enough.
 JUDGED_GAPS = (
     "concordance_imparity",
     "concordance_index",
@@ -336,8 +336,8 @@ JUDGED_GAPS = (
 class Row(NamedTuple):
     """One row of the table of numbers, :meth:`~drosurv.evaluation.EvaluationResult.to_frame`.
 
-    It is of everybody, of one group, or a gap between groups. Intervals are NaN without bootstrap and where every
-    replicate gives the same number; tests are NaN but for gaps.
+    Its `kind` is "overall" for everybody, "group" for one group, or "gap" between groups. Intervals are NaN without
+    bootstrap and if all replicates are equal. Only gaps have tests; their columns are NaN otherwise.
     """
 
     attribute: str
@@ -361,7 +361,7 @@ class Row(NamedTuple):
 
     @property
     def whose(self) -> str:
-        """The group with its attribute, or "everybody"; of a gap, between whom it is."""
+        """The group with its attribute, or "everybody"; for a gap, the two groups or the attribute."""
         if self.kind != "gap" or self.attribute == EVERYONE:
             return whose(self.attribute, self.group)
         if self.group == ALL:
@@ -375,12 +375,12 @@ class Row(NamedTuple):
 
 
 def rows_in(table: pd.DataFrame) -> tuple[Row, ...]:
-    """The rows of a table of numbers."""
+    """Return the rows of a table of numbers."""
     return tuple(map(Row._make, table.itertuples(index=False, name=None)))
 
 
 def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
-    """Rows as a table of numbers."""
+    """Return rows as a table of numbers."""
     return pd.DataFrame(list(rows), columns=list(Row._fields))
 
 
@@ -391,33 +391,33 @@ def rows_of(
     small: Collection[tuple[str, str]],
     level: float,
 ) -> tuple[Row, ...]:
-    """All rows: of everybody, then of each attribute's groups and gaps.
+    """Return all rows: everybody first, then the groups and gaps of each attribute.
 
-    The p-values are those of permutation tests; small groups are given by attribute and label.
+    `p_values` are those of permutation tests; `small` groups are given by attribute and label.
     """
     numbers = evaluator.numbers(drawn)
     judged = _judged(numbers, p_values, level)
 
-    def row(place: RowKey, kind: Kind, number: Draws, count: Count, few: bool = False) -> Row:
-        gap = None if kind == "group" else judged.get((place[0], place[2]))
-        sure = gap or Gap(**vars(number.interval(level)))
+    def row(key: RowKey, kind: Kind, number: Draws, count: Count, few: bool = False) -> Row:
+        gap = None if kind == "group" else judged.get((key[0], key[2]))
+        interval = gap or Gap(**vars(number.interval(level)))
         return Row(
-            *place,
+            *key,
             kind,
-            "lower" if kind == "gap" else CATALOGUE[place[2]].better,
+            "lower" if kind == "gap" else CATALOGUE[key[2]].better,
             number.estimate,
-            sure.low,
-            sure.high,
-            sure.standard_error,
-            sure.p_value,
-            sure.test,
+            interval.low,
+            interval.high,
+            interval.standard_error,
+            interval.p_value,
+            interval.test,
             count.n,
             count.events,
             count.censoring,
             "undefined" if np.isnan(number.estimate) else "small group" if few else "ok",
-            sure.p_adjusted,
-            sure.low_adjusted,
-            sure.high_adjusted,
+            interval.p_adjusted,
+            interval.low_adjusted,
+            interval.high_adjusted,
         )
 
     everyone = Count.of(evaluator.everyone.target)
@@ -432,16 +432,16 @@ def rows_of(
         for label in attribute.labels:
             count, few = evaluator.counts[name, label], (name, label) in small
             for metric in shown:
-                place = (name, label, metric.name)
-                if place in drawn.numbers:
-                    rows.append(row(place, "group", drawn.numbers[place], count, few))
+                key = (name, label, metric.name)
+                if key in drawn.numbers:
+                    rows.append(row(key, "group", drawn.numbers[key], count, few))
         count = Count.of(evaluator.kept[name].target)
         for metric in shown:
             if (name, metric.name) in numbers:
                 sides = _sides(drawn, attribute, metric)
-                place = (name, VERSUS.join(sides) or ALL, metric.name)
+                key = (name, VERSUS.join(sides) or ALL, metric.name)
                 few = any((name, side) in small for side in sides)
-                rows.append(row(place, "gap", numbers[name, metric.name], count, few))
+                rows.append(row(key, "gap", numbers[name, metric.name], count, few))
     return tuple(rows)
 
 
@@ -454,15 +454,15 @@ def gaps_between_large(
     permutations: int,
     **resampling: Any,
 ) -> tuple[Row, ...]:
-    """Rows of the gaps between groups that are large enough to be judged; otherwise as `rows_of`.
+    """Return the rows of gaps between groups that are large enough to be judged; otherwise as `rows_of`.
 
-    The largest gap of all groups is often that of a very small group: then the gap between the large groups is computed
-    and tested apart. A concordance fraction, and so its gap and interval, counts pairs with everybody. The test counts
-    the pairs of the large groups alone and permutes their labels alone: it tests whether these groups are ranked
-    equally well among each other.
+    The largest gap between all groups often involves a very small group: then the gap between the large groups is
+    computed and tested separately. A concordance fraction, and so its gap and interval, counts pairs with everybody.
+    The test counts only pairs within the large groups and permutes only their labels: it tests whether these groups are
+    ranked equally well among each other.
     """
     large = evaluator.without(small, JUDGED_GAPS)
-    # Computed once, before rows and tests need it.
+    # Computed before the rows and tests that share it.
     _ = large.follow_ups
     changed = [attribute for attribute in large.attributes if attribute not in evaluator.attributes]
     retested = replace(large, attributes=changed).p_values(permutations, **resampling)
@@ -471,7 +471,7 @@ def gaps_between_large(
 
 
 def _judged(numbers: Mapping[Key, Draws], p_values: Mapping[Key, float], level: float) -> dict[Key, Gap]:
-    """Gaps with their tests; those of one metric, over all attributes, are one family."""
+    """Test all gaps; the gaps of one metric in all attributes are adjusted together."""
     families: dict[str, dict[Key, Draws]] = {}
     for key, number in numbers.items():
         if number.largest_errors is not None:
@@ -483,7 +483,7 @@ def _judged(numbers: Mapping[Key, Draws], p_values: Mapping[Key, float], level: 
 
 
 def _sides(drawn: BootstrapValues, attribute: Attribute, metric: Metric) -> tuple[str, ...]:
-    """The two groups that differ most, the higher value first; empty where no two groups do."""
+    """Return the two groups that differ most, the higher value first; empty if fewer than two have a value."""
     compared = metric.reads if metric.of == "attribute" else (metric.name,)
     if len(compared) != 1:
         return ()
@@ -493,7 +493,7 @@ def _sides(drawn: BootstrapValues, attribute: Attribute, metric: Metric) -> tupl
 
 
 def without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
-    """A note if a group's number has no interval although there are replicates."""
+    """Return a note if a group's number has no interval although there are replicates."""
     resampled = (
         row for row in rows if row.kind == "group" and row.better and CATALOGUE[row.metric].resampled
     )
@@ -503,10 +503,10 @@ def without_intervals(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def warn_of_undefined_rows(rows: Sequence[Row]) -> None:
-    """Warn of undefined metrics by group, and of a reference that gains nothing; one warning each."""
+    """Warn of undefined metrics by group, and of a reference without a likelihood gain; one warning each."""
     undefined: dict[str, list[str]] = {}
     gain = next((row for row in rows if row.metric == "gain_over_null"), None)
-    # The model's gain is defined, so there are events: the share is undefined because the reference gains nothing.
+    # If the model's gain is defined, there are events, and the share is undefined because the reference has no gain.
     no_gain = gain is not None and gain.status != "undefined"
     for row in rows:
         if no_gain and row.metric == "share_of_gain" and row.status == "undefined":

@@ -1,11 +1,11 @@
 """Predictions for patients with late entry, strata or offsets.
 
-A patient who came under observation at time V was known to be free of the event then, and is judged from V on: time
-counts from entry, and the prediction is the survival S(V + u | x) / S(V | x). On this time scale every metric has its
-usual definition.
+A patient who came under observation at time V was free of the event then, and is evaluated from V on: time counts from
+entry, and the prediction is the survival S(V + u | x) / S(V | x). On this time scale every metric has its usual
+definition.
 
-Scores of different strata, from different entry times, or of several causes share no baseline hazard. Such patients
-are ranked by the logarithm of their predicted cumulative hazard at the middle horizon instead.
+Scores of patients in different strata, with different entry times, or of several causes have no common baseline hazard.
+Such patients are ranked by the logarithm of their predicted cumulative hazard at the middle horizon instead.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from drosurv.observation import ends_of_patients, entry_times, in_pandas, parse_
 from drosurv.presentation import moment
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
-# Most times at which curves are kept.
+# Curves are computed at no more times than this.
 _TIMES = 300
-# Survival curves are predicted for so many patients at once that they have this many numbers.
+# Patients are predicted in batches whose curves have about so many numbers.
 NUMBERS_AT_ONCE = 2_000_000
 _LEAST_HAZARD = 1e-12
 
 
-class JudgedFromEntry(NamedTuple):
-    """Predictions and outcomes (n,) of patients on the time scale on which they are judged, and notes about it."""
+class FromEntry(NamedTuple):
+    """Predictions and outcomes (n,) of patients on the time scale that starts at entry, and notes about it."""
 
     predictions: Predictions
     y: NDArray[Any]
@@ -53,24 +53,23 @@ class JudgedFromEntry(NamedTuple):
 
 
 def first_rows(y: Any, entry: Any, id: Any) -> tuple[IntArray, NDArray[Any], tuple[str, ...]]:
-    """Return the first row of each patient, of several rows (entry, time], the patients' targets, and a note.
+    """Return the first row of each patient who has several rows (entry, time], the patients' targets, and a note.
 
-    What was known at the first row is what a prediction can be made from. It is judged until the patient's first event
-    or the end of the last row.
+    A prediction can use only the first row. The target of a patient is the first event, or the end of the last row.
     """
     target = parse_target(of_any_cause(y))
     observation = parse_observation(target, entry=entry, id=id)
     assert observation.patient is not None, "parsed from an id"
     first, until = ends_of_patients(observation.patient, target)
     note = (
-        f"the {len(target):,} rows are of {len(first):,} patients: each is judged by what was known at the first row, "
+        f"the {len(target):,} rows are of {len(first):,} patients: each is predicted from the first row, and followed "
         "until the first event or the end of the last row."
     )
     return first, np.asarray(y)[until], (note,) if len(first) < len(target) else ()
 
 
 def select_rows(given: Any, rows: IntArray) -> Any:
-    """Select rows of what was given for each row; models, which take any rows, and None are returned as they are."""
+    """Select rows of an argument with one value per row; models and None are returned unchanged."""
     if given is None or hasattr(given, "predict"):
         return given
     if isinstance(given, Predictions):
@@ -80,7 +79,7 @@ def select_rows(given: Any, rows: IntArray) -> Any:
         risk, survival = select_rows(given.risk, rows), select_rows(given.survival, rows)
         return replace(given, risk=risk, survival=survival, trained_on=parts)
     if isinstance(given, list):
-        # An array of text would turn a missing label into the word nan.
+        # Not as an array, which would turn a missing label among texts into the text "nan".
         return [given[row] for row in rows]
     if isinstance(given, Mapping):
         return {name: select_rows(values, rows) for name, values in given.items()}
@@ -88,7 +87,7 @@ def select_rows(given: Any, rows: IntArray) -> Any:
 
 
 class TimeScale(NamedTuple):
-    """What happened to n patients since their entry, and the times at which curves are read and ranks are taken."""
+    """Outcomes of n patients since their entry, the times of their curves, and the horizon at which they are ranked."""
 
     target: Target
     entry: FloatArray | None
@@ -97,12 +96,12 @@ class TimeScale(NamedTuple):
     horizon: float
     notes: tuple[str, ...]
 
-    def judged(
+    def with_predictions(
         self, survival: FloatArray, risk: FloatArray | None = None, score_type: ScoreType = "log hazard"
-    ) -> JudgedFromEntry:
-        """Survival (n, k) at these times, of patients ranked by risk scores, or else by their cumulative hazard.
+    ) -> FromEntry:
+        """Return predictions: survival (n, k) at these times, and risk scores of the given type.
 
-        The score type is that of the risk scores; a cumulative hazard at one time is none of them.
+        Without risk scores, patients are ranked by their cumulative hazard at the horizon, whose type is "other".
         """
         notes, follow_up = self.notes, self.follow_up
         if risk is None:
@@ -113,16 +112,16 @@ class TimeScale(NamedTuple):
             ranked = f"patients are ranked by their predicted cumulative hazard at {moment(self.horizon)}."
             notes = (*notes, ranked)
         predictions = Predictions(risk, survival, self.times, score_type=score_type)
-        return JudgedFromEntry(predictions, self.target.to_structured(), follow_up, notes)
+        return FromEntry(predictions, self.target.to_structured(), follow_up, notes)
 
 
 def time_scale(
     y: Any, entry: Any, follow_up: Any = None, horizons: Any = None, horizon: float | None = None
 ) -> TimeScale:
-    """The time scale of patients who are judged from their entry (n,) on, or from the beginning where it is None.
+    """Return the time scale that starts at entry (n,), or at time 0 if `entry` is None.
 
-    The follow-up is as given, else that of the scored patients; with entry times it is always theirs. The
-    horizon at which patients are ranked is chosen as in :func:`~drosurv.evaluation.evaluate`.
+    The follow-up is as given, else that of the scored patients; with entry times it is always that of the scored
+    patients. The horizon at which patients are ranked is chosen as in :func:`~drosurv.evaluation.evaluate`.
     """
     target, notes = parse_target(of_any_cause(y)), []
     since = None if entry is None else entry_times(entry, target)
@@ -131,8 +130,8 @@ def time_scale(
         target = Target(target.event, target.time - since)
         follow_up = FollowUp.standing_in(target, None if follow_up is None else follow_up.training_events)
         notes.append(
-            "patients are judged from their entry on: times count from there, predictions are conditional on no event "
-            "before it, and censoring weights and the null model come from the scored patients."
+            "patients are evaluated from their entry on: times count from there, predictions are conditional on no "
+            "event before it, and censoring weights and the null model come from the scored patients."
         )
     follow_up = FollowUp.standing_in(target) if follow_up is None else follow_up
     at = parse_horizons(horizons, follow_up)
@@ -151,13 +150,13 @@ def predict_from_entry(
     y_train: Any = None,
     horizons: Any = None,
     horizon: float | None = None,
-) -> JudgedFromEntry:
-    """Predict with a model that has survival curves, for patients with given entry, strata or offset, each (n,)."""
+) -> FromEntry:
+    """Predict with a model that has survival curves; `given` may hold entry, strata and offset, each (n,)."""
     model, causes, entry = unwrapped(model), has_causes(y), given.get("entry")
     if entry is not None and y_train is not None and not isinstance(y_train, FollowUp):
         raise ArgumentError(
             "y_train",
-            "y_train has no definition beside entry: it does not say when those patients entered. "
+            "y_train cannot be used with entry, because it does not say when the training patients entered. "
             "Leave it out; censoring weights then come from the scored patients.",
         )
     columns = {name: np.asarray(value) for name, value in given.items() if name != "entry"}
@@ -171,15 +170,15 @@ def predict_from_entry(
     risk = None
     if not by_hazard:
         risk = np.asarray(final_step(model).predict(prepared(model, X), **columns), np.float64)
-    seen = scale.judged(survival, risk, score_type(model))
-    any_cause = "the event is an event of any cause; the table by cause tells them apart."
-    return seen._replace(notes=(*seen.notes, any_cause)) if causes else seen
+    found = scale.with_predictions(survival, risk, score_type(model))
+    any_cause = "the event is an event of any cause; the table by cause has each cause."
+    return found._replace(notes=(*found.notes, any_cause)) if causes else found
 
 
 def reference_from_entry(reference: Any, X: Any, y: Any, given: dict[str, Any], **how: Any) -> Any:
-    """Predictions of the reference from entry on; scores, or a model of features alone, stay as they are.
+    """Return predictions of the reference from entry on; risk scores, and models that need none of `given`, unchanged.
 
-    Of what is given it takes what it was fitted with, and any entry times; `how` as in `predict_from_entry`.
+    Entry times, and the strata and offset that it was fitted with, are passed to it; `how` as in `predict_from_entry`.
     """
     final = final_step(reference)
     takes = ("entry", *getattr(final, "_fitted_with", ()))
@@ -195,19 +194,19 @@ def check_takes(model: Any, columns: dict[str, Any]) -> None:
     if method is None or not hasattr(final_step(model), "unique_times_"):
         raise ArgumentError(
             "model",
-            f"{type(final_step(model)).__name__} has no predict_survival_function and unique_times_, without which "
-            "entry times and strata have no definition.",
+            f"{type(final_step(model)).__name__} must have predict_survival_function and unique_times_ to be evaluated "
+            "with entry times or strata.",
         )
     missing = [name for name in columns if name not in signature(method).parameters]
     if missing:
         raise ArgumentError(
             missing[0],
-            f"{type(final_step(model)).__name__} has no definition for {missing[0]}: leave it out.",
+            f"{type(final_step(model)).__name__} does not support {missing[0]}: leave it out.",
         )
 
 
 def curve_times(times: FloatArray) -> FloatArray:
-    """Times to keep curves at: those given, thinned to quantiles where there are many."""
+    """Return the times at which curves are computed: those given, or quantiles of them if there are many."""
     distinct = np.unique(times)
     if len(distinct) <= _TIMES:
         return distinct
@@ -217,8 +216,8 @@ def curve_times(times: FloatArray) -> FloatArray:
 def survival_from_entry(
     model: Any, X: Any, entry: FloatArray | None, columns: dict[str, Any], times: FloatArray
 ) -> FloatArray:
-    """Survival (n, k) at times since entry, given no event before it."""
-    # Features are prepared once, not for every batch of patients.
+    """Return survival (n, k) at times since entry, given no event before it."""
+    # Steps of a Pipeline transform features once, not in every batch.
     model, X = final_step(model), in_pandas(prepared(model, X))
     # Curves change at these times only.
     jumps = times if entry is None else np.asarray(model.unique_times_, dtype=np.float64)
@@ -230,7 +229,7 @@ def survival_from_entry(
             out[part] = curves
             continue
         known, later = since_entry(curves, 1.0, jumps, entry[part], times)
-        # Of a patient whose survival at entry is predicted to be 0, survival stays 0.
+        # Survival stays 0 for a patient whose predicted survival at entry is 0.
         out[part] = np.divide(later, known, out=np.zeros_like(later), where=known > 0)
     return out
 
@@ -238,7 +237,10 @@ def survival_from_entry(
 def since_entry(
     curves: FloatArray, start: float, jumps: FloatArray, entry: FloatArray, times: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Step curves (n, m) with a value at the start, read at each entry (n, 1) and at times since then (n, k)."""
+    """Return the values of step curves (n, m) at entry (n, 1) and at times since then (n, k).
+
+    Before the first of the `jumps` (m,) a curve has the value `start`.
+    """
     from_start = np.column_stack([np.full(len(curves), start), curves])
     at = entry[:, None] + np.concatenate([[0.0], times])
     found = np.take_along_axis(from_start, np.searchsorted(jumps, at, side="right"), axis=1)

@@ -1,18 +1,18 @@
 """The group table: observed against expected events, and gain over no model, for everybody and every group.
 
-The verdict on a group uses only these two, of its row:
+The verdict on a group uses only two columns of its row:
 
-- observed against expected events, with the exact interval and test of Poisson counts. Where the training patients are
-  known, the interval contains the error of expected events that were themselves estimated from training events: for a
-  linear model from all of them, for any other from those of the group.
+- observed against expected events, with the exact interval and test of Poisson counts. If the number of training events
+  is known, the interval also contains the estimation error of the expected events: a linear model estimates them from
+  all training events, any other model from those of the group.
 - the gain in log likelihood per patient over no model and over plain Cox, with normal intervals.
 
-All of these tests in one table are adjusted together (Bonferroni), once. An interval excludes 1, or 0, exactly where
-its p-value is below one less the level.
+All of these tests in one table are adjusted together (Bonferroni). An interval excludes 1, or 0, exactly if its p-value
+is below one minus the level.
 
 A group is judged if it has enough patients, and enough events either expected or observed: many events where few were
-expected are the worst failure. Observed events then decide which groups are judged. So the adjustment counts every
-group with enough patients, judged or not.
+expected are the worst failure. So the choice of judged groups depends on observed events, and therefore the adjustment
+counts every group with enough patients, judged or not.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.target import FloatArray, IntArray, Target
 
-#: Attribute, in the table, of subgroups that a search found.
+#: Attribute of subgroups that a search found.
 FOUND = "subgroup"
-#: Concerns about a group, the gravest first.
+#: Concerns about a group, the most serious first.
 CONCERNS = ("calibration", "worse than no model", "")
-# A smaller distance of observed/expected from 1 is rounded away in two decimals.
+# A smaller distance of observed/expected from 1 is not visible in two decimals.
 _LEAST_RATIO = 0.005
 _ROUNDING = 1e-6
 _TENTHS, _LEAST_IN_TENTH = 10, 20
@@ -75,18 +75,18 @@ def group_table(
     min_events: int = 10,
     further_tests: int = 0,
 ) -> tuple[pd.DataFrame, int]:
-    """One row for everybody, then one per group, the most worrying first; and the number of tests adjusted for.
+    """Return one row for everybody and one per group, serious concerns first, and the number of tests adjusted for.
 
     Parameters
     ----------
     evaluator : Evaluator
-        The model's patients in all their groups.
+        The patients and their groups.
     c_index : mapping
-        Attribute and group to c-index and the ends of its interval.
+        C-index and the ends of its interval, by attribute and group.
     subgroups : mapping, optional
-        Name of a subgroup that was found to the rows of its patients.
+        Rows of the patients of subgroups that were found, by name.
     level : float
-        At which all intervals of the table hold together.
+        Simultaneous confidence level of all intervals of the table.
     min_group, min_events : int
         Groups with fewer patients, or fewer events both expected and observed, are shown and not judged.
     further_tests : int
@@ -108,7 +108,7 @@ def group_table(
         if (attribute, group) in found and evaluator.everyone.data.has_risk:
             row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
         if evaluator.everyone.data.has_curves and len(patients):
-            row |= _of_curves(patients)
+            row |= _curve_columns(patients)
             row["trained"] = estimation_share(columns, expected, _sums(patients, columns))[0]
         row["why"] = _reason_not_judged(row, min_group, min_events)
         row["judged"] = not row["why"]
@@ -124,7 +124,7 @@ def group_table(
 
 
 def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
-    """Rows of the patients of each subgroup, from masks (n,) by name."""
+    """Return the rows of the patients of each subgroup, from masks (n,) by name."""
     found = {}
     for name, mask in dict(subgroups or {}).items():
         inside = np.asarray(mask)
@@ -139,7 +139,7 @@ def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
 
 
 def decision_table(evaluator: Evaluator, threshold: float, level: float, **resampling: Any) -> pd.DataFrame:
-    """Decisions at a threshold at the horizon: of everybody, of every group, and the gaps between groups."""
+    """Return measures of decisions at a threshold and the horizon, for everybody and every group, and their gaps."""
     everyone = evaluator.everyone
     at = {"threshold": threshold, "horizon": everyone.data.horizon, "level": level, **resampling}
     tables = [
@@ -157,8 +157,8 @@ def decision_table(evaluator: Evaluator, threshold: float, level: float, **resam
     return table.reindex(columns=columns)
 
 
-def _of_curves(patients: Subset) -> dict[str, Any]:
-    """Columns that need survival curves."""
+def _curve_columns(patients: Subset) -> dict[str, Any]:
+    """Return the columns that need survival curves."""
     horizon = patients.data.horizon
     observed, expected = patients.total_events
     gains = patients.gains
@@ -170,33 +170,32 @@ def _of_curves(patients: Subset) -> dict[str, Any]:
         "survival_observed": float(KaplanMeier.of(patients.target).at(np.array([horizon]))[0]),
         "survival_predicted": float(patients.survival_at_horizon.mean()),
         "gain": float(gains.mean()),
-        # Standard errors, until the number of tests is known.
+        # Here standard errors; `_tested` replaces them by p-values, when the number of tests is known.
         "gain_p": _standard_error(gains),
     }
     if patients.reference_gains is not None:
-        more = gains - patients.reference_gains
-        row |= {"gain_over_cox": float(more.mean()), "gain_over_cox_p": _standard_error(more)}
+        over_cox = gains - patients.reference_gains
+        row |= {"gain_over_cox": float(over_cox.mean()), "gain_over_cox_p": _standard_error(over_cox)}
     return row
 
 
 def _sums(patients: Subset, columns: FloatArray | None) -> FloatArray:
-    """Sum (1, p) of the columns of a linear model, or of one column of ones, times the expected events."""
+    """Return the sums (1, p) over patients of the columns of a linear model (else of ones) times expected events."""
     expected = patients.expected_events[1]
     if columns is None:
         return np.array([[expected.sum()]])
-    own = columns if patients.rows is None else columns[patients.rows]
-    sums: FloatArray = expected @ own
+    sums: FloatArray = expected @ (columns if patients.rows is None else columns[patients.rows])
     return sums[None]
 
 
 def _standard_error(values: FloatArray) -> float:
     error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-    # Two fits of one model differ in their last digits, which is not tested.
+    # Two fits of one model differ in their last digits only, which must not be tested.
     return error if error > _ROUNDING else float("nan")
 
 
 def _reason_not_judged(row: dict[str, Any], min_group: int, min_events: int) -> str:
-    """Why a group is not judged; empty for one that is."""
+    """Say why a group is not judged; empty if it is."""
     if row["patients"] < min_group:
         return f"fewer than {min_group:,} patients"
     if np.isnan(row["expected"]):
@@ -213,7 +212,7 @@ def _tested(
     level: float,
     training_events: float | None,
 ) -> pd.DataFrame:
-    """Intervals, p-values and the concern of every judged row, adjusted for the number of tests."""
+    """Fill in intervals, p-values and the concern of every judged row, adjusted for the number of tests."""
     judged = table["judged"].to_numpy(dtype=bool)
     each = shared_level(level, tests)
     for name in ("ratio", *_GAINS):
@@ -242,21 +241,21 @@ def _tested(
 
 
 def _sorted(table: pd.DataFrame) -> pd.DataFrame:
-    """Everybody first; then by concern, those that are judged first, and |observed - expected| per patient."""
-    away = (table["observed"] - table["expected"]).abs() / table["patients"].clip(lower=1)
+    """Sort rows: everybody first, then by concern, judged before not judged, and |observed - expected| per patient."""
+    distance = (table["observed"] - table["expected"]).abs() / table["patients"].clip(lower=1)
     order = pd.DataFrame(
         {
             "group": table["attribute"] != EVERYONE,
             "concern": table["concern"].map(CONCERNS.index),
             "not_judged": ~table["judged"].astype(bool),
-            "away": -away.fillna(0.0),
+            "distance": -distance.fillna(0.0),
         }
     )
     return table.loc[order.sort_values(list(order.columns), kind="stable").index].reset_index(drop=True)
 
 
 def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> dict[str, pd.DataFrame]:
-    """The tables of an evaluation by name; those of survival curves are empty for a model without any."""
+    """Return the tables of an evaluation by name; those of survival curves are empty for a model without curves."""
     horizons, times = evaluator.everyone.data.calibration_times, evaluator.everyone.data.curve_times
 
     def calibration(subset: Subset) -> dict[Any, Any]:
@@ -273,17 +272,17 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
         rows: Any = slice(None) if subset.rows is None else subset.rows
         draws = np.array([difference(weight[rows].astype(np.float64)) for weight in drawn.weights])
         bounds = CATALOGUE["calibration_difference"].bounds
-        sure = [
+        intervals = [
             Draws(value, replicates, *bounds).interval(level)
             for value, replicates in zip(table["difference"], draws.reshape(-1, len(horizons)).T, strict=True)
         ]
-        ends = np.array([(one.low, one.high) for one in sure])
-        # Before the first event survival is 1 in every replicate, which says nothing.
+        ends = np.array([(one.low, one.high) for one in intervals])
+        # Before the first event survival is 1 in every replicate, which gives no interval.
         ends[~(table["low"] < table["high"])] = np.nan
         return {**table.to_dict("list"), "difference_low": ends[:, 0], "difference_high": ends[:, 1]}
 
     def shares_at_event(subset: Subset) -> dict[Any, Any]:
-        """Share of patients in each tenth of predicted survival at the event, a tenth each being right."""
+        """Share of patients in each tenth of predicted survival at the event; a tenth in each if calibrated."""
         shares = d_calibration(subset.target, subset.curves).shares
         edges = np.arange(len(shares) + 1) / len(shares)
         return {"bin_low": edges[:-1], "bin_high": edges[1:], "share": shares}
@@ -293,7 +292,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
         return tenths_of_risk(subset.target, 1 - subset.survival_at_horizon, subset.data.horizon, level)
 
     def curves(subset: Subset) -> dict[Any, Any]:
-        """Mean predicted survival and, while somebody is observed, Kaplan-Meier."""
+        """Mean predicted survival and, until the last follow-up time, Kaplan-Meier."""
         observed = KaplanMeier.of(subset.target)
         low, high = observed.interval(times, level)
         return {
@@ -315,10 +314,10 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
 
 
 def tenths_of_risk(target: Target, risk: FloatArray, horizon: float, level: float) -> dict[str, Any]:
-    """Columns of a table of predicted and observed risk (n,) by the horizon, in tenths of the patients by risk.
+    """Return predicted and observed risk by the horizon in tenths of the patients, by predicted risk (n,).
 
-    Observed risk is one less the Kaplan-Meier estimate, NaN after the end of a tenth's follow-up. Fewer parts are made
-    where a tenth would have fewer than 20 patients.
+    Observed risk is one minus the Kaplan-Meier estimate, NaN after the end of a tenth's follow-up. There are fewer than
+    ten parts if a tenth would have fewer than 20 patients.
     """
     at, parts = np.array([horizon]), max(1, min(_TENTHS, len(target) // _LEAST_IN_TENTH))
     rows = []
@@ -332,7 +331,7 @@ def tenths_of_risk(target: Target, risk: FloatArray, horizon: float, level: floa
 
 
 def _cross_group(evaluator: Evaluator) -> pd.DataFrame:
-    """Concordance of the pairs whose earlier event is in one group and whose other patient in another."""
+    """Return the concordance of pairs between groups, by the group with the earlier event and the other group."""
     rows = []
     for attribute in evaluator.attributes if evaluator.everyone.data.has_risk else ():
         patients = evaluator.kept[attribute.name]
@@ -347,7 +346,7 @@ def _cross_group(evaluator: Evaluator) -> pd.DataFrame:
 
 
 def _by_group(evaluator: Evaluator, columns: Callable[[Subset], dict[Any, Any]]) -> pd.DataFrame:
-    """A table of everybody and of every group that holds a patient; empty without survival curves."""
+    """Return a table of everybody and of every group that has patients; empty without survival curves."""
     if not evaluator.everyone.data.has_curves:
         return pd.DataFrame()
     found = {

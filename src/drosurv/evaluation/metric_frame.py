@@ -1,4 +1,4 @@
-"""The former SurvivalMetricFrame: metrics by group under fairlearn's names, which the result of evaluate has now."""
+"""The deprecated SurvivalMetricFrame; the result of `evaluate` has the same attributes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SurvivalMetricFrame:
     metrics : str, callable ``(y, risk) -> float``, or dict or list of them
         A name is that of a metric in the table of ``evaluate``.
     y : structured array, (n,)
-        What happened to the patients.
+        Event and time of the patients.
     risk : (n,) array or Predictions
         Risk scores, higher meaning sooner; or with survival curves, for metrics that need them.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels
@@ -146,13 +146,13 @@ class SurvivalMetricFrame:
         return float(values.iloc[0]) if self._single else values
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Raise, and say what replaces an attribute that left."""
+        """Raise an error that says what replaces a removed attribute."""
         instead = f": use drosurv.evaluate(...).{_MOVED[name]}." if name in _MOVED else "."
         raise AttributeError(f"SurvivalMetricFrame has no attribute {name!r}{instead}")
 
 
 def _by_name(metrics: Any) -> dict[str, str | Callable[..., float]]:
-    """Metrics, given by name, as functions or both, each under its name."""
+    """Return metrics, given by name or as functions, each under its name."""
     listed = metrics if isinstance(metrics, Mapping) else {_name(metric): metric for metric in metrics}
     if not listed or len(listed) < len(metrics):
         raise ArgumentError("metrics", "metrics must hold at least one metric, each under a name of its own.")

@@ -1,6 +1,6 @@
-"""Plots of an evaluation: the methods of :class:`~drosurv.evaluation.EvaluationResult` that draw.
+"""Plots of an evaluation: methods of :class:`~drosurv.evaluation.EvaluationResult`, and partial effects.
 
-Each draws on the axes it is given, or on new ones, and returns them.
+Each draws on the given axes, or on new ones, and returns them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GREY = "0.45"
 
 
 def groups_plot(result: Any, metric: str = "concordance_index", *, ax: Axes | None = None) -> Axes:
-    """Forest plot: a metric that groups have, of every group with its interval, under that of everybody."""
+    """Draw a forest plot of a metric: everybody and every group, with intervals."""
     rows = [row for row in result.select(metric=metric) if row.kind != "gap"][::-1]
     if not any(row.kind == "group" for row in rows):
         known = sorted({row.metric for row in result.rows if row.kind == "group"})
@@ -38,15 +38,15 @@ def groups_plot(result: Any, metric: str = "concordance_index", *, ax: Axes | No
     from matplotlib.ticker import MaxNLocator
 
     ax = axes_or_new(ax, height=1.2 + 0.35 * len(rows))
-    for place, row in enumerate(rows):
+    for y, row in enumerate(rows):
         colour = "C0" if row.kind == "group" else "black"
         # Without an interval only the point is drawn.
-        reach = np.nan_to_num([[row.value - row.low], [row.high - row.value]]).clip(min=0.0)
-        ax.errorbar(row.value, place, xerr=reach, fmt="o", color=colour, capsize=3, lw=1.2)
+        xerr = np.nan_to_num([[row.value - row.low], [row.high - row.value]]).clip(min=0.0)
+        ax.errorbar(row.value, y, xerr=xerr, fmt="o", color=colour, capsize=3, lw=1.2)
         if row.kind == "overall":
             ax.axvline(row.value, color=_GREY, lw=0.8, ls=":")
     names = [f"{row.whose}  ({row.n:,} patients, {row.events:,} events)" for row in rows]
-    # A dollar sign in a name is a dollar sign.
+    # A dollar sign in a name does not start a formula.
     ax.set_yticks(range(len(rows)), names, parse_math=False)
     ax.set_ylim(-0.6, len(rows) - 0.4)
     better = rows[0].better
@@ -62,10 +62,9 @@ def calibration_plot(
     horizon: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Observed (Kaplan-Meier, with its interval) against mean predicted survival, a point per group and horizon.
+    """Draw observed (Kaplan-Meier, with its interval) against mean predicted survival, a point per group and horizon.
 
-    Of an attribute's groups (by default the first attribute), or of everybody ("overall", the default without groups);
-    at one of the horizons, or at all of them.
+    By default the groups are those of the first attribute; "overall" is everybody. By default all horizons are drawn.
     """
     attribute = attribute or _first_attribute(result.calibration)
     rows = _of_attribute(result.calibration, attribute)
@@ -85,9 +84,9 @@ def calibration_plot(
 
 
 def tenths_plot(result: Any, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
-    """Observed (with its interval) against mean predicted risk by the horizon, a point per tenth of predicted risk.
+    """Draw observed (with its interval) against mean predicted risk by the horizon, in tenths of predicted risk.
 
-    Of everybody, or of each of an attribute's groups.
+    By default of everybody; with an attribute, of each of its groups.
     """
     rows = _of_attribute(result.tenths, attribute)
     ax = axes_or_new(ax, width=4.5, height=4.5)
@@ -103,17 +102,17 @@ def tenths_plot(result: Any, attribute: str = "overall", *, ax: Axes | None = No
 
 
 def _points_with_intervals(ax: Axes, part: pd.DataFrame, colour: str, label: str) -> None:
-    """Observed against predicted, one point per row, with the interval of the observed."""
-    away = np.nan_to_num(np.vstack([part["observed"] - part["low"], part["high"] - part["observed"]]))
-    yerr = away.clip(min=0.0)
+    """Draw observed against predicted, one point per row, with the interval of the observed value."""
+    lengths = np.vstack([part["observed"] - part["low"], part["high"] - part["observed"]])
+    yerr = np.nan_to_num(lengths).clip(min=0.0)
     x, y = part["predicted"], part["observed"]
     ax.errorbar(x, y, yerr=yerr, fmt="o-", color=colour, capsize=3, lw=1.0, label=label)
 
 
 def survival_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = None) -> Axes:
-    """Mean predicted survival (lines) against Kaplan-Meier (steps).
+    """Draw mean predicted survival (lines) and Kaplan-Meier (steps).
 
-    Of an attribute's groups (by default the first attribute), or of everybody ("overall", the default without groups).
+    By default the groups are those of the first attribute; "overall" is everybody.
     """
     attribute = attribute or _first_attribute(result.survival)
     rows = _of_attribute(result.survival, attribute)
@@ -134,10 +133,10 @@ def control_plot(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """A disparity against the share of the reference's likelihood gain: the model beside "reference x c".
+    """Draw a disparity against the share of the reference's likelihood gain, for the model and for "reference x c".
 
-    A model on or above the curve has only shrunk. The metric is "individual_disparity", "intersectional_disparity" or,
-    of an attribute's groups, "group_disparity".
+    A model on or above the curve is no fairer than shrinking alone makes it. The metric is "individual_disparity",
+    "intersectional_disparity" or, with an attribute, "group_disparity".
     """
     control = result.control
     if control is None:
@@ -154,18 +153,18 @@ def control_plot(
     curve = control.curve
     label = f"{result.settings.reference} x c"
     ax.plot(curve["share_of_gain"], curve[column], "o-", color=_GREY, ms=3, lw=1.0, label=label)
-    beside = control.at_equal_gain.set_index(["attribute", "metric"])["model"]
-    where = result.value("share_of_gain"), float(beside[attribute, metric])
-    ax.plot(*where, "D", color="C3", ms=7, label=result.settings.model)
+    of_model = control.at_equal_gain.set_index(["attribute", "metric"])["model"]
+    point = result.value("share_of_gain"), float(of_model[attribute, metric])
+    ax.plot(*point, "D", color="C3", ms=7, label=result.settings.model)
     ax.set_xlabel(f"share of {result.settings.reference}'s likelihood gain kept")
-    called = result.headings.get(attribute)
-    ax.set_ylabel(CATALOGUE[metric].label + (f" ({called})" if called else ""))
+    heading = result.headings.get(attribute)
+    ax.set_ylabel(CATALOGUE[metric].label + (f" ({heading})" if heading else ""))
     ax.legend(frameon=False)
     return ax
 
 
 def _first_attribute(table: pd.DataFrame) -> str:
-    """The first attribute that has groups; "overall" where there is none."""
+    """Return the first attribute that has groups; "overall" if there is none."""
     return next((name for name in table.get("attribute", ()) if name != "overall"), "overall")
 
 
@@ -183,7 +182,7 @@ def _who(attribute: str, group: str) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialEffects:
-    """Mean predicted survival (values, T) of the same patients, had they all had one of the values of a feature."""
+    """Mean predicted survival (values, T) of the same patients if one feature had the same value in all of them."""
 
     feature: str
     values: tuple[Any, ...]
@@ -191,17 +190,17 @@ class PartialEffects:
     survival: FloatArray
 
     def to_frame(self) -> pd.DataFrame:
-        """Times in the rows, values of the feature in the columns."""
+        """Return the curves, times in the rows and values of the feature in the columns."""
         columns = pd.Index(self.values, name=self.feature)
         return pd.DataFrame(self.survival.T, index=pd.Index(self.times, name="time"), columns=columns)
 
     def __repr__(self) -> str:
-        # Five of possibly thousands of times.
+        # Five of the times, of which there may be thousands.
         shown = self.to_frame().iloc[np.unique(np.linspace(0, len(self.times) - 1, 5).astype(int))]
         return f"Mean predicted survival by {self.feature}; plot() draws it\n{shown.round(3)}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """One survival curve for each value, in a new figure if no axes are given."""
+        """Draw one survival curve for each value, in a new figure if no axes are given."""
         ax = axes_or_new(ax)
         for value, curve in zip(self.values, self.survival, strict=True):
             ax.step(self.times, curve, where="post", label=f"{self.feature} = {written(value)}")
@@ -219,7 +218,7 @@ def partial_effects(
     times: ArrayLike | None = None,
     **given: Any,
 ) -> PartialEffects:
-    """Survival curves over the values of one feature, averaged over the patients' other features.
+    """Predict survival for several values of one feature, averaged over the patients' other features.
 
     Parameters
     ----------
@@ -234,7 +233,7 @@ def partial_effects(
     times : (T,) array, optional
         Times of the curves, the model's ``unique_times_`` if not given.
     **given
-        Goes on to ``predict_survival_function``, such as ``strata``.
+        Arguments of ``predict_survival_function``, such as ``strata``.
 
     Examples
     --------
@@ -247,7 +246,7 @@ def partial_effects(
     """
     model, X = unwrapped(model), in_pandas(on_host(X))
     is_frame = isinstance(X, pd.DataFrame)
-    # A column of whole numbers may be set to a fraction.
+    # As floats, because a column of whole numbers may be set to a fraction.
     table = X if is_frame else pd.DataFrame(np.asarray(X, dtype=np.float64))
     named = f"be a column of X, one of {list(table.columns)}"
     numbered = f"be the number of a column of X, from 0 to {table.shape[1] - 1}"

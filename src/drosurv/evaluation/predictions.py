@@ -1,4 +1,4 @@
-"""Predictions of any model, or given as arrays: risk scores and survival curves."""
+"""Risk scores and survival curves of any fitted model, or given as arrays."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from drosurv.observation import in_pandas
 from drosurv.solvers.arrays import is_tensor
 from drosurv.target import FloatArray, IntArray, Target
 
-# Patients whose survival at their times is computed together: m patients at m times cost m * m.
+# Patients whose survival at their own times is computed together, at a cost of m * m for m patients.
 _CHUNK = 256
-# Coefficients of a linear model whose estimation error is computed.
+# The estimation error of a linear model with more coefficients is not computed.
 _MOST_COLUMNS = 60
 # Rows that a model predicts at once.
 _ROWS = 32_768
 
 
 ScoreType = Literal["log hazard", "log time", "other"]
-# What models of scikit-survival predict; boosted ones by their loss. Others of theirs are "other".
+# Score types of scikit-survival's models, and of its boosted models by loss; all others are "other".
 _SKSURV_SCORES: dict[str, ScoreType] = {
     "CoxPHSurvivalAnalysis": "log hazard",
     "CoxnetSurvivalAnalysis": "log hazard",
@@ -38,23 +38,23 @@ _BOOSTING_SCORES: dict[str, ScoreType] = {"coxph": "log hazard", "squared": "log
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Predictions of n patients as bare arrays, wherever a fitted model is accepted.
+    """Predictions of n patients as arrays, accepted wherever a fitted model is.
 
     Parameters
     ----------
     risk : (n,) array, optional
-        Risk scores; higher means sooner. Without them, what orders patients or compares hazards is left out.
+        Risk scores; higher means sooner. Without them, concordance and disparities of hazards are left out.
     survival : n step functions or callables, or (n, k) array, optional
         Survival curves; an array holds the survival at `times`, one column each, and is read as a step
         function between them. Without curves, Brier scores, likelihood gains and calibration are left out.
     times : (k,) array, optional
         Times of the columns of an array.
     trained_on : sequence of pairs, optional
-        Where several models predict, each some rows of `survival`: those rows, and the target or follow-up of the
-        patients that their model was trained on.
+        For predictions of several models, as in cross-validation: the rows that each model predicted, with the target
+        or follow-up of the patients that it was trained on.
     curve_type : {"points", "step", "smooth"}
-        How an array of survival is read between its times: it is not ("points"), as a step function, or as a smooth
-        curve. Expected events depend on it; see :mod:`drosurv.metrics.expected_events`.
+        What an array of survival means between its times: nothing is known there ("points"), it is constant ("step"),
+        or it is smooth. Expected events depend on it; see :mod:`drosurv.metrics.expected_events`.
     score_type : {"log hazard", "log time", "other"}
         What `risk` is: log hazards, as of a Cox model; minus expected log times; or any other score. Disparities of
         hazards, the partial likelihood and the Cox calibration slope need log hazards, and are left out otherwise.
@@ -84,10 +84,10 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class ModelCurves:
-    """Curves of n patients that are computed from their features when they are needed, so that none is kept.
+    """Survival curves of n patients, computed from their features when needed and not kept.
 
-    `survival` returns survival at common times; `patient_hazard`, where the model has it, the cumulative hazard of each
-    patient at one time each.
+    `survival` returns the survival of patients at common times. `patient_hazard`, if the model has it, returns the
+    cumulative hazard of each patient at a time of that patient.
     """
 
     survival: Callable[[Any, FloatArray], Any]
@@ -101,40 +101,40 @@ class ModelCurves:
         return self.n
 
     def at(self, times: FloatArray) -> FloatArray:
-        """Survival of every patient at each of k times, (n, k)."""
+        """Return the survival of every patient at each of k times, (n, k)."""
         found = np.empty((self.n, len(times)))
-        # A part of the patients at a time: a model makes several arrays of the size of what it returns.
+        # In batches, because a model makes several arrays of the size of what it returns.
         for rows in gen_batches(self.n, _ROWS):
             found[rows] = self.survival(take(self.X, rows), times)
         return found
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at one time each, (n,) -> (n,)."""
+        """Return the survival of each patient at a time of that patient, (n,) -> (n,)."""
         found = np.empty(self.n)
         if self.patient_hazard is not None:
             for rows in gen_batches(self.n, _ROWS):
                 found[rows] = np.exp(-self.patient_hazard(take(self.X, rows), times[rows]))
             return found
-        # Patients of neighbouring times share the times to be computed.
+        # Sorted, so that patients with equal times are in one batch.
         order = np.argsort(times, kind="stable")
         for chunk in gen_batches(self.n, _CHUNK):
             rows = order[chunk]
-            distinct, place = np.unique(times[rows], return_inverse=True)
+            distinct, column = np.unique(times[rows], return_inverse=True)
             values = np.asarray(self.survival(take(self.X, rows), distinct))
-            found[rows] = values[np.arange(len(rows)), place]
+            found[rows] = values[np.arange(len(rows)), column]
         return found
 
     def take(self, rows: slice) -> ModelCurves:
-        """Curves of some patients."""
+        """Return the curves of some patients."""
         return replace(self, X=take(self.X, rows), n=len(range(self.n)[rows]))
 
 
 @dataclass(frozen=True, eq=False)
 class ReadCurves:
-    """Survival already computed: at all times that will be needed (k,), and of each patient at their time (n,).
+    """Survival curves computed in advance: at all times that will be needed (k,), and at each patient's time (n,).
 
-    Groups share one array of values (m, k), of which `rows` (n,) are those of these patients; by default all. Curves
-    may change at the `jumps`, or, without any, at all times.
+    Groups share one array of values (m, k); `rows` (n,) are those of this group, by default all. Curves change at the
+    `jumps` only; None if they may change at any time.
     """
 
     times: FloatArray
@@ -148,18 +148,18 @@ class ReadCurves:
         return len(self.values_at_patient_times)
 
     def at(self, times: FloatArray) -> FloatArray:
-        """Survival at times that are all among those read, (n, k)."""
-        place = np.searchsorted(self.times, times)
-        if not np.array_equal(self.times[np.minimum(place, len(self.times) - 1)], times):
+        """Return the survival at times that are all among those computed, (n, k)."""
+        columns = np.searchsorted(self.times, times)
+        if not np.array_equal(self.times[np.minimum(columns, len(self.times) - 1)], times):
             raise ValueError("these curves were computed at other times: compute them again.")
-        return self.values[:, place] if self.rows is None else self.values[self.rows[:, None], place]
+        return self.values[:, columns] if self.rows is None else self.values[self.rows[:, None], columns]
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at their time, which is `times`."""
+        """Return the survival of each patient at that patient's time; `times` must be those given before."""
         return self.values_at_patient_times
 
     def take(self, rows: Any) -> ReadCurves:
-        """Curves of the given rows."""
+        """Return the curves of the given rows."""
         among = np.arange(len(self.values_at_patient_times)) if self.rows is None else self.rows
         return ReadCurves(
             self.times,
@@ -171,22 +171,21 @@ class ReadCurves:
         )
 
 
-def read_curves(curves: SurvivalCurves, times: FloatArray, own_times: FloatArray) -> ReadCurves:
-    """Compute curves once, at every time that will be needed."""
+def read_curves(curves: SurvivalCurves, times: FloatArray, patient_times: FloatArray) -> ReadCurves:
+    """Compute curves at every time that will be needed, and at each patient's time."""
     grid = np.unique(times)
-    return ReadCurves(
-        grid, curves.at(grid), curves.at_patient_times(own_times), curves.jumps, curve_type=curves.curve_type
-    )
+    at_patient_times = curves.at_patient_times(patient_times)
+    return ReadCurves(grid, curves.at(grid), at_patient_times, curves.jumps, curve_type=curves.curve_type)
 
 
 def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArray:
-    """Risk scores of n patients, higher meaning sooner, from a fitted model, `Predictions` or an array.
+    """Return the risk scores of n patients, higher meaning sooner, from a fitted model, `Predictions` or an array.
 
-    Times that models of scikit-survival predict are multiplied by -1.
+    Models of scikit-survival that predict times are multiplied by -1.
     """
     if isinstance(model, Predictions):
         if model.risk is None:
-            raise ArgumentError(name, f"{name} holds survival curves alone: give its risk scores too.")
+            raise ArgumentError(name, f"{name} holds survival curves only: give its risk scores too.")
         return parse_risk(model.risk, n, name=f"the risk of {name}")
     model = unwrapped(model)
     if hasattr(model, "predict"):
@@ -203,11 +202,11 @@ def predict_risk(model: Any, X: Any, n: int, *, name: str = "model") -> FloatArr
 
 
 def score_type(model: Any) -> ScoreType:
-    """What the risk scores of a model are: "log hazard", "log time" or "other".
+    """Return what the risk scores of a model are: "log hazard", "log time" or "other".
 
-    As the model or the predictions say. Of scikit-survival, Cox models and boosting with the loss "coxph" predict log
-    hazards, boosting with another loss and IPCRidge log times, and all others are "other", as is any model that does
-    not say. An array of scores is taken for log hazards; use :class:`Predictions` for others.
+    Models and predictions may have an attribute `score_type`. In scikit-survival, Cox models and boosting with the loss
+    "coxph" predict log hazards; boosting with another loss and IPCRidge predict log times. Any other model is "other".
+    An array of scores is taken as log hazards; use :class:`Predictions` for other scores.
     """
     if not isinstance(model, Predictions) and not hasattr(unwrapped(model), "predict"):
         return "log hazard"
@@ -223,13 +222,13 @@ def score_type(model: Any) -> ScoreType:
 
 
 def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
-    """Survival curves of n patients, or None where the model has none; parameters as in `predict_risk`."""
+    """Return the survival curves of n patients, None if the model has none; parameters as in `predict_risk`."""
     if isinstance(model, Predictions):
         if model.survival is None:
             return None
         curves = parse_survival(model.survival, n, model.times)
         return replace(curves, curve_type=model.curve_type) if isinstance(curves, ArrayCurves) else curves
-    # scikit-learn's Pipeline hands on only predict: its last step predicts curves.
+    # scikit-learn's Pipeline has only predict: ask its last step for curves.
     final = final_step(model)
     method = getattr(final, "predict_survival_function", None)
     if method is None:
@@ -257,10 +256,10 @@ def gives_curves(model: Any) -> bool:
 
 
 def gains_over_null(model: Any, curves: SurvivalCurves, follow_up: Any, target: Target) -> FloatArray:
-    """Each patient's likelihood gain over the null model, (n,); `curves` are what the model predicts.
+    """Return each patient's likelihood gain over the null model, (n,); `curves` are what the model predicts.
 
-    Where several models predict, as in folds, the null model of each is that of its training patients. A null model of
-    all patients would be fitted to the patients that are predicted too, and so gain on each model.
+    For predictions of several models, as in cross-validation, the null model of each is fitted to its training
+    patients. A null model of all patients would have an advantage: it would be fitted to the predicted patients too.
     """
     if not isinstance(model, Predictions) or model.trained_on is None:
         return likelihood_gains(follow_up, target, curves)
@@ -271,40 +270,40 @@ def gains_over_null(model: Any, curves: SurvivalCurves, follow_up: Any, target: 
 
 
 def model_name(model: Any) -> str:
-    """What a model is called in tables: its class, or what it was given as."""
+    """Return the name of a model for tables: its class, or "predictions" for arrays."""
     if isinstance(model, Predictions) or not hasattr(model, "predict"):
         return "predictions"
     return type(model).__name__
 
 
 def training_follow_up(model: Any) -> Any:
-    """The training patients' follow-up that a fitted model of this library keeps, or None."""
+    """Return the follow-up of the training patients, which fitted models of this library keep; None for others."""
     return getattr(final_step(model), "follow_up_", None)
 
 
 def unwrapped(model: Any) -> Any:
-    """The fitted model inside a finished search; any other model as it is."""
+    """Return the best model of a finished search; any other model unchanged."""
     if hasattr(model, "best_estimator_") and not hasattr(model, "predict_survival_function"):
         return model.best_estimator_
     return model
 
 
 def final_step(model: Any) -> Any:
-    """The model itself, or the last step of a Pipeline; either of a finished search."""
+    """Return the last step of a Pipeline, or the model itself; of a finished search, that of its best model."""
     steps = getattr(unwrapped(model), "steps", None)
     return steps[-1][1] if steps else unwrapped(model)
 
 
 def prepared(model: Any, X: Any) -> Any:
-    """The features that the last step of a Pipeline takes; X itself for other models."""
+    """Return X transformed by all steps of a Pipeline but the last; X itself for other models."""
     model = unwrapped(model)
     return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
 
 
 def linear_columns(model: Any, X: Any) -> FloatArray | None:
-    """Columns (n, p) that a linear model multiplies by its coefficients, standardised, after one of ones.
+    """Return the design matrix of a linear model: a column of ones, then its standardised features.
 
-    None for any other model, and for one of more than 60 coefficients.
+    None for other models, and for more than 60 coefficients.
     """
     estimator = final_step(model)
     coef = np.asarray(getattr(estimator, "coef_", ()), dtype=float)
@@ -323,31 +322,31 @@ def linear_columns(model: Any, X: Any) -> FloatArray | None:
 
 
 def estimation_share(columns: FloatArray | None, expected: FloatArray, sums: FloatArray) -> FloatArray:
-    r"""Share (G,) of the training events from which the expected events of a subgroup are estimated.
+    r"""Return the share (G,) of the training events from which a model estimates the expected events of each subgroup.
 
     .. math:: \frac{E_g^2}{E \, a_g^T M^{-1} a_g}, \qquad a_g = \sum_{i \in g} e_i z_i, \quad M = \sum_i e_i z_i z_i^T
 
     with e the expected events of patients (n,), E their sum, E_g that of the subgroup, z the `columns` (n, p) of a
-    linear model, and `sums` (G, p) the a_g, whose first column is E_g. A linear model predicts a subgroup from all
-    training patients. Any other model, without `columns`, is taken to predict it from those of the subgroup alone.
+    linear model, and `sums` (G, p) the a_g, whose first column is E_g. A linear model uses all training patients to
+    predict a subgroup. Any other model, without `columns`, is assumed to use those of the subgroup only.
     """
-    own: FloatArray = sums[:, 0] / max(float(expected.sum()), 1e-12)
+    of_subgroup: FloatArray = sums[:, 0] / max(float(expected.sum()), 1e-12)
     if columns is None:
-        return own
-    # A column that is constant here adds nothing.
+        return of_subgroup
+    # The pseudoinverse ignores columns that are constant here.
     inverse = np.linalg.pinv(columns.T @ (expected[:, None] * columns), hermitian=True)
     form = np.einsum("gj,jk,gk->g", sums, inverse, sums)
-    share: FloatArray = np.clip(sums[:, 0] * own / np.maximum(form, 1e-12), own, 1.0)
+    share: FloatArray = np.clip(sums[:, 0] * of_subgroup / np.maximum(form, 1e-12), of_subgroup, 1.0)
     return share
 
 
 def given_arguments(**observed: Any) -> dict[str, Any]:
-    """Those of ``entry``, ``strata`` and ``offset`` that were given."""
+    """Return the arguments, such as ``entry`` and ``strata``, that are not None."""
     return {name: value for name, value in observed.items() if value is not None}
 
 
 def take(X: Any, rows: Any) -> Any:
-    """Rows of an array, table or tensor."""
+    """Return rows of an array, DataFrame or tensor."""
     X = in_pandas(X)
     if hasattr(X, "iloc"):
         return X.iloc[rows]

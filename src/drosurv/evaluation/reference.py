@@ -1,4 +1,4 @@
-"""The reference that a model is compared with: plain Cox on standardised features, and shrunken copies of it."""
+"""The reference model of an evaluation: plain Cox on standardised features, and its scores multiplied by factors."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from drosurv.solvers.arrays import on_host
 from drosurv.standardise import standardise
 from drosurv.target import FloatArray, Target
 
-# Columns further out than this are not standardised, whatever the sample.
+# Features with a larger mean or standard deviation are not standardised.
 _MEAN, _SPREAD = 1.0, 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Standardised features of the scored (n, d) and of the training patients (m, d), where there are any.
+    """Standardised features of the scored (n, d) and of the training patients (m, d); None if not known.
 
-    The note says where distances are taken in features that are not standardised, or left out.
+    The note says if features are not standardised, or if distances are left out.
     """
 
     test: FloatArray | None
@@ -38,7 +38,7 @@ class Features:
 
 
 def standardised_features(X: Any, X_train: Any) -> Features:
-    """Features scaled to mean 0 and deviation 1 by the training patients, if given, else as they are."""
+    """Scale features to mean 0 and standard deviation 1 in the training patients; without them, return X unchanged."""
     test, train = _as_numbers(X), _as_numbers(_in_order_of(X, X_train))
     if test is None:
         reason = "X was not given" if X is None else "X holds text or missing values"
@@ -58,12 +58,12 @@ def standardised_features(X: Any, X_train: Any) -> Features:
 
 
 def plain_cox(model: Any) -> CoxPH:
-    """Plain Cox that treats ties as the model does, so that the difference of the two is not one of ties."""
+    """Return a plain Cox model that treats ties as the model does, so that the two do not differ in that."""
     return CoxPH(ties=getattr(final_step(model), "ties", "breslow"))
 
 
 def fit_plain_cox(model: Any, features: Features, y_train: Any) -> tuple[CoxPH | None, str]:
-    """Plain Cox fitted on the training patients; or None, and a note that says why."""
+    """Fit plain Cox on the training patients; if that is not possible, return None and a note that says why."""
     if isinstance(y_train, FollowUp) or features.train is None or features.test is None:
         return None, (
             "the share of plain Cox's likelihood gain and the shrinkage control are left out: pass a fitted reference "
@@ -78,7 +78,7 @@ def fit_plain_cox(model: Any, features: Features, y_train: Any) -> tuple[CoxPH |
 
 
 def _in_order_of(X: Any, X_train: Any) -> Any:
-    """Training features in the order of the scored patients' columns, where both have names."""
+    """Return training features with their columns in the order of X, if both have names."""
     if not (hasattr(X, "columns") and hasattr(X_train, "columns")):
         return X_train
     if odd := set(X.columns) ^ set(X_train.columns):
@@ -91,7 +91,7 @@ def _in_order_of(X: Any, X_train: Any) -> Any:
 
 
 def _as_numbers(X: Any) -> FloatArray | None:
-    """X as a finite (n, d) float64 array; None if it is not one."""
+    """Return X as a finite (n, d) float64 array; None if that is not possible."""
     if X is None:
         return None
     try:
@@ -101,24 +101,24 @@ def _as_numbers(X: Any) -> FloatArray | None:
     return rows if rows.ndim == 2 and rows.shape[1] > 0 and np.isfinite(rows).all() else None
 
 
-# Disparities that shrinking moves.
+# Disparities that change if scores are multiplied by a factor.
 DISPARITIES = ("individual_disparity", "intersectional_disparity", "group_disparity")
-# F_I is computed for a dozen scores: where there are more pairs than this, all use the same random ones.
+# F_I is computed for a dozen scores; if there are more pairs than this, from the same random sample of so many.
 SAMPLED_PAIRS = 2_000_000
 _FACTORS = np.linspace(0.0, 1.0, 11)
 
 
 @dataclass(frozen=True, eq=False)
 class ShrinkageControl:
-    """The curve "reference x c", and its point that gains as much likelihood as the model.
+    """Disparities of the reference with its scores multiplied by factors c, to compare the model's disparities with.
 
     The `curve` has a row per ``factor`` c: ``log_partial_likelihood`` per event, ``share_of_gain`` over the null model,
-    ``calibration_slope`` and one column per disparity (see `disparity_column`). The c-index and concordance imparity
-    are not there: they do not change. At the `factor` the shrunken reference gains as much as the model; it is 0 if the
-    model gains nothing, and the c with the largest gain if none gains as much. `at_equal_gain` has a row per disparity:
-    ``attribute``, ``metric``, the ``model``'s value, the ``reference``'s and, at the factor, the ``shrunken``
-    reference's. A model whose disparity is not below the last has only shrunk. The notes say whether pairs of patients
-    were sampled.
+    ``calibration_slope`` and one column per disparity (see `disparity_column`); c-index and concordance imparity do not
+    depend on c. `factor` is the c at which the reference has the same likelihood gain as the model: 0 if the model has
+    none, and the c with the largest gain if none reaches the model's. `at_equal_gain` has a row per disparity:
+    ``attribute``, ``metric``, and its value for the ``model``, the ``reference`` and, at the factor, the ``shrunken``
+    reference. A model whose disparity is not below that of the shrunken reference is no fairer than shrinking alone
+    makes it. The notes say whether pairs of patients were sampled.
     """
 
     curve: pd.DataFrame
@@ -128,7 +128,7 @@ class ShrinkageControl:
 
 
 def shrinkage_control(evaluator: Evaluator) -> ShrinkageControl | None:
-    """Compare a model with shrunken copies of its reference; None without one, or where hazards overflow or are 0."""
+    """Compute the shrinkage control; None without a reference, or if hazards overflow or are 0."""
     target, reference = evaluator.everyone.target, evaluator.everyone.data.reference
     if reference is None or not evaluator.has_hazards or not hazards_exist(reference):
         return None
@@ -150,26 +150,20 @@ def shrinkage_control(evaluator: Evaluator) -> ShrinkageControl | None:
             }
         )
     factor = _factor_of_equal_gain(target, reference, gain_over_null(target, risk), slope)
-    # The last factor is 1, the reference itself.
-    of_model, full_size, shrunken = (
-        disparities(evaluator, risk),
-        found,
-        disparities(evaluator, factor * reference),
-    )
+    of_model, shrunken = disparities(evaluator, risk), disparities(evaluator, factor * reference)
+    # The last factor was 1.
+    of_reference = found
     columns = ["attribute", "metric", "model", "reference", "shrunken"]
-    beside = pd.DataFrame(
-        [(*key, of_model[key], full_size[key], shrunken[key]) for key in of_model], columns=columns
+    at_equal_gain = pd.DataFrame(
+        [(*key, of_model[key], of_reference[key], shrunken[key]) for key in of_model], columns=columns
     )
     sampled = evaluator.everyone.data.features is not None and _pairs(evaluator) != "all"
     note = f"the shrinkage control estimates F_I from {SAMPLED_PAIRS:,} random pairs of patients."
-    return ShrinkageControl(pd.DataFrame(rows), factor, beside, (note,) if sampled else ())
+    return ShrinkageControl(pd.DataFrame(rows), factor, at_equal_gain, (note,) if sampled else ())
 
 
 def disparities(evaluator: Evaluator, risk: FloatArray) -> dict[Key, float]:
-    """F_I, F_cap and every attribute's F_G of scores that are compared with each other.
-
-    Those without features or groups are left out.
-    """
+    """Return F_I, F_cap and every attribute's F_G of risk scores (n,), as far as there are features and groups."""
     data = replace(evaluator.everyone.data, model=risk, reference=None, pairs=_pairs(evaluator))
     scored = evaluator.of_scores(Subset(data), DISPARITIES)
     numbers = scored.numbers(scored.draw())
@@ -177,13 +171,13 @@ def disparities(evaluator: Evaluator, risk: FloatArray) -> dict[Key, float]:
 
 
 def _pairs(evaluator: Evaluator) -> Pairs:
-    """Pairs that F_I is computed from: all, or a sample where all would take long for a dozen scores."""
+    """Return the pairs for F_I: all, or a sample if computing all for a dozen scores would take long."""
     n, pairs = len(evaluator.everyone), evaluator.everyone.data.pairs
     return "all" if pairs == "all" or n * (n - 1) / 2 <= SAMPLED_PAIRS else SAMPLED_PAIRS
 
 
 def disparity_column(attribute: str, metric: str) -> str:
-    """Column of the control curve: the metric, and for F_G the attribute."""
+    """Return the name of a disparity's column in the curve: the metric, and for F_G the attribute."""
     return f"{metric} {attribute}" if metric == "group_disparity" else metric
 
 

@@ -1,4 +1,4 @@
-"""What an evaluation found: one table of numbers, and sentences, tables, plots and files made from it."""
+"""The result of an evaluation: one table of numbers, and sentences, tables, plots and files made from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TABLES = ("groups", "harm", "calibration", "d_calibration", "tenths", "survival
 
 @dataclass(frozen=True)
 class Settings:
-    """How an evaluation was made; as in :func:`~drosurv.evaluation.evaluate`."""
+    """Arguments of an evaluation; as in :func:`~drosurv.evaluation.evaluate`."""
 
     model: str
     reference: str
@@ -49,10 +49,10 @@ class EvaluationResult:
     table : DataFrame
         Every number, one row each; see :meth:`to_frame`.
     groups : DataFrame
-        The group table: one row for everybody, then one per group, the most worrying first. ``patients``; ``observed``
+        The group table: one row for everybody, then one per group, serious concerns first. ``patients``; ``observed``
         and ``expected`` events and their ``ratio`` with ``ratio_low``, ``ratio_high`` and ``ratio_p``; at the
-        ``horizon``, ``survival_observed`` (Kaplan-Meier) and ``survival_predicted``; ``c_index``, which decides
-        nothing; ``gain`` in log likelihood per patient over no model and ``gain_over_cox`` over plain Cox, with
+        ``horizon``, ``survival_observed`` (Kaplan-Meier) and ``survival_predicted``; ``c_index``, which no verdict
+        uses; ``gain`` in log likelihood per patient over no model and ``gain_over_cox`` over plain Cox, with
         ``_low``, ``_high`` and ``_p``; whether the group was ``judged``, or ``why`` not; and the ``concern``:
         "calibration", "worse than no model" or "". Intervals and p-values of the ratio and the gains are adjusted
         together for the ``settings.n_tests`` tests.
@@ -71,22 +71,22 @@ class EvaluationResult:
     survival : DataFrame
         Mean predicted survival and Kaplan-Meier over time, by attribute and group.
     cross_group : DataFrame
-        Concordance of pairs between groups: who had the event first, against whom.
+        Concordance of pairs between groups, by the group of the patient with the earlier event and that of the other.
     control : ShrinkageControl, optional
         The "Cox x c" curve and its point of equal likelihood gain; None without a reference.
     notes : tuple of str
         What was left out, and why.
     settings : Settings
-        How the evaluation was made.
+        Arguments of the evaluation.
     between_large : DataFrame
-        Gaps between the groups that are large enough to be judged, which sentences are about; columns as in `table`.
-        Their p-values count the patients of these groups alone, also where a group's value (as of the concordance
+        Gaps between the groups that are large enough to be judged, which the sentences use; columns as in `table`.
+        Their p-values count only patients of these groups, even if a group's value (such as that behind the concordance
         imparity) counts pairs with everybody.
     hazards : callable
-        Returns a statement on features whose effect changes with time, where there are any. It fits a Cox model to the
+        Returns a statement on features whose effect changes with time, if there are any. It fits a Cox model to the
         scored patients, so it is called only by :meth:`statements`.
     by_cause : DataFrame, optional
-        Of a model of competing causes: the table of :func:`drosurv.competing.evaluate_by_cause`.
+        For a model of competing causes: the table of :func:`drosurv.competing.evaluate_by_cause`.
     """
 
     table: pd.DataFrame
@@ -105,14 +105,14 @@ class EvaluationResult:
     decisions: pd.DataFrame | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """The tidy table, one row per number.
+        """Return the tidy table, one row per number.
 
         Its columns are ``attribute`` and ``group`` ("overall" and "all" for everybody; a gap names the two groups, the
         higher value first), ``metric``, ``kind`` ("overall", "group" or "gap"), ``better`` (which values are good),
         ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p_value`` of "no gap" and the
         ``test`` it comes from, patients ``n``, ``events``, ``censoring`` and ``status`` ("ok", "small group" or
-        "undefined"; of a gap, "small group" if one of the two that differ most is small). A gap's ``p_adjusted``,
-        ``low_adjusted`` and ``high_adjusted`` allow for all attributes in which the metric was compared.
+        "undefined"; a gap is "small group" if one of the two groups that differ most is small). A gap's ``p_adjusted``,
+        ``low_adjusted`` and ``high_adjusted`` are adjusted for all attributes in which the metric was compared.
         """
         return self.table
 
@@ -127,7 +127,7 @@ class EvaluationResult:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Attributes that groups are shown of."""
+        """Attributes whose groups are shown."""
         return tuple(dict.fromkeys(row.attribute for row in self.rows if row.kind == "group"))
 
     @property
@@ -147,7 +147,7 @@ class EvaluationResult:
     def select(
         self, *, metric: str | None = None, attribute: str | None = None, kind: Kind | None = None
     ) -> list[Row]:
-        """Rows of the given metric, attribute and kind, in the order of the table."""
+        """Return the rows of a metric, attribute and kind, in the order of the table."""
         return [
             row
             for row in self.rows
@@ -157,15 +157,18 @@ class EvaluationResult:
         ]
 
     def gaps(self, metric: str) -> list[Row]:
-        """Gaps of a metric, by attribute; of how well groups are served, between those large enough to be judged."""
+        """Return the gaps of a metric, by attribute.
+
+        For metrics of how well groups are predicted, only groups that are large enough to be judged are compared.
+        """
         if metric in JUDGED_GAPS:
             return [row for row in self._rows_between_large if row.metric == metric]
         return self.select(metric=metric, kind="gap")
 
     def value(self, metric: str, attribute: str = "overall", group: str | None = None) -> float:
-        """One number of the table: a metric of everybody ("overall"), or of a group of an attribute.
+        """Return one number of the table: a metric of everybody ("overall"), or of a group of an attribute.
 
-        Without a group, the gap between those of the attribute.
+        For an attribute without a group, return the gap between its groups.
         """
         rows = self.select(metric=metric, attribute=attribute)
         rows = [
@@ -180,10 +183,10 @@ class EvaluationResult:
         return rows[0].value
 
     def group_records(self) -> list[dict[str, Any]]:
-        """Everybody and every group, a record each, its metrics side by side: the value, ends as _low and _high."""
+        """Return a record for everybody and for every group, with each metric and its interval (_low, _high)."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for row in self.rows:
-            # Metrics of pairs of patients and of intersections have no value for a group.
+            # Metrics of everybody, such as those of intersections, have no value for a group.
             if row.kind == "gap" or CATALOGUE[row.metric].of == "everybody":
                 continue
             counts = {"patients": row.n, "events": row.events, "censoring": plain(row.censoring)}
@@ -195,7 +198,7 @@ class EvaluationResult:
         return list(found.values())
 
     def _of_groups(self, attribute: str | None) -> pd.DataFrame:
-        """Metrics of every group of an attribute, one column each; the attribute may be left out if there is one."""
+        """Return the metrics, one column each, of every group of an attribute; None is the only attribute."""
         known = self.attributes
         if attribute is None and len(known) == 1:
             attribute = known[0]
@@ -222,17 +225,16 @@ class EvaluationResult:
     def difference(
         self, attribute: str | None = None, method: Literal["between_groups", "to_overall"] = "between_groups"
     ) -> pd.Series:
-        """Largest absolute difference of each metric between two groups, or, "to_overall", of a group from everybody.
+        """Return the largest absolute difference of each metric between two groups, or ("to_overall") from everybody.
 
-        The attribute may be left out if there is only one. Differences have no interval here; `table` has the gaps with
-        intervals and tests.
+        The attribute may be left out if there is only one. For gaps with intervals and tests see `table`.
         """
         return compare_groups(self._of_groups(attribute), self.overall, method, "difference")
 
     def ratio(
         self, attribute: str | None = None, method: Literal["between_groups", "to_overall"] = "between_groups"
     ) -> pd.Series:
-        """Smallest ratio of what :meth:`difference` compares, at most 1; parameters as there."""
+        """Return the smallest ratio, at most 1, of what :meth:`difference` compares; parameters as there."""
         return compare_groups(self._of_groups(attribute), self.overall, method, "ratio")
 
     @property
@@ -245,26 +247,26 @@ class EvaluationResult:
         return pd.DataFrame(harm_records(self))
 
     def statements(self, *, reference: str | None = None, time_unit: str = "") -> tuple[Statement, ...]:
-        """What was found, one statement each, with codes for programs.
+        """Return the findings as statements with codes for programs.
 
-        `reference` is another name of the reference model; `time_unit` is the unit of times, such as "days".
+        `reference` is the name of the reference model in them; `time_unit` is the unit of times, such as "days".
         """
         return (*statements(self, reference or self.settings.reference, time_unit), *self.hazards())
 
     def summary(self, *, time_unit: str = "") -> str:
-        """What was found for whom, and whether it may be chance, in sentences.
+        """Return the findings in sentences: what was found for which group, and whether it may be chance.
 
-        The `time_unit` is that of times, such as "days".
+        `time_unit` is the unit of times, such as "days".
         """
         found = [statement.text for statement in self.statements(time_unit=time_unit)]
         if not self.settings.n_bootstrap:
             found.append(
-                "No intervals were computed (no bootstrap replicates), so nothing shows which differences are chance."
+                "No intervals were computed (no bootstrap replicates), so it is not known which differences are chance."
             )
         return "\n".join([*found, *(note[0].upper() + note[1:] for note in self.notes)])
 
     def to_table(self) -> Table:
-        """C-index and, with curves, Brier skill and likelihood gain, of everybody and of every group."""
+        """Return a table of c-index and, with curves, Brier skill and likelihood gain, of everybody and every group."""
         wanted = [name for name in ("concordance_index", *HARM_METRICS) if self.select(metric=name)]
         rows = self.group_records()
         for row in rows:
@@ -285,11 +287,11 @@ class EvaluationResult:
         return self.to_table().to_html()
 
     def to_markdown(self) -> str:
-        """The summary and all tables as Markdown."""
+        """Return the summary and all tables as Markdown."""
         return document(self, self.summary().split("\n"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as lists, strings and numbers that JSON can hold; what is undefined is None."""
+        """Return everything as lists, strings and numbers that JSON can hold; undefined numbers are None."""
         control = self.control and {
             "factor": self.control.factor,
             "curve": _records(self.control.curve),
@@ -314,7 +316,7 @@ class EvaluationResult:
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as dicts of plain Python values; NaN and infinite numbers are None."""
+    """Return rows as dicts of plain Python values; NaN and infinite numbers are None."""
     rows: list[dict[str, Any]] = plain(table.to_dict("records"), digits=None)
     return rows
 
@@ -325,7 +327,7 @@ def compare_groups(
     method: Literal["between_groups", "to_overall"],
     how: Literal["difference", "ratio"],
 ) -> pd.Series:
-    """Largest difference, or smallest ratio, of each metric (column) between groups (rows), or from everybody."""
+    """Return the largest difference, or smallest ratio, of each metric (column) of groups (rows), or to overall."""
     if method not in ("between_groups", "to_overall"):
         raise ArgumentError.must("method", "be 'between_groups' or 'to_overall'", method)
     centre = overall[groups.columns.intersection(overall.index)]

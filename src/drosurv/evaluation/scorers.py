@@ -22,7 +22,7 @@ from drosurv.target import parse_target
 class Score:
     """What a scorer computes: a metric, multiplied by a sign of 1 or -1 so that higher is better.
 
-    Of all patients at once; the lowest score over all groups; or the value furthest from 0 over attributes.
+    `over` says for whom: all patients; the group with the lowest score; or the attribute with the largest gap.
     """
 
     metric: Metric
@@ -31,10 +31,10 @@ class Score:
 
 
 def known_scores() -> dict[str, Score]:
-    """Every score by name, from the catalogue.
+    """Return every score by name, from the catalogue.
 
-    A metric of which less is better is scored as ``neg_...``. ``worst_group_...`` is the lowest score over groups.
-    Left out are metrics that need more than a model and its patients, p-values, and those that are best in between.
+    ``neg_...`` is minus a metric of which lower is better; ``worst_group_...`` is the lowest score over groups. Metrics
+    that need features or a reference, p-values, and metrics such as slopes, whose best value is 1 or 0, are left out.
     """
     found: dict[str, Score] = {}
     for metric in CATALOGUE.values():
@@ -50,13 +50,13 @@ def known_scores() -> dict[str, Score]:
                 found[name] = Score(metric, "groups", sign)
         elif metric.of in ("attribute", "everybody"):
             found[prefix + short] = Score(metric, "attributes", sign)
-    # The gap itself, to report.
+    # Not negated, for reports.
     found["concordance_imparity"] = Score(CATALOGUE["concordance_imparity"], "attributes")
     return found
 
 
 class SurvivalScorer:
-    """A scorer ``(estimator, X, y, sensitive_features=None) -> float``; what it takes, see :func:`get_scorer`."""
+    """A scorer ``(estimator, X, y, sensitive_features=None) -> float``; parameters as in :func:`get_scorer`."""
 
     def __init__(self, name: str, *, y_train: Any = None, intersections: bool = False) -> None:
         require(name in known_scores(), "name", f"be one of {sorted(known_scores())}", name)
@@ -73,7 +73,7 @@ class SurvivalScorer:
         patients = Subset(EvaluationData(estimator, X, target, self.y_train, name="estimator"))
         evaluator = Evaluator(patients, attributes, [score.metric.name])
         if "survival" in score.metric.needs:
-            # Asked for here, so that a model without curves is named.
+            # Raise an error that names the model if it has no curves.
             _ = patients.data.curves
         found = _values(evaluator, score)
         undefined = [who for who, value in found.items() if np.isnan(value)]
@@ -88,14 +88,14 @@ class SurvivalScorer:
         return min(defined, default=float("nan"))
 
     def get_metadata_routing(self) -> Any:
-        """Ask scikit-learn for ``sensitive_features`` where the score needs groups."""
+        """Request ``sensitive_features`` from scikit-learn if the score needs groups."""
         request = MetadataRequest(owner=repr(self))
         if known_scores()[self.name].over != "all":
             request.score.add_request(param="sensitive_features", alias=True)
         return request
 
     def _accept_sample_weight(self) -> bool:
-        # scikit-learn asks its scorers this while routing is off.
+        # scikit-learn calls this while metadata routing is off.
         return False
 
     def _attributes(self, sensitive_features: Any, n: int) -> Sequence[Attribute]:
@@ -111,7 +111,7 @@ class SurvivalScorer:
 
 
 def get_scorer(name: str, *, y_train: Any = None, intersections: bool = False) -> SurvivalScorer:
-    """A scorer for ``scoring=`` of scikit-learn's cross-validation and searches.
+    """Return a scorer for ``scoring=`` of scikit-learn's cross-validation and searches.
 
     Overall: "c_index", "uno_c", "auc", "log_partial_likelihood", "gain_over_null", "neg_ibs", "brier_skill",
     "likelihood_gain", "neg_ici". Lowest over the groups of all attributes: "worst_group_c", "worst_group_uno_c",
@@ -119,10 +119,10 @@ def get_scorer(name: str, *, y_train: Any = None, intersections: bool = False) -
     "worst_group_neg_ici". Largest over attributes: "concordance_imparity" is the gap itself, to report; a search that
     maximises its score takes "neg_concordance_imparity"; "neg_group_disparity"; "neg_intersectional_disparity".
 
-    Scores that compare groups ask scikit-learn's metadata routing for ``sensitive_features``; with `intersections`
-    several attributes mean their intersections instead of each on its own. Censoring weights come from the curves that
-    a fitted estimator of this library keeps of its training patients. For estimators that keep none, such as
-    scikit-survival's, give the training targets `y_train`.
+    Scores that compare groups request ``sensitive_features`` through scikit-learn's metadata routing. With
+    `intersections`, groups are the intersections of all attributes. Censoring weights come from the follow-up of the
+    training patients, which fitted estimators of this library keep; for others, such as scikit-survival's, give the
+    training targets `y_train`.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def get_scorer(name: str, *, y_train: Any = None, intersections: bool = False) -
 def make_scorers(
     names: Iterable[str] | None = None, *, y_train: Any = None, intersections: bool = False
 ) -> dict[str, SurvivalScorer]:
-    """Several scorers by name, by default all; for ``scoring=`` of a cross-validation; else as :func:`get_scorer`.
+    """Return several scorers by name, by default all, for ``scoring=``; other parameters as in :func:`get_scorer`.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def make_scorers(
 
 
 def _values(evaluator: Evaluator, score: Score) -> dict[str, float]:
-    """Values by group."""
+    """Return the values of the score's metric by group or attribute, or of all patients."""
     metric, drawn = score.metric.name, evaluator.draw()
     if evaluator.lacks(score.metric):
         return {"all": float("nan")}

@@ -1,6 +1,6 @@
-"""An evaluation in sentences and tables: what its numbers say, and its Markdown document.
+"""Sentences and tables about an evaluation, and its Markdown document.
 
-Sentences read the table of numbers and the group table. How they are worded is in ``presentation``.
+They are made from the table of numbers and the group table. ``presentation`` holds the wording of sentences.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
 def statements(result: Any, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
-    """Statements on events, gains, decisions and ranking, the most serious first, then on limits.
+    """Return statements on events, gains, decisions and ranking, then on what could not be judged.
 
     Those on events and gains come from the group table, with its intervals.
     """
@@ -81,12 +81,12 @@ def _name(row: Any) -> str:
 
 
 def _judged_groups(groups: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the group table that are judged, of groups alone."""
+    """Return the rows of judged groups, without that of everybody."""
     return groups[groups["judged"].astype(bool) & (groups["attribute"] != EVERYONE)]
 
 
 def _calibration(groups: pd.DataFrame) -> list[Statement]:
-    """For whom observed events differ from the expected ones."""
+    """State for which groups observed events differ from expected events."""
     if groups.empty or not groups["judged"].any():
         return []
     wrong = groups[groups["concern"] == "calibration"]
@@ -109,7 +109,7 @@ def _calibration(groups: pd.DataFrame) -> list[Statement]:
 
 
 def _harm(groups: pd.DataFrame) -> list[Statement]:
-    """Who is predicted worse than by no model, by the gain in log likelihood."""
+    """State which groups are predicted worse than by no model, by the gain in log likelihood."""
     judged = groups if groups.empty else _judged_groups(groups)
     judged = judged if judged.empty else judged[judged["gain_low"].notna()]
     if judged.empty:
@@ -132,7 +132,7 @@ def _harm(groups: pd.DataFrame) -> list[Statement]:
 
 
 def _against_reference(groups: pd.DataFrame, reference: str) -> list[Statement]:
-    """Whom the reference predicts better, by the gain in log likelihood."""
+    """State which groups the reference predicts better, by the gain in log likelihood."""
     if groups.empty:
         return []
     worse = groups[
@@ -150,7 +150,7 @@ def _gain(row: Any, column: str) -> str:
 
 
 def _decisions(table: pd.DataFrame | None, settings: Any, time_unit: str) -> list[Statement]:
-    """Between which groups decisions at the threshold differ, and where that cannot be estimated."""
+    """State between which groups decisions at the threshold differ, and which values cannot be estimated."""
     if table is None:
         return []
     gaps, rest = table[table["group"] == "gap"], table[table["group"] != "gap"]
@@ -184,7 +184,7 @@ def _decisions(table: pd.DataFrame | None, settings: Any, time_unit: str) -> lis
 
 
 def _ranking(result: Any) -> list[Statement]:
-    """The lowest c-index of a group, which has no part in the verdict."""
+    """State the lowest c-index of a group, which the verdict does not use."""
     gaps = [gap for gap in judged_gaps(result, "concordance_index") if gap.size > 0]
     if not gaps:
         if result.select(kind="group"):
@@ -204,12 +204,12 @@ def _ranking(result: Any) -> list[Statement]:
 
 
 def _not_judged(groups: pd.DataFrame) -> list[Statement]:
-    """Which groups are not judged, and why."""
+    """State which groups are not judged, and why."""
     few = (
         groups if groups.empty else groups[~groups["judged"].astype(bool) & (groups["attribute"] != EVERYONE)]
     )
     found = []
-    # That a model has no curves is among the notes.
+    # The notes already say that a model has no curves.
     few = few if few.empty else few[few["why"] != "no survival curves"]
     for why, part in [] if few.empty else few.groupby("why", sort=False):
         named = listing([_name(row) for row in part.itertuples()], sentences.MOST_NAMED)
@@ -218,11 +218,11 @@ def _not_judged(groups: pd.DataFrame) -> list[Statement]:
 
 
 def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
-    """Gaps between the groups of each attribute that are large enough to be judged, the largest first.
+    """Return the gaps between groups that are large enough to be judged, one per attribute, the largest first.
 
-    Groups are compared within their attribute, since ranking only the young is harder than ranking everybody, whatever
-    the model. Intervals and p-values allow for the number of attributes. A gap is beyond chance if its p-value is
-    below one less the level.
+    Only groups of one attribute are compared with each other, because any model ranks young patients alone less well
+    than patients of all ages. Intervals and p-values are adjusted for the number of attributes. A gap is beyond chance
+    if its p-value is below one minus the level.
     """
     of_group = "concordance_fraction" if metric == "concordance_imparity" else metric
     tested = result.gaps(metric)
@@ -251,9 +251,9 @@ def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
 
 
 def harm_records(result: Any) -> list[dict[str, Any]]:
-    """Brier skill and likelihood gain of everybody and of groups, with the verdict of the group table.
+    """Return Brier skill and likelihood gain of everybody and of groups, with a verdict.
 
-    The likelihood gain decides, by its interval there.
+    The verdict comes from the interval of the likelihood gain in the group table.
     """
     judged = {(row.attribute, row.group): row for row in result.groups.itertuples()}
     found = []
@@ -277,7 +277,7 @@ def _shrinkage(overall: dict[str, Row], control: ShrinkageControl | None, refere
     return sentences.shrinkage_statements(kept, slope, control.factor, compared, reference)
 
 
-# The test costs n d^2 and d^4; beyond this it is left to check_proportional_hazards.
+# The test of proportional hazards takes n d^2 and d^4 operations; it is left out where that takes long.
 _MOST_FEATURES = 60
 _MOST_WORK = 1e9
 
@@ -289,10 +289,10 @@ def _untested(why: str) -> tuple[Statement, ...]:
 def hazards_statement(
     model: Any, X: Any, target: Target, given: dict[str, Any], level: float
 ) -> tuple[Statement, ...]:
-    """A sentence on whether effects change with time, or on why that was not tested; none if the model is not Cox.
+    """State whether effects change with time, or why that was not tested; empty if the model is not a Cox model.
 
-    Plain Cox is fitted to the scored patients and tested there, so that a model's training data are not needed and an
-    overfitted model is not mistaken for one. The patients' entry times, strata and offset may be given.
+    Plain Cox is fitted to the scored patients and tested on them. So the training data are not needed, and overfitting
+    is not mistaken for effects that change with time. `given` may hold entry times, strata and offset of the patients.
     """
     final = final_step(model)
     is_cox = hasattr(final, "check_proportional_hazards") and not final._own_curves
@@ -306,10 +306,10 @@ def hazards_statement(
             f"{n:,} patients and {d} features take long. Use check_proportional_hazards() of the model."
         )
     with warnings.catch_warnings(action="ignore"):
-        # A fit of tensors keeps no residuals to test.
+        # On the CPU, because a fit of tensors keeps no residuals to test.
         features = on_host(encode_features(final, prepared(model, X)))
         if isinstance(features, np.ndarray) and hasattr(unwrapped(model), "steps"):
-            # Most steps lose the names of columns, but know them.
+            # Most transformers return arrays, but know the names of their columns.
             with suppress(AttributeError, ValueError):
                 features = pd.DataFrame(features, columns=unwrapped(model)[:-1].get_feature_names_out())
         cox = CoxPH().fit(features, target.to_structured(), **given)
@@ -322,28 +322,28 @@ def hazards_statement(
 _ENDS = ("low", "high")
 # Kaplan-Meier survival with its interval.
 OBSERVED = Column("observed", "Observed", "share", _ENDS)
-# Between whom disparities of everybody are.
+# What disparities of everybody compare.
 BETWEEN = {
     "intersectional_disparity": "intersections of all groups",
     "individual_disparity": "patients, per pair",
 }
 
 
-def named(row: dict[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
-    """A row whose attribute and group are in the words that readers see; everybody has no attribute."""
+def named(row: dict[str, Any], headings: Mapping[str, str]) -> dict[str, Any]:
+    """Return a row with the names of attribute and group that readers see; everybody has an empty attribute."""
     attribute, group = row["attribute"], row["group"]
     if attribute == EVERYONE:
         return row | {"attribute": "", "group": "all patients"}
-    return row | {"attribute": called[attribute], "group": label_name(attribute, group)}
+    return row | {"attribute": headings[attribute], "group": label_name(attribute, group)}
 
 
 def time_column(key: str, unit: str) -> Column:
-    """A column of times, with their unit where it is known."""
+    """Return a column of times, with their unit if it is known."""
     return Column(key, f"Time ({unit})" if unit else "Time", "time")
 
 
 def survival_columns(time: Column, *more: Column) -> tuple[Column, ...]:
-    """Columns of predicted beside observed survival."""
+    """Return columns of predicted and observed survival."""
     return (
         Column("group", "Group"),
         Column("attribute", "Attribute"),
@@ -356,12 +356,12 @@ def survival_columns(time: Column, *more: Column) -> tuple[Column, ...]:
 
 
 def calibration_table(result: Any, time_unit: str, at: str) -> Table:
-    """Predicted against observed survival at the horizons, which `at` describes."""
-    called, small = result.headings, result.small_groups
+    """Return predicted and observed survival at the horizons, which `at` describes in the caption."""
+    headings, small = result.headings, result.small_groups
 
     def formatted(row: dict[str, Any]) -> dict[str, Any]:
         few = (row["attribute"], row["group"]) in small
-        return named(row, called) | {"note": "small group" if few else ""}
+        return named(row, headings) | {"note": "small group" if few else ""}
 
     difference = Column.measured("difference", "Predicted less observed, points", "signed_points")
     return Table(
@@ -373,7 +373,7 @@ def calibration_table(result: Any, time_unit: str, at: str) -> Table:
 
 
 def shrinkage_table(result: Any, reference: str) -> Table:
-    """Disparities of the model, of the reference, and of the reference shrunk to the same likelihood gain."""
+    """Return disparities of the model, of the reference, and of the reference shrunk to the same likelihood gain."""
     factor = "" if result.control is None else f" x {result.control.factor:.2f}"
     columns = (
         Column("metric", "Disparity of risk"),
@@ -405,16 +405,16 @@ def shrinkage_table(result: Any, reference: str) -> Table:
 
 
 def per_pair(metric: str, result: Any) -> float:
-    """Factor that turns F_I, in the paper a sum over pairs, into a mean over pairs; 1 for other metrics."""
+    """Return the factor that turns F_I, in the paper a sum over pairs, into a mean over pairs; 1 for other metrics."""
     n = result.rows[0].n
     if metric != "individual_disparity" or n < 2:
         return 1.0
-    # The tables' convention counts a pair once and divides by both its orders.
+    # The convention "table" counts a pair once and divides by the number of ordered pairs.
     return 2.0 if result.settings.convention == "table" else 2 / (n * (n - 1))
 
 
 def document(result: Any, summary: Sequence[str]) -> str:
-    """The summary as Markdown, then tables: overall, by attribute, calibration, shrinkage."""
+    """Return a Markdown document: the summary, then tables (overall, by attribute, calibration, shrinkage)."""
     settings = result.settings
     parts = [
         f"# Evaluation of {literal(settings.model)}",
