@@ -176,7 +176,7 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def report():
     return make_report()
 

@@ -13,7 +13,7 @@ TIMES = np.array([0.5, 1.0])
 def cohort(seed, hidden):
     """Two groups of equal risk, of whom everybody is seen until time 1; of group b, the risk is `hidden` or not."""
     rng = np.random.default_rng(seed)
-    n = 2000
+    n = 1200
     group = np.where(rng.random(n) < 0.4, "b", "a")
     rate = np.where(rng.random(n) < 0.3, 1.5, 0.1)
     time = rng.exponential(size=n) / rate
@@ -68,7 +68,7 @@ def test_what_cannot_be_estimated_is_said_and_does_not_look_fair(unfair):
 
 
 def test_equal_decisions_raise_no_concern():
-    report = report_of(1, hidden=False, n_bootstrap=60)
+    report = report_of(1, hidden=False, n_bootstrap=40)
     statuses = {p["status"] for p in report.parts["verdict"].facts["problems"]}
     assert "wrong_decisions" not in statuses
     said = [statement.text for statement in report.parts["decisions"].statements]

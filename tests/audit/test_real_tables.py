@@ -140,12 +140,12 @@ def run(*arguments):
 def test_warnings_of_training_reach_the_report(tmp_path, leaks):
     """Rotterdam: the time to relapse gives the time to death away, which forbids a clear verdict; copies do not."""
     table = pd.read_csv(FIXTURES / "rotterdam.csv.gz")
-    table = table[["dtime", "death", "age", "nodes", "meno", *(["rtime"] if leaks else [])]]
+    table = table.loc[::3, ["dtime", "death", "age", "nodes", "meno", *(["rtime"] if leaks else [])]]
     if not leaks:
-        table = pd.concat([table, table.iloc[:300]])
+        table = pd.concat([table, table.iloc[:100]])
     table.to_csv(tmp_path / "patients.csv", index=False)
     target = ["--time", "dtime", "--event", "death"]
-    test, page, report = (tmp_path / name for name in ("test.csv", "page.html", "report.json"))
+    test, page = tmp_path / "test.csv", tmp_path / "page.html"
     run(
         "fit",
         tmp_path / "patients.csv",
@@ -157,13 +157,11 @@ def test_warnings_of_training_reach_the_report(tmp_path, leaks):
         "-o",
         tmp_path / "model",
     )
-    options = ["--groups", "meno", "--bootstrap", "0", "--no-rules"]
-    for output in (page, report):
-        run("audit", tmp_path / "model", test, *options, "-o", output)
-    verdict = json.loads(report.read_text())["sections"]["verdict"]["facts"]
+    run("audit", tmp_path / "model", test, "--groups", "meno", "--bootstrap", "0", "--no-rules", "-o", page)
+    summary = json.loads((tmp_path / "page.summary.json").read_text())
     severity, word = ("blocking", "rtime") if leaks else ("note", "copies")
-    assert any(word in w["text"] and w["severity"] == severity for w in verdict["warnings"])
-    assert (verdict["status"] == "data_problem") == leaks
+    assert any(word in w["text"] and w["severity"] == severity for w in summary["warnings"])
+    assert (summary["verdict"]["status"] == "data_problem") == leaks
     top = page.read_text().split('id="patients"')[0]
     assert word in top
     if leaks:
@@ -185,7 +183,7 @@ def test_a_right_model_is_not_condemned_for_the_scale_of_its_scores(rotterdam, s
             times=times,
             risk=scale(model.predict(X[held_out])),
             sensitive_features={"meno": table["meno"].to_numpy()[held_out]},
-            n_bootstrap=30,
+            n_bootstrap=10,
             search_rules=False,
         )
     assert report.parts["verdict"].facts["status"] not in PROBLEMS
@@ -252,7 +250,7 @@ def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rot
     how = {"sensitive_features": groups, "n_bootstrap": 20, "random_state": 0}
     with warnings.catch_warnings(action="ignore"):
         report = audit_predictions(said, y, features=table[["age", "nodes", "grade"]], **how)
-        alone = evaluate(said, None, y, **how)
+        alone = evaluate(said, None, y, **{**how, "n_bootstrap": 0})
     verdict = report.parts["verdict"].facts
     shown = list(shown_p_values(report))
     assert {key for key, *_ in shown} >= {"groups", "fairness"}

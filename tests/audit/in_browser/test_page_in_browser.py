@@ -11,32 +11,29 @@ WIDTHS = {"desktop": 1280, "phone": 390}
 LEAST_CONTRAST = 4.5
 
 
-@pytest.fixture
-def page(browser, report, tmp_path):
-    path = tmp_path / "report.html"
+@pytest.fixture(scope="module")
+def path(report, tmp_path_factory):
+    """The page of the report."""
+    path = tmp_path_factory.mktemp("page") / "report.html"
     report.to_html(path)
+    return path
+
+
+@pytest.fixture
+def page(browser, path):
     browser.open(path)
     return browser
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
-def test_it_opens_without_complaint_fits_its_width_and_asks_for_nothing(
-    browser, report, tmp_path, width, dark
+def test_it_opens_without_complaint_fits_its_width_asks_for_nothing_and_every_text_stands_out(
+    browser, path, width, dark
 ):
-    path = tmp_path / "report.html"
-    report.to_html(path)
     browser.open(path, width=width, dark=dark)
     assert browser.complaints == []
     assert browser.requests == [path.as_uri()]
     assert browser.run("document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_text_stands_out_from_the_paper(browser, report, tmp_path, dark):
-    path = tmp_path / "report.html"
-    report.to_html(path)
-    browser.open(path, dark=dark)
     colors = browser.run(
         """[...new Set([...document.querySelectorAll('body *')]
             .filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) && e.offsetParent)
@@ -188,11 +185,7 @@ def test_it_prints(page, tmp_path):
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_without_scripts_the_audited_model_is_shown_and_nothing_is_offered_that_would_not_work(
-    browser, report, tmp_path
-):
-    path = tmp_path / "report.html"
-    report.to_html(path)
+def test_without_scripts_the_audited_model_is_shown_and_nothing_is_offered_that_would_not_work(browser, path):
     browser.send("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(path)
