@@ -94,7 +94,8 @@ def group_table(
     """
     named = {(EVERYONE, ALL): evaluator.everyone, **evaluator.members}
     found = {(FOUND, name): evaluator.everyone.take(rows) for name, rows in (subgroups or {}).items()}
-    rows, columns, expected = [], None, np.empty(0)
+    rows: list[dict[str, Any]] = []
+    columns, expected = None, np.empty(0)
     if evaluator.everyone.data.has_curves:
         columns = linear_columns(evaluator.everyone.data.model, evaluator.everyone.data.X)
         expected = evaluator.everyone.expected_events[1]
@@ -113,14 +114,12 @@ def group_table(
         row["why"] = _reason_not_judged(row, min_group, min_events)
         row["judged"] = not row["why"]
         rows.append(row)
-    table = pd.DataFrame(rows, columns=[*_COLUMNS, "trained"])
-    errors = {name: table[f"{name}_p"].to_numpy(dtype=float) for name in _GAINS}
-    large = (table["patients"] >= min_group) & table["expected"].notna()
-    tests = int(large.sum()) + sum(int((large & (error > 0)).sum()) for error in errors.values())
-    tests += further_tests
-    return _sorted(
-        _tested(table, errors, tests, level, evaluator.everyone.data.follow_up.training_events)
-    ), tests
+    large = [row for row in rows if row["patients"] >= min_group and not np.isnan(row["expected"])]
+    # The p-values of gains are standard errors here.
+    tests = len(large) + sum(bool(row[f"{name}_p"] > 0) for row in large for name in _GAINS) + further_tests
+    trained = evaluator.everyone.data.follow_up.training_events
+    tested = sorted([_tested(row, tests, level, trained) for row in rows], key=_place)
+    return pd.DataFrame(tested, columns=list(_COLUMNS)), tests
 
 
 def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
@@ -205,53 +204,36 @@ def _reason_not_judged(row: dict[str, Any], min_group: int, min_events: int) -> 
     return ""
 
 
-def _tested(
-    table: pd.DataFrame,
-    errors: Mapping[str, FloatArray],
-    tests: int,
-    level: float,
-    training_events: float | None,
-) -> pd.DataFrame:
-    """Fill in intervals, p-values and the concern of every judged row, adjusted for the number of tests."""
-    judged = table["judged"].to_numpy(dtype=bool)
-    each = shared_level(level, tests)
-    for name in ("ratio", *_GAINS):
-        table[[f"{name}_low", f"{name}_high", f"{name}_p"]] = np.nan
-    rows = table.to_dict("records")
-    for row, is_judged, *error in zip(rows, judged, *errors.values(), strict=True):
-        if not is_judged:
-            continue
+def _tested(row: dict[str, Any], tests: int, level: float, training_events: float | None) -> dict[str, Any]:
+    """Fill in intervals, p-values and the concern of a judged row, adjusted for the number of tests."""
+    found, each = {}, shared_level(level, tests)
+    if row["judged"]:
         trained = None if training_events is None else max(round(training_events * row["trained"]), 1)
-        found = {
-            "ratio": observed_over_expected(
-                row["observed"], row["expected"], level=each, training_events=trained
-            )
-        }
-        for name, one in zip(_GAINS, error, strict=True):
-            if one > 0:
-                found[name] = normal_interval(row[name], one, level=each)
-        for name, interval in found.items():
-            p_value = min(interval.p_value * tests, 1.0)
-            row |= {f"{name}_low": interval.low, f"{name}_high": interval.high, f"{name}_p": p_value}
-    table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    wrong = (table["ratio_p"] < 1 - level) & ((table["ratio"] - 1).abs() >= _LEAST_RATIO)
-    harmed = (table["gain_high"] < 0) & (table["gain"].abs() >= LEAST_DIFFERENCE)
-    table["concern"] = np.where(wrong, CONCERNS[0], np.where(harmed, CONCERNS[1], ""))
-    return table
+        found["ratio"] = observed_over_expected(
+            row["observed"], row["expected"], level=each, training_events=trained
+        )
+        for name in _GAINS:
+            if row[f"{name}_p"] > 0:
+                found[name] = normal_interval(row[name], row[f"{name}_p"], level=each)
+    for name in ("ratio", *_GAINS):
+        ends = (np.nan, np.nan, np.nan)
+        if name in found:
+            ends = found[name].low, found[name].high, min(found[name].p_value * tests, 1.0)
+        row |= dict(zip((f"{name}_low", f"{name}_high", f"{name}_p"), ends, strict=True))
+    wrong = row["ratio_p"] < 1 - level and abs(row["ratio"] - 1) >= _LEAST_RATIO
+    harmed = row["gain_high"] < 0 and abs(row["gain"]) >= LEAST_DIFFERENCE
+    return row | {"concern": CONCERNS[0] if wrong else CONCERNS[1] if harmed else ""}
 
 
-def _sorted(table: pd.DataFrame) -> pd.DataFrame:
+def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
     """Sort rows: everybody first, then by concern, judged before not judged, and |observed - expected| per patient."""
-    distance = (table["observed"] - table["expected"]).abs() / table["patients"].clip(lower=1)
-    order = pd.DataFrame(
-        {
-            "group": table["attribute"] != EVERYONE,
-            "concern": table["concern"].map(CONCERNS.index),
-            "not_judged": ~table["judged"].astype(bool),
-            "distance": -distance.fillna(0.0),
-        }
+    distance = abs(row["observed"] - row["expected"]) / max(row["patients"], 1)
+    return (
+        row["attribute"] != EVERYONE,
+        CONCERNS.index(row["concern"]),
+        not row["judged"],
+        -float(np.nan_to_num(distance)),
     )
-    return table.loc[order.sort_values(list(order.columns), kind="stable").index].reset_index(drop=True)
 
 
 def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> dict[str, pd.DataFrame]:

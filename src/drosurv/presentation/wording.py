@@ -113,6 +113,8 @@ def plain(value: Any, digits: int | None = _DIGITS) -> Any:
 
     Numbers have six digits, more than data can carry; None keeps all of them.
     """
+    if type(value) in (str, int, bool):
+        return value
     if hasattr(value, "tolist"):
         value = value.tolist()
     if is_missing(value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -78,6 +79,7 @@ def collect(evidence: Evidence) -> Part:
     )
 
 
+@cache
 def _versions() -> dict[str, str]:
     """Versions of the libraries that are installed; torch and scikit-survival are optional."""
     found = {}

@@ -18,7 +18,7 @@ from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import NOTHING, Column, Table, counted, label_name, moment, plain, written
 from drosurv.repairs.rules import readable_table
 from drosurv.tables import CategoryColumn, NumberColumn, TableEncoder
-from drosurv.tables.columns import labels
+from drosurv.tables.columns import floats, labels
 from drosurv.target import BoolArray, FloatArray
 
 # Columns and levels of a table that are shown, and groups that a chart can tell apart.
@@ -43,14 +43,16 @@ class ColumnSummary:
     @classmethod
     def of(cls, values: pd.Series[Any], *, by_level: bool) -> ColumnSummary:
         """Of the values themselves."""
-        missing = int(values.isna().sum())
         if by_level:
+            missing = int(values.isna().sum())
             counts = labels(values).value_counts()
             return cls(len(values), missing, levels={str(level): int(n) for level, n in counts.items()})
-        known = values.dropna().astype(float)
-        if known.empty:
+        numbers = floats(values)
+        known = numbers[~np.isnan(numbers)]
+        missing = len(numbers) - len(known)
+        if not len(known):
             return cls(len(values), missing)
-        return cls(len(values), missing, float(known.mean()), float(known.std(ddof=0)))
+        return cls(len(values), missing, float(known.mean()), float(known.std()))
 
     @classmethod
     def of_encoder(cls, column: NumberColumn | CategoryColumn, n: int) -> ColumnSummary | None:
