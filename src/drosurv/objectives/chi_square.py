@@ -208,8 +208,11 @@ def _threshold(row: FloatArray, mass: FloatArray, c: float, start: float, highes
     for _ in range(_PASSES):
         following = _iterate(row, mass, c, threshold)
         if not following < highest:
-            break
-        if following == threshold or abs(following - threshold) <= 1e-14 * (highest - following):
+            if threshold != start or start == -np.inf:
+                break
+            # The start was too high: begin with all losses.
+            following = -np.inf
+        elif following == threshold or abs(following - threshold) <= 1e-14 * (highest - following):
             return following
         threshold = following
     return _by_sorting(row, mass, c)
