@@ -7,6 +7,7 @@ tables; without a file it writes the tables only. A test fails until they have t
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -35,12 +36,14 @@ MEASURES = {"gain": "gain", "c_index": "c-index", "worst_named_gain": "gain of t
 STRATA = (0, 700, 1500)
 
 
+@cache
 def differences(method: str, measure: str) -> pd.Series:
     """Return a method's measure less that of plain Cox on each dataset."""
     means = numbers().pivot_table(index="dataset", columns="method", values=measure)
     return (means[method] - means["cox"]).dropna()
 
 
+@cache
 def numbers() -> pd.DataFrame:
     """Return the means by dataset and method."""
     return pd.read_csv(DOCS / "benchmark.csv")

@@ -13,6 +13,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from drosurv.audit import alpha_path
 from drosurv.cli import app
 from drosurv.datasets import make_hidden_minority
 from drosurv.workflows import training
@@ -30,7 +31,7 @@ OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--d
 
 # Read, but not run: they take minutes, train on all of FLC, or download. Other tests run them on less.
 READ_ONLY = ("demo", "reproduce", "benchmark", "datasets fetch")
-# Fewer replicates than by default; nothing else is changed.
+# Fewer replicates and alphas than by default; nothing else is changed.
 FASTER = {
     "evaluate": ["--bootstrap", "20"],
     "audit": ["--bootstrap", "4", "--bootstrap-path", "2"],
@@ -82,6 +83,17 @@ def read(words):
     command.make_context("drosurv", list(rest))
 
 
+_check, _checked = check_workflow.check, {}
+
+
+def check_once(table, *, on_step, **options):
+    """What check finds in a table: the same for all commands that ask, which differ in what they write."""
+    asked = table.to_csv(), repr(options)
+    if asked not in _checked:
+        _checked[asked] = _check(table, n_bootstrap=20, on_step=on_step, **options)
+    return _checked[asked]
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The files that a reader has: those that no command on a page writes."""
@@ -104,7 +116,8 @@ def folder(tmp_path, monkeypatch):
     another_programs.to_csv(tmp_path / "theirs.csv", index=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
-    monkeypatch.setattr(check_workflow, "check", partial(check_workflow.check, n_bootstrap=20))
+    monkeypatch.setattr(alpha_path, "ALPHAS", (1.0, 0.5))
+    monkeypatch.setattr(check_workflow, "check", check_once)
     monkeypatch.setenv("DROSURV_DATA", str(tmp_path / "cache"))
     return tmp_path
 
@@ -114,7 +127,8 @@ _written = {}
 
 def run(words, folder):
     """Run a command; one that another page has run on the same files writes what it wrote there."""
-    inputs = tuple((folder / word).read_bytes() if (folder / word).is_file() else word for word in words)
+    read = [word for before, word in pairwise(["", *words]) if before not in OUTPUTS]
+    inputs = (*words, *((folder / word).read_bytes() for word in read if (folder / word).is_file()))
     if inputs not in _written:
         before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
         result = CliRunner().invoke(app, [*words, *FASTER.get(words[0], [])])

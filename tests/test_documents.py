@@ -29,10 +29,22 @@ def blocks(page):
     return BLOCK.findall(page.read_text())
 
 
+def some_patients(load, most=1500):
+    """A function that gives at most so many of the patients that `load` gives."""
+
+    def load_some(*arguments, **options):
+        data = load(*arguments, **options)
+        return data.take(np.arange(0, len(data), -(-len(data) // most)))
+
+    return load_some
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(page, capsys, monkeypatch):
     mpl.use("agg")
-    # Fewer replicates than by default; nothing else is changed.
+    # Fewer replicates than by default, and fewer patients; nothing else is changed.
+    for name in ("load_flc", "make_hidden_minority"):
+        monkeypatch.setattr(drosurv.datasets, name, some_patients(getattr(drosurv.datasets, name)))
     monkeypatch.setattr(drosurv, "evaluate", partial(drosurv.evaluate, n_bootstrap=20))
     names = {}
     for block in blocks(page):
