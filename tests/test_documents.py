@@ -8,7 +8,6 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from runpy import run_path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -41,7 +40,8 @@ def some_patients(load, most=1500):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(page, capsys, monkeypatch):
-    mpl.use("agg")
+    # Pages that draw would open windows.
+    monkeypatch.setenv("MPLBACKEND", "agg")
     # Fewer replicates than by default, and fewer patients; nothing else is changed.
     for name in ("load_flc", "make_hidden_minority"):
         monkeypatch.setattr(drosurv.datasets, name, some_patients(getattr(drosurv.datasets, name)))

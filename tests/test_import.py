@@ -22,18 +22,6 @@ def test_importing_the_package_is_quick_because_nothing_heavy_comes_with_it():
     assert modules_after("import drosurv").isdisjoint(HEAVY)
 
 
-def test_linear_models_do_not_wait_for_torch():
-    code = """
-import numpy as np
-from drosurv import CoxPH, DROCox, Surv
-X, y = np.arange(12.0).reshape(6, 2) % 5, Surv.from_arrays([True] * 6, [3.0, 1, 4, 2, 6, 5])
-DROCox(alpha=0.9, l2=0.1).fit(X, y).predict_survival_function(X)
-"""
-    loaded = modules_after(code)
-    assert "sklearn" in loaded
-    assert loaded.isdisjoint({"torch", "matplotlib"})
-
-
 @pytest.mark.parametrize("name", drosurv.__all__)
 def test_every_public_name_can_be_reached(name):
     assert getattr(drosurv, name) is not None

@@ -73,6 +73,7 @@ def test_the_library_knows_it(said, name):
 OWN = r"""
 import json
 import runpy
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,7 @@ from typer.testing import CliRunner
 
 import drosurv
 from drosurv.cli.app import app
+from drosurv.workflows import training
 
 
 def test_WeibullCox_trains_its_own_loss_to_the_likelihoods_maximum():
@@ -89,7 +91,7 @@ def test_WeibullCox_trains_its_own_loss_to_the_likelihoods_maximum():
     event_time = (rng.exponential(size=400) / np.exp(X @ [0.8, -0.4] - 1.0)) ** (1 / 1.7)
     end = rng.uniform(0.5, 4.0, size=400)
     event, time = event_time <= end, np.minimum(event_time, end)
-    model = drosurv.WeibullCox(lr=0.05, max_iter=800, random_state=0).fit(X, drosurv.Surv.from_arrays(event, time))
+    model = drosurv.WeibullCox(lr=0.1, max_iter=300, random_state=0).fit(X, drosurv.Surv.from_arrays(event, time))
 
     def loss(p):
         k, log_scale = np.exp(p[3]), X @ p[:2] + p[2]
@@ -107,10 +109,11 @@ def test_WeibullCox_trains_its_own_loss_to_the_likelihoods_maximum():
 
 def test_WeibullCox_is_fitted_tuned_and_audited_by_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    data = drosurv.datasets.make_hidden_minority(n_samples=300, random_state=0)
+    monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
+    data = drosurv.datasets.make_hidden_minority(n_samples=200, random_state=0)
     table = data.X.assign(time=data.y["time"], event=data.y["event"].astype(int), **data.sensitive_features)
     table.to_csv("patients.csv", index=False)
-    target = ["patients.csv", "--time", "time", "--event", "event", "--drop", "membership", "--set", "max_iter=60"]
+    target = ["patients.csv", "--time", "time", "--event", "event", "--drop", "membership", "--set", "max_iter=20"]
 
     def run(*words):
         done = CliRunner().invoke(app, [*words])
