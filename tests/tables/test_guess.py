@@ -124,6 +124,8 @@ def test_without_a_telling_name_the_columns_are_listed():
 @pytest.mark.parametrize(
     ("name", "values", "groups"),
     [
+        ("male", [0, 1] * 30, ("male",)),
+        ("Female", ["no", "yes"] * 30, ("Female",)),
         ("age", np.linspace(20, 90, 60), ("age>65",)),
         ("age", np.linspace(20, 50, 60), ("age>35",)),
         # In months, or centred.

@@ -46,7 +46,7 @@ _EVENT_PART = re.compile(
 )
 _CENSORED = re.compile(r"cens(or(ed|ing|s)?)?([._ ]?\w)?", re.IGNORECASE)
 _GROUPS = re.compile(
-    r"(^|[._ ])(sex|gender|race|ethnic\w*|age|region|site|cent(er|re)|hospital|insurance|income|education|"
+    r"(^|[._ ])(sex|gender|(fe)?male|race|ethnic\w*|age|region|site|cent(er|re)|hospital|insurance|income|education|"
     r"institution|country)([._ ]|$)",
     re.IGNORECASE,
 )
