@@ -10,6 +10,7 @@ from drosurv.audit import audit_predictions, prediction_columns
 from drosurv.audit.predictions import as_survival, completed, log_risk, nearest_quartiles, until
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
+from drosurv.metrics import concordance_fractions
 from drosurv.metrics.expected_events import expected_events
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.repairs.curves import PredictionGrid, log_mean_hazard
@@ -74,8 +75,14 @@ def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients
     assert len(report.audited.tables["tenths"]) == 0
     (reason,) = (text for text in report.parts["method"].facts["missing"] if "Brier" in text)
     assert reason.endswith("are left out: the model gives no survival curves.")
-    # The minority is ranked less well.
     assert report.parts["verdict"].facts["status"] == "unequal"
+    groups = patients.sensitive_features["membership"]
+    shares = concordance_fractions(patients.y, model.predict(patients.X), groups)
+    said = report.parts["verdict"].statements[0].text
+    assert said.startswith(
+        f"Compared with all patients, membership minority is ranked right in {shares['minority']:.1%} of the pairs, "
+        f"membership majority in {shares['majority']:.1%}".replace("%", " %")
+    )
     everybody = audit_predictions(
         model.predict(patients.X), patients.y, sensitive_features=None, n_bootstrap=0, search_rules=False
     )

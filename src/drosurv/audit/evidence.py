@@ -229,7 +229,6 @@ class Evidence:
     @cached_property
     def tests(self) -> pd.DataFrame:
         """Tests beside those of the group table: of the calibration slope, and of decisions and ranking of groups."""
-        called = self.audited.headings
         rows = [*_slope_test(self.audited, self._model_error), *_decision_tests(self.audited)]
         ends = {gap.attribute: gap.high for gap in self.audited.gaps("concordance_imparity")}
         rows += [
@@ -238,9 +237,9 @@ class Evidence:
                 "attribute": gap.attribute,
                 "metric": "concordance_imparity",
                 "who": group_name(gap.attribute, gap.worst[0]),
-                "text": f"Among all patients, {group_name(gap.attribute, gap.worst[0])} is ranked less well than other "
-                f"groups of {called[gap.attribute]}: concordance imparity {written(gap.size, 'points')} percentage "
-                "points",
+                "text": f"Compared with all patients, {group_name(gap.attribute, gap.worst[0])} is ranked right in "
+                f"{written(gap.worst[1], 'share')} of the pairs, {group_name(gap.attribute, gap.best[0])} in "
+                f"{written(gap.best[1], 'share')}",
                 "p_value": _finer(gap.p_alone, gap.size, ends[gap.attribute], self.audited),
             }
             for gap in judged_gaps(self.audited, "concordance_imparity")

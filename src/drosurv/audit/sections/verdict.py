@@ -152,8 +152,8 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     said = [
         "Expected events: predicted cumulative hazards, summed. Gain: log likelihood per patient over giving everybody "
         "the same curve. Intervals and p-values of these are adjusted for all "
-        f"{evidence.audited.settings.n_tests:,} tests of this report. The interval of the c-index is not adjusted, and "
-        "the verdict does not use it."
+        f"{evidence.audited.settings.n_tests:,} tests of this report. The c-index compares patients of the same "
+        "group; its interval is not adjusted, and the verdict does not use it."
     ]
     if "causes" in evidence.also:
         said.append("The event is one of any cause.")
