@@ -397,7 +397,7 @@ def test_nothing_is_predicted_before_fitting(name):
             getattr(model, attribute)
 
 
-SEARCHED = ["cox", "deepsurv", "dro cox", "split", "regularized", "subgroup robust"]
+SEARCHED = ["cox", "deepsurv", "split", "subgroup robust"]
 
 
 @pytest.mark.parametrize("name", SEARCHED)
@@ -407,7 +407,7 @@ def test_pipelines_searches_and_cross_validation_work(name):
     search = GridSearchCV(pipeline, {parameter: [0.0, 0.1]}, cv=2).fit(X, Y)
     assert search.best_score_ > 0.6
     assert search.best_estimator_.predict_survival_function(X).shape == (150,)
-    scores = cross_validate(pipeline, X, Y, cv=3, error_score="raise")["test_score"]
+    scores = cross_validate(pipeline, X, Y, cv=2, error_score="raise")["test_score"]
     assert np.isfinite(scores).all()
 
 

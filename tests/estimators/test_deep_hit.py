@@ -80,7 +80,7 @@ def test_days_and_years_give_the_same_robust_fit():
 def test_one_interval_is_a_model_too():
     # Nothing but the chance of an event in it, and that of none.
     for network in ("mlp", "linear"):
-        model = DeepHit(1, network=network, max_iter=300, lr=0.05, early_stopping=False, random_state=0)
+        model = DeepHit(1, network=network, max_iter=100, lr=0.1, early_stopping=False, random_state=0)
         model.fit(DATA.X, DATA.y)
         again = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(again.predict(DATA.X), model.predict(DATA.X))
@@ -97,7 +97,7 @@ def test_one_interval_is_a_model_too():
 
 
 def test_batches_without_one_of_the_halves_are_borne():
-    model = DeepHit(5, alpha=0.5, batch_size=2, max_iter=2, random_state=0).fit(DATA.X, DATA.y)
+    model = DeepHit(5, alpha=0.5, batch_size=2, max_iter=1, random_state=0).fit(DATA.X[:60], DATA.y[:60])
     assert np.isfinite(model.predict(DATA.X)).all()
 
 
@@ -109,7 +109,7 @@ def test_trees_are_refused_by_name():
 def test_a_patient_of_weight_three_equals_three_copies():
     weight = np.random.default_rng(0).integers(1, 4, len(DATA.y))
     copies = np.repeat(np.arange(len(DATA.y)), weight)
-    settings = {"n_intervals": 5, "max_iter": 60, "early_stopping": False, "random_state": 0}
+    settings = {"n_intervals": 5, "max_iter": 30, "early_stopping": False, "random_state": 0}
     weighted = DeepHit(**settings).fit(DATA.X, DATA.y, weight)
     copied = DeepHit(**settings).fit(DATA.X.iloc[copies], DATA.y[copies])
     expected = copied.predict_survival_function(DATA.X, times=[0.2, 0.5, 1.0])

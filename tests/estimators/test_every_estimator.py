@@ -24,7 +24,7 @@ Y = Surv.from_arrays(RNG.random(160) < 0.7, TIME)
 GROUPS = np.where(X["sex"] > 0, "a", "b")
 TIMES = [0.0, 0.3, 1.0, 5.0, 500.0]
 # What makes a fit quick and repeatable, and groups that so few patients can hold; each takes what it knows.
-QUICK = {"max_iter": 200, "lr": 0.05, "random_state": 0, "min_group": 10, "n_trees": 5, "alpha": 0.5}
+QUICK = {"max_iter": 100, "lr": 0.05, "random_state": 0, "min_group": 10, "n_trees": 5, "alpha": 0.5}
 CLASSES = [cls for _, cls in drosurv.all_estimators()]
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is the null model:UserWarning")
@@ -179,8 +179,6 @@ def test_it_pickles(cls):
 # A model that says the same of everybody has no calibration slope.
 @pytest.mark.filterwarnings("ignore:undefined:sklearn.exceptions.UndefinedMetricWarning")
 def test_it_can_be_evaluated(cls):
-    result = drosurv.evaluate(
-        fitted(cls), X, Y, y_train=Y, sensitive_features=GROUPS, n_bootstrap=5, random_state=0
-    )
+    result = drosurv.evaluate(fitted(cls), X, Y, y_train=Y, sensitive_features=GROUPS, n_bootstrap=0)
     expected = concordance_index_censored(Y["event"], Y["time"], fitted(cls).predict(X))[0]
     assert result.value("concordance_index") == pytest.approx(expected)

@@ -139,12 +139,12 @@ def test_folds_hold_the_same_share_of_events_and_keep_clusters_together():
 
 MODELS = [
     DROCox(alpha=0.3, random_state=0),
-    DROCox(alpha=0.3, network="mlp", max_iter=60, random_state=0),
-    DROCox(alpha=0.3, network="trees", max_iter=20, random_state=0),
+    DROCox(alpha=0.3, network="mlp", max_iter=20, random_state=0),
+    DROCox(alpha=0.3, network="trees", max_iter=10, random_state=0),
     DROCoxSplit(alpha=0.5, random_state=0),
-    SubgroupRobustCox(alpha=0.3, n_trees=5, random_state=0),
+    SubgroupRobustCox(alpha=0.3, n_trees=3, random_state=0),
     GroupDROCox(random_state=0),
-    RegularizedCox(max_iter=60, random_state=0),
+    RegularizedCox(max_iter=20, random_state=0),
 ]
 
 

@@ -236,16 +236,15 @@ def make_module(n_features):
     return torch.nn.Sequential(torch.nn.Linear(n_features, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
 
 
-@pytest.mark.parametrize("network", ["mlp", make_module])
-@pytest.mark.parametrize("ball", ["cvar", "chi2"])
+@pytest.mark.parametrize(("network", "ball"), [("mlp", "cvar"), (make_module, "chi2")])
 def test_networks_learn_by_adam(network, ball):
     settings = {"network": network, "ball": ball, "hidden": (8,), "kernel": by_sign_of_x5, "n_intervals": 1}
-    model = robust(max_iter=60, lr=0.05, **settings).fit(X, Y)
+    model = robust(max_iter=30, lr=0.05, **settings).fit(X, Y)
     assert model.objective_ < model.history_[0] - 0.02
-    assert model.n_iter_ == len(model.history_) == 60
+    assert model.n_iter_ == len(model.history_) == 30
     W = by_sign_of_x5(X.to_numpy(), None)
     np.testing.assert_allclose(model.subgroup_regret_, W @ regrets_of(model), atol=1e-6)
-    again = robust(max_iter=60, lr=0.05, **settings).fit(X, Y)
+    again = robust(max_iter=30, lr=0.05, **settings).fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), again.predict(X))
     assert not hasattr(model, "coef_")
 
@@ -396,12 +395,12 @@ def test_names_need_a_table():
 @pytest.mark.parametrize(("n", "least"), [(300, 20), (1600, 20), (2400, 30), (4000, 50), (4800, 50)])
 def test_groups_are_as_small_as_the_number_of_patients_allows(n, least):
     data = make_hidden_minority(n_samples=n, random_state=0)
-    model = SubgroupRobustCox(n_trees=2, random_state=0, recalibrate=False).fit(data.X, data.y)
+    quick = {"n_trees": 2, "tol": 1e-2, "random_state": 0, "recalibrate": False}
+    model = SubgroupRobustCox(**quick).fit(data.X, data.y)
     assert model.min_group_ == least
-    again = SubgroupRobustCox(min_group=least, n_trees=2, random_state=0, recalibrate=False).fit(
-        data.X, data.y
-    )
-    np.testing.assert_array_equal(model.predict(data.X), again.predict(data.X))
+    if n == 300:
+        again = SubgroupRobustCox(min_group=least, **quick).fit(data.X, data.y)
+        np.testing.assert_array_equal(model.predict(data.X), again.predict(data.X))
 
 
 def test_a_share_just_short_of_the_smallest_group_is_said_exactly():

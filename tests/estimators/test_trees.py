@@ -29,7 +29,7 @@ Y = Surv.from_arrays(RNG.random(257) < 0.8, TIME)
 GROUPS = pd.Series(np.where(X["stage"] > 0, "late", "early"), name="stage")
 QUICK = {
     "network": "trees",
-    "max_iter": 12,
+    "max_iter": 8,
     "random_state": 0,
     "min_group": 10,
     "n_trees": 5,

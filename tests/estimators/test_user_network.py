@@ -40,8 +40,8 @@ def linear_in_double(n_features):
 
 ESTIMATORS = [
     CoxPH(network=Dropped, max_iter=20, random_state=0),
-    DROCox(alpha=0.3, network=Dropped, max_iter=20, random_state=0),
-    DROCoxSplit(alpha=0.3, network=Dropped, max_iter=20, random_state=0),
+    DROCox(alpha=0.3, network=Dropped, max_iter=20, recalibrate=False, random_state=0),
+    DROCoxSplit(alpha=0.3, network=Dropped, max_iter=20, recalibrate=False, random_state=0),
 ]
 
 

@@ -37,7 +37,7 @@ def budget_by_loop(table, tolerance, reference):
     return best[1], fallback
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(table=tables, tolerance=st.sampled_from([0.0, 0.05, 0.3]), reference=st.sampled_from([0.5, 0.8, 1.0]))
 def test_the_accuracy_budget_is_the_loop_over_its_definition(table, tolerance, reference):
     choice = AccuracyBudget(tolerance=tolerance, reference=reference).choose(table)
@@ -173,7 +173,7 @@ def beaten(row, other):
     return other[0] >= row[0] and other[1] <= row[1] and (other[0] > row[0] or other[1] < row[1])
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 @given(table=tables)
 def test_the_front_holds_exactly_the_rows_that_no_other_row_beats(table):
     rows = list(table.itertuples(index=False, name=None))
