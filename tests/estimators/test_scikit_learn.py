@@ -66,11 +66,11 @@ ESTIMATORS = [
     PlainCoxPH(l2=0.1),
     PlainCoxPH(network="mlp", max_iter=3, random_state=0),
     PlainDROCox(alpha=0.9, l2=0.1),
-    PlainDROCoxSplit(alpha=0.9, l2=0.1, random_state=0),
-    PlainGroupDROCox(l2=0.1),
+    PlainDROCoxSplit(alpha=0.9, l2=0.1, recalibrate=False, random_state=0),
+    PlainGroupDROCox(l2=0.1, recalibrate=False),
     PlainNullModel(),
     PlainRegularizedCox(max_iter=3, random_state=0),
-    PlainSubgroupRobustCox(alpha=0.9, l2=0.1, min_group=2, n_trees=3, random_state=0),
+    PlainSubgroupRobustCox(alpha=0.9, l2=0.1, min_group=2, n_trees=3, recalibrate=False, random_state=0),
 ]
 
 

@@ -179,16 +179,17 @@ def test_own_kernels_see_the_chosen_columns_in_their_places():
 
 @pytest.mark.parametrize("ball", ["cvar", "chi2"])
 def test_weights_count_as_copies(ball):
-    rng = np.random.default_rng(1)
-    weight = rng.integers(0, 4, size=N)
-    copies = np.repeat(np.arange(N), weight)
-    labels = (X["x5"] > 0.3).to_numpy() + 2 * (X["x1"] > 0).to_numpy()
+    n = 150
+    few, y, rng = X.iloc[:n], Y[:n], np.random.default_rng(1)
+    weight = rng.integers(0, 4, size=n)
+    copies = np.repeat(np.arange(n), weight)
+    labels = (few["x5"] > 0.3).to_numpy() + 2 * (few["x1"] > 0).to_numpy()
     kept = weight > 0
     weighted = robust(
         ball=ball, kernel=lambda *_: Partitions(labels[kept][None], weight[kept].astype(float)), tol=1e-9
-    ).fit(X, Y, sample_weight=weight)
+    ).fit(few, y, sample_weight=weight)
     copied = robust(ball=ball, kernel=lambda *_: Partitions(labels[copies][None]), tol=1e-9).fit(
-        X.iloc[copies], Y[copies]
+        few.iloc[copies], y[copies]
     )
     np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-5)
     np.testing.assert_allclose(weighted.objective_, copied.objective_, atol=1e-7)
@@ -196,8 +197,8 @@ def test_weights_count_as_copies(ball):
     assert (weighted.subgroup_regret_[~kept] == 0).all()
     times = [0.2, 0.5, 1.0]
     np.testing.assert_allclose(
-        weighted.predict_survival_function(X, times=times),
-        copied.predict_survival_function(X, times=times),
+        weighted.predict_survival_function(few, times=times),
+        copied.predict_survival_function(few, times=times),
         atol=1e-5,
     )
 

@@ -209,7 +209,7 @@ def test_a_validation_set_of_ones_own_is_what_is_scored(data):
     [
         CoxPH(l2=0.01, solver="adam", max_iter=5),
         DROCoxSplit(random_state=0, recalibrate=False),
-        DROCox(network="mlp", hidden=(3,), max_iter=3, random_state=0, recalibrate=False),
+        DROCox(network="mlp", hidden=(3,), max_iter=2, random_state=0, recalibrate=False),
         RegularizedCox("keya_individual", max_iter=3, random_state=0),
         RegularizedCox("keya_group", max_iter=3, random_state=0),
     ],
