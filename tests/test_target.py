@@ -1,8 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from drosurv.target import Surv, Target, parse_competing_target, parse_target
+from drosurv.target import Surv, Target, parse_competing_target, parse_target, stable_order
 
 
 def structured(event, time):
@@ -137,3 +139,23 @@ def test_order_keeps_the_row_order_of_equal_times(distinct):
     time = np.random.default_rng(0).integers(0, distinct, 1000) / 7
     order = Target(np.ones(1000, dtype=bool), time).order
     np.testing.assert_array_equal(order, np.lexsort((np.arange(1000), time)))
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+with_ties = st.lists(
+    finite | st.sampled_from([0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324]), min_size=1, max_size=60
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(with_ties)
+def test_order_is_that_of_a_stable_comparison_sort(values):
+    values = np.array(values)
+    assert stable_order(values).tolist() == np.argsort(values, kind="stable").tolist()
+
+
+def test_order_of_many_numbers_of_all_sizes():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=20_000) * 10.0 ** rng.integers(-300, 300, 20_000)
+    values[rng.integers(0, 20_000, 8_000)] = values[0]
+    np.testing.assert_array_equal(stable_order(values), np.argsort(values, kind="stable"))

@@ -67,17 +67,7 @@ class Target:
     @cached_property
     def order(self) -> IntArray:
         """Rows from the shortest to the longest time; equal times keep their row order."""
-        # NumPy's stable sort takes five times as long: sort equal times by row afterwards.
-        order = np.argsort(self.time)
-        ordered = self.time[order]
-        new = ordered[1:] > ordered[:-1]
-        if not new.all():
-            # Whole numbers whose high bits are the rank of the time, and whose low bits are the row.
-            bits = len(order).bit_length()
-            order[1:] += np.cumsum(new) << bits
-            order.sort()
-            order &= (1 << bits) - 1
-        return order
+        return stable_order(self.time)
 
     @property
     def n_events(self) -> int:
@@ -334,3 +324,29 @@ def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
         f"{name} must be bool, or numbers that are all 0 (censored) or 1 (event); found values {values}. "
         f"Say which value means the event, for example {example}."
     )
+
+
+def stable_order(values: FloatArray) -> IntArray:
+    """Return the positions (n,) of values (n,) from smallest to largest; equal values keep their order.
+
+    >>> stable_order(np.array([2.0, 1.0, 2.0, 1.0])).tolist()
+    [1, 3, 0, 2]
+    """
+    # NumPy's stable sort takes five times as long: sort equal values by position afterwards.
+    order = np.argsort(values)
+    ordered = values[order]
+    new = ordered[1:] > ordered[:-1]
+    if not new.all():
+        # Whole numbers whose high bits are the rank of the value, and whose low bits are the position.
+        bits = len(order).bit_length()
+        order[1:] += np.cumsum(new) << bits
+        order.sort()
+        order &= (1 << bits) - 1
+    return order
+
+
+def distinct(ascending: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """Return the distinct values (K,) of ascending ones (m,), and the index (m,) of each among them."""
+    new = np.ones(len(ascending), dtype=np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
+    return ascending[new], np.cumsum(new) - 1

@@ -12,8 +12,8 @@ import numpy as np
 from drosurv.errors import require, require_extra
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, RiskPart, block_sums, no_extra, stack
-from drosurv.losses.risk_sets import RiskSets, RiskSums, distinct, weighted_gram
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.losses.risk_sets import RiskSets, RiskSums, weighted_gram
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, distinct
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.losses.risk_sets import FLAT, RiskSums, distinct, exponentials, logarithms
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.losses.risk_sets import FLAT, RiskSums, exponentials, logarithms
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, distinct
 
 
 @dataclass(frozen=True, eq=False)

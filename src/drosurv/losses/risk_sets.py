@@ -26,11 +26,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from drosurv.target import FloatArray, IntArray
 
@@ -53,13 +51,6 @@ _LN2_LOW = 1.90821492927058770002e-10
 # Below this exp is no normal number.
 _UNDERFLOW = -708.0
 _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
-
-
-def distinct(ascending: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Return the distinct values (K,) of ascending times (m,), and the index (m,) of each time among them."""
-    new = np.ones(len(ascending), dtype=np.bool_)
-    np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
-    return ascending[new], np.cumsum(new) - 1
 
 
 class RiskSums(ABC):

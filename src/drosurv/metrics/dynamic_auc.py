@@ -10,9 +10,9 @@ import numpy as np
 
 from drosurv.metrics.follow_up import FollowUp, Grid, auc_times
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.metrics.pair_order import HARRELL_TOLERANCE, stable_order
+from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.scores import parse_scored, warn_undefined
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, stable_order
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ model, which shows how much accuracy is left.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import numba
@@ -58,7 +59,8 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
         return float("nan")
     rows = CoxRows.of(scored)
     # Columns are needed for gradients only.
-    total = log_likelihood(rows, np.empty((len(rows.time), 0)), rows.score)[0]
+    none, of_pairs = np.empty(0), np.empty((0, 0))
+    total = log_likelihood(rows, np.empty((len(rows.time), 0)), rows.score, none, none, of_pairs, of_pairs)
     return float(total) / (events if per == "event" else float(scored.weight.sum()))
 
 
@@ -155,7 +157,6 @@ class CoxRows(NamedTuple):
         return CoxRows(target.time, target.event, patients.risk, patients.weight, stratum, entry, by_entry)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
 def fit_cox(
     rows: CoxRows, columns: FloatArray, ridge: float, tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -165,125 +166,148 @@ def fit_cox(
     in the order of the rows, and a finite maximum must exist. The iteration stops after a step of at most the
     tolerance: the remaining error is about its square.
     """
-    b = np.zeros(columns.shape[1])
-    value, gradient, curvature = _penalised(rows, columns, b, ridge)
-    for _ in range(_MAX_STEPS):
-        step = _solve(curvature, gradient)
-        following = _penalised(rows, columns, b + step, ridge)
-        # Halve a step that overshoots the maximum; the function is concave, so this ends. With heavy-tailed columns
-        # the value after a full step may not even be finite.
-        while not following[0] >= value - 1e-12 * abs(value):
-            step = step / 2
-            following = _penalised(rows, columns, b + step, ridge)
-        b = b + step
-        value, gradient, curvature = following
-        if np.abs(step).max() <= tolerance:
-            break
+    n, d = columns.shape
+    b, (gradient, step, first), (curvature, second) = np.zeros(d), np.zeros((3, d)), np.empty((2, d, d))
+    found = _maximise(
+        rows, columns, ridge, tolerance, b, np.empty(n), gradient, step, first, curvature, second
+    )
+    if not found:
+        raise np.linalg.LinAlgError("Matrix is singular to machine precision.")
     return b, curvature
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve d linear equations by Gaussian elimination with pivoting; LAPACK's solver takes six seconds to compile."""
-    a, x = matrix.copy(), right.copy()
-    d = len(x)
-    for k in range(d):
-        pivot = k
-        for i in range(k + 1, d):
-            if abs(a[i, k]) > abs(a[pivot, k]):
-                pivot = i
-        if a[pivot, k] == 0:
-            raise np.linalg.LinAlgError("Matrix is singular to machine precision.")
-        for j in range(d):
-            a[k, j], a[pivot, j] = a[pivot, j], a[k, j]
-        x[k], x[pivot] = x[pivot], x[k]
-        for i in range(k + 1, d):
-            factor = a[i, k] / a[k, k]
-            for j in range(k, d):
-                a[i, j] -= factor * a[k, j]
-            x[i] -= factor * x[k]
-    for k in range(d - 1, -1, -1):
-        for j in range(k + 1, d):
-            x[k] -= a[k, j] * x[j]
-        x[k] /= a[k, k]
-    return x
+def _maximise(
+    rows: CoxRows,
+    columns: FloatArray,
+    ridge: float,
+    tolerance: float,
+    b: FloatArray,
+    score: FloatArray,
+    gradient: FloatArray,
+    step: FloatArray,
+    first: FloatArray,
+    curvature: FloatArray,
+    second: FloatArray,
+) -> bool:
+    """Kernel of :func:`fit_cox`, which writes the coefficients b; False if the curvature is singular.
 
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _penalised(
-    rows: CoxRows, columns: FloatArray, b: FloatArray, ridge: float
-) -> tuple[float, FloatArray, FloatArray]:
-    """Log partial likelihood minus the ridge penalty, its gradient (d,), and minus its second derivative (d, d)."""
-    score = np.zeros(len(columns))
-    for i in range(len(columns)):
-        for a in range(len(b)):
-            score[i] += columns[i, a] * b[a]
-    value, gradient, curvature = log_likelihood(rows, columns, score)
-    for a in range(len(b)):
-        value -= ridge / 2 * float(b[a] ** 2)
-        gradient[a] -= ridge * b[a]
-        curvature[a, a] += ridge
-    return value, gradient, curvature
+    It solves the linear equations itself: LAPACK's solver takes six seconds to compile.
+    """
+    n, d = columns.shape
+    best, steps = -np.inf, 0
+    while True:
+        for i in range(n):
+            total = 0.0
+            for a in range(d):
+                total += columns[i, a] * (b[a] + step[a])
+            score[i] = total
+        value = log_likelihood(rows, columns, score, gradient, first, curvature, second)
+        small = steps > 0
+        for a in range(d):
+            moved = b[a] + step[a]
+            value -= ridge / 2 * moved * moved
+            gradient[a] -= ridge * moved
+            curvature[a, a] += ridge
+            small = small and abs(step[a]) <= tolerance
+        if not value >= best - 1e-12 * abs(best):
+            # Halve a step that overshoots the maximum; the function is concave, so this ends. With heavy-tailed columns
+            # the value after a full step may not even be finite.
+            for a in range(d):
+                step[a] /= 2
+            continue
+        for a in range(d):
+            b[a] += step[a]
+            step[a] = gradient[a]
+            for k in range(d):
+                second[a, k] = curvature[a, k]
+        if small or steps == _MAX_STEPS:
+            return True
+        best, steps = value, steps + 1
+        for k in range(d):
+            if second[k, k] == 0.0:
+                return False
+            for a in range(d):
+                if a != k:
+                    factor = second[a, k] / second[k, k]
+                    step[a] -= factor * step[k]
+                    for j in range(k, d):
+                        second[a, j] -= factor * second[k, j]
+        for a in range(d):
+            step[a] /= second[a, a]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def log_likelihood(
-    rows: CoxRows, columns: FloatArray, score: FloatArray
-) -> tuple[float, FloatArray, FloatArray]:
-    """Log partial likelihood of scores (n,) with Breslow's ties, its gradient (d,), and minus its second derivative.
+    rows: CoxRows,
+    columns: FloatArray,
+    score: FloatArray,
+    gradient: FloatArray,
+    first: FloatArray,
+    curvature: FloatArray,
+    second: FloatArray,
+) -> float:
+    """Log partial likelihood of scores (n,) with Breslow's ties; writes its gradient and minus its curvature (d, d).
 
-    The loop goes from the last time of each stratum to the first. At each time the risk set gains the patients whose
-    follow-up ends then, and loses those who entered at that time or later.
+    The pass goes from the last time of each stratum to the first: a risk set gains the patients of each time, and
+    loses those who entered at that time or later. `first` (d,) and `second` (d, d) are the sums of its columns and of
+    their products.
     """
+    time, event, _, weight, stratum, entry, by_entry = rows
     n, d = columns.shape
-    time, stratum, by_entry = rows.time, rows.stratum, rows.by_entry
-    # `shift` is the largest score so far, not of all: beside one far larger score of a patient who leaves early, the
-    # sums of later risk sets would underflow to 0.
+    for a in range(d):
+        gradient[a] = 0.0
+        for b in range(d):
+            curvature[a, b] = 0.0
+    # The largest score so far: a patient who is far above all others and leaves early must not make the later risk
+    # sets vanish.
     shift, mass, value, stop, entered = -np.inf, 0.0, 0.0, n, len(by_entry)
-    first, gradient = np.zeros(d), np.zeros(d)
-    second, curvature = np.zeros((d, d)), np.zeros((d, d))
     while stop > 0:
         start, events = stop, 0.0
         now, here = time[stop - 1], stratum[stop - 1]
+        if stop == n or stratum[stop] != here:
+            shift, mass = -np.inf, 0.0
+            for a in range(d):
+                first[a] = 0.0
+                for b in range(d):
+                    second[a, b] = 0.0
+            while entered > 0 and stratum[by_entry[entered - 1]] != here:
+                entered -= 1
         while start > 0 and time[start - 1] == now and stratum[start - 1] == here:
             start -= 1
-            row_score, copies = float(score[start]), float(rows.weight[start])
+            row_score, copies = float(score[start]), float(weight[start])
             if row_score > shift:
-                shrink = float(np.exp(shift - row_score))
+                shrink = math.exp(shift - row_score)
                 mass *= shrink
                 for a in range(d):
                     first[a] *= shrink
                     for b in range(a + 1):
                         second[a, b] *= shrink
                 shift = row_score
-            share = copies * float(np.exp(row_score - shift))
+            share = copies * math.exp(row_score - shift)
             mass += share
             for a in range(d):
                 part = share * columns[start, a]
                 first[a] += part
                 for b in range(a + 1):
                     second[a, b] += part * columns[start, b]
-            if rows.event[start]:
+            if event[start]:
                 events += copies
                 value += copies * row_score
                 for a in range(d):
                     gradient[a] += copies * columns[start, a]
-        while (
-            entered > 0
-            and stratum[by_entry[entered - 1]] == here
-            and rows.entry[by_entry[entered - 1]] >= now
-        ):
+        while entered > 0 and stratum[by_entry[entered - 1]] == here and entry[by_entry[entered - 1]] >= now:
             entered -= 1
             late = by_entry[entered]
-            share = float(rows.weight[late]) * float(np.exp(score[late] - shift))
+            share = float(weight[late]) * math.exp(score[late] - shift)
             mass -= share
             for a in range(d):
                 part = share * columns[late, a]
                 first[a] -= part
                 for b in range(a + 1):
                     second[a, b] -= part * columns[late, b]
-        if events > 0:
-            value -= events * (float(np.log(mass)) + shift)
+        if events > 0.0:
+            value -= events * (math.log(mass) + shift)
             per = events / mass
             for a in range(d):
                 gradient[a] -= per * first[a]
@@ -291,13 +315,7 @@ def log_likelihood(
                 for b in range(a + 1):
                     curvature[a, b] += per * (second[a, b] - mean * first[b])
         stop = start
-        if stop > 0 and stratum[stop - 1] != here:
-            shift, mass = -np.inf, 0.0
-            first[:] = 0.0
-            second[:] = 0.0
-            while entered > 0 and stratum[by_entry[entered - 1]] == here:
-                entered -= 1
     for a in range(d):
         for b in range(a):
             curvature[b, a] = curvature[a, b]
-    return value, gradient, curvature
+    return value
