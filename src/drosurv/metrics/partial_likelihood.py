@@ -249,9 +249,9 @@ def log_likelihood(
 ) -> float:
     """Log partial likelihood of scores (n,) with Breslow's ties; writes its gradient and minus its curvature (d, d).
 
-    The pass goes from the last time of each stratum to the first: a risk set gains the patients of each time, and
-    loses those who entered at that time or later. `first` (d,) and `second` (d, d) are the sums of its columns and of
-    their products.
+    The loop goes from the last time of each stratum to the first. At each time the risk set gains the patients whose
+    follow-up ends then, and loses those who entered at that time or later. `first` (d,) and `second` (d, d) are the
+    sums of its columns and of their products.
     """
     time, event, _, weight, stratum, entry, by_entry = rows
     n, d = columns.shape
