@@ -15,8 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError
-from drosurv.tables.columns import counts_rows, floats, holds_numbers, labels
+from drosurv.tables.columns import counts_rows, floats, holds_numbers, label, labels
 from drosurv.target import BoolArray, IntArray
+
+# Odd, so that no bit of a column's hash is lost; the order of columns matters.
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequence[str] = ()) -> IntArray:
@@ -44,14 +47,19 @@ def row_numbers(frame: pd.DataFrame, kept: Sequence[str | None] = ()) -> IntArra
 
 def hash_rows(frame: pd.DataFrame) -> pd.Series[Any]:
     """Return a hash of each row, (n,), equal for equal values of different types."""
-    # Missing values turn a column of integers into floats, and are None or NaN.
-    values = {
-        name: floats(frame[name])
-        if holds_numbers(frame[name])
-        else labels(frame[name]).astype(str).to_numpy()
-        for name in frame.columns
-    }
-    return pd.util.hash_pandas_object(pd.DataFrame(values, index=frame.index), index=False)
+    total = np.zeros(len(frame), dtype=np.uint64)
+    for name in frame.columns:
+        column = frame[name]
+        # Missing values turn a column of integers into floats, and are None or NaN.
+        if holds_numbers(column):
+            hashed = pd.util.hash_array(floats(column))
+        else:
+            codes, values = pd.factorize(column)
+            # Missing values have the code -1, the last place.
+            texts = np.array([*map(label, values), "\0"], dtype=object)
+            hashed = pd.util.hash_array(texts, categorize=False)[codes]
+        total = total * _FACTOR + hashed
+    return pd.Series(total, index=frame.index)
 
 
 def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = None) -> BoolArray:
