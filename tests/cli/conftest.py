@@ -17,10 +17,12 @@ def wide_terminal(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def few_replicates(monkeypatch):
-    """Comparisons with plain Cox and checks draw 20 replicates instead of 200."""
+    """Comparisons with plain Cox draw 20 replicates, checks 2 instead of 200; checks try two penalties in 3 folds."""
     checking = import_module("drosurv.workflows.check")
     monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
-    monkeypatch.setattr(checking, "check", partial(checking.check, n_bootstrap=20))
+    monkeypatch.setattr(checking, "check", partial(checking.check, n_bootstrap=2))
+    monkeypatch.setattr(checking, "CoxPHCV", partial(checking.CoxPHCV, l2s=[0.01, 0.1], cv=3))
+    monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
 
 
 @pytest.fixture(scope="session")

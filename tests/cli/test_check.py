@@ -7,6 +7,11 @@ from drosurv import load
 
 
 @pytest.fixture
+def patients(patients):
+    return patients.head(200)
+
+
+@pytest.fixture
 def checked(drosurv, data, tmp_path):
     return drosurv.ok("check", data, "-o", tmp_path / "page.html", "--save", tmp_path / "model")
 
@@ -20,7 +25,6 @@ def test_one_command_gives_a_page_a_model_and_the_next_command(checked, data, pa
 
 
 def test_the_next_command_runs_on_a_table_with_problems(drosurv, patients, tmp_path):
-    patients = patients.head(200)
     days = pd.date_range("2020-01-01", periods=len(patients)).strftime("%d.%m.%Y")
     visit = patients["days"].where(patients.index % 3 > 0, patients["days"] + 7)
     messy = patients.assign(seen=patients["days"], admitted=days, visit=visit)

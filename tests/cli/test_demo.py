@@ -6,14 +6,24 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.workflows import demo
 
 
+@pytest.fixture(scope="module")
+def result():
+    """A demonstration on fewer patients and one dataset."""
+    data = make_hidden_minority(900, 6, random_state=0)
+    return demo.demo(random_state=3, loaders={demo.SIMULATED: lambda: data})
+
+
 @pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Fewer patients and one dataset."""
-    data = make_hidden_minority(900, random_state=0)
-    whole = demo.demo
-    monkeypatch.setattr(
-        demo, "demo", lambda **options: whole(**options, loaders={demo.SIMULATED: lambda: data})
-    )
+def seeds(monkeypatch, result):
+    """Seeds that the command asked for; every demonstration is the same one."""
+    asked = []
+
+    def run(*, random_state, **_):
+        asked.append(random_state)
+        return result
+
+    monkeypatch.setattr(demo, "demo", run)
+    return asked
 
 
 def test_the_text_names_the_models_the_numbers_of_patients_and_the_next_command(drosurv):
@@ -28,8 +38,9 @@ def test_the_text_names_the_models_the_numbers_of_patients_and_the_next_command(
     assert "drosurv check patients.csv" in output
 
 
-def test_json_holds_every_number(drosurv):
+def test_json_holds_every_number(drosurv, seeds):
     found = drosurv.json("demo", "--seed", "3")["simulated"]
+    assert seeds == [3]
     assert (found["n_train"], found["n_test"]) == (600, 300)
     assert [row["model"] for row in found["table"]] == ["plain Cox", "cross-validated Cox", "repaired Cox"]
     assert all(row["seconds"] >= 0 for row in found["table"])

@@ -74,7 +74,7 @@ def test_a_saved_reference_takes_the_place_of_plain_cox(drosurv, held_out):
 
 
 def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
-    output = drosurv.ok("evaluate", *held_out[:2], "--groups", "sex", "--bootstrap", "20").stdout
+    output = drosurv.ok("evaluate", *held_out[:2], "--groups", "sex", "--bootstrap", "4").stdout
     for words in (
         "DROCox on 200 patients",
         "everybody",
@@ -90,7 +90,7 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
 
 
 def test_gaps_of_several_attributes_are_tested_alone_and_together(drosurv, held_out):
-    output = drosurv.ok("evaluate", *held_out[:2], "--groups", "sex,age>60", "--bootstrap", "10").stdout
+    output = drosurv.ok("evaluate", *held_out[:2], "--groups", "sex,age>60", "--bootstrap", "4").stdout
     assert re.search(r"p alone +p adjusted", output)
     # A cut of a column is called what people call it.
     words = " ".join(output.split())
