@@ -173,7 +173,7 @@ def test_follow_up_ends_where_the_predictions_do():
             [1, 2],
             "cannot rise with time, but does for 1 patient, the first in row 1",
         ),
-        ([[900, 80], [70, 60]], [1, 2], "percentages are to be divided by 100"),
+        ([[900, 80], [70, 60]], [1, 2], "divide percentages by 100"),
         ([[0.9], [0.9]], [1.5], "kind is needed"),
         ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be finite, not negative and increasing"),
         ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "one column for each of the 3 times"),

@@ -132,7 +132,7 @@ def test_a_column_that_is_not_there_is_named_with_its_option(fit, gbsg2, option)
 def test_what_a_model_does_not_understand_is_named(fit, gbsg2):
     repaired, few = ("--model", "repaired-cox"), gbsg2[["age", "days", "relapse"]].assign(at=1)
     told = fit(few, *repaired, "--strata", "at", how="__call__").stderr
-    assert "--strata is not defined for RepairedCox, whose rules are for all patients: leave it out" in told
+    assert "--strata is not supported by RepairedCox, whose rules are for all patients: leave it out" in told
     told = fit(few, "--model", "deep-hit", "--entry", "at", how="__call__").stderr
     assert "DeepHit does not support --entry" in told
     told = fit(few, *repaired, "--bootstrap", "5", how="__call__").stderr

@@ -35,7 +35,7 @@ SIMPLE = ("--max-conditions", "1")
 def test_the_group_is_told_in_words_and_the_repaired_model_predicts(drosurv, table, tmp_path):
     shown = drosurv.ok("repair", table, *TARGET, *SIMPLE, "-o", tmp_path / "m").stdout
     assert "patients with age > 6" in shown
-    assert "times as many had the event as predicted, after the repair" in shown
+    assert "times the predicted events, after the repair" in shown
     assert "Hazard ratios per unit: for everyone, then in the repaired subgroups" in shown
     found = drosurv.json("predict", tmp_path / "m", table, "--times", "300")
     assert len(found) == 900

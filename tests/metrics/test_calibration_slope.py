@@ -132,6 +132,16 @@ def test_slope_of_curves_is_that_of_a_poisson_model():
     assert calibration_slope_of_curves(events[rows], expected[rows], z[rows]) == pytest.approx(found)
 
 
+def test_slope_of_curves_is_one_for_a_right_model_and_the_simulated_one_otherwise():
+    rng = np.random.default_rng(0)
+    risk = rng.normal(size=20_000)
+    time = rng.exponential(size=20_000) / np.exp(0.4 * risk)
+    events, follow_up = time <= 1, np.minimum(time, 1)
+    assert calibration_slope_of_curves(events, np.exp(risk) * follow_up, risk) == pytest.approx(0.4, abs=0.05)
+    right = calibration_slope_of_curves(events, np.exp(0.4 * risk) * follow_up, 0.4 * risk)
+    assert right == pytest.approx(1, abs=0.12)
+
+
 def test_slope_of_curves_is_free_of_units_and_warns_where_undefined():
     z = np.array([0.0, 1.0, 2.0, 3.0])
     hazard = np.array([0.5, 0.5, 1.0, 2.0])

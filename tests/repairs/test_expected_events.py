@@ -186,7 +186,7 @@ def test_folds_are_joined_in_the_order_of_the_patients():
         (
             [1.0, 2.0],
             [[0.9, 1.2]] * 2,
-            "got 1.2 for row 0 at time 2: percentages .* a cumulative hazard H is the probability",
+            "got 1.2 for row 0 at time 2: divide percentages .* a cumulative hazard H into the probability",
         ),
         ([1.0, 2.0], [[0.9, np.nan]] * 2, "from 0 to 1, got nan"),
         (

@@ -174,7 +174,7 @@ def test_predictions_alone_can_be_repaired():
     assert np.ptp(np.log(ratio[held])) > 0.5
     with pytest.raises(ValueError, match="now missing:\n- x1"):
         model.correct((times, survival), here.X.drop(columns="x1"))
-    with pytest.raises(ValueError, match=r"pass its predictions for these patients to correct"):
+    with pytest.raises(ValueError, match=r"pass predictions for these patients to correct"):
         model.predict(here.X)
 
 
@@ -228,8 +228,8 @@ def test_with_too_few_events_the_status_says_so_and_the_base_is_kept():
     model = RepairedCox().fit(data.X, data.y)
     assert model.repairs_ == []
     assert model.status_ == (
-        f"No group was looked for: {data.y['event'].sum()} events are too few, it takes 50; 60 patients are too "
-        "few, it takes 100."
+        f"No subgroup was searched for: {data.y['event'].sum()} events are too few, at least 50 are needed; 60 "
+        "patients are too few, at least 100 are needed."
     )
     np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))
 
@@ -279,7 +279,9 @@ def test_constant_columns_define_no_group():
     pairs = np.arange(len(X)) // 2
     only = RepairedCox(CoxPH(l2=0.01), **SIMPLE).fit(X[["same"]], data.y, clusters=pairs)
     assert only.repairs_ == []
-    assert only.status_.endswith(f"Counted are rows, {len(X):,} in {len(X) // 2:,} clusters.")
+    assert only.status_.endswith(
+        f"Patients are counted as rows: {len(X):,} rows in {len(X) // 2:,} clusters."
+    )
 
 
 def test_a_base_without_hazards_and_columns_missing_at_prediction_are_named(planted):
@@ -370,9 +372,9 @@ def test_late_entry_counts_hazards_from_entry_on():
 @pytest.mark.parametrize("name", ["strata", "offset"])
 def test_what_is_not_defined_is_refused_by_name(name):
     data = sample(200)
-    with pytest.raises(ValueError, match=f"{name} is not defined"):
+    with pytest.raises(ValueError, match=f"{name} is not supported"):
         RepairedCox().fit(data.X, data.y, **{name: np.zeros(200)})
-    with pytest.raises(ValueError, match=f"{name} is not defined"):
+    with pytest.raises(ValueError, match=f"{name} is not supported"):
         drosurv.repair(CoxPH().fit(data.X, data.y), data.X, data.y, frozen=True, **{name: np.zeros(200)})
 
 

@@ -1,4 +1,4 @@
-"""Survival curves of any fitted model, or predictions (times, survival) made elsewhere, and the events they expect."""
+"""Survival curves and expected events of any fitted model, or of given predictions (times, survival)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ _ROUNDING = 1e-6
 
 
 def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
-    """Predicted survival of n patients at any time.
+    """Return the survival curves of n patients.
 
-    Of anything with scikit-survival's ``predict_survival_function`` or ``predict_cumulative_hazard_function`` and its
-    features; or of predictions made elsewhere: an increasing array of p times and the survival probabilities (n, p)
-    at them.
+    The model is anything with scikit-survival's ``predict_survival_function`` or
+    ``predict_cumulative_hazard_function``; or a pair of increasing times (p,) and survival probabilities (n, p).
     """
     if isinstance(model, tuple):
         times, survival = _pair(model)
         return parse_survival(survival, n, times)
     if isinstance(model, BaseEstimator) and hasattr(model, "fit"):
         check_is_fitted(model)
-    # A Pipeline has no such methods unless scikit-survival adds them.
+    # A Pipeline has these methods only if scikit-survival was imported: ask its last step.
     model, X = final_step(model), prepared(model, X)
     curves = predict_curves(model, X, n)
     if curves is not None:
@@ -57,7 +56,7 @@ def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
 
 
 def _survival(hazard: Any) -> Any:
-    """The survival function of a cumulative hazard, a step function where that is one."""
+    """Return the survival function of a cumulative hazard; a step function for a step function."""
     if not hasattr(hazard, "x"):
         return lambda times: np.exp(-hazard(times))
     heights = getattr(hazard, "a", 1.0) * np.asarray(hazard.y) + getattr(hazard, "b", 0.0)
@@ -65,7 +64,7 @@ def _survival(hazard: Any) -> Any:
 
 
 def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
-    """The training patients' follow-up: as given, else as the model keeps it, else that of the patients judged."""
+    """Return the follow-up of the training patients: as given, as the model keeps it, or else that of the target."""
     if y_train is None:
         y_train = training_follow_up(model)
     return FollowUp.standing_in(target) if y_train is None else FollowUp.parse(y_train)
@@ -73,14 +72,14 @@ def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
 
 @dataclass(frozen=True, eq=False)
 class PredictionGrid:
-    """Cumulative hazards (n, m) of n patients, straight lines between common times (m,), which increase from 0."""
+    """Cumulative hazards (n, m) of n patients at common times (m,), increasing from 0, and linear between them."""
 
     times: FloatArray
     hazard: FloatArray
 
     @staticmethod
     def parse(pair: tuple[Any, ...], n: int) -> PredictionGrid:
-        """From a pair (times, survival) for n patients."""
+        """Check a pair (times, survival) for n patients."""
         times, survival = (np.asarray(part, dtype=np.float64) for part in _pair(pair))
         if times.ndim != 1 or survival.shape != (n, len(times)) or len(times) == 0:
             raise _wrong(
@@ -91,15 +90,15 @@ class PredictionGrid:
             raise ArgumentError.must("times", "be finite, not negative and increasing", times.tolist())
         wrong = ~((survival >= -_ROUNDING) & (survival <= 1 + _ROUNDING))
         if wrong.any():
-            row, column = (int(place) for place in np.argwhere(wrong)[0])
+            row, column = map(int, np.argwhere(wrong)[0])
             raise _wrong(
                 f" must be survival probabilities from 0 to 1, got {survival[row, column]:g} for row {row} at time "
-                f"{times[column]:g}: percentages are to be divided by 100, and a cumulative hazard H is the "
-                "probability exp(-H)."
+                f"{times[column]:g}: divide percentages by 100, and turn a cumulative hazard H into the probability "
+                "exp(-H)."
             )
         rising = np.diff(survival, axis=1) > _ROUNDING
         if rising.any():
-            row, column = (int(place) for place in np.argwhere(rising)[0])
+            row, column = map(int, np.argwhere(rising)[0])
             raise _wrong(
                 f": survival cannot rise with time, but does for {counted(int(rising.any(axis=1).sum()), 'patient')}, "
                 f"the first in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
@@ -111,7 +110,7 @@ class PredictionGrid:
         return PredictionGrid(times, hazard)
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Cumulative hazards (n,) at one time for each patient; beyond the last time, that of the last."""
+        """Return cumulative hazards (n,) at a time of each patient; constant after the last time."""
         last = len(self.times) - 1
         before = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, last)
         after = np.minimum(before + 1, last)
@@ -120,14 +119,14 @@ class PredictionGrid:
         return (1 - share) * self.hazard[rows, before] + share * self.hazard[rows, after]
 
     def at(self, times: FloatArray) -> FloatArray:
-        """Cumulative hazards (n, k) at common times."""
+        """Return cumulative hazards (n, k) at common times."""
         return np.stack([self.at_patient_times(np.full(len(self.hazard), time)) for time in times], axis=1)
 
 
 def log_mean_hazard(hazard: FloatArray) -> FloatArray:
-    """Log of each patient's mean of cumulative hazards (n, k), (n,).
+    """Return the log of each patient's mean (n,) of cumulative hazards (n, k) at k times.
 
-    Under proportional hazards it differs from the log hazard ratio by a constant, whatever the times.
+    Under proportional hazards it is the log hazard ratio, up to a constant.
     """
     risk: FloatArray = np.log(np.maximum(hazard.mean(axis=1), SMALLEST_HAZARD))
     return risk
@@ -143,7 +142,7 @@ def _wrong(what: str) -> ArgumentError:
     return ArgumentError("predictions", f"predictions{what}")
 
 
-# Expected events of one patient are clipped to [this, log n + 3] where an outlier could decide.
+# Expected events of a patient are clipped to [this, log n + 3], so that one outlier cannot decide a test.
 SMALLEST_EXPECTED = 1e-4
 QUARTILES = (0.25, 0.5, 0.75)
 
@@ -164,31 +163,31 @@ class Expected:
     @staticmethod
     def joined(parts: Sequence[Expected], folds: IntArray) -> Expected:
         """Join the predictions of the models of all folds, in the order of the patients."""
-        places = np.argsort(np.argsort(folds, kind="stable"), kind="stable")
+        positions = np.argsort(np.argsort(folds, kind="stable"), kind="stable")
         fields = ([getattr(part, name) for part in parts] for name in ("events", "hazard", "log_risk"))
-        return Expected(*(np.concatenate(field)[places] for field in fields))
+        return Expected(*(np.concatenate(field)[positions] for field in fields))
 
     def clipped(self, low: float, high: float) -> Expected:
-        """The same with cumulative hazards clipped to [low, high]."""
+        """Return the same with cumulative hazards clipped to [low, high]."""
         return Expected(self.events, np.clip(self.hazard, low, high), self.log_risk)
 
     def weighted(self, weight: FloatArray) -> Expected:
-        """The same with patients counted by their weights (n,)."""
+        """Return events and hazards multiplied by the patients' weights (n,)."""
         return Expected(weight * self.events, weight * self.hazard, self.log_risk)
 
 
 def reference_times(target: Target) -> FloatArray:
-    """Quartiles of the event times, at which the log risk of a patient is computed."""
+    """Return the quartiles of the event times, at which the log risk of a patient is computed."""
     return np.quantile(target.time[target.event], QUARTILES)
 
 
 def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
-    """Log of each patient's mean cumulative hazard at the times, (n,)."""
+    """Return the log of each patient's mean cumulative hazard at the times, (n,)."""
     return log_mean_hazard(cumulative_hazard(curves.at(times)))
 
 
 def expected_of_fitted(curves: SurvivalCurves, target: Target, times: FloatArray) -> Expected:
-    """Events that the curves of a model fitted on other patients expect; the log risk is taken at the times."""
+    """Return the expected events of a model that was fitted on other patients; the log risk is taken at the times."""
     hazard = cumulative_hazard(curves.at_patient_times(target.time))
     return Expected(target.event.astype(np.float64), hazard, log_risk(curves, times))
 
@@ -196,10 +195,10 @@ def expected_of_fitted(curves: SurvivalCurves, target: Target, times: FloatArray
 def expected_of_frozen(
     model: Any, X: Any, target: Target, times: FloatArray, entry: FloatArray | None = None
 ) -> Expected:
-    """Events that a frozen model expects, counted so that the likelihood ratios of a right model have mean 1 at most.
+    """Return expected events of a frozen model, counted so that likelihood ratios have mean at most 1 if it is right.
 
-    How they are counted depends on the type of the curves: see :mod:`drosurv.metrics.expected_events`. After the end of
-    its curve a patient counts as censored, before entry (n,) as not at risk. The log risk is read at the times (k,).
+    How they are counted depends on the type of the curves: see :mod:`drosurv.metrics.expected_events`. A patient is
+    censored at the end of the curve, and not at risk before entry (n,). The log risk is taken at the times (k,).
     """
     curves = predicted_curves(model, X, len(target))
     if isinstance(model, tuple):

@@ -1,4 +1,4 @@
-"""Evidence that a model is wrong about the patients of a rule: Bayes factors of level and effects."""
+"""Bayes factors for the hypothesis that a model is wrong about the patients of a rule, in level or in effects."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ TAU = 0.5
 class Residuals:
     """Events of n patients, observed and expected, and the columns whose effects may differ.
 
-    `events` (n,) are 1 where the event was observed; `expected` (n,) is the cumulative hazard at the patient's time,
-    from a model that was not fitted on them; `columns` (n, p) are ones, the model's log risk, and features, centred and
-    scaled.
+    `events` (n,) are 1 if the event was observed; `expected` (n,) is the cumulative hazard at the patient's time, from
+    a model that was fitted without the patient; `columns` (n, p) are ones, the model's log risk, and features, centred
+    and scaled.
     """
 
     events: FloatArray
@@ -31,21 +31,21 @@ class Residuals:
     columns: FloatArray
 
     def after(self, r: FloatArray) -> Residuals:
-        """The same patients after their hazards were multiplied by exp(r)."""
+        """Return the residuals after hazards are multiplied by exp(r)."""
         return Residuals(self.events, self.expected * np.exp(r), self.columns)
 
     @property
     def n_effects(self) -> int:
-        """Columns besides the level."""
+        """Number of columns besides the level."""
         return int(self.columns.shape[1]) - 1
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Smallest group, prior of effects, and whether only the level is looked at.
+    """Smallest group and prior of a search.
 
     A group has at least `min_group` patients and `min_events` events, both observed and expected. `tau` is the prior
-    standard deviation of effects that differ; `level_only` looks at observed against expected events alone.
+    standard deviation of effects that differ. With `level_only`, only the numbers of events are compared.
     """
 
     min_group: int
@@ -54,12 +54,12 @@ class Limits:
     level_only: bool = False
 
     def inclusion(self, n_effects: int) -> float:
-        """Prior probability that an effect differs: small, so that many columns can be searched."""
+        """Return the prior probability that an effect differs, which is smaller the more columns there are."""
         return min(0.25, 2.0 / max(n_effects, 1))
 
 
 class ScoreEvidence:
-    r"""Log Bayes factor that level or effects differ from the model's, from score statistics: a search criterion.
+    r"""Search criterion: log Bayes factor that level or effects differ from the model's, from score statistics.
 
     .. math:: U_0 = \sum M, \quad V_0 = \sum E, \quad
               U_j = \sum M z_j - \frac{\sum E z_j}{V_0} U_0, \quad
@@ -68,8 +68,8 @@ class ScoreEvidence:
     .. math:: \log B = \frac{U^2}{2 (V + \tau^{-2})} - \tfrac12 \log(1 + \tau^2 V), \qquad
               \mathrm{score} = \log\bigl(\tfrac12 + \tfrac12 B_0\bigr) + \sum_j \log(1 - \pi + \pi B_j)
 
-    over the rule's patients, with M = d - E the martingale residuals. The prior pi is small, so that many columns can
-    be searched.
+    where sums are over the rule's patients, M = d - E are the martingale residuals, and pi is the prior probability
+    that an effect differs.
     """
 
     def __init__(self, residuals: Residuals, limits: Limits) -> None:
@@ -84,14 +84,14 @@ class ScoreEvidence:
         return np.column_stack([ones, events, residual * z, expected * z, expected * z * z])
 
     def scores(self, sums: FloatArray) -> FloatArray:
-        """The score of each rule, (1, A)."""
+        """Return the score of each rule, (1, A)."""
         limits = self.limits
         pi = limits.inclusion(self.residuals.n_effects)
         return _scores(sums, limits.tau, pi, limits.min_group, limits.min_events)[None]
 
 
 def log_bayes_factor(score: FloatArray, information: FloatArray, tau: float) -> FloatArray:
-    """Of an effect drawn from N(0, tau^2) against none, from its score U and information V."""
+    """Return the log Bayes factor of an effect drawn from N(0, tau^2) against none, from its score and information."""
     return score**2 / (2 * (information + tau**-2)) - 0.5 * np.log1p(tau**2 * information)
 
 
@@ -101,7 +101,7 @@ def _scores(sums: FloatArray, tau: float, pi: float, min_group: int, min_events:
     out = np.full(len(sums), -np.inf)
     for a in range(len(sums)):
         n, events, u0, v0 = sums[a, 0], sums[a, 1], sums[a, 2], sums[a, 2 + p]
-        # Sums that were subtracted from one another are whole only up to rounding.
+        # Differences of sums are whole numbers only up to rounding.
         if n < min_group - 1e-6 or events < min_events - 1e-6 or v0 < min_events:
             continue
         total, product = 0.0, 1.0
@@ -114,7 +114,7 @@ def _scores(sums: FloatArray, tau: float, pi: float, min_group: int, min_events:
                 v = max(sums[a, 2 + 2 * p + j] - e * e / v0, 0.0)
                 share = pi
             exponent = 0.5 * u * u / (v + 1.0 / (tau * tau))
-            # Products instead of sums of logarithms, which would take most of the search's time.
+            # Products, because sums of logarithms would take most of the search's time.
             if exponent < 50.0:
                 product *= 1.0 - share + share * np.exp(exponent) / np.sqrt(1.0 + tau * tau * v)
             else:
@@ -126,13 +126,13 @@ def _scores(sums: FloatArray, tau: float, pi: float, min_group: int, min_events:
     return out
 
 
-# Larger linear predictors occur only in Newton steps that will be halved.
+# Linear predictors are clipped here; larger ones occur only in Newton steps that will be halved.
 LARGEST = 20.0
 MOST_STEPS = 30
 
 
 def likelihood_gains_of(r: FloatArray, events: FloatArray, expected: FloatArray) -> FloatArray:
-    """Each patient's gain in log likelihood when the hazard is multiplied by exp(r), (..., n)."""
+    """Return each patient's gain in log likelihood if the hazard is multiplied by exp(r), (..., n)."""
     return events * r - np.expm1(r) * expected
 
 
@@ -143,11 +143,11 @@ def poisson_ridge(
     penalty: FloatArray,
     start: FloatArray | None = None,
 ) -> FloatArray:
-    r"""Effects theta (p,) that maximise the penalised gain in log likelihood, by Newton's method.
+    r"""Return the effects theta (p,) that maximise the penalised gain in log likelihood, by Newton's method.
 
     .. math:: \sum_i d_i r_i - (e^{r_i} - 1) E_i - \tfrac12 \sum_j \lambda_j \theta_j^2, \quad r = Z \theta
 
-    with columns Z (n, p), events d and expected ones E (n,), and the penalty lambda (p,), not negative.
+    with columns Z (n, p), observed events d and expected events E (n,), and penalties lambda (p,) of at least 0.
     """
     theta = np.zeros(Z.shape[1]) if start is None else start
     r = Z @ theta
@@ -158,18 +158,18 @@ def poisson_ridge(
         curvature = (Z * mean[:, None]).T @ Z
         curvature[np.diag_indices_from(curvature)] += penalty
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        scale, risen = 1.0, -np.inf
-        # Concave, so some part of a Newton step always rises.
+        scale, new_value = 1.0, -np.inf
+        # The objective is concave, so a short enough Newton step increases it.
         while scale > 1e-4:
             moved = theta + scale * step
             r_moved = Z @ moved
-            risen = _penalised(r_moved, moved, events, expected, penalty)
-            if risen >= value:
+            new_value = _penalised(r_moved, moved, events, expected, penalty)
+            if new_value >= value:
                 break
             scale /= 2
-        if not risen > value + 1e-9 * (1.0 + abs(value)):
+        if not new_value > value + 1e-9 * (1.0 + abs(value)):
             break
-        theta, r, value = moved, r_moved, risen
+        theta, r, value = moved, r_moved, new_value
     return theta
 
 
@@ -181,13 +181,13 @@ def _penalised(
 
 
 BEAM = 8
-# How many rules of each length are refined.
+# Number of rules of each length that are refined.
 REFINED = 2
 MOST_REFINEMENTS = 4
 MOST_EFFECTS = 12
-# The prior of a first condition is 1 / (4 d) for d columns: about one threshold in ten makes a different group.
+# The prior of a first condition is 1 / (4 d) for d columns, because neighbouring thresholds make nearly the same group.
 FIRST_CONDITION = 4
-# Log hazard ratios are clipped to this while a rule is being chosen.
+# Log hazard ratios are clipped here in the search for a rule.
 LARGEST_WHILE_CHOOSING = 3.0
 
 
@@ -196,8 +196,8 @@ class GroupEffects:
     """Effects that differ among the patients of a group.
 
     `chosen` (s,) are the columns whose effects differ, the level (0) first, and `effects` (s,) their log hazard
-    ratios; `inclusion` (p,) are the posterior probabilities that the effect of each column differs, `log_evidence` the
-    log posterior odds that the chosen ones do, without the prior of the rule.
+    ratios. `inclusion` (p,) are the posterior probabilities that the effect of each column differs. `log_evidence` are
+    the log posterior odds that the chosen effects differ, without the prior of the rule.
     """
 
     chosen: IntArray
@@ -208,7 +208,7 @@ class GroupEffects:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A rule, what differs there, and the log posterior odds that the model is wrong about it."""
+    """A rule, the effects that differ in its group, and the log posterior odds that the model is wrong there."""
 
     atoms: tuple[Atom, ...]
     group: GroupEffects
@@ -216,7 +216,7 @@ class Proposal:
 
 
 def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> GroupEffects:
-    """Choose the effects that differ in a group: they are added while their posterior odds exceed 1."""
+    """Choose the effects that differ in a group, one after the other while their posterior odds exceed 1."""
     events, expected, z = residuals.events[inside], residuals.expected[inside], residuals.columns[inside]
     tau, p = limits.tau, z.shape[1]
     pi = limits.inclusion(p - 1)
@@ -246,7 +246,7 @@ def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> Gr
     if limits.level_only:
         inclusion[1:] = 0.0
     gain = float(likelihood_gains_of(r, events, expected).sum())
-    # Laplace's approximation of the evidence, against no difference at all.
+    # Laplace approximation of the evidence against no difference.
     spread = np.linalg.slogdet(np.eye(len(chosen)) + tau**2 * (weighted.T @ Z))[1]
     log_evidence = gain - 0.5 * float((penalty * effects**2).sum() + spread)
     log_evidence += prior * (len(chosen) - 1) - np.log(2.0)
@@ -254,30 +254,30 @@ def group_effects(residuals: Residuals, inside: BoolArray, limits: Limits) -> Gr
 
 
 class SummedGain:
-    """Gain in log likelihood of given log hazard ratios, summed over a rule's patients: a search criterion."""
+    """Search criterion: gain in log likelihood of given log hazard ratios, summed over a rule's patients."""
 
     def __init__(self, residuals: Residuals, r: FloatArray, limits: Limits) -> None:
         gains = likelihood_gains_of(r, residuals.events, residuals.expected)
         self.values = np.column_stack([np.ones(len(r)), residuals.events, residuals.expected, gains])
-        # Sums that were subtracted from one another are whole only up to rounding.
+        # Differences of sums are whole numbers only up to rounding.
         self.least = np.array([limits.min_group, limits.min_events, limits.min_events]) - 1e-6
 
     def scores(self, sums: FloatArray) -> FloatArray:
-        """The gain of each rule, (1, A)."""
+        """Return the gain of each rule, (1, A)."""
         return np.where((sums[:, :3] >= self.least).all(axis=1), sums[:, 3], -np.inf)[None]
 
 
 def propose(
     table: CodedTable, residuals: Residuals, counted: BoolArray, limits: Limits, max_conditions: int
 ) -> Proposal | None:
-    """The rule with the largest posterior odds that the model is wrong there; None if no rule is allowed.
+    """Return the rule with the largest posterior odds that the model is wrong there; None if no rule is allowed.
 
-    Score statistics give the few best rules of each length among the patients counted. Each is then refined in turns:
-    what differs given the rule, and the rule that gains most given what differs.
+    Score statistics give the few best rules of each length among the counted patients. Each is then refined in turns:
+    choose the effects that differ given the rule, then the rule with the largest gain given these effects.
     """
     found: dict[frozenset[Atom], Proposal] = {}
 
-    def judged(atoms: tuple[Atom, ...]) -> Proposal:
+    def proposal_for(atoms: tuple[Atom, ...]) -> Proposal:
         key = frozenset(atoms)
         if key not in found:
             group = group_effects(residuals, counted & table.covers(atoms), limits)
@@ -285,7 +285,7 @@ def propose(
         return found[key]
 
     def best_rule_for(group: GroupEffects) -> tuple[Atom, ...] | None:
-        """The rule with the largest gain in log likelihood plus log prior, if these effects hold there."""
+        """Return the rule with the largest gain in log likelihood plus log prior, if it had these effects."""
         r = residuals.columns[:, group.chosen] @ group.effects
         r = np.clip(r, -LARGEST_WHILE_CHOOSING, LARGEST_WHILE_CHOOSING)
         search = RuleSearch(table, SummedGain(residuals, r, limits), counted, BEAM)
@@ -298,17 +298,17 @@ def propose(
     search = RuleSearch(table, ScoreEvidence(residuals, limits), counted, BEAM)
     starts = [c.atoms for ranked in search.by_length(max_conditions) for c in ranked[:REFINED]]
     for atoms in starts:
-        current = judged(atoms)
+        current = proposal_for(atoms)
         for _ in range(MOST_REFINEMENTS):
             following = best_rule_for(current.group)
             if following is None or frozenset(following) in found:
                 break
-            current = judged(following)
+            current = proposal_for(following)
     return max(found.values(), key=lambda proposal: proposal.log_odds) if found else None
 
 
 def minus_log_prior(table: CodedTable, n_conditions: int) -> float:
-    """Minus the log prior of a rule: the log of the number of rules of its length that are searched."""
+    """Return minus the log prior of a rule: about the log of the number of rules of its length."""
     n_columns = len(np.unique(table.atoms[:, 0]))
     return float(np.log(FIRST_CONDITION * n_columns) + (n_conditions - 1) * np.log(len(table.atoms)))
 
@@ -321,9 +321,9 @@ MOST_LEVELS = 12
 
 @dataclass(frozen=True)
 class EffectColumn:
-    """One column of a table: z = (x, clipped to [low, high], minus the centre) / scale.
+    """A scaled column of a table: z = (clip(x, low, high) - centre) / scale.
 
-    The level is the category that is 1 where the others are 0; None for a number.
+    For a category, x is 1 at the `level` and 0 at others; for a number the level is None.
     """
 
     name: str
@@ -335,10 +335,10 @@ class EffectColumn:
 
     @staticmethod
     def learn(name: str, level: Any, values: FloatArray) -> EffectColumn | None:
-        """Clipped at the 1 and 99 % quantiles and divided by its standard deviation; None for a constant column.
+        """Learn the scaling of a column; None for a constant column.
 
-        Two values are a flag and lie 2 apart. The range over 5 keeps a column with a few large values from being
-        stretched.
+        It is clipped at the 1 and 99 % quantiles and divided by its standard deviation, or by a fifth of its range if
+        that is larger, as for a column with a few large values. Two values are scaled to lie 2 apart.
         """
         known = values[np.isfinite(values)]
         if len(known) == 0 or np.ptp(known) == 0:
@@ -354,7 +354,7 @@ class EffectColumn:
 
     @property
     def label(self) -> str:
-        """The column as a reader knows it."""
+        """Name of the column, with its level."""
         return self.name if self.level is None else f"{self.name} is {self.level}"
 
     @property
@@ -364,36 +364,36 @@ class EffectColumn:
 
     @property
     def contrast(self) -> str:
-        """The difference that hazard ratios of the column are given for."""
+        """The difference of the column that hazard ratios are for; empty for two values."""
         return "" if self.is_flag else f"per {self.scale:.3g}"
 
     def two_values(self, column: pd.Series) -> tuple[Any, Any]:
-        """The values of the column that are compared: two values, the level and the most frequent other, or one sd."""
+        """Return two values to compare: those of a flag, the level and the most frequent other, or one scale apart."""
         if self.level is not None:
             others = column[column.notna() & (column != self.level)]
             return others.mode().iloc[0] if len(others) else self.level, self.level
         return (self.low, self.high) if self.is_flag else (self.centre, self.centre + self.scale)
 
     def scaled(self, values: FloatArray) -> FloatArray:
-        """Scaled values; a missing one counts as average."""
+        """Return scaled values; missing values are set to the mean."""
         scaled = (np.clip(values, self.low, self.high) - self.centre) / self.scale
         return np.where(np.isnan(scaled), 0.0, np.clip(scaled, -4.0, 4.0))
 
 
 @dataclass(frozen=True)
 class EffectColumns:
-    """The level, the model's log risk and the features, as effects see them: p - 1 columns, the log risk first."""
+    """Columns whose effects may differ: p - 1 scaled columns, the model's log risk first; the level is column 0."""
 
     columns: tuple[EffectColumn, ...]
 
     @staticmethod
     def learn(table: pd.DataFrame, log_risk: FloatArray) -> EffectColumns:
-        """From the patients at hand: numbers as they are, each frequent category as a flag, constants left out."""
+        """Learn the scaling of all columns; frequent categories become indicators, constant columns are left out."""
         found = [EffectColumn.learn(RISK, None, log_risk) or EffectColumn(RISK, None, 0.0, 0.0, 0.0, 1.0)]
         for name in table.columns:
             column, levels = table[name], [None]
             if not pd.api.types.is_numeric_dtype(column):
-                # The most frequent category, of equals the first by name, is what the others are compared with.
+                # The reference is the most frequent category, or of equally frequent ones the first by name.
                 by_name = column.value_counts().sort_index(key=lambda levels: levels.astype(str))
                 counts = by_name.sort_values(ascending=False, kind="stable")[1:]
                 levels = list(counts.index[counts >= LEAST_PATIENTS][:MOST_LEVELS])
@@ -402,7 +402,7 @@ class EffectColumns:
         return EffectColumns(tuple(found))
 
     def of(self, table: pd.DataFrame, log_risk: FloatArray) -> FloatArray:
-        """The columns (n, p) of patients: ones, then scaled values."""
+        """Return the columns (n, p) of patients: ones, then scaled values."""
         out = np.ones((len(table), 1 + len(self.columns)))
         for j, column in enumerate(self.columns, start=1):
             values = log_risk if j == 1 else _values(table[column.name], column.level)
@@ -411,7 +411,7 @@ class EffectColumns:
 
 
 def _values(column: pd.Series, level: Any) -> FloatArray:
-    """Numbers; or 1 for the category, 0 for others, also ones never seen before, and NaN where missing."""
+    """Return numbers; or for a category 1 at the level, 0 at all others, and NaN where missing."""
     if level is None:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     equal = np.array([value == level for value in column.astype(object).where(column.notna(), None)])

@@ -28,7 +28,7 @@ class Estimate:
 
     @classmethod
     def mean(cls, values: FloatArray, confidence: float) -> Estimate:
-        """Mean of the values; NaN where fewer than two make an interval."""
+        """Return the mean of the values; NaN for fewer than two."""
         n = len(values)
         if n < 2:
             return cls(np.nan, np.nan, np.nan)
@@ -36,7 +36,7 @@ class Estimate:
 
     @classmethod
     def difference(cls, first: FloatArray, second: FloatArray, confidence: float) -> Estimate:
-        """Mean of the first group minus that of the second."""
+        """Return the mean of the first group minus that of the second."""
         sizes = np.array([len(first), len(second)])
         if sizes.min() < 2:
             return cls(np.nan, np.nan, np.nan)
@@ -47,17 +47,17 @@ class Estimate:
 
     @classmethod
     def ratio(cls, events: float, expected: float, confidence: float) -> Estimate:
-        """Events over what was expected, with the exact interval of a Poisson count; NaN where nothing was."""
+        """Return observed over expected events, with the exact interval of a Poisson count; NaN if 0 are expected."""
         found = observed_over_expected(events, expected, level=confidence)
         return cls(found.estimate, found.low, found.high)
 
     @classmethod
     def _around(cls, value: float, variance: float, freedom: float, confidence: float) -> Estimate:
-        reach = float(stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
-        return cls(value, value - reach, value + reach)
+        half_width = float(stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
+        return cls(value, value - half_width, value + half_width)
 
     def named(self, name: str) -> dict[str, float]:
-        """Value and ends as entries of a row: ``name``, ``name_low`` and ``name_high``."""
+        """Return value and interval as entries of a row: ``name``, ``name_low`` and ``name_high``."""
         return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
 
     def __str__(self) -> str:
@@ -78,19 +78,19 @@ class _Words:
 
 _WORDS: dict[str, _Words] = {
     "harm": _Words(
-        "The model serves these patients worse than no model",
-        "is served worse than by no model",
-        "Harm is how much worse than by no model a patient is predicted, in log likelihood",
+        "The model predicts these patients worse than no model does",
+        "is predicted worse than by no model",
+        "Harm is the loss in log likelihood per patient against no model",
     ),
     "level": _Words(
-        "The model expects too many or too few events of these patients",
+        "The model expects too many or too few events for these patients",
         "has more or fewer events than the model expects",
         "Harm is the log likelihood per patient that a correction of the level gains",
     ),
     "effects": _Words(
-        "The model has the level or effects wrong for these patients",
-        "has another level or other effects than the model",
-        "Harm is the log likelihood per patient that a correction, learnt from others, gains",
+        "The number of events, or effects of features, differ from the model for these patients",
+        "has another number of events or other effects than the model",
+        "Harm is the gain in log likelihood per patient of a correction that was fitted to other patients",
     ),
 }
 
@@ -106,18 +106,18 @@ class Finding:
     n_patients, share, n_events : int, float, int
         Patients who meet the rule, their share of all, and their events.
     n_checked : int
-        Patients who meet the rule that was found without them.
+        Checked patients: those who meet the rule that was found without their fold.
     harm, rest, difference : Estimate
-        Mean harm of the checked patients, of the others, and the difference. Each end of the intervals holds, for
-        all rules together, with the confidence asked for.
+        Mean harm of the checked patients, of the others, and the difference. Each end of the intervals holds with the
+        given confidence, for all rules together.
     harm_found : float
         Mean harm of the patients on whom the rule was found: biased upwards by the search.
     folds_found : int
-        In how many folds the search found the group again without the patients it is checked on.
+        Number of folds without which the search found the group again.
     stability : float
-        Share of bootstraps in which it did.
+        Share of bootstrap samples in which the search found the group again.
     observed_expected : Estimate or None
-        Events of the checked patients over those that the model expected; not for harm against no model.
+        Observed over expected events of the checked patients; None for harm against no model.
     p : float or None
         P-value adjusted for all subgroups searched, for kind "level".
     harmed, stable : bool
@@ -142,7 +142,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """Why the rule is, or is not, reported as a group."""
+        """The reason why the rule is, or is not, reported as a group."""
         if self.p is not None:
             return "significant"
         if self.harmed and self.stable:
@@ -154,7 +154,7 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class WorstOff:
-    """The patients a model serves worst.
+    """The subgroups that a model predicts worst.
 
     Parameters
     ----------
@@ -163,11 +163,11 @@ class WorstOff:
     overall : Estimate
         Mean harm of all patients; negative is a gain over no model.
     n_patients, n_events : int
-        In the data searched.
+        Numbers of patients and events in the data.
     confidence : float
     min_group : int
     kind : {"harm", "level", "effects"}
-        What was looked for.
+        What was searched for.
     """
 
     findings: tuple[Finding, ...]
@@ -207,7 +207,7 @@ class WorstOff:
         return self.to_table().to_text() if self.findings else self.status
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per rule, confirmed or not (column ``verdict``); intervals as ``_low`` and ``_high``."""
+        """Return one row per rule, confirmed or not (column ``verdict``); intervals as ``_low`` and ``_high``."""
         rows: list[dict[str, Any]] = []
         for f in self.findings:
             row: dict[str, Any] = {"rule": str(f.rule), "verdict": f.verdict, "patients": f.n_patients}
@@ -223,28 +223,29 @@ class WorstOff:
 
     @property
     def note(self) -> str:
-        """How the columns of the table of rules were computed."""
+        """Note on how the columns of the table of rules were computed."""
         overall = self.overall
         if self.kind == "level":
             return (
-                "Subgroups of one or two conditions with at least 10 predicted events were tested at once, by draws "
-                f"from the model; p is adjusted for all of them. Smallest subgroup: {self.min_group} patients."
+                "All subgroups of one or two conditions with at least 10 predicted events were tested together, by "
+                "simulation from the model; p is adjusted for all of them. Smallest subgroup: "
+                f"{self.min_group} patients."
             )
         parts = [
             f"{_WORDS[self.kind].harm}, measured on patients not used to find the rule; negative is a gain.",
             f"All {self.n_patients:,} patients: {with_interval(overall.value, overall.low, overall.high)}.",
-            f"Smallest group looked for: {self.min_group} patients.",
+            f"Smallest group searched for: {self.min_group} patients.",
         ]
         if self.findings:
             parts += [
                 "Found again: share of bootstrap samples in which the search finds the same group.",
                 f"Each end of an interval holds with {100 * self.confidence:g} % confidence, for all rules together.",
-                "A patient who meets several rules counts under the first.",
+                "A patient who meets several rules is counted in the first.",
             ]
         return " ".join(parts)
 
     def to_table(self) -> Table:
-        """The rules as readers see them."""
+        """Return a table of the rules."""
         if self.kind == "level":
             tested = (
                 Column("rule", "Rule"),
@@ -268,7 +269,7 @@ class WorstOff:
         return Table.of("worst_off", self.status, columns, self.to_frame(), (self.note,))
 
     def to_markdown(self) -> str:
-        """The status, and a table of the rules with harm measured on patients not used to find them."""
+        """Return the status, and a table of the rules with harm of patients not used to find them, as Markdown."""
         if not self.findings:
             return f"{literal(self.status)}\n\n{literal(self.note)}\n"
         return self.to_table().to_markdown()
@@ -277,7 +278,7 @@ class WorstOff:
         return self.to_table().to_html()
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Checked harm of each rule with its interval, beside that of all patients."""
+        """Draw the harm of each rule's checked patients and of all patients, with intervals."""
         ax = axes_or_new(ax)
         rows = [("all patients", self.overall, "0.5")]
         rows += [(str(f.rule), f.harm, "C3" if f in self.groups else "0.7") for f in self.findings]
@@ -285,7 +286,7 @@ class WorstOff:
             ax.plot([estimate.low, estimate.high], [position, position], color=color)
             ax.plot(estimate.value, position, "o", color=color)
         ax.axvline(0, color="0.3", linewidth=0.8)
-        # A dollar sign in a name is a dollar sign.
+        # A dollar sign in a name does not start a formula.
         ax.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)], parse_math=False)
         ax.set_xlabel("mean harm (right: harmed)")
         ax.set_title(_WORDS[self.kind].found if self.groups else "No stable harmed group")

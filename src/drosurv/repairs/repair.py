@@ -1,18 +1,21 @@
-"""One repair: its subgroup, what it changes, and its effect on patients who were not used for it."""
+"""A repair: its subgroup, what it changes, and its effect on patients who were not used to find or fit it."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.evaluation.predictions import take
+from drosurv.metrics import calibration_slope_of_curves
 from drosurv.observation import in_pandas
 from drosurv.repairs.curves import Expected
-from drosurv.repairs.evidence import RISK, EffectColumn, EffectColumns, poisson_ridge
+from drosurv.repairs.evidence import RISK, EffectColumn, EffectColumns
 from drosurv.repairs.findings import Estimate
 from drosurv.repairs.repair_search import Correction, Kind, Trial, Version
 from drosurv.repairs.rules import Rule, readable_table
@@ -21,20 +24,11 @@ from drosurv.target import BoolArray, FloatArray
 CONFIDENCE = 0.95
 
 
-def calibration_slope(events: FloatArray, expected: FloatArray, log_hazard: FloatArray) -> float:
-    """Slope of the true log hazard on the predicted one, up to a constant: 1 is right."""
-    spread = float(log_hazard.std())
-    if len(events) < 2 or spread == 0:
-        return float("nan")
-    Z = np.column_stack([np.ones(len(events)), (log_hazard - log_hazard.mean()) / spread])
-    return 1.0 + float(poisson_ridge(Z, events, expected, np.zeros(2))[1]) / spread
-
-
 @dataclass(frozen=True)
 class EffectChange:
     """Hazard ratio of a column inside of a repaired subgroup and outside, from the repaired model's predictions.
 
-    `contrast` says for which difference of the column; empty for two values.
+    `contrast` is the difference of the column that it is for, such as "per 10"; empty for a column of two values.
     """
 
     label: str
@@ -47,42 +41,43 @@ class EffectChange:
 class Repair:
     """A correction of a model for the patients of a rule.
 
-    *Checked* patients are those in the subgroups that were found without them: each fold is scored with a repair
-    that was found and fitted on the other folds.
+    To check a repair, it is found and fitted again without each fold. The *checked* patients are those who are in the
+    subgroup that was found without their fold.
 
     Parameters
     ----------
     rule : Rule or None
         The subgroup; None for everyone.
     kind : {"everyone", "effects", "level"}
-        What was looked for.
+        What was searched for.
     version : {"full", "own", "level"}
-        What was changed: effects of everyone and of the group, of the group only, or the group's level.
+        What was changed: effects of everyone and of the subgroup, effects in the subgroup only, or its level.
     strength : float
-        1, or 1/2 where half the correction served the checked patients better.
+        1, or 1/2 if half the correction gave the checked patients a larger likelihood.
     correction : Correction
-        Log hazard ratios per scaled column, at full strength.
+        Log hazard ratios per scaled column, at strength 1.
     patients, events : int, float
-        Patients who meet the rule, and their events, counted by weight; of a frozen model, events until its curve ends.
+        Patients who meet the rule, and their events, counted by weight; for a frozen model, events until its curves
+        end.
     checked : int
-        Patients in the subgroups that were found without them.
+        Number of checked patients.
     before, after : Estimate
         Observed over expected events of the checked patients.
     slope_before, slope_after : float
-        Slope of the true log hazard on the predicted one among the checked patients.
+        Calibration slope among the checked patients; 1 is right.
     gain_inside, gain_outside : Estimate
-        Log likelihood gained per checked patient, inside the group and outside.
+        Gain in log likelihood per patient, of the checked patients and of all others.
     e : float
         The e-value.
     overlap : float
-        Mean overlap (Jaccard) of the groups found without a fold with this one.
+        Mean overlap (Jaccard) of this subgroup with those found without a fold.
     predicted, predicted_after : float
         Events of the patients of the rule as predicted without and with the repair, to be compared with `events`. Each
-        patient is predicted by a model and a repair that were fitted without them.
+        patient is predicted by a model and a repair that were fitted without the patient's fold.
     changes : tuple of EffectChange
-        Hazard ratios that differ in the subgroup, from the repaired model's predictions.
+        Hazard ratios that differ in the subgroup.
     linear_in : str
-        Column whose effect the base model takes for linear, if it is the only one of the rule; else empty.
+        The only column of the rule, if its effect is linear in the base model; else empty.
     """
 
     rule: Rule | None
@@ -108,13 +103,17 @@ class Repair:
 
     @staticmethod
     def of(trial: Trial, expected: Expected) -> Repair:
-        """From an accepted trial, and the events observed and expected of all patients."""
+        """Describe an accepted trial, given observed and expected events of all patients."""
         inside = trial.inside
         events, risk = expected.events[inside], expected.log_risk[inside]
         before, after = (r[inside] for r in (trial.r_before, trial.r_after))
         hazard = expected.hazard[inside]
-        seen = float(events.sum())
+        observed = float(events.sum())
         group = trial.found.inside
+        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+            slopes = [
+                calibration_slope_of_curves(events, hazard * np.exp(r), risk + r) for r in (before, after)
+            ]
         predicted, predicted_after = (
             float((expected.hazard * np.exp(r))[group].sum()) for r in (trial.r_before, trial.r_after)
         )
@@ -127,10 +126,10 @@ class Repair:
             patients=int(group.sum()),
             events=float(expected.events[group].sum()),
             checked=int(inside.sum()),
-            before=Estimate.ratio(seen, float((hazard * np.exp(before)).sum()), CONFIDENCE),
-            after=Estimate.ratio(seen, float((hazard * np.exp(after)).sum()), CONFIDENCE),
-            slope_before=calibration_slope(events, hazard * np.exp(before), risk + before),
-            slope_after=calibration_slope(events, hazard * np.exp(after), risk + after),
+            before=Estimate.ratio(observed, float((hazard * np.exp(before)).sum()), CONFIDENCE),
+            after=Estimate.ratio(observed, float((hazard * np.exp(after)).sum()), CONFIDENCE),
+            slope_before=slopes[0],
+            slope_after=slopes[1],
             gain_inside=Estimate.mean(trial.gains[inside], CONFIDENCE),
             gain_outside=Estimate.mean(trial.gains[~inside], CONFIDENCE),
             e=trial.e,
@@ -141,7 +140,7 @@ class Repair:
 
     @property
     def moves_away(self) -> bool:
-        """Whether the number of events with the repair is further from the observed one than without it."""
+        """Whether the predicted number of events is further from the observed number with the repair than without."""
         return abs(self.events - self.predicted_after) > abs(self.events - self.predicted)
 
     @property
@@ -153,17 +152,17 @@ class Repair:
         return f"<Repair of {self.who}: {self.patients:,} patients, gain there {self.gain_inside}>"
 
     def holds(self, table: pd.DataFrame) -> BoolArray:
-        """Which rows (n,) of a table the repair is for."""
+        """Return which rows (n,) of a table the repair is for."""
         return np.ones(len(table), dtype=np.bool_) if self.rule is None else self.rule.holds(table)
 
     def log_hazard_ratios(self, table: pd.DataFrame, columns: FloatArray) -> FloatArray:
-        """What is added to the log hazards (n,) of patients, inside the group and outside."""
+        """Return what the repair adds to the log hazards (n,) of patients inside the subgroup and outside."""
         return self.strength * self.correction.of(columns, self.holds(table))
 
 
 # Effects that differ by less (log hazard ratio per standard deviation) are not mentioned.
 LEAST_MENTIONED = 0.1
-# Patients whose predictions are compared for a hazard ratio.
+# At most so many patients are predicted to estimate a hazard ratio.
 MOST_COMPARED = 500
 
 
@@ -175,22 +174,22 @@ def effect_changes(
     rules: pd.DataFrame,
     with_features: bool,
 ) -> list[EffectChange]:
-    """Hazard ratios of the columns whose effect a repair changes, inside of the subgroup and outside.
+    """Return the hazard ratios of columns whose effect a repair changes, inside of the subgroup and outside.
 
-    From the predictions of the repaired model: a column is set to two values for some patients of the subgroup, and for
-    some others, and the mean difference of the log risk is taken. Columns of the rule are left out: patients in whom
-    they change leave the subgroup. A model fitted `with_features` predicts from the table of `rules` too.
+    They come from predictions of the repaired model: a column is set to two values, for patients of the subgroup and
+    for others, and the log risks are subtracted. Columns of the rule are left out, because changing them would move
+    patients out of the subgroup. A model fitted `with_features` predicts from the table of `rules` too.
     """
     if repair.rule is None or repair.version == "level":
         return []
     inside = repair.holds(rules)
     named = {condition.column for condition in repair.rule.conditions}
-    own = repair.strength * repair.correction.own
+    effects = repair.strength * repair.correction.own
     parts = [np.flatnonzero(group)[:MOST_COMPARED] for group in (inside, ~inside)]
     found = []
-    for j in np.argsort(-abs(own)):
+    for j in np.argsort(-abs(effects)):
         column = columns.columns[j - 1] if j > 0 else None
-        if column is None or abs(own[j]) < LEAST_MENTIONED or column.name == RISK or column.name in named:
+        if column is None or abs(effects[j]) < LEAST_MENTIONED or column.name == RISK or column.name in named:
             continue
         # All in one prediction, which takes hardly longer than each of them.
         some = [rows for rows in parts if len(rows)]
@@ -213,23 +212,23 @@ def _stacked(tables: Sequence[Any]) -> Any:
 
 
 def changed_column(X: Any, column: EffectColumn, which: int) -> Any:
-    """Patients with one column set to the lower (0) or higher (1) of the two values that are compared."""
+    """Return X with one column set to the lower (0) or higher (1) of the two values that are compared."""
     table = readable_table(X, len(X))
     value = column.two_values(table[column.name])[which]
-    place = list(table.columns).index(column.name)
+    position = list(table.columns).index(column.name)
     X = in_pandas(X)
     if isinstance(X, pd.DataFrame):
         changed = X.copy()
-        is_bool = pd.api.types.is_bool_dtype(X.dtypes.iloc[place])
-        changed.isetitem(place, [bool(value) if is_bool else value] * len(X))
+        is_bool = pd.api.types.is_bool_dtype(X.dtypes.iloc[position])
+        changed.isetitem(position, [bool(value) if is_bool else value] * len(X))
         return changed
     numbers = np.array(X, dtype=np.float64)
-    numbers[:, place] = value
+    numbers[:, position] = value
     return numbers
 
 
 def only_linear_column(repair: Repair, linear: frozenset[str]) -> str:
-    """The column of a rule with one condition on a number whose effect is linear in the base model; else empty."""
+    """Return the column of a rule, if it has one, a number whose effect is linear in the base model; else ""."""
     conditions = () if repair.rule is None else repair.rule.conditions
     numbers = {condition.column for condition in conditions if condition.comparison in ("<=", ">")}
     columns = {condition.column for condition in conditions}

@@ -1,4 +1,4 @@
-"""Search for repairs, and the test whether patients who were used neither to find nor to fit a repair gain from it.
+"""Search for repairs, and test on patients used neither to find nor to fit a repair whether it improves predictions.
 
 The search and the fit are repeated on subsets of the folds, and each repetition is scored on patients that were left
 out of it. The likelihood ratio of held-out patients has mean 1 if the model is right, and so has each average and each
@@ -23,7 +23,7 @@ Version = Literal["full", "own", "level"]
 
 # A single repair multiplies no hazard by more than exp(2.5) = 12, nor by less than 1/12.
 LARGEST_REPAIR = 2.5
-# Effects less probable than this to differ are left alone.
+# Effects with a smaller posterior probability of differing are not changed.
 LEAST_INCLUSION = 0.02
 VERSIONS: dict[Kind, tuple[Version, ...]] = {
     "everyone": ("own", "level"),
@@ -31,7 +31,7 @@ VERSIONS: dict[Kind, tuple[Version, ...]] = {
     "level": ("level",),
 }
 STRENGTHS = (1.0, 0.5)
-# Every version at every strength, in the order in which a group's ratios list them.
+# Every version at every strength, in the order of the rows of `Found.ratios`.
 CHOICES = {
     kind: [(version, strength) for version in versions for strength in STRENGTHS]
     for kind, versions in VERSIONS.items()
@@ -42,14 +42,14 @@ CHOICES = {
 class Correction:
     """Log hazard ratios r = clip(z @ everywhere + inside * (z @ own)).
 
-    Effects (p,) for everyone, and further ones inside the group.
+    `everywhere` (p,) are changes of effects for everyone, `own` (p,) further changes inside of the group.
     """
 
     everywhere: FloatArray
     own: FloatArray
 
     def of(self, z: FloatArray, inside: BoolArray) -> FloatArray:
-        """Log hazard ratios (n,) of patients with columns z (n, p)."""
+        """Return the log hazard ratios (n,) of patients with columns z (n, p)."""
         r: FloatArray = z @ self.everywhere + inside * (z @ self.own)
         return np.clip(r, -LARGEST_REPAIR, LARGEST_REPAIR)
 
@@ -69,9 +69,9 @@ class Found:
 
 
 class RepairSearch:
-    """Repairs found one after the other and fitted on the counted patients (n,) only.
+    """A search that finds one repair after the other, and fits them, on the counted patients (n,) only.
 
-    The residuals are those of all n patients under the model as it is; r (n,) holds their log hazard ratios of all
+    The residuals are those of all n patients under the unrepaired model; r (n,) holds their log hazard ratios of all
     repairs so far.
     """
 
@@ -83,7 +83,7 @@ class RepairSearch:
         self.r = np.zeros(len(counted))
 
     def find(self, kind: Kind, limits: Limits) -> Found | None:
-        """The next group and the fitted versions of its repair; None if no rule has posterior odds above 1."""
+        """Return the next group and all versions of its repair; None if no rule has posterior odds above 1."""
         now = self.residuals.after(self.r)
         if kind == "everyone":
             atoms: tuple[Atom, ...] = ()
@@ -103,7 +103,7 @@ class RepairSearch:
         return Found(atoms, inside, corrections, ratios)
 
     def keep(self, found: Found | None, choice: int) -> None:
-        """Apply a repair, where one was found: the next search starts from the repaired model."""
+        """Apply a repair, if one was found; the next search starts from the repaired model."""
         if found is not None:
             self.r = self.r + found.ratios[choice]
 
@@ -116,7 +116,7 @@ def fit_version(
     inclusion: FloatArray,
     tau: float,
 ) -> Correction:
-    """Poisson ridge whose penalty on an effect is the smaller the more probably it differs; the level always does.
+    """Fit a correction by Poisson ridge regression; effects that more probably differ have a smaller penalty.
 
     The version "full" has effects for everyone and for the group, "own" for the group only, "level" one number for
     the group.
@@ -142,11 +142,11 @@ def fit_version(
     return Correction(everywhere, own)
 
 
-# Quantiles of a normal: the gain of the group must be above 0 (one-sided 10 %), the loss of others not (5 %).
+# Normal quantiles: the group must gain significantly (one-sided, 10 %), the others must not lose significantly (5 %).
 LEAST_Z_INSIDE, LEAST_Z_OUTSIDE = 1.282, -1.645
-# Least mean overlap (Jaccard) of the groups found without each fold with the one found on all patients.
+# Smallest mean overlap (Jaccard) of the groups found without a fold with the group found on all patients.
 LEAST_OVERLAP = 0.3
-# exp of more than this is as good as infinite.
+# Logarithms are clipped here, so that exp does not overflow.
 LARGEST_EXPONENT = 500.0
 
 _DOING: dict[Kind, str] = {
@@ -166,9 +166,9 @@ class Attempt:
     rule : Rule or None
         None for everyone.
     gain : float
-        Log likelihood gained by patients not used for it, summed.
+        Sum of the gains in log likelihood of patients who were not used for it.
     e, overlap : float
-        The e-value (NaN where another test had failed first) and the overlap of groups found without a fold.
+        The e-value (NaN if another test had failed first) and the overlap with groups found without a fold.
     accepted : bool
     """
 
@@ -184,9 +184,9 @@ class Attempt:
 class Trial(Attempt):
     """An attempt with the results of its test on held-out patients.
 
-    `found` is the repair found and fitted on all patients; version and strength have the largest gain on held-out
-    patients. For each patient, by the repair that was found without this patient: whether they are in its group
-    (`inside`), their log hazard ratios before and after, and their gain in log likelihood.
+    `found` is the repair found and fitted on all patients; its version and strength are those with the largest gain of
+    held-out patients. All arrays (n,) come from repairs found without the patient's fold: whether the patient is in
+    the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood.
     """
 
     found: Found
@@ -234,13 +234,13 @@ class CheckedSearch:
             for which, order in enumerate(self.orders)
             for m in range(self.first, n_folds - 1)
         }
-        # Whether a fold is scored against the level and slope that are best for it, not against the model.
+        # Whether likelihood ratios of a fold are relative to the best level and slope there, not to the model.
         self.against_best_level = False
 
     def try_kind(self, kind: Kind, limits: Limits) -> Trial | None:
-        """Find the next repair of a kind, and test it; an accepted one is applied in every repetition.
+        """Find the next repair of a kind and test it; an accepted one is applied in every repetition of the search.
 
-        None if no rule has posterior odds above 1.
+        Return None if no rule has posterior odds above 1.
         """
         n_steps = 1 + len(self.without_fold) + len(self.on_first)
         self.progress(0, _DOING[kind], n_steps)
@@ -250,12 +250,12 @@ class CheckedSearch:
         n = len(self.folds)
         inside, overlaps = np.zeros(n, dtype=np.bool_), []
         r_before, ratios = np.zeros(n), np.zeros_like(found.ratios)
-        without: list[Found | None] = []
+        repeated: list[Found | None] = []
         for fold, search in enumerate(self.without_fold):
             self.progress(1 + fold)
             out = self.folds == fold
             again = search.find(kind, limits)
-            without.append(again)
+            repeated.append(again)
             r_before[out] = search.r[out]
             if again is None:
                 overlaps.append(0.0)
@@ -276,13 +276,13 @@ class CheckedSearch:
         e = float("nan")
         earlier: dict[tuple[int, int], Found | None] = {}
         if passed.any() or self.frozen:
-            e, earlier = self._e_value(kind, limits, without)
+            e, earlier = self._e_value(kind, limits, repeated)
         accepted = bool(passed[best] and e >= self.evidence)
         if accepted:
-            # A group must then gain more than the best level and slope of each fold would.
+            # From then on a group must gain more than the best level and slope of each fold.
             self.against_best_level |= self.frozen and kind == "everyone"
             self.on_all.keep(found, best)
-            for search, again in zip(self.without_fold, without, strict=True):
+            for search, again in zip(self.without_fold, repeated, strict=True):
                 search.keep(again, best)
             for key, again in earlier.items():
                 self.on_first[key].keep(again, best)
@@ -294,16 +294,16 @@ class CheckedSearch:
         )
 
     def _e_value(
-        self, kind: Kind, limits: Limits, without: list[Found | None]
+        self, kind: Kind, limits: Limits, repeated: list[Found | None]
     ) -> tuple[float, dict[tuple[int, int], Found | None]]:
-        """The e-value, and what was found on the first folds of each order.
+        """Return the e-value, and what was found on the first folds of each order.
 
-        It is the mean of two e-values: the mean over folds of the likelihood ratio there, of a search on all other
-        folds; and the product of the likelihood ratios of three folds, each of a search on the folds before it.
+        It is the mean of two e-values: the mean over folds of the likelihood ratio in the fold, of a search on all
+        other folds; and the product of the likelihood ratios of three folds, each of a search on the folds before it.
         """
         n_folds = len(self.without_fold)
         ratios = np.zeros((n_folds, len(CHOICES[kind])))
-        for fold, (search, found) in enumerate(zip(self.without_fold, without, strict=True)):
+        for fold, (search, found) in enumerate(zip(self.without_fold, repeated, strict=True)):
             ratios[fold] = self._log_ratio(search, found, fold)
         averaged = _mean_exp(ratios)
         earlier: dict[tuple[int, int], Found | None] = {}
@@ -319,10 +319,10 @@ class CheckedSearch:
         return (averaged + float(np.mean(products))) / 2, earlier
 
     def _log_ratio(self, search: RepairSearch, found: Found | None, fold: int) -> FloatArray:
-        """Log likelihood ratio (v,) of a fold that the search did not use, (1,) where it found nothing.
+        """Return log likelihood ratios (v,) of a fold that the search did not use; (1,) if it found nothing.
 
-        Against the model with the repairs that the search kept before; or against the level and slope that are best
-        for that fold, so that a group cannot gain from an error that the model makes for all patients.
+        They are relative to the model with its earlier repairs; or to the best level and slope in that fold, so that a
+        group cannot gain from an error that the model makes for all patients.
         """
         out = self.folds == fold
         events, expected = self.residuals.events[out], self.residuals.expected[out]
@@ -337,17 +337,17 @@ class CheckedSearch:
 
 
 def fewest_folds(n_folds: int) -> int:
-    """Folds of the smallest search: on fewer than two of five it would find nothing."""
+    """Return the number of folds of the smallest search, 2 of 5: on fewer it would find nothing."""
     return max(1, (n_folds + 1) // 2 - 1)
 
 
 def z_of(values: FloatArray) -> float:
-    """Sum divided by its standard error."""
+    """Return the sum of values divided by its standard error."""
     return float(values.sum() / max(np.sqrt((values**2).sum()), 1e-12))
 
 
 def _same_side(first: BoolArray, second: BoolArray, among: BoolArray) -> tuple[bool, float]:
-    """Whether two groups overlap more than the first's complement with the second, and the larger overlap (Jaccard)."""
+    """Whether the second group overlaps more with the first than with its complement, and the larger overlap."""
     same, opposite = overlap(first & among, second & among), overlap(~first & among, second & among)
     return same >= opposite, max(same, opposite)
 
@@ -356,15 +356,15 @@ def _mean_exp(logs: FloatArray) -> float:
     return float(np.exp(np.minimum(logs, LARGEST_EXPONENT)).mean())
 
 
-# Two-sided, 95 %.
+# Normal quantile, two-sided, 95 %.
 CLEAR_Z = 1.960
 
 
 def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> list[Trial]:
-    """Search for repairs, test each, and return all that were tested, accepted or not, in order.
+    """Search for repairs and test each; return all that were tested, accepted or not, in order.
 
-    All patients are recalibrated first, so that no group is found because the model is wrong for all. If no group
-    follows, the recalibration of a fitted model is kept only if its gain is significant.
+    The first repair, if accepted, is for all patients, so that no group is found because the model is wrong for all. If
+    no group follows, this repair of a fitted model is kept only if its gain is significant.
     """
     trials: list[Trial] = []
 
@@ -385,10 +385,10 @@ def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> li
 def _is_clear(trial: Trial, checked: CheckedSearch) -> bool:
     """Whether the interval of a cross-validated gain excludes 0.
 
-    The gain is that of K models, each fitted without a fold, not of the model that is kept. Their predictions are poor
-    for a few patients far from all others, who alone can make the e-value very large. The models also share most of
-    their training patients, so that the variance of a mean over K folds is 1 + K / (K - 1) times that of independent
-    patients (Nadeau and Bengio).
+    The gain is that of K models, each fitted without a fold, not of the model that is kept. A few patients far from all
+    others, whom these models predict poorly, can alone make the e-value very large. The models also share most of their
+    training patients, so that the variance of a mean over K folds is 1 + K / (K - 1) times that of independent patients
+    (Nadeau and Bengio).
     """
     n_folds = len(checked.without_fold)
     return bool(z_of(trial.gains) >= CLEAR_Z * np.sqrt(1 + n_folds / (n_folds - 1)))

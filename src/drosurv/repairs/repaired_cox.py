@@ -1,4 +1,4 @@
-"""A survival model that is corrected for the groups it is wrong about."""
+"""A survival model that is corrected for the subgroups it is wrong about."""
 
 from __future__ import annotations
 
@@ -65,29 +65,30 @@ EVENTS_PER_FEATURE = 10
 class RepairedCox(RepairedPredictions):
     """A survival model that is corrected for the subgroups it is wrong about.
 
-    A base model is fitted. Rules are searched for subgroups with more or fewer events than it predicts, or with other
-    effects of features. The model's hazards are then multiplied there. Such a repair is kept only if patients who were
-    used neither to find nor to fit it gain.
+    A base model is fitted. Then rules are searched for: subgroups with more or fewer events than it predicts, or with
+    other effects of features. A repair multiplies the model's hazards there. It is kept only if it increases the
+    likelihood of patients who were used neither to find nor to fit it.
 
     Parameters
     ----------
     base : estimator, sequence of estimators, "auto" or None
-        Unfitted, with ``fit`` and survival curves or cumulative hazards: ours, scikit-survival's or a Pipeline. Of
-        several the one whose repaired model has the largest out-of-fold likelihood is taken; "auto" is
-        :class:`drosurv.CoxPHCV` and :class:`drosurv.CoxPH`, so that a nonlinear effect need not be called a subgroup.
+        Unfitted model that predicts survival curves or cumulative hazards: ours, scikit-survival's or a Pipeline. Of
+        several, the one whose repaired model has the largest out-of-fold likelihood is used. "auto" tries
+        :class:`drosurv.CoxPHCV` and :class:`drosurv.CoxPH`, so that a nonlinear effect is not mistaken for a subgroup.
         None is plain Cox (:class:`drosurv.CoxPH`).
     max_repairs : int
         Largest number of repairs.
     max_conditions : int
         Largest number of conditions in a rule.
     min_group : int or "auto"
-        Least number of patients in a subgroup; "auto" is n / 80, but at least 20 and at most 50.
+        Smallest number of patients in a subgroup; "auto" is n / 80, but at least 20 and at most 50.
     min_events : int
-        Least number of events in a subgroup, both observed and expected.
+        Smallest number of events in a subgroup, both observed and expected.
     folds : int
         Number of folds; at least 3.
     evidence : float
-        Least e-value. If a frozen model is right, a repair of one kind passes with probability at most 1 over it.
+        Smallest e-value that a repair must reach. If a frozen model is right, a repair of one kind is accepted with
+        probability at most 1 / evidence.
     tau : float
         Prior standard deviation of effects that differ: log hazard ratios per standard deviation of a column.
     random_state : int, Generator or None
@@ -98,21 +99,21 @@ class RepairedCox(RepairedPredictions):
     Attributes
     ----------
     base_ : estimator
-        Fitted on all patients; None where only predictions were given to :func:`drosurv.repair`.
+        Base model fitted on all patients; None if only predictions were given to :func:`drosurv.repair`.
     repairs_ : list of Repair
         Corrections, in the order in which they were found.
     attempts_ : list of Attempt
         Every repair that was tested, accepted or not.
     base_log_likelihoods_ : list of float
-        Out-of-fold log likelihood per patient of each repaired base, up to a constant, where there were several.
+        Out-of-fold log likelihood per patient, up to a constant, of each repaired base model, if there were several.
     checked_ : (k, n) bool
-        Members of each repair's subgroup, each training patient by the rule found without them; not saved.
+        Which training patients are in each repair's subgroup, by the rule found without their fold; not saved.
     held_out_ : (n,) float64
-        Log hazard ratio of each training patient by repairs found without them; not saved.
+        Log hazard ratio of each training patient by the repairs found without their fold; not saved.
     status_ : str
         What was found, in one or two sentences.
     min_group_ : int
-        Least number of patients in a subgroup that was used.
+        Smallest number of patients in a subgroup, as used.
     n_patients_, n_events_ : int
 
     Examples
@@ -160,7 +161,7 @@ class RepairedCox(RepairedPredictions):
         y : structured array (n,)
             Event flag and time; see :class:`drosurv.Surv`.
         features : (n, d') DataFrame, optional
-            Columns that rules may use, in units a reader knows; ``X`` by default. Then needed in prediction too.
+            Columns that rules may use, in units a reader knows; ``X`` by default. If given, predictions need them too.
         clusters : (n,) labels, optional
             Rows with the same label, such as those of one patient, stay in the same fold.
         sample_weight : (n,) array, optional
@@ -168,8 +169,8 @@ class RepairedCox(RepairedPredictions):
         entry : (n,) array, optional
             Times from which patients are under observation, for a base model that takes them.
         strata, offset
-            Not defined: a rule is for patients of all strata, and predictions of a repaired model take no offset. Give
-            strata as a column, or repair a model for each.
+            Not supported: a rule is for patients of all strata, and predictions of a repaired model take no offset.
+            Give strata as a column, or repair one model for each stratum.
 
         Returns
         -------
@@ -179,13 +180,13 @@ class RepairedCox(RepairedPredictions):
             if value is not None:
                 raise ArgumentError(
                     name,
-                    f"{name} is not defined for RepairedCox, whose rules are for all patients: leave it out, give it "
+                    f"{name} is not supported by RepairedCox, whose rules are for all patients: leave it out, give it "
                     "as a column of X, or fit one model for each stratum.",
                 )
         bases = self._bases()
         if len(bases) == 1:
             return self._fit(bases[0], X, y, features, clusters, sample_weight, entry)
-        # The same folds for every base.
+        # All bases use the same folds.
         seed = int(generator(self.random_state).integers(2**31))
         fitted = [
             clone(self)
@@ -226,7 +227,7 @@ class RepairedCox(RepairedPredictions):
         given["entry"] = None if entry is None else since
         self.base_ = _fit_base(base, X, y, given)
         self._curve_times = curve_times(self.base_, X, target)
-        # With fewer events for each feature, most of a fitted model's errors are those of fitting it.
+        # With fewer events per feature, most of a fitted model's error is estimation error.
         if self._too_few(target, EVENTS_PER_FEATURE * tables[1].shape[1]):
             self._log_likelihood = -np.inf
             return self
@@ -261,19 +262,19 @@ class RepairedCox(RepairedPredictions):
         return self
 
     def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any, clusters: Any, entry: Any) -> Self:
-        """Repair a model that stays as it is, from its predictions for patients it was not trained on."""
+        """Repair a fitted model without refitting it, from predictions for patients it was not trained on."""
         target, tables, clusters = self._begin(X, y, features, clusters)
         since = None if entry is None else entry_times(entry, target)
         if isinstance(model, tuple):
             self.base_, times = None, PredictionGrid.parse(model, len(target)).times
         else:
             self.base_, times = model, curve_times(model, X, target)
-        # Not at quantiles of event times: the columns of a patient may not depend on outcomes.
+        # Not quantiles of event times, because the columns of a patient must not depend on outcomes.
         self._curve_times, self._times = times, np.quantile(times, QUARTILES)
         expected = expected_of_frozen(model, X, target, self._times, since)
         if self._too_few(target):
             return self
-        # Folds drawn by events would make likelihood ratios larger than 1 on average.
+        # Not stratified by events: the mean of likelihood ratios would then exceed 1.
         folds = self._drawn(clusters)
         with bar("", shown=self.verbose) as progress:
             self._find(expected, tables, folds, clusters, progress, frozen=True)
@@ -283,9 +284,9 @@ class RepairedCox(RepairedPredictions):
     def _begin(
         self, X: Any, y: Any, features: Any, clusters: Any
     ) -> tuple[Target, tuple[pd.DataFrame, pd.DataFrame], IntArray]:
-        """The target, the tables of rules and of effects, and the cluster of each row."""
+        """Check the arguments; return the target, the tables of rules and of effects, and the cluster of each row."""
         for earlier in [name for name in vars(self) if name.endswith("_")]:
-            # A fit that fails leaves no model behind.
+            # So that a failed fit leaves no fitted model.
             del self.__dict__[earlier]
         self._check_parameters()
         validate_data(self, X, skip_check_array=True)
@@ -309,7 +310,7 @@ class RepairedCox(RepairedPredictions):
         return target, (rules, table), codes
 
     def _drawn(self, clusters: IntArray, event: BoolArray | None = None) -> IntArray:
-        """The fold of each row."""
+        """Draw the fold of each row."""
         most = int(clusters.max()) + 1
         require(
             self.folds <= most, "folds", f"be at most the number of patients or clusters, {most}", self.folds
@@ -331,7 +332,7 @@ class RepairedCox(RepairedPredictions):
             check_count("min_group", self.min_group, least=2)
 
     def _too_few(self, target: Target, least_events: int = 0) -> bool:
-        """Whether there are too few patients or events for a search, and if so, say how many it needs."""
+        """Whether there are too few patients or events for a search; if so, the status says how many are needed."""
         self.repairs_: list[Repair] = []
         self.attempts_: list[Attempt] = []
         self.checked_, self.held_out_ = np.zeros((0, len(target)), dtype=np.bool_), np.zeros(len(target))
@@ -339,14 +340,14 @@ class RepairedCox(RepairedPredictions):
         share = fewest_folds(self.folds) / self.folds
         events, patients = (int(np.ceil(2 * least / share)) for least in (self.min_events, self.min_group_))
         short = [
-            f"{has:,} {what} are too few, it takes {needs:,}"
+            f"{has:,} {what} are too few, at least {needs:,} are needed"
             for has, needs, what in (
                 (target.n_events, max(events, least_events), "events"),
                 (len(target), patients, "patients"),
             )
             if has < needs
         ]
-        self.status_ = f"No group was looked for: {'; '.join(short)}." if short else ""
+        self.status_ = f"No subgroup was searched for: {'; '.join(short)}." if short else ""
         return bool(short)
 
     def _find(
@@ -359,7 +360,7 @@ class RepairedCox(RepairedPredictions):
         *,
         frozen: bool = False,
     ) -> None:
-        """Find repairs, and keep what is known of them."""
+        """Find repairs, and set the fitted attributes."""
         rules, effects = tables
         self._columns = EffectColumns.learn(effects, expected.log_risk)
         residuals = Residuals(expected.events, expected.hazard, self._columns.of(effects, expected.log_risk))
@@ -383,7 +384,9 @@ class RepairedCox(RepairedPredictions):
         self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_)
         n_clusters = int(clusters.max()) + 1
         if n_clusters < self.n_patients_:
-            self.status_ += f" Counted are rows, {self.n_patients_:,} in {n_clusters:,} clusters."
+            self.status_ += (
+                f" Patients are counted as rows: {self.n_patients_:,} rows in {n_clusters:,} clusters."
+            )
 
     def _add_changes(self, X: Any, rules: pd.DataFrame) -> None:
         """Add to each repair the hazard ratios that it changes."""
@@ -397,17 +400,17 @@ class RepairedCox(RepairedPredictions):
             )
 
     def in_words(self) -> list[str]:
-        """What was wrong, for whom, what was changed and what it did: some sentences for each repair."""
+        """Describe each repair in sentences: who was predicted wrongly, what was changed, and with which effect."""
         check_is_fitted(self)
         return [in_words(repair) for repair in self.repairs_]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each repair, intervals as ``_low`` and ``_high``."""
+        """Return one row for each repair, with intervals as ``_low`` and ``_high``."""
         check_is_fitted(self)
         return repair_frame(self.repairs_)
 
     def to_markdown(self) -> str:
-        """What was found in words, and the table of repairs."""
+        """Return the status, the repairs in sentences, and the table of repairs, as Markdown."""
         check_is_fitted(self)
         parts = [literal(sentence) for sentence in (self.status_, *self.in_words())]
         if self.repairs_:
@@ -415,20 +418,21 @@ class RepairedCox(RepairedPredictions):
         return "\n\n".join(parts) + "\n"
 
     def summary(self, level: float = 0.95, **options: Any) -> pd.DataFrame:
-        """Coefficients of the base model with standard errors where nothing was repaired, else hazard ratios by group.
+        """Return the hazard ratios of a repaired model by subgroup; without repairs, the base model's summary.
 
         Parameters
         ----------
         level : float
-            Confidence of the intervals.
+            Confidence level of the intervals.
         **options
             Further arguments of the base model's ``summary``.
 
         Returns
         -------
         DataFrame
-            Of a linear model with repairs: for whom, the effect of what, its hazard ratio and everyone's, without
-            standard errors, which have no definition after a search. Of other models with repairs: :meth:`to_frame`.
+            For a linear model with repairs: the subgroup, the feature, its hazard ratio there and everyone's, without
+            standard errors, which would not be valid after a search. For other models with repairs: :meth:`to_frame`.
+            Without repairs: coefficients with standard errors.
         """
         check_is_fitted(self)
         if self.repairs_:
@@ -442,18 +446,18 @@ class RepairedCox(RepairedPredictions):
         return base_summary(self.base_, level, **options)
 
     def hazard_ratios(self) -> Table:
-        """A linear model as a table: everyone's hazard ratios, then the exceptions."""
+        """Return the hazard ratios of a linear model: for everyone, then where they differ in repaired subgroups."""
         check_is_fitted(self)
         return hazard_ratio_table(self.base_, self._columns, self.repairs_)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Observed over expected events of each repaired group, before and after."""
+        """Draw observed over expected events of each repaired subgroup, before and after."""
         check_is_fitted(self)
         return plot_repairs(self.repairs_, ax)
 
 
 def _fit_base(base: Any, X: Any, y: Any, given: dict[str, Any]) -> Any:
-    """Fit a clone of the base model; what is given besides X and y goes to the last step of a Pipeline."""
+    """Fit a clone of the base model; `given` are further arguments of ``fit``, of the last step in a Pipeline."""
     final, wanted = final_step(base), {name: value for name, value in given.items() if value is not None}
     takes = signature(final.fit).parameters
     for name in wanted:
@@ -484,10 +488,10 @@ def repair(
     Parameters
     ----------
     model : estimator, sequence of estimators, "auto", or a pair (times, survival)
-        With ``frozen=False`` an unfitted estimator, which is fitted on all patients and, for its errors, in folds; of
-        several the one whose repaired model is best out of fold, see ``base`` of :class:`drosurv.RepairedCox`.
-        With ``frozen=True`` a fitted model, or survival probabilities (n, m) at m increasing times, of
-        patients that the model was not trained on; it is left as it is.
+        With ``frozen=False`` an unfitted estimator; it is fitted on all patients, and in folds to estimate its errors.
+        Several, or "auto", as ``base`` of :class:`drosurv.RepairedCox`. With ``frozen=True`` a fitted model, which is
+        not refitted, or survival probabilities (n, m) at m increasing times; the patients must be others than those
+        that the model was trained on.
     X : (n, d) array or DataFrame
         Features, as the model takes them.
     y : structured array (n,)
@@ -495,26 +499,25 @@ def repair(
     features : (n, d') DataFrame, optional
         Columns that rules may use, in units a reader knows; ``X`` by default.
     frozen : bool
-        Whether the model stays as it is. Then the chance of a false repair is bounded whatever the data: see the
-        guide on repairs.
+        Whether the model is fitted already and not refitted. Then the probability of a false repair is bounded for any
+        data: see the guide on repairs.
     clusters : (n,) labels, optional
         Rows with the same label, such as those of one patient, stay in the same fold.
     sample_weight, entry : (n,) arrays, optional
-        Weights, not with ``frozen=True``, whose e-values have no definition for them; and times from which patients
-        are under observation.
+        Weights, which ``frozen=True`` does not support, and times from which patients are under observation.
     strata, offset
-        Not defined, see :meth:`drosurv.RepairedCox.fit`.
+        Not supported, see :meth:`drosurv.RepairedCox.fit`.
     **options
         Parameters of :class:`drosurv.RepairedCox`, such as ``max_repairs`` or ``random_state``.
 
     Returns
     -------
     RepairedCox
-        Fitted. Where only predictions were given, use its ``correct``.
+        Fitted. If only predictions were given, use its ``correct``.
 
     Examples
     --------
-    A model trained in one place, repaired with patients of another:
+    A model trained in one hospital, repaired with patients of another:
 
     >>> import drosurv
     >>> from drosurv.datasets import make_hidden_minority
@@ -531,12 +534,12 @@ def repair(
             if value is not None:
                 raise ArgumentError(
                     name,
-                    f"{name} is not defined for a repair of a frozen model: leave it out, or repair a part.",
+                    f"{name} is not supported in a repair of a frozen model: leave it out.",
                 )
         return RepairedCox(**options)._fit_frozen(model, X, y, features, clusters, entry)
     if isinstance(model, tuple):
         raise ValueError(
-            "predictions (times, survival) belong to a model that stays as it is: pass frozen=True."
+            "predictions (times, survival) can only be repaired without refitting the model: pass frozen=True."
         )
     given = {"entry": entry, "strata": strata, "offset": offset}
     return RepairedCox(base=model, **options).fit(X, y, features, clusters, sample_weight, **given)

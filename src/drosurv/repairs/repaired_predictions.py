@@ -1,4 +1,4 @@
-"""Predictions of a base model whose hazards repairs multiply."""
+"""Predictions of a repaired model: the hazards of a base model, multiplied by repairs."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ SMALLEST_SURVIVAL = 1e-300
 
 
 class RepairedPredictions(SurvivalModel):
-    """What a repaired model predicts; subclasses find the repairs."""
+    """Predictions of a repaired model; subclasses find the repairs."""
 
     base_: Any
     repairs_: list[Repair]
     _columns: EffectColumns
     base: Any
-    # Correction of the baseline hazard, None where that of the base model is kept.
+    # Correction of the baseline hazard, None if that of the base model is kept.
     _factor: BaselineFactor | None
-    # Times at which the log risk is read, and times of the curves.
+    # Times at which the log risk is computed, and times of the curves.
     _times: FloatArray
     _curve_times: FloatArray
     _own_features: bool
@@ -65,27 +65,27 @@ class RepairedPredictions(SurvivalModel):
 
     @property
     def score_type(self) -> str:  # type: ignore[override]
-        """What :meth:`predict` returns: "log hazard" where the base model's scores are log hazards, else "other"."""
+        """What :meth:`predict` returns: "log hazard" if the base model's scores are log hazards, else "other"."""
         base = getattr(self, "base_", self.base)
         return "log hazard" if base is None or is_proportional(base) else "other"
 
     def log_hazard_ratios(self, X: Any, features: Any = None) -> FloatArray:
-        """What the repairs add to the log hazard of each patient, (n,).
+        """Return what the repairs add to the log hazard of each patient, (n,).
 
         Parameters
         ----------
         X : (n, d) array or DataFrame
             Features, as in ``fit``; a DataFrame may have further columns.
         features : (n, d') DataFrame, optional
-            Columns that rules use, if ``fit`` was given some; not needed where X has them.
+            Columns that rules use, if ``fit`` was given some; not needed if X has them.
         """
         X, features = self._known(X, features)
         return self._ratios(X, features, log_risk(self._base_curves(X), self._times))
 
     def predict(self, X: Any, features: Any = None) -> FloatArray:  # type: ignore[override]
-        """Log risk (n,) of each patient, higher means sooner; parameters as in :meth:`log_hazard_ratios`.
+        """Predict the log risk (n,) of each patient, higher meaning sooner; parameters as in :meth:`log_hazard_ratios`.
 
-        For a base without proportional hazards: log of the mean cumulative hazard at three times.
+        If the base model has no proportional hazards, it is the log of the mean cumulative hazard at three times.
         """
         X, features = self._known(X, features)
         risk = log_risk(self._base_curves(X), self._times)
@@ -95,7 +95,7 @@ class RepairedPredictions(SurvivalModel):
     def predict_survival_function(  # type: ignore[override]
         self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
     ) -> NDArray[Any]:
-        """Survival curves S(t | x).
+        """Predict survival curves S(t | x).
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class RepairedPredictions(SurvivalModel):
             False: (n,) step functions. True: (n, T) values.
         times : (T,) array, optional
             Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``.
-            After the longest follow-up in training curves stay constant, which is too high.
+            After the longest follow-up in training curves stay constant, and are too high.
         features : (n, d') DataFrame, optional
             Columns that rules use, if ``fit`` was given some.
         """
@@ -113,11 +113,11 @@ class RepairedPredictions(SurvivalModel):
     def predict_cumulative_hazard_function(  # type: ignore[override]
         self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
     ) -> NDArray[Any]:
-        """Cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
+        """Predict cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
         return self._curves(X, features, return_array, times, lambda hazard: hazard)
 
     def correct(self, predictions: tuple[ArrayLike, ArrayLike], X: Any, features: Any = None) -> FloatArray:
-        """Repaired survival (n, m) of patients for whom only predictions (times, survival) are known.
+        """Repair predictions (times, survival) of a model; return survival (n, m).
 
         Parameters
         ----------
@@ -139,13 +139,13 @@ class RepairedPredictions(SurvivalModel):
     def score(  # type: ignore[override]
         self, X: Any, y: Any, features: Any = None, *, entry: Any = None
     ) -> float:
-        """Harrell's c-index of the predicted risks, among those at risk if entry times are given."""
+        """Return Harrell's c-index of the predicted risks; with entry times, of pairs at risk together."""
         from drosurv.metrics import concordance_index
 
         return float(concordance_index(y, self.predict(X, features), entry=entry))
 
     def _known(self, X: Any, features: Any) -> tuple[Any, Any]:
-        """The columns of a table that the model was fitted on, in their order, and those that rules use."""
+        """Return the columns that the model was fitted on, in their order, and those that rules use."""
         check_is_fitted(self)
         X = in_pandas(X)
         names = getattr(self, "feature_names_in_", None)
@@ -159,8 +159,8 @@ class RepairedPredictions(SurvivalModel):
         check_is_fitted(self)
         if self.base_ is None:
             raise ValueError(
-                "only predictions of the repaired model are known, so it cannot predict: pass its predictions for "
-                "these patients to correct((times, survival), X)."
+                "the model was repaired from predictions only, so it cannot predict: pass predictions for these "
+                "patients to correct((times, survival), X)."
             )
         validate_data(self, X, skip_check_array=True, reset=False)
         return predicted_curves(self.base_, X, len(X))
@@ -190,7 +190,7 @@ class RepairedPredictions(SurvivalModel):
         features: Any,
         return_array: bool,
         times: ArrayLike | None,
-        shown: Callable[[FloatArray], FloatArray],
+        transform: Callable[[FloatArray], FloatArray],
     ) -> NDArray[Any]:
         X, features = self._known(X, features)
         curves = self._base_curves(X)
@@ -198,12 +198,12 @@ class RepairedPredictions(SurvivalModel):
         ratios = self._ratios(X, features, log_risk(curves, self._times))
         hazard = partial(cumulative_hazard, curves)
         found = hazard(at) if self._factor is None else self._factor.applied(hazard, at)
-        values = shown(found * np.exp(ratios)[:, None])
+        values = transform(found * np.exp(ratios)[:, None])
         return values if return_array or times is not None else step_functions(at, values)
 
 
 def is_proportional(model: Any) -> bool:
-    """Whether a model's ``predict`` is a log hazard ratio, the same at all times."""
+    """Whether a model's ``predict`` is a log hazard ratio that does not depend on time."""
     final = final_step(model)
     return (
         hasattr(final, "cum_baseline_hazard_") and getattr(final, "score_type", "log hazard") == "log hazard"
@@ -211,34 +211,32 @@ def is_proportional(model: Any) -> bool:
 
 
 def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
-    """Cumulative hazards (n, T) at the times (T,)."""
+    """Return cumulative hazards (n, T) at the times (T,)."""
     return -np.log(np.maximum(curves.at(times), SMALLEST_SURVIVAL))
 
 
 def hazard_at_patient_times(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
-    """Cumulative hazard (n,) of each patient at one time each (n,)."""
+    """Return the cumulative hazard (n,) of each patient at that patient's time (n,)."""
     return -np.log(np.maximum(curves.at_patient_times(times), SMALLEST_SURVIVAL))
 
 
 def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
-    """Times at which a model's curves step; times of events for a model whose curves are smooth."""
+    """Return the times at which a model's curves jump; event times for a model with smooth curves."""
     jumps = predicted_curves(model, take(X, np.arange(1)), 1).jumps
     return target.curve_times if jumps is None else jumps
 
 
 N_INTERVALS = 20
-# Observed and expected events that are added to every interval, so that factors of short ones stay near 1.
+# Added to observed and expected events of every interval, so that factors from few events stay near 1.
 SHRINKAGE = 10.0
 
 
 @dataclass(frozen=True)
 class BaselineFactor:
-    """Factor of the hazards in each interval of time.
+    """Factors that multiply the hazards in intervals of time.
 
-    There are k edges, from 0, and k factors: the last interval has no end.
-
-    Under proportional hazards this is Breslow's baseline on intervals. It needs only cumulative hazards, so it serves
-    every model.
+    There are k edges, the first 0, and k factors: the last interval has no end. Under proportional hazards this is
+    Breslow's baseline on intervals. It needs only cumulative hazards, so it can be used with every model.
     """
 
     edges: FloatArray
@@ -246,7 +244,7 @@ class BaselineFactor:
 
     @staticmethod
     def intervals(target: Target) -> FloatArray:
-        """Edges between quantiles of the event times."""
+        """Return edges of intervals between quantiles of the event times."""
         inner = np.quantile(target.time[target.event], np.linspace(0, 1, N_INTERVALS + 1)[1:-1])
         return np.unique(np.concatenate([[0.0], inner[inner > 0]]))
 
@@ -254,30 +252,30 @@ class BaselineFactor:
     def learn(
         edges: FloatArray,
         at_edges: FloatArray,
-        own: FloatArray,
+        accrued: FloatArray,
         r: FloatArray,
         target: Target,
         weight: FloatArray,
     ) -> BaselineFactor:
-        """Events over expected events in each interval, expectations from models fitted without the patient.
+        """Estimate factors: events over expected events in each interval, from models fitted without the patient.
 
-        Cumulative hazards are given where intervals begin, (n, k), and at each patient's entry and last time (n, 2); r
-        (n,) are the log hazard ratios of the repairs.
+        `at_edges` (n, k) are cumulative hazards at the edges, `accrued` (n, 2) those at each patient's entry and time;
+        r (n,) are the log hazard ratios of the repairs.
         """
-        # Cumulative hazards do not fall, so the smaller one is that of the earlier time.
-        reached = np.column_stack([np.clip(at_edges, own[:, :1], own[:, 1:]), own[:, 1]])
+        # Cumulative hazards increase, so clipping them limits an interval to the patient's time at risk.
+        reached = np.column_stack([np.clip(at_edges, accrued[:, :1], accrued[:, 1:]), accrued[:, 1]])
         expected = (weight * np.exp(r)) @ np.diff(reached, axis=1)
         interval = np.searchsorted(edges, target.time, side="left") - 1
         events = np.bincount(np.maximum(interval, 0), weight * target.event, minlength=len(edges))
         return BaselineFactor(edges, (events + SHRINKAGE) / (expected + SHRINKAGE))
 
     def applied(self, hazard: Callable[[FloatArray], FloatArray], times: FloatArray) -> FloatArray:
-        """Cumulative hazards (n, T) at the times, from those before, a function of times."""
+        """Return corrected cumulative hazards (n, T) at the times; `hazard` returns the uncorrected ones."""
         found = hazard(np.concatenate([self.edges, times]))
         return self.at(found[:, : len(self.edges)], found[:, len(self.edges) :])
 
     def at(self, at_edges: FloatArray, at_times: FloatArray) -> FloatArray:
-        """Cumulative hazards (n, T) at some times, from those before at the edges (n, k) and at the times (n, T)."""
+        """Return corrected cumulative hazards (n, T), from uncorrected ones at the edges (n, k) and at times (n, T)."""
         out = np.zeros_like(at_times)
         for m, factor in enumerate(self.factors):
             low = at_edges[:, [m]]
@@ -289,10 +287,10 @@ class BaselineFactor:
 def interval_log_likelihood(
     ends: FloatArray, at_ends: FloatArray, hazard: FloatArray, r: FloatArray, target: Target
 ) -> FloatArray:
-    """Log likelihood (n,) of hazards that are constant on intervals, up to a constant of the events.
+    """Return the log likelihood (n,) of hazards that are constant on intervals, up to a term of the events only.
 
-    Cumulative hazards are given where intervals begin and at the end of the last, (n, k + 1), and what has accrued
-    until each patient's time, (n,); hazards are multiplied by exp(r), (n,).
+    `at_ends` (n, k + 1) are cumulative hazards at the ends of intervals, the first 0, and `hazard` (n,) those at each
+    patient's time; hazards are multiplied by exp(r), (n,).
     """
     interval = np.clip(np.searchsorted(ends, target.time, side="left") - 1, 0, len(ends) - 2)
     rows = np.arange(len(target))

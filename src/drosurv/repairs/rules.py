@@ -1,4 +1,4 @@
-"""Rules that define subgroups: conditions on the columns of a table, in its units and names; and their search."""
+"""Rules that define subgroups by conditions on the columns of a table, and the search for them."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Condition:
     def __str__(self) -> str:
         if self.comparison == "is missing":
             return f"{self.column} is missing"
-        # Enough digits for the exact threshold, too few for rounding errors of binary fractions.
+        # 15 digits show the threshold, and no rounding errors of binary fractions.
         value = f"{self.value:.15g}" if isinstance(self.value, float) else self.value
         return f"{self.column} {self.comparison} {value}"
 
     def holds(self, table: pd.DataFrame) -> BoolArray:
-        """Which rows (n,) of a table meet the condition; a category never seen before meets no "is"."""
+        """Return which rows (n,) of a table meet the condition."""
         column = table[self.column]
         missing: BoolArray = column.isna().to_numpy(dtype=np.bool_)
         if self.comparison == "is missing":
@@ -92,7 +92,7 @@ class Rule:
         return f"<Rule: {self}>"
 
     def holds(self, table: pd.DataFrame) -> BoolArray:
-        """Which rows (n,) of a table meet every condition."""
+        """Return which rows (n,) of a table meet every condition."""
         met: BoolArray = np.logical_and.reduce([condition.holds(table) for condition in self.conditions])
         return met
 
@@ -102,11 +102,11 @@ N_CUTS = 40
 MOST_LEVELS = 200
 
 Codes = NDArray[np.int16]
-Places = NDArray[np.int32]
+Positions = NDArray[np.int32]
 
 
 class Atom(NamedTuple):
-    """A condition in codes: column number, comparison, code of the value."""
+    """A condition on a coded table: number of the column, comparison, code of the value."""
 
     column: int
     comparison: Comparison
@@ -115,10 +115,10 @@ class Atom(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """A table of n rows and d columns in codes (d, n).
+    """A table of n rows and d columns, coded by integers (d, n).
 
-    Numbers: how many thresholds lie below the value. Categories: which level, or one more for all rare ones. Missing:
-    -1. `values` holds for each column its thresholds, increasing, or its levels.
+    The code of a number is how many thresholds lie below it; the code of a category is its level, with one more code
+    for all rare levels; missing values are -1. `values` holds the increasing thresholds, or the levels, of each column.
     """
 
     names: tuple[str, ...]
@@ -130,7 +130,7 @@ class CodedTable:
     def from_table(
         cls, table: pd.DataFrame, n_cuts: int = N_CUTS, most_levels: int = MOST_LEVELS
     ) -> CodedTable:
-        """Cut numbers at their quantiles, rounded to readable values; take the most frequent categories as they are."""
+        """Code a table: numbers by thresholds at rounded quantiles, categories by their most frequent levels."""
         codes, values, numeric = [], [], []
         for name in table.columns:
             column = table[name]
@@ -142,11 +142,11 @@ class CodedTable:
                 code = np.where(np.isnan(numbers), -1, np.searchsorted(cuts, numbers, side="left"))
                 levels: tuple[Any, ...] = tuple(cuts.tolist())
             else:
-                # A Categorical counts levels too that nobody has.
+                # A Categorical also counts levels that no patient has.
                 counts = column.value_counts()
                 levels = tuple(counts.index[counts > 0][:most_levels])
                 code = pd.Index(levels, dtype=object).get_indexer(column.astype(object))
-                # A level too rare to be named in a rule still takes part in "is not".
+                # Rare levels have a code, so that they can meet "is not".
                 code = np.where((code < 0) & column.notna().to_numpy(), len(levels), code)
             codes.append(code)
             values.append(levels)
@@ -155,16 +155,16 @@ class CodedTable:
 
     @property
     def n_codes(self) -> int:
-        """Codes of the longest column, and one for the missing: -1 addresses the last place."""
+        """Number of codes of the column with most values, and one for missing values: -1 is the last."""
         return max(len(values) for values in self.values) + 2
 
     @cached_property
-    def atoms(self) -> Places:
-        """Every condition a rule may hold, (A, 3): column, number of the comparison, code; in this order."""
+    def atoms(self) -> Positions:
+        """All conditions that a rule may have, (A, 3): column, number of the comparison, and code."""
         found: list[tuple[int, int, int]] = []
         for column, (values, numeric) in enumerate(zip(self.values, self.numeric, strict=True)):
             missing = bool((self.codes[column] < 0).any())
-            # A single level is a rule only where values are missing. Of two levels, "is not" one is "is" the other.
+            # With one level, "is" is a condition only if values are missing. With two, "is not" one is "is" the other.
             kinds = range(2) if numeric else range(2, {0: 2, 1: 2 + missing, 2: 3}.get(len(values), 4))
             found += [(column, kind, code) for kind in kinds for code in range(len(values))]
             if missing:
@@ -172,18 +172,18 @@ class CodedTable:
         return np.array(found, dtype=np.int32).reshape(-1, 3)
 
     @cached_property
-    def blocks(self) -> Places:
-        """Where in ``atoms`` a new pair of column and comparison begins."""
+    def blocks(self) -> Positions:
+        """Positions in ``atoms`` at which a new pair of column and comparison begins."""
         pairs = self.atoms[:, :2]
         return np.flatnonzero((np.diff(pairs, axis=0, prepend=-1) != 0).any(axis=1)).astype(np.int32)
 
     @cached_property
     def listed(self) -> list[Atom]:
-        """The conditions of ``atoms``."""
+        """The conditions of ``atoms`` as :class:`Atom`."""
         return [Atom(column, COMPARISONS[kind], code) for column, kind, code in self.atoms.tolist()]
 
     def covers(self, atoms: tuple[Atom, ...]) -> BoolArray:
-        """Which patients (n,) meet every atom."""
+        """Return which patients (n,) meet every condition."""
         met = np.ones(self.codes.shape[1], dtype=np.bool_)
         for column, comparison, value in atoms:
             code = self.codes[column]
@@ -201,7 +201,7 @@ class CodedTable:
         return met
 
     def rule(self, atoms: tuple[Atom, ...]) -> Rule:
-        """A rule in the units and names of the table."""
+        """Return conditions as a rule in the units and names of the table."""
         conditions = []
         for column, comparison, code in sorted(
             atoms, key=lambda atom: (atom.column, atom.comparison == "<=")
@@ -212,19 +212,21 @@ class CodedTable:
 
 
 def readable_table(X: Any, n: int, names: Any = None, features: Any = None) -> pd.DataFrame:
-    """The columns that rules may use, those of X unless features are given, one row for each of n patients.
+    """Return the columns that rules may use, those of X unless features are given, as a table of n rows.
 
-    Columns of an array, and those with numbers for names, have the names given, or are called x0, x1, ...
+    Columns without names get the given `names`, or x0, x1, ...
     """
     name, given = ("X", in_pandas(X)) if features is None else ("features", in_pandas(features))
     given = given.to_frame() if isinstance(given, pd.Series) else given
     values = given if isinstance(given, pd.DataFrame) else np.asarray(on_host(given))
     require(values.ndim == 2, name, "be a table with one row per patient", given)
-    # Numbers that come as objects, such as those of another library's table, are numbers.
+    # Tables of other libraries may hold numbers as objects.
     table = pd.DataFrame(values).reset_index(drop=True).infer_objects()
     known = names is not None and len(names) == table.shape[1]
     others = names if known else [f"x{j}" for j in range(table.shape[1])]
-    table.columns = [own if isinstance(own, str) else other for own, other in zip(table, others, strict=True)]
+    table.columns = [
+        column if isinstance(column, str) else other for column, other in zip(table, others, strict=True)
+    ]
     require(table.shape[1], name, "have columns that rules can use", table.shape)
     if len(table) != n:
         raise ArgumentError(name, f"{name}: the table has {len(table)} rows, but y has {n} patients.")
@@ -235,7 +237,7 @@ def readable_table(X: Any, n: int, names: Any = None, features: Any = None) -> p
 
 
 def _readable_cuts(numbers: FloatArray, n_cuts: int) -> FloatArray:
-    """Quantiles rounded to a unit that is small against the spread, whole numbers for whole numbers."""
+    """Return quantiles, rounded to a unit that is small against their range; whole numbers are not rounded."""
     if len(numbers) == 0 or np.ptp(numbers) == 0:
         return np.empty(0)
     cuts: FloatArray = np.quantile(numbers, np.arange(1, n_cuts) / n_cuts, method="inverted_cdf")
@@ -247,7 +249,7 @@ def _readable_cuts(numbers: FloatArray, n_cuts: int) -> FloatArray:
     return np.compress(inside, distinct)
 
 
-# Patients whose values stay in the processor's cache while every column is counted.
+# Patients whose values fit in the processor's cache while every column is summed.
 BLOCK = 128
 
 
@@ -266,7 +268,7 @@ class RuleCriterion(Protocol):
 
 
 class Candidate(NamedTuple):
-    """A rule, its score, and the score (`promise`) that says whether to extend it."""
+    """A rule, its score, and the score (`promise`) by which rules to extend are chosen."""
 
     atoms: tuple[Atom, ...]
     score: float
@@ -283,7 +285,7 @@ class RuleSearch:
         self.table, self.criterion, self.counted, self.beam = table, criterion, counted, beam
 
     def by_length(self, max_conditions: int) -> Iterator[list[Candidate]]:
-        """For each length the rules found, the most promising first."""
+        """Yield the rules found of each length, the most promising first."""
         kept: list[tuple[Atom, ...]] = [()]
         for _ in range(max_conditions):
             longer: dict[frozenset[Atom], Candidate] = {}
@@ -299,21 +301,21 @@ class RuleSearch:
             kept = [candidate.atoms for candidate in ranked[: self.beam]]
 
     def extensions(self, atoms: tuple[Atom, ...]) -> list[Candidate]:
-        """The rule with one more condition: of each comparison on each column the best values by each score."""
+        """Return the rule with one more condition: for each column and comparison, the best value by each score."""
         table = self.table
         if len(table.atoms) == 0:
             return []
         inside = np.flatnonzero(self.counted & table.covers(atoms))
         by_code = sums_by_code(table.codes, self.criterion.values, inside, table.n_codes)
         scores = self.criterion.scores(sums_by_atom(by_code, table.atoms))
-        places = np.stack([_best_of_blocks(score, table.blocks) for score in scores])
-        best = np.unique(places[np.isfinite(np.take_along_axis(scores, places, axis=1))])
-        added = [table.listed[place] for place in best.tolist()]
+        positions = np.stack([_best_of_blocks(score, table.blocks) for score in scores])
+        best = np.unique(positions[np.isfinite(np.take_along_axis(scores, positions, axis=1))])
+        added = [table.listed[position] for position in best.tolist()]
         found = zip(added, scores[0, best].tolist(), scores[-1, best].tolist(), strict=True)
         return [Candidate((*atoms, atom), score, promise) for atom, score, promise in found]
 
     def revalued(self, rule: Candidate) -> Candidate:
-        """The same conditions, each value chosen again given the others."""
+        """Return the rule with each value chosen again, given the other conditions."""
         for atom in rule.atoms:
             others = tuple(other for other in rule.atoms if other != atom)
             again = [c for c in self.extensions(others) if c.atoms[-1][:2] == atom[:2]]
@@ -323,14 +325,14 @@ class RuleSearch:
 
 @numba.njit(cache=True, nogil=True)
 def sums_by_code(codes: Codes, values: FloatArray, inside: NDArray[np.intp], n_codes: int) -> FloatArray:
-    """Sums (d, n_codes, k) of values (n, k) over the patients inside, for each code of each column (d, n)."""
+    """Return sums (d, n_codes, k) of values (n, k) over the patients inside, for each code of each column."""
     d, k = codes.shape[0], values.shape[1]
     sums = np.zeros((d, n_codes, k))
     for start in range(0, len(inside), BLOCK):
         stop = min(start + BLOCK, len(inside))
         for column in range(d):
-            for place in range(start, stop):
-                i = inside[place]
+            for position in range(start, stop):
+                i = inside[position]
                 cell = sums[column, codes[column, i]]
                 for j in range(k):
                     cell[j] += values[i, j]
@@ -338,8 +340,8 @@ def sums_by_code(codes: Codes, values: FloatArray, inside: NDArray[np.intp], n_c
 
 
 @numba.njit(cache=True, nogil=True)
-def sums_by_atom(by_code: FloatArray, atoms: Places) -> FloatArray:
-    """Sums (A, k) over the patients who meet each atom, from the sums of :func:`sums_by_code`."""
+def sums_by_atom(by_code: FloatArray, atoms: Positions) -> FloatArray:
+    """Return sums (A, k) over the patients who meet each condition, from the sums of :func:`sums_by_code`."""
     n_codes, k = by_code.shape[1], by_code.shape[2]
     sums = np.empty((len(atoms), k))
     below, total = np.zeros((n_codes, k)), np.zeros(k)
@@ -369,14 +371,14 @@ def sums_by_atom(by_code: FloatArray, atoms: Places) -> FloatArray:
 
 
 @numba.njit(cache=True, nogil=True)
-def _best_of_blocks(score: FloatArray, blocks: Places) -> NDArray[np.intp]:
-    """The place of the largest score in each block of atoms; the first of equal ones."""
+def _best_of_blocks(score: FloatArray, blocks: Positions) -> NDArray[np.intp]:
+    """Return the position of the largest score in each block of conditions; the first of equal ones."""
     best = np.empty(len(blocks), dtype=np.intp)
     for b in range(len(blocks)):
         stop = blocks[b + 1] if b + 1 < len(blocks) else len(score)
-        place = blocks[b]
+        largest = blocks[b]
         for a in range(blocks[b], stop):
-            if score[a] > score[place]:
-                place = a
-        best[b] = place
+            if score[a] > score[largest]:
+                largest = a
+        best[b] = largest
     return best

@@ -1,8 +1,8 @@
-"""Tests and bounds for all subgroups at once: events against those predicted, and means of losses.
+"""Simultaneous tests and bounds for all subgroups: of observed against predicted events, and of mean losses.
 
-Observed events of every subgroup are compared with those that a model predicts, by draws of events from the model's
-curves. Means, such as of Brier scores, are bounded by a multiplier bootstrap. Both take the most extreme statistic over
-all subgroups, so that the result holds for all of them together.
+Observed events of every subgroup are compared with those that a model predicts, by simulating events from the model's
+curves. Means, such as of Brier scores, are bounded by a multiplier bootstrap. Both use the distribution of the most
+extreme statistic over all subgroups, so that the results hold for all of them together.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ LEAST_EXPECTED = 10.0
 # Numbers are cut at their deciles; a column has at most so many categories.
 N_CUTS = 10
 MOST_LEVELS = 20
-# Curves with at most so many jumps are drawn from jump by jump; with more they are as good as continuous.
+# Events are simulated jump by jump if curves have at most so many jumps; with more, curves are treated as continuous.
 _FEW_JUMPS = 64
-# Replicates that estimate variances where rows belong to clusters.
+# Number of replicates that estimate variances if there are clusters.
 _CLUSTER_REPLICATES = 200
 #: Rows of the table of bounds on the ratio of events.
 MOST, LEAST = "observed/expected, most", "observed/expected, least"
 
 
 def judged_subgroups(table: pd.DataFrame, patients: PatientEvents, least: float) -> Subgroups:
-    """Subgroups of a table with at least so many patients, by weight, and 10 predicted events."""
+    """Return the subgroups of a table with at least so many patients, counted by weight, and 10 predicted events."""
     subgroups = Subgroups(CodedTable.from_table(table, N_CUTS, MOST_LEVELS))
-    # Events predicted until the censoring times, which do not depend on what happened.
+    # Events predicted until the censoring times: the choice of subgroups must not depend on outcomes.
     predicted = -np.expm1(-patients.limit)
     counts = subgroups.sums(np.column_stack([patients.weight, patients.weight * predicted]))
     subgroups.keep((counts[:, 0] >= least - 1e-9) & (counts[:, 1] >= LEAST_EXPECTED))
@@ -64,10 +64,10 @@ def significant_subgroups(
     n_replicates: int,
     rng: np.random.Generator,
 ) -> tuple[tuple[Rule, ...], pd.DataFrame]:
-    """Subgroups with significantly more or fewer events than predicted, the most significant first; see `certify`.
+    """Return subgroups with significantly more or fewer events than predicted, the most significant first.
 
-    Of the subgroups of a table with at least so many patients and 10 predicted events: rules, and their rows as in
-    ``SubgroupBounds.significant``.
+    Subgroups have at least so many patients and 10 predicted events. Return their rules, and a table as
+    ``SubgroupBounds.significant``; the test is that of `certify`.
     """
     patients = PatientEvents.of(curves, target, np.ones(len(target)), None, None, rng)
     subgroups = judged_subgroups(table, patients, least)
@@ -78,10 +78,10 @@ def significant_subgroups(
 
 
 class PatientEvents(NamedTuple):
-    """Weighted events of n patients, observed and expected, and the hazards to draw events from the model.
+    """Weights, observed and expected events of n patients, and the hazards from which events are simulated.
 
-    `limit` (n,) is the model's cumulative hazard at the censoring time. Where curves have few jumps, `jumps` (n, K) are
-    the cumulative hazards after each, and `limit_jump` (n,) is how many come before the censoring time.
+    `limit` (n,) is the model's cumulative hazard at the censoring time. If curves have few jumps, `jumps` (n, K) are
+    the cumulative hazards after each, and `limit_jump` (n,) is the number of jumps until the censoring time.
     """
 
     weight: FloatArray
@@ -101,7 +101,7 @@ class PatientEvents(NamedTuple):
         clusters: Any,
         rng: np.random.Generator,
     ) -> PatientEvents:
-        """Count the events of patients with these predicted curves, until the horizon if there is one."""
+        """Count observed and expected events of patients with these predicted curves, until the horizon if given."""
         n = len(target)
         censored_at = censoring_times(target, weight, rng)
         if horizon is not None:
@@ -127,18 +127,18 @@ class PatientEvents(NamedTuple):
         return PatientEvents(weight, events, expected, limit, jumps, limit_jump, codes)
 
     def rescaled(self, ratio: float) -> PatientEvents:
-        """The same after the model's hazards were multiplied by a number."""
+        """Return the same patients after the model's hazards are multiplied by a number."""
         return self._replace(
             expected=self.expected * ratio, limit=self.limit * ratio, jumps=self.jumps * ratio
         )
 
     def draw(self, rows: slice, n_draws: int, rng: np.random.Generator) -> FloatArray:
-        """Weighted events and expected events of patients drawn from the model, (m, 2 n_draws)."""
+        """Simulate events of some rows from the model; return weighted events and expected events, (m, 2 n_draws)."""
         unit = rng.standard_exponential((len(self.weight[rows]), n_draws))
         return _draw(unit, self.weight[rows], self.limit[rows], self.jumps[rows], self.limit_jump[rows])
 
     def multipliers(self, n_draws: int, rng: np.random.Generator) -> Callable[[slice], FloatArray]:
-        """Standard normal multipliers (m, n_draws) of some rows at a time, the same for rows of a cluster."""
+        """Return a function that draws standard normal multipliers (m, n_draws) of some rows, equal within clusters."""
         if self.clusters is None:
             return lambda rows: rng.standard_normal((len(self.weight[rows]), n_draws))
         clusters = self.clusters
@@ -150,7 +150,7 @@ class PatientEvents(NamedTuple):
 def _draw(
     unit: FloatArray, weight: FloatArray, limit: FloatArray, jumps: FloatArray, limit_jump: IntArray
 ) -> FloatArray:
-    """Events until the cumulative hazard reaches a unit exponential variable, and the expected events until then."""
+    """Return weighted events, which occur when the cumulative hazard reaches `unit`, and expected events until then."""
     n, k = unit.shape
     out = np.empty((n, 2 * k))
     n_jumps = jumps.shape[1]
@@ -171,23 +171,23 @@ def _draw(
 
 
 def censoring_times(target: Target, weight: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Censoring time (n,) of each patient: as observed, or, after an event, drawn from the Kaplan-Meier curve.
+    """Return the censoring time (n,) of each patient: as observed, or, after an event, drawn from Kaplan-Meier.
 
-    A censoring time made so is independent of the event time, if censoring is, and what was observed is what would
-    have been observed with it.
+    If censoring is independent of the event time, so are these censoring times, and with them the same data would have
+    been observed.
     """
     _, censoring = KaplanMeier.both(target, weight)
     before = np.concatenate([[1.0], censoring.survival])[
         np.searchsorted(censoring.times, target.time, side="left")
     ]
     reached = rng.random(len(target)) * before
-    place = np.searchsorted(-censoring.survival, -reached, side="left")
-    drawn = np.append(censoring.times, target.time.max())[place]
+    jump = np.searchsorted(-censoring.survival, -reached, side="left")
+    drawn = np.append(censoring.times, target.time.max())[jump]
     return np.where(target.event, np.maximum(drawn, target.time), target.time)
 
 
 def signed_root_deviance(observed: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
-    """Signed root of the Poisson deviance of observed events, over a scale: about standard normal if all is right."""
+    """Return the signed root of the Poisson deviance over a scale, about standard normal if the model is right."""
     safe = np.maximum(expected, 1e-12)
     deviance = 2 * (xlogy(observed, np.maximum(observed, 1e-300) / safe) - (observed - safe))
     root: FloatArray = np.sign(observed - safe) * np.sqrt(np.maximum(deviance, 0.0) / scale)
@@ -196,14 +196,14 @@ def signed_root_deviance(observed: FloatArray, expected: FloatArray, scale: Floa
 
 @numba.njit(cache=True, nogil=True)
 def _extreme_deviances(sums: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Largest and smallest signed root of the deviance over subgroups, each (k,), from sums (G, 2 k)."""
+    """Return the largest and smallest signed root of the deviance over subgroups, each (k,), from sums (G, 2 k)."""
     k = sums.shape[1] // 2
     high, low = np.full(k, -np.inf), np.full(k, np.inf)
     for g in range(len(sums)):
         for j in range(k):
             observed, expected = sums[g, j], max(sums[g, k + j], 1e-12)
             deviance = 2.0 * (expected - observed)
-            # Sums that were subtracted from one another are 0 only up to rounding.
+            # Differences of sums are 0 only up to rounding.
             if observed > 1e-9:
                 deviance += 2.0 * observed * np.log(observed / expected)
             z = np.sqrt(max(deviance, 0.0) / scale[g])
@@ -224,7 +224,7 @@ def _replicates(
     n_patients: int,
     rng: np.random.Generator,
 ) -> list[T]:
-    """Results of each batch of replicates, in threads; they do not depend on the number of threads."""
+    """Compute batches of replicates in threads; the results do not depend on the number of threads."""
     sizes, streams = subgroups.batches(n_replicates), seed_sequence(rng)
 
     def batch(number: int) -> T:
@@ -236,9 +236,9 @@ def _replicates(
 def model_errors(
     model: Any, X: Any, patients: PatientEvents, subgroups: Subgroups, follow_up: FollowUp
 ) -> tuple[FloatArray, float]:
-    """Variance that the error of a fitted model adds, over that of the events: of each subgroup, and of everybody.
+    """Return the variance from a model's estimation error, relative to that of the events: by subgroup, and overall.
 
-    0 where the training patients are not known, or are the tested ones (predictions in folds).
+    0 if the number of training events is not known, or for predictions in folds.
     """
     trained = follow_up.training_events
     if trained is None or isinstance(model, Predictions):
@@ -252,7 +252,7 @@ def model_errors(
 
 
 class EventTest(NamedTuple):
-    """Bounds on observed / expected events, significant subgroups with their rules, and all patients together."""
+    """Bounds on observed / expected events, significant subgroups with their rules, and the test of all patients."""
 
     bounds: dict[str, dict[str, Any]]
     significant: pd.DataFrame
@@ -268,13 +268,13 @@ def compare_events(
     rng: np.random.Generator,
     model_error: tuple[FloatArray, float] | None = None,
 ) -> EventTest:
-    """Observed against expected events: bounds on the ratio, significant subgroups, and everybody together."""
+    """Compare observed with expected events in all subgroups and in all patients together."""
     w, d, e = patients.weight, patients.events, patients.expected
     sizes, observed, expected, squares = subgroups.sums(
         np.column_stack([np.ones(len(w)), w * d, w * e, w * w * e])
     ).T
     scale = squares / expected
-    # With clusters, divided by how much more the events of a subgroup vary than those of independent patients.
+    # Squared statistics are divided by the design effect of clusters and the model's estimation error.
     effect, effect_all = _design_effects(subgroups, patients, rng)
     error, error_all = model_error or (np.zeros(len(subgroups)), 0.0)
     z = signed_root_deviance(observed, expected, scale * (effect + error))
@@ -282,7 +282,7 @@ def compare_events(
     z_all = signed_root_deviance(np.array([w @ d]), np.array([w @ e]), scale_all * (effect_all + error_all))
 
     def extremes(k: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
-        """Statistics of k replicates: the largest and minus the smallest of subgroups, and that of everybody."""
+        """Return statistics of k replicates: the largest and minus the smallest of subgroups, and that of everybody."""
         totals = np.zeros(2 * k)
 
         def values(rows: slice) -> FloatArray:
@@ -305,7 +305,7 @@ def compare_events(
         MOST: {"estimate": ratio.max(), "bound": high[worst], "group": str(subgroups.rule(worst))},
         LEAST: {"estimate": ratio.min(), "bound": low[best], "group": str(subgroups.rule(best))},
     }
-    # Of subgroups with the same p-value the one that deviates most comes first.
+    # Subgroups with equal p-values are sorted by the statistic.
     order = np.lexsort((-abs(z), p))
     found: list[int] = order[p[order] <= 1 - level].tolist()
     significant = pd.DataFrame(
@@ -324,19 +324,19 @@ def compare_events(
 
 
 def _p_values(statistic: FloatArray, drawn: FloatArray) -> FloatArray:
-    """Monte Carlo p-values (k + 1) / (B + 1) from sorted draws (B,)."""
+    """Return Monte Carlo p-values (k + 1) / (B + 1), of k larger ones among B sorted draws."""
     larger = len(drawn) - np.searchsorted(drawn, statistic, side="left")
     p: FloatArray = (larger + np.float64(1)) / (len(drawn) + 1)
     return p
 
 
 def _quantile(drawn: FloatArray, share: float) -> float:
-    """Order statistic of sorted draws (B,) that a further one exceeds with probability 1 - share at most."""
+    """Return the order statistic of sorted draws (B,) that another draw exceeds with probability at most 1 - share."""
     return float(drawn[min(int(np.ceil((len(drawn) + 1) * share)), len(drawn)) - 1])
 
 
 def _ratio_at(observed: FloatArray, expected: FloatArray, scale: FloatArray, z: float) -> FloatArray:
-    """Ratios by which expected events must be multiplied for the statistic to be z, by bisection."""
+    """Return the ratios by which expected events must be multiplied for the statistic to be z, by bisection."""
     far = np.full(len(observed), abs(z) * np.sqrt(scale))
     low, high = (
         np.full(len(observed), 1e-9),
@@ -344,7 +344,7 @@ def _ratio_at(observed: FloatArray, expected: FloatArray, scale: FloatArray, z: 
     )
     for _ in range(60):
         middle = (low + high) / 2
-        # The statistic falls as more events are expected.
+        # The statistic decreases with the expected events.
         above = signed_root_deviance(observed, middle * expected, scale) > z
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     ratio: FloatArray = (low + high) / 2
@@ -354,15 +354,15 @@ def _ratio_at(observed: FloatArray, expected: FloatArray, scale: FloatArray, z: 
 def _design_effects(
     subgroups: Subgroups, patients: PatientEvents, rng: np.random.Generator
 ) -> tuple[FloatArray, float]:
-    """Variance of the events of each subgroup, and of all patients, over that of independent patients, at least 1.
+    """Return design effects of each subgroup and of all patients: the variance of events over that without clusters.
 
-    1 without clusters; else estimated by multipliers that the rows of a cluster share.
+    They are 1 without clusters; else estimated by multipliers that the rows of a cluster share, and at least 1.
     """
     if patients.clusters is None:
         return np.ones(len(subgroups)), 1.0
     w, d, e = patients.weight, patients.events, patients.expected
     values = np.column_stack([w * d, w * e, w * w * e])
-    # Everybody is one more subgroup.
+    # The last row is everybody.
     observed, expected, squares = np.vstack([subgroups.sums(values), values.sum(axis=0)]).T
     ratio, variance = (observed / expected)[:, None], np.zeros(len(observed))
     for k in subgroups.batches(_CLUSTER_REPLICATES):
@@ -375,7 +375,7 @@ def _design_effects(
 
 
 def brier_losses(curves: SurvivalCurves, target: Target, horizon: float, weight: FloatArray) -> FloatArray:
-    r"""Squared errors (n,) of the survival predicted at a horizon, weighted by the inverse probability of censoring.
+    r"""Return squared errors (n,) of predicted survival at a horizon, weighted by the inverse probability of censoring.
 
     .. math:: w_i = \frac{1[Y_i \le t, d_i = 1]}{G(Y_i-)} + \frac{1[Y_i > t]}{G(t)}
     """
@@ -399,7 +399,7 @@ def bounded_means(
     n_replicates: int,
     rng: np.random.Generator,
 ) -> dict[str, dict[str, Any]]:
-    """Largest mean of each value over subgroups, and its simultaneous upper bound."""
+    """Return the largest mean of each value over subgroups, and its simultaneous upper bound."""
     w, names = patients.weight, list(values)
     v = np.column_stack([w * values[name] for name in names])
     m = len(names)
@@ -408,7 +408,7 @@ def bounded_means(
     variance = sums[:, 2 + 2 * m :] - 2 * mean * sums[:, 2 + m : 2 + 2 * m] + mean**2 * sums[:, 1:2]
 
     def deviations(k: int, rng: np.random.Generator) -> FloatArray:
-        """Sums of the multiplied deviations from the mean, (G, m, k)."""
+        """Return sums of the multiplied deviations from the mean, (G, m, k)."""
         multipliers = patients.multipliers(k, rng)
 
         def values(rows: slice) -> FloatArray:
@@ -428,10 +428,10 @@ def bounded_means(
         return largest
 
     largest = _replicates(extremes, subgroups, n_replicates, len(w), rng)
-    reach = [_quantile(np.sort(one), level) for one in np.concatenate(largest, axis=1)]
+    quantiles = [_quantile(np.sort(one), level) for one in np.concatenate(largest, axis=1)]
     found = {}
     for j, name in enumerate(names):
-        bound = mean[:, j] + reach[j] * error[:, j] / total[:, 0]
+        bound = mean[:, j] + quantiles[j] * error[:, j] / total[:, 0]
         worst = int(bound.argmax())
         found[name] = {
             "estimate": mean[:, j].max(),

@@ -1,4 +1,4 @@
-"""Bounds on the error of a model in all subgroups that one or two conditions define, valid for all at once."""
+"""Simultaneous bounds on the error of a model in all subgroups that one or two conditions define."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 LEAST_PATIENTS = 50
 REPLICATES, REPLICATES_OF_MANY, MANY_PATIENTS = 999, 199, 200_000
 BRIER, GAIN = "brier", "gain"
-# Arguments of earlier versions, and what to use.
+# Arguments of earlier versions, and what to use instead.
 _REMOVED = {
     "alphas": "the bounds hold for all subgroups of at least the share alpha: pass alpha=0.05",
     "confidence": "pass level=0.95",
@@ -80,11 +80,11 @@ def certify(
     Parameters
     ----------
     model : fitted survival model, :class:`drosurv.evaluation.Predictions`, or a pair (times, survival)
-        With survival curves: risk scores alone do not say how many events to expect.
+        It must predict survival curves: risk scores alone do not give a number of events.
     X : (n, d) array or DataFrame
         Features, as the model takes them, of patients that it was not trained on.
     y : structured array (n,)
-        Events and times of the same patients; any cause is the event where there are several.
+        Events and times of the same patients; with competing causes, an event of any cause.
     alpha : float
         Smallest share of the patients that makes a subgroup, in (0, 1].
     horizon : float, optional
@@ -95,19 +95,18 @@ def certify(
     features : DataFrame (n, d'), optional
         Columns that may define subgroups, in units and names that a reader knows; ``X`` by default.
     id : (n,) labels, optional
-        Rows of the same patient. With `entry`, a patient is judged by what was known at the first row.
+        Patient of each row. With `entry`, each patient is predicted from the first row.
     n_replicates : int, optional
-        Draws of events from the model, and of multipliers: by default 999, and 199 for more than 200,000 patients. The
-        smallest p-value is 2 / (n_replicates + 1): 0.002 with 999, 0.01 with 199.
+        Number of simulations of events, and of bootstrap multipliers: by default 999, and 199 for more than 200,000
+        patients. The smallest p-value is 2 / (n_replicates + 1): 0.002 with 999, 0.01 with 199.
     random_state : int, Generator or None
-        Seed or source of the draws.
+        Seed or source of randomness.
     entry, strata, offset : (n,), optional
-        When patients came under observation, their strata, and the known part of their log risk, for models that take
-        them.
+        Entry times, strata and offset of the patients, for models that take them.
     sample_weight : (n,), optional
         Weights of the patients; 2 counts a patient twice.
     clusters : (n,) labels, optional
-        Patients who may be alike, such as those of one hospital.
+        Patients with the same label, such as those of one hospital, may be correlated.
 
     Returns
     -------
@@ -116,28 +115,29 @@ def certify(
     Notes
     -----
     *Observed / expected events.* The statistic of a subgroup is the signed root of the Poisson deviance of its
-    observed and expected events. Its distribution under a right model, largest and smallest over all subgroups, comes
-    from draws: events from the model's curves, until the patient's censoring time, which is the observed one, or for a
-    patient with an event one drawn from the Kaplan-Meier curve of censoring after it. So a right model has a
-    significant subgroup with probability 1 - level, whatever the number of events. Bounds on the ratio are the ratios
-    that the same test does not reject.
+    observed and expected events. The distribution of its largest and smallest value over all subgroups, if the model is
+    right, is simulated: events are drawn from the model's curves, until the patient's censoring time. This is the
+    observed one; for patients with an event it is drawn from the Kaplan-Meier curve of censoring after the event. So a
+    right model has a significant subgroup with probability 1 - level, for any number of events. Bounds on the ratio are
+    the ratios that the same test does not reject.
 
-    A right model that was fitted to few patients predicts with an error. Where the number of training events D is
-    known, the squared statistic is divided by one plus the share that this error adds to the variance: for a model that
-    is linear in the columns of X by the information matrix of a Poisson regression on them; for any other model by E/D
-    (E: expected events of all patients), as if each subgroup were predicted from its training events alone. Bounds are
-    about the predictions as they are, and do not contain this error.
+    The predictions of a fitted model have an estimation error. If the number of training events D is known, the squared
+    statistic is divided by one plus the relative variance of this error. For a model that is linear in the columns of X
+    it comes from the information matrix of a Poisson regression on them; for any other model it is E/D (E: expected
+    events of all patients), as if each subgroup were predicted from its training events alone. Bounds are for the given
+    predictions, and do not contain this error.
 
     *Brier score and gain over the null model.* Means over a subgroup with one-sided bounds from the largest
     studentised deviation, by a multiplier bootstrap with one multiplier per patient or cluster.
 
-    Assumed: independent patients (or clusters), and censoring that is independent of the event time given the
-    features; the Brier score and the draws after an event also take its distribution to be that of all patients.
-    Not covered: subgroups that need more than two columns, finer cuts, or columns that were not measured.
+    *Assumptions.* Patients (or clusters) are independent, and censoring is independent of the event time given the
+    features; for the Brier score, and for simulated censoring times after an event, censoring has the same distribution
+    for all patients. Subgroups that need more than two columns, finer cuts, or columns that were not measured are not
+    covered.
 
     *Time and memory.* With a Cox model and 10 numeric columns, 100,000 patients and 999 replicates take 27 s of one
-    processor core and 0.5 GB, 1,000,000 patients and 199 replicates 65 s and 1.3 GB. Replicates run in threads, on all
-    cores; the result does not depend on how many there are.
+    processor core and 0.5 GB, 1,000,000 patients and 199 replicates 65 s and 1.3 GB. Replicates run in threads on all
+    cores; the result does not depend on the number of threads.
 
     Examples
     --------
@@ -169,8 +169,8 @@ def certify(
     given = given_arguments(entry=entry, strata=strata, offset=offset)
     fitted = model
     if given or (has_causes(y) and hasattr(model, "n_causes_")):
-        seen = predict_from_entry(model, X, y, given)
-        follow_up, model, y, notes = seen.follow_up, seen.predictions, seen.y, (*notes, *seen.notes)
+        found = predict_from_entry(model, X, y, given)
+        follow_up, model, y, notes = found.follow_up, found.predictions, found.y, (*notes, *found.notes)
     target = parse_target(of_any_cause(y))
     n = len(target)
     if n < LEAST_PATIENTS:
@@ -180,7 +180,7 @@ def certify(
     if isinstance(model, Predictions) and model.survival is None:
         raise ArgumentError(
             "model",
-            "model has risk scores but no survival curves, which say how many events to expect: give "
+            "model has risk scores but no survival curves, which expected events need: give "
             "Predictions(survival=..., times=...).",
         )
     follow_up = follow_up if given else follow_up_of(model, None, target)
@@ -240,21 +240,21 @@ class SubgroupBounds:
     Parameters
     ----------
     bounds : DataFrame
-        Rows "observed/expected, most", "observed/expected, least", "brier" and "gain"; columns estimate and bound, the
-        most extreme over all subgroups, and group, that of the bound. No subgroup is beyond the bound, with confidence
-        `level` for all subgroups at once.
+        Rows "observed/expected, most", "observed/expected, least", "brier" and "gain". Columns: ``estimate``, the most
+        extreme value of a subgroup; ``bound``, which no subgroup exceeds, with confidence `level` for all subgroups at
+        once; and ``group``, the subgroup that has this bound.
     significant : DataFrame
         Subgroups with more or fewer events than expected after adjustment for all subgroups: group, patients,
-        observed, expected, ratio, p (adjusted). Empty where there are none.
+        observed, expected, ratio, p (adjusted). Empty if there are none.
     rules : tuple of Rule
         The groups of `significant`.
     overall : dict
         All patients together: observed, expected, ratio, p, brier, gain.
     rescaled : DataFrame or None
-        As `significant` after the model's hazards were multiplied by the overall ratio; None where the model is not
+        As `significant`, after the model's hazards are multiplied by the overall ratio; None if the model is not
         significantly wrong for all patients together.
     n_subgroups, n_patients : int
-        Subgroups that were tested at once, and patients.
+        Numbers of subgroups that were tested together, and of patients.
     alpha, level : float
         As given.
     horizon : float
@@ -262,7 +262,7 @@ class SubgroupBounds:
     counted_until : float or None
         Time until which events were counted; None for the whole follow-up.
     notes : tuple of str
-        How patients with entry times or several rows were judged.
+        How patients with entry times or several rows were evaluated.
     subgroups : Subgroups
         The subgroups that were tested.
     """
@@ -282,14 +282,16 @@ class SubgroupBounds:
     subgroups: Subgroups | None = None
 
     def adjusted(self, factor: float, *, rescaled: bool) -> SubgroupBounds:
-        """The same where p-values are multiplied by a factor, for further tests of the same patients.
+        """Return the result with p-values multiplied by a factor, to adjust for further tests of the same patients.
 
         `rescaled` says whether these tests find the model wrong for all patients together.
         """
 
         def kept(found: pd.DataFrame) -> pd.DataFrame:
-            more = found.assign(p=np.minimum(found["p"] * factor, 1.0)) if len(found) else found
-            return more[more["p"] <= 1 - self.level] if len(found) else more
+            if found.empty:
+                return found
+            adjusted = found.assign(p=np.minimum(found["p"] * factor, 1.0))
+            return adjusted[adjusted["p"] <= 1 - self.level]
 
         significant = kept(self.significant)
         return replace(
@@ -300,7 +302,7 @@ class SubgroupBounds:
         )
 
     def summary(self, time_unit: str = "", *, overall: bool = True) -> str:
-        """What was found, and what can be excluded, in sentences; `overall` includes all patients together."""
+        """Return the findings and the bounds in sentences; `overall` includes that on all patients together."""
         sentences = []
         everybody = self.overall
         wrong = self.rescaled is not None
@@ -322,7 +324,7 @@ class SubgroupBounds:
             sentences.append(f"{after}{none}" if after else f"N{none[1:]}")
         bound = self.bounds["bound"]
         least = _down(bound[LEAST])
-        # A bound of zero says nothing.
+        # A bound of 0 excludes nothing.
         fewest = f", or fewer than {least:.2f} times," if least > 0 else ""
         sentences += [
             f"With {100 * self.level:g} % confidence, of the {self.n_subgroups:,} subgroups of at least "
@@ -341,7 +343,7 @@ class SubgroupBounds:
         return "" if self.counted_until is None else f" until {moment(self.counted_until, time_unit)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers, texts, lists and dicts, as JSON takes them."""
+        """Return everything as numbers, strings, lists and dicts that JSON can hold."""
         return {
             "bounds": {
                 str(name): {
@@ -364,7 +366,7 @@ class SubgroupBounds:
         }
 
     def to_table(self) -> Table:
-        """The bounds as readers see them."""
+        """Return a table of the bounds."""
         columns = (
             Column("measure", "measure"),
             Column("all", "all patients", "value"),
@@ -394,7 +396,7 @@ class SubgroupBounds:
         return self.to_table().to_html()
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Observed / expected events: of all patients, of significant subgroups, and the bounds for any subgroup."""
+        """Draw observed / expected events of all patients and of significant subgroups, and the bounds."""
         ax = axes_or_new(ax)
         found = self.significant.head(_SHOWN)
         names = ["any subgroup", "all patients", *map(str, found["group"])]
@@ -407,7 +409,7 @@ class SubgroupBounds:
         )
         ax.axvline(1, color="0.3", linewidth=0.8)
         ax.set_xscale("log")
-        # A dollar sign in a name is a dollar sign.
+        # A dollar sign in a name does not start a formula.
         ax.set_yticks(range(len(names)), names, parse_math=False)
         ax.invert_yaxis()
         ax.set_xlabel("events observed / expected")
@@ -415,7 +417,7 @@ class SubgroupBounds:
         return ax
 
 
-# Significant subgroups that are listed in a sentence or figure.
+# Largest number of significant subgroups in a sentence or figure.
 _SHOWN = 5
 
 
@@ -431,7 +433,7 @@ def _p(value: float) -> str:
 
 
 def _up(value: float, digits: int = 2) -> float:
-    """Rounded up, so that a bound stays one."""
+    """Round up, so that an upper bound stays one."""
     return float(np.ceil(value * 10**digits - 1e-9) / 10**digits)
 
 

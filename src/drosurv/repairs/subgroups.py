@@ -1,8 +1,8 @@
-"""Every subgroup that one or two conditions on the columns of a table define, and sums over their patients.
+"""All subgroups that one or two conditions on the columns of a table define, and sums over their patients.
 
-For each pair of columns a two-way histogram of the values to be summed is made. Multiplied from both sides with the
-indicators of the conditions, it gives the sums over all subgroups of that pair, so that the cost of a sum does not
-grow with the number of subgroups times the number of patients.
+For each pair of columns the values are summed in a two-way table of codes. Multiplied from both sides with the
+indicators of the conditions, it gives the sums over all subgroups of that pair. So the patients are read once, not once
+for every subgroup.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from drosurv.repairs.rules import Atom, CodedTable, Rule
 from drosurv.target import BoolArray, FloatArray, IntArray
 
-# Rows of values that are made at a time, and rows that stay in the processor's cache.
+# Rows whose values are computed at a time, and rows that fit in the processor's cache.
 _ROWS, _BLOCK = 16_384, 512
-# At most so many replicates share one pass over the patients, and about so many numbers are kept for them.
+# Most replicates that share one pass over the patients, and about how many numbers they may take in memory.
 _TOGETHER, _NUMBERS = 16, 4_000_000
 
 
 class Subgroups:
     """Subgroups of a coded table: single conditions, two on different columns, and intervals of one column.
 
-    They are numbered; `kept` are the numbers of those that are looked at, all to begin with.
+    They are numbered; `kept` are the numbers of those in use, at first all.
     """
 
     def __init__(self, table: CodedTable) -> None:
@@ -59,11 +59,11 @@ class Subgroups:
             [np.prod([_codes_met(atom, n_codes) for atom in atoms], axis=0) for atoms in singles]
         ).reshape(-1, n_codes)
         self._by_column = by_column
-        # Places of a pair's conditions that exist: columns have different numbers of them.
+        # Columns have different numbers of conditions: which elements of the (most, most) arrays of a pair exist.
         size = np.array([len(atoms) for atoms in by_column], dtype=np.intp)
-        place = np.arange(most)
-        exists = (place[None, :, None] < size[self._pairs[:, 0], None, None]) & (
-            place[None, None, :] < size[self._pairs[:, 1], None, None]
+        number = np.arange(most)
+        exists = (number[None, :, None] < size[self._pairs[:, 0], None, None]) & (
+            number[None, None, :] < size[self._pairs[:, 1], None, None]
         )
         self._existing = np.flatnonzero(exists.ravel())
         self.kept: IntArray = np.arange(len(singles) + len(self._existing))
@@ -72,15 +72,15 @@ class Subgroups:
         return len(self.kept)
 
     def keep(self, wanted: BoolArray) -> None:
-        """Look only at these of the subgroups kept so far."""
+        """Keep only some of the subgroups kept so far."""
         self.kept = self.kept[wanted]
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sums (G, k) of values (n, k) over the subgroups kept."""
+        """Return sums (G, k) of values (n, k) over the subgroups kept."""
         return self.sums_of_parts(values.shape[1], lambda rows: values[rows])
 
     def sums_of_parts(self, k: int, values_of: Callable[[slice], FloatArray]) -> FloatArray:
-        """Sums (G, k) of values that are made for some rows (m, k) at a time."""
+        """Return sums (G, k) of values that `values_of` returns for some rows (m, k) at a time."""
         n, d = self.codes.shape
         n_codes = self.table.n_codes
         one = np.zeros((d, n_codes, k))
@@ -97,38 +97,38 @@ class Subgroups:
         return np.concatenate([single, pairs])[self.kept]
 
     def batches(self, n_replicates: int) -> list[int]:
-        """Sizes of batches of replicates that share one pass over the patients."""
+        """Return the sizes of batches of replicates that share one pass over the patients."""
         each = len(self._pairs) * self.table.n_codes**2 + len(self._existing)
         size = int(np.clip(_NUMBERS // max(each, 1), 1, _TOGETHER))
         return [min(size, n_replicates - start) for start in range(0, n_replicates, size)]
 
     def atoms(self, number: int) -> tuple[Atom, ...]:
-        """Conditions of one of the subgroups kept."""
-        place = int(self.kept[number])
-        if place < len(self._singles):
-            return self._singles[place]
+        """Return the conditions of one of the subgroups kept."""
+        subgroup = int(self.kept[number])
+        if subgroup < len(self._singles):
+            return self._singles[subgroup]
         most = self._met.shape[1]
-        pair, rest = divmod(int(self._existing[place - len(self._singles)]), most * most)
+        pair, rest = divmod(int(self._existing[subgroup - len(self._singles)]), most * most)
         a, b = divmod(rest, most)
         first, second = self._pairs[pair]
         return self._by_column[first][a], self._by_column[second][b]
 
     def rule(self, number: int) -> Rule:
-        """One of the subgroups kept, as a rule in the units of the table."""
+        """Return one of the subgroups kept, as a rule in the units of the table."""
         return self.table.rule(self.atoms(number))
 
     def members(self, number: int) -> BoolArray:
-        """Patients (n,) of one of the subgroups kept."""
+        """Return which patients (n,) are in one of the subgroups kept."""
         return self.table.covers(self.atoms(number))
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """Number of patients in each of all subgroups."""
+        """Number of patients in each of the subgroups kept."""
         return self.sums(np.ones((len(self.codes), 1)))[:, 0]
 
 
 def _codes_met(atom: Atom, n_codes: int) -> FloatArray:
-    """Which codes (n_codes,) of its column meet a condition, 1 or 0; the last code is for missing values."""
+    """Return which codes (n_codes,) of its column meet a condition, as 1 or 0; the last code is for missing values."""
     codes = np.arange(n_codes)
     present = codes < n_codes - 1
     met: dict[str, NDArray[np.bool_]] = {
@@ -143,10 +143,10 @@ def _codes_met(atom: Atom, n_codes: int) -> FloatArray:
 
 @numba.njit(cache=True, nogil=True)
 def add_to_cells(codes: NDArray[np.uint8], values: FloatArray, one: FloatArray, two: FloatArray) -> None:
-    """Add values (n, k) to the cells of their codes (n, d): (d, C, k) for columns, (P, C, C, k) for pairs of them."""
+    """Add values (n, k) to the sums of their codes (n, d): `one` (d, C, k) of columns, `two` (P, C, C, k) of pairs."""
     n, d = codes.shape
     k = values.shape[1]
-    # A block of patients, and the cells of one pair of columns, stay in the processor's cache.
+    # A block of patients, and the sums of one pair of columns, fit in the processor's cache.
     for start in range(0, n, _BLOCK):
         stop = min(start + _BLOCK, n)
         pair = 0

@@ -1,4 +1,4 @@
-"""Repairs as a table, a text and a figure; and a repaired linear model as a table of hazard ratios."""
+"""Repairs as tables, sentences and a figure, and the hazard ratios of a repaired linear model."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ CHANGED = {
     "level": "level",
 }
 NOTE = (
-    "All but the counts is measured on patients not used to find or fit the repair. Slope: log risk in truth for one "
-    "unit predicted, 1 is right. Gain: log likelihood per patient."
+    "All numbers but patients and events come from patients not used to find or fit the repair. Slope: calibration "
+    "slope, 1 is right. Gain: log likelihood per patient."
 )
 
 
 def repair_table(repairs: Sequence[Repair]) -> Table:
-    """One row for each repair."""
+    """Return a table with one row for each repair."""
     return Table("repairs", "Repairs", COLUMNS, tuple(_row(repair) for repair in repairs), (NOTE,))
 
 
@@ -71,25 +71,25 @@ def _row(repair: Repair) -> dict[str, Any]:
 
 
 def repair_frame(repairs: Sequence[Repair]) -> pd.DataFrame:
-    """One row for each repair, intervals as ``_low`` and ``_high``."""
+    """Return one row for each repair, with intervals as ``_low`` and ``_high``."""
     rows = [_row(repair) for repair in repairs]
     keys = [key for column in COLUMNS for key in column.keys]
     return pd.DataFrame(rows, columns=list(rows[0]) if rows else keys)
 
 
 def plot_repairs(repairs: Sequence[Repair], ax: Axes | None = None) -> Axes:
-    """Observed over expected events of each repaired group before and after, on patients not used for it."""
+    """Draw observed over expected events of each repaired group, before and after, of patients not used for it."""
     ax = axes_or_new(ax)
-    for place, repair in enumerate(reversed(repairs)):
+    for position, repair in enumerate(reversed(repairs)):
         for ratio, shift, color, label in (
             (repair.before, 0.12, "C3", "before"),
             (repair.after, -0.12, "C0", "after the repair"),
         ):
-            at = place + shift
-            ax.plot([ratio.low, ratio.high], [at, at], color=color)
-            ax.plot(ratio.value, at, "o", color=color, label=label if place == 0 else None)
+            y = position + shift
+            ax.plot([ratio.low, ratio.high], [y, y], color=color)
+            ax.plot(ratio.value, y, "o", color=color, label=label if position == 0 else None)
     ax.axvline(1, color="0.3", linewidth=0.8)
-    # A dollar sign in a name is a dollar sign.
+    # A dollar sign in a name does not start a formula.
     ax.set_yticks(range(len(repairs)), [repair.who for repair in reversed(repairs)], parse_math=False)
     ax.set_xlabel("events observed / expected, on patients not used for the repair")
     ax.set_title("Repairs" if repairs else "Nothing to repair was found")
@@ -98,23 +98,23 @@ def plot_repairs(repairs: Sequence[Repair], ax: Axes | None = None) -> Axes:
     return ax
 
 
-# Gain in log likelihood, summed over a group, that a level error needs to be found in four of five samples; measured.
+# Summed gain in log likelihood of a group with a wrong level that is found in four of five simulated samples.
 NEEDED_GAIN = 27.0
-# Share of the patients in the example of a detectable group, where nothing was found.
+# Share of the patients in the example of a group that would have been found.
 TENTH = 0.1
-# A smaller ratio would be written as 0.0.
+# A smaller ratio would be printed as 0.0.
 LEAST_SAID = 0.05
 
 
 def status(repairs: Sequence[Repair], events: int, min_group: int) -> str:
-    """One or two sentences that say what was found."""
+    """Say in one or two sentences what was found."""
     if repairs:
         return f"The model was corrected for {'; '.join(repair.who for repair in repairs)}."
     nothing = f"No group of at least {min_group} patients was found for whom the model is wrong."
     low, high = detectable(TENTH * events)
     if not np.isfinite(high):
         return nothing
-    # So many digits that the ratio is not written as 1.
+    # Enough digits that the ratio is not printed as 1.
     digits = max(1, int(np.ceil(-np.log10(high - 1))))
     fewer = f" (or at most {low:.{digits}f} times)" if low >= LEAST_SAID else ""
     return (
@@ -124,10 +124,10 @@ def status(repairs: Sequence[Repair], events: int, min_group: int) -> str:
 
 
 def detectable(expected: float) -> tuple[float, float]:
-    """Smallest excess and smallest shortfall of events that the search finds in a group, as observed / expected.
+    """Return the observed / expected below which, and above which, the search finds a group with E expected events.
 
-    A group of E expected events that has rho times as many gains E (rho log rho - rho + 1) in log likelihood. 0 and
-    infinity where no error is large enough.
+    A group with rho times the expected events gains E (rho log rho - rho + 1) in log likelihood. The result is 0, and
+    infinity, if no ratio is far enough from 1.
     """
 
     def missing(rho: float) -> float:
@@ -140,7 +140,7 @@ def detectable(expected: float) -> tuple[float, float]:
 
 
 def in_words(repair: Repair) -> str:
-    """Sentences on what the model predicted, what the repair changed, and its effect on patients not used for it."""
+    """Say what the model predicted, what the repair changed, and its effect on patients not used for it."""
     whom = (
         f"all {repair.patients:,} patients"
         if repair.rule is None
@@ -169,24 +169,24 @@ def in_words(repair: Repair) -> str:
         sentences.append(f"The hazard ratio of {', of '.join(changed)}.")
     if repair.linear_in:
         sentences.append(
-            f"A nonlinear effect of {repair.linear_in!r}, which the base model takes for linear, would look the same: "
+            f"A nonlinear effect of {repair.linear_in!r}, which is linear in the base model, would look the same: "
             "compare with base=CoxPHCV()."
         )
     before, after, gain = repair.before, repair.after, repair.gain_inside
     if repair.version != "level" and before.low <= 1 <= before.high:
         sentences.append(
-            "The number of events there was right within chance: the repair changes who of them is at high risk."
+            "Their number of events was right within chance: the repair changes which of them have a high risk."
         )
     group = "" if repair.rule is None else " in the groups that were found without them"
     sentences.append(
-        f"Checked on the {repair.checked:,} patients{group}: {_times(before.value)} as many had the event as "
-        f"predicted, after the repair {_times(after.value)} ({_one(after.low)} to {_one(after.high)}); each gains "
-        f"{gain.value:.2f} in log likelihood ({gain.low:.2f} to {gain.high:.2f})."
+        f"Checked on the {repair.checked:,} patients{group}: they had {_times(before.value)} the predicted events, "
+        f"after the repair {_times(after.value)} ({_one(after.low)} to {_one(after.high)}); the gain in log likelihood "
+        f"per patient is {gain.value:.2f} ({gain.low:.2f} to {gain.high:.2f})."
     )
     if repair.version != "level":
         sentences.append(
-            f"Among them, a predicted log risk higher by 1 meant {_one(repair.slope_before)} in truth, after the "
-            f"repair {_one(repair.slope_after)}."
+            f"Their calibration slope was {_one(repair.slope_before)}, after the repair {_one(repair.slope_after)} "
+            "(1 is right)."
         )
     return " ".join(sentences)
 
@@ -214,46 +214,46 @@ RATIO_COLUMNS = (
 
 
 def hazard_ratio_table(base: Any, columns: EffectColumns, repairs: Sequence[Repair]) -> Table:
-    """Everyone's hazard ratios per unit of a feature, then those of each group that differ.
+    """Return hazard ratios of a linear model per unit of a feature: for everyone, then where they differ in a group.
 
     The base is a linear Cox model, or a Pipeline of a :class:`~drosurv.tables.TableEncoder` and one.
     """
-    own = linear_effects(base)
-    if own is None:
+    coefficients = linear_effects(base)
+    if coefficients is None:
         raise ValueError(
-            f"{type(base).__name__} has no coefficients that are log hazard ratios of the columns, so it does not "
-            "read as a table of them; to_frame() lists the repairs of every model."
+            f"{type(base).__name__} has no coefficients that are log hazard ratios of its columns, and so no table of "
+            "them; to_frame() lists the repairs of every model."
         )
     for_all = [repair.strength * repair.correction.everywhere for repair in repairs]
     for_all += [repair.strength * repair.correction.own for repair in repairs if repair.rule is None]
-    everyone = _changed(own, columns, for_all)
+    everyone = _changed(coefficients, columns, for_all)
     rows = [_ratio("everyone", name, value) for name, value in everyone.items()]
     for repair in repairs:
         if repair.rule is None:
             continue
         effects = repair.strength * repair.correction.own
-        there = _changed(own, columns, [*for_all, effects])
-        rows.append(_ratio(repair.who, "being there, for an average patient", effects[0], 0.0))
+        there = _changed(coefficients, columns, [*for_all, effects])
+        rows.append(_ratio(repair.who, "being in the group, for an average patient", effects[0], 0.0))
         rows += [
             _ratio(repair.who, name, value, everyone.get(name, 0.0))
             for name, value in there.items()
             if abs(value - everyone.get(name, 0.0)) >= LEAST_SHOWN
         ]
     notes = (
-        "Per unit of the feature. Beyond the 1 and 99 % quantiles of a feature a repair changes no further, and no "
-        f"repair multiplies a hazard by more than {np.exp(LARGEST_REPAIR):.0f}.",
+        "Per unit of the feature. A repair is constant beyond the 1 and 99 % quantiles of a feature, and multiplies no "
+        f"hazard by more than {np.exp(LARGEST_REPAIR):.0f}.",
     )
     return Table("hazard_ratios", "Hazard ratios", RATIO_COLUMNS, tuple(rows), notes if repairs else ())
 
 
 def _ratio(who: str, effect: str, log_ratio: float, usual: float | None = None) -> dict[str, Any]:
-    """For whom, the effect of what, its hazard ratio, and everyone's."""
+    """Return a row of the table: group, feature, hazard ratio in the group, and everyone's."""
     everyone = None if usual is None else float(np.exp(usual))
     return {"who": who, "effect": effect, "hazard_ratio": float(np.exp(log_ratio)), "everyone": everyone}
 
 
 def linear_effects(base: Any) -> dict[str, float] | None:
-    """Log hazard ratios per unit of a linear model's features; None for any other model."""
+    """Return the log hazard ratios per unit of a linear model's features; None for any other model."""
     *steps, final = base if isinstance(base, Pipeline) else [base]
     steps += [final.encoder_] if hasattr(final, "encoder_") else []
     coefficients = np.ravel(getattr(final, "coef_", ()))
@@ -277,7 +277,7 @@ def linear_effects(base: Any) -> dict[str, float] | None:
 def _changed(
     coefficients: dict[str, float], columns: EffectColumns, changes: Sequence[FloatArray]
 ) -> dict[str, float]:
-    """Coefficients after effects (p,) of scaled columns were added; that of the risk multiplies all of them."""
+    """Return coefficients with effects (p,) of scaled columns added; the effect of the risk multiplies all of them."""
     found = dict(coefficients)
     if not changes:
         return found
@@ -292,13 +292,13 @@ def _changed(
 
 
 def _coefficient(label: str, known: dict[str, float]) -> tuple[str, int]:
-    """The coefficient that a column's effect changes, and its sign; an encoder keeps one column of True and False."""
+    """Return the coefficient that a column's effect changes, and its sign; an encoder may have coded False as 1."""
     possible = {label: 1, f"{label} is True": 1, f"{label} is False": -1}
     return next(((name, sign) for name, sign in possible.items() if name in known), (label, 1))
 
 
 def linear_columns(base: Any) -> frozenset[str]:
-    """Columns of a model whose effect on the log hazard is linear; none for models that are not linear."""
+    """Return the columns of a model whose effect on the log hazard is linear; empty for models that are not linear."""
     if base is None:
         return frozenset()
     final = final_step(base)

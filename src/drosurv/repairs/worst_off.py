@@ -1,4 +1,4 @@
-"""Search for the patients a model predicts worst: rules found on some patients and checked on others."""
+"""Search for the subgroups that a model predicts worst: rules found on some patients and checked on others."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ def worst_off(
     n_bootstraps: int = 50,
     random_state: int | np.random.Generator | None = 0,
 ) -> WorstOff:
-    """Find rules for the patients whom a model predicts badly.
+    """Find rules that describe the patients whom a model predicts badly.
 
-    Three kinds of errors can be searched. "harm": predicted worse than by no model. Harm is a patient's full-likelihood
-    loss under the model minus that under the null model (everyone has the training set's curve). "level": more or
-    fewer events than the model predicts. "effects": the level or the effects of features differ from the model's;
-    harm is then the log likelihood per patient that a correction learned from other patients of the group gains.
-    In practice, Cox models seldom harm a group, but often predict too many or too few events for it.
+    There are three kinds of errors. "harm": predicted worse than by no model. Harm is a patient's full-likelihood loss
+    under the model minus that under the null model (one curve for everybody, that of the training patients). "level":
+    more or fewer events than the model predicts. "effects": the number of events or the effects of features differ from
+    the model's; harm is then the gain in log likelihood per patient of a correction fitted to other patients of the
+    group. In practice, Cox models seldom harm a group, but often predict too many or too few events for it.
 
     "level" uses the test of :func:`drosurv.certify`: all subgroups of at most two conditions at once, on all patients,
-    with p-values adjusted for all of them. The other kinds are searched on all patients and then checked: the search is
-    repeated without each tenth of the patients, and the same group's harm is measured on the tenth left out; and it is
-    repeated on bootstrap samples. A rule is reported as a group only if the harm on patients not used to find it is
-    above 0 with the given confidence, shared over the rules found, and the group is found again in at least
-    `min_stability` of the bootstraps. Groups have at least 10 expected events.
+    with p-values adjusted for all of them. For the other kinds, rules are found on all patients and then checked. The
+    search is repeated without each fold of the patients, and the same group's harm is measured in the fold left out;
+    and it is repeated on bootstrap samples. A rule is reported as a group only if the harm of patients not used to find
+    it is above 0 with the given confidence (adjusted for the number of rules), and if the group is found again in at
+    least `min_stability` of the bootstrap samples. Groups have at least 10 expected events.
 
     Parameters
     ----------
@@ -80,24 +80,24 @@ def worst_off(
     y : structured array, (n,)
         Events and times of the same patients.
     kind : {"harm", "level", "effects"}
-        What to look for.
+        What to search for.
     y_train : structured array or FollowUp, optional
-        Target of the training set, for the null model; by default what the model keeps of it, else ``y``.
+        Target of the training patients, for the null model; by default what the model keeps of it, else ``y``.
     features : DataFrame, (n, d'), optional
         Columns that rules may use, in units and names a reader knows; ``X`` by default.
     harm : (n,), optional
-        With kind "harm", another measure of it, positive where a patient is predicted badly, for example the loss
+        With kind "harm", another measure of harm, positive for patients who are predicted badly, for example the loss
         minus that of another model.
     max_rules, max_conditions : int
-        At most so many rules with so many conditions each.
+        Largest number of rules, and of conditions in a rule.
     min_group : int
-        Least number of patients a rule may hold.
+        Smallest number of patients of a rule.
     confidence : float
-        Of each end of the intervals, and so of the statement that a group is harmed; above 0.5.
+        Confidence level of each end of the intervals, and so of the statement that a group is harmed; above 0.5.
     min_stability : float
-        Least share of bootstraps in which a group must come back.
+        Smallest share of bootstrap samples in which a group must be found again.
     n_folds, n_bootstraps : int
-        How often the search is repeated for the check and for the stability.
+        Numbers of folds and of bootstrap samples on which the search is repeated.
     random_state : int, Generator or None
         Seed or source of folds and bootstraps.
 
@@ -157,12 +157,12 @@ def worst_off(
     checked, values, again = finder.check(covered, draw_folds(len(target), n_folds, rng, target.event))
     everyone = np.ones(len(target), dtype=np.bool_)
     stability = finder.stability(covered, n_bootstraps, rng)
-    # The confidence is adjusted for the number of rules (Bonferroni).
-    doubt = (1 - confidence) / max(len(found), 1)
+    # Each end of an interval holds with this confidence, adjusted for the number of rules (Bonferroni).
+    two_sided = 1 - 2 * (1 - confidence) / max(len(found), 1)
     findings = []
     for j, atoms in enumerate(found):
         inside, outside = values[j][checked[j] == 1], values[j][checked[j] == 0]
-        harm_there = Estimate.mean(inside, 1 - 2 * doubt)
+        harm_there = Estimate.mean(inside, two_sided)
         findings.append(
             Finding(
                 rule=coded.rule(atoms),
@@ -171,17 +171,17 @@ def worst_off(
                 n_events=int(target.event[covered[j]].sum()),
                 n_checked=len(inside),
                 harm=harm_there,
-                rest=Estimate.mean(outside, 1 - 2 * doubt),
-                difference=Estimate.difference(inside, outside, 1 - 2 * doubt),
+                rest=Estimate.mean(outside, two_sided),
+                difference=Estimate.difference(inside, outside, two_sided),
                 harm_found=float(finder.harm(covered[j], everyone)[covered[j]].mean()),
-                observed_expected=finder.observed_expected(checked[j] == 1, 1 - 2 * doubt),
+                observed_expected=finder.observed_expected(checked[j] == 1, two_sided),
                 folds_found=int(again[j]),
                 stability=float(stability[j]),
                 harmed=len(inside) >= LEAST_CHECKED and harm_there.low > 0,
                 stable=bool(stability[j] >= min_stability),
             )
         )
-    # Corrections add up; harm over no model is the same whatever was found.
+    # Gains of corrections add up; harm against no model does not depend on the rules.
     total = finder.harm(everyone, everyone) if kind == "harm" else values.sum(axis=0)
     return WorstOff(
         kind=kind,
@@ -194,7 +194,7 @@ def worst_off(
     )
 
 
-# Draws from the model behind the test of levels.
+# Number of simulations in the test of levels.
 N_REPLICATES = 999
 
 
@@ -208,11 +208,11 @@ def _wrong_levels(
     confidence: float,
     rng: np.random.Generator,
 ) -> WorstOff:
-    """Subgroups with more or fewer events than predicted, by the simultaneous test of :func:`drosurv.certify`.
+    """Find subgroups with more or fewer events than predicted, by the simultaneous test of :func:`drosurv.certify`.
 
-    In 250 simulated samples with a subgroup of more events it found the subgroup in 96 %, a search on half of the
-    patients that is tested on the other half in 56 %; with right predictions they found any in 6.0 and 4.4 %. See the
-    guide on guarantees.
+    In 250 simulated samples with a subgroup of more events, this test found the subgroup in 96 %; a search on half of
+    the patients, tested on the other half, found it in 56 %. If predictions were right, they found a subgroup in 6.0
+    and 4.4 %. See the guide on guarantees.
     """
     curves = predicted_curves(model, X, len(target))
     events, expected = expected_events(curves, target)
@@ -264,10 +264,10 @@ def _wrong_levels(
     )
 
 
-# A significant subgroup that overlaps more with one already named (Jaccard) is the same finding.
+# Significant subgroups that overlap more (Jaccard) with an earlier one are not reported.
 LEAST_NEW = 0.2
 Atoms = tuple[Atom, ...]
-# Two rules are the same group when they share at least half of the patients that either holds.
+# Two rules describe the same group if their overlap (Jaccard) is at least this.
 SAME_GROUP = 0.5
 
 
@@ -281,18 +281,21 @@ class GroupFinder(ABC):
 
     @abstractmethod
     def next_rule(self, table: CodedTable, rows: IntArray, left: BoolArray) -> Atoms | None:
-        """The best rule among those left of the patients in a table of some rows; None if none is good enough."""
+        """Return the best rule among the patients `left` in a table of some rows; None if none is good enough."""
 
     @abstractmethod
     def harm(self, group: BoolArray, used: BoolArray) -> FloatArray:
-        """Harm (n,) of every patient, where it depends on the group learned from the patients used only."""
+        """Return the harm (n,) of every patient; a correction of the group is fitted to its `used` patients only."""
 
     def observed_expected(self, group: BoolArray, confidence: float) -> Estimate | None:
-        """Events of the group over those expected; None where nothing was expected."""
+        """Return observed over expected events of the group; None if the search does not expect numbers of events."""
         return None
 
     def find(self, weight: FloatArray) -> list[Atoms]:
-        """Rules in the order found, each among the patients whom no earlier rule covers; patients count by weight."""
+        """Find rules one after the other, each among the patients whom no earlier rule covers.
+
+        Patients are repeated by their `weight`, a whole number.
+        """
         rows = np.repeat(np.arange(len(weight)), weight.astype(np.intp))
         table = replace(self.table, codes=np.ascontiguousarray(self.table.codes[:, rows]))
         left = np.ones(len(rows), dtype=np.bool_)
@@ -306,7 +309,7 @@ class GroupFinder(ABC):
         return found
 
     def members(self, found: list[Atoms]) -> list[BoolArray]:
-        """Patients (n,) of each rule; one who meets several counts under the first."""
+        """Return the patients (n,) of each rule; one who meets several is counted in the first."""
         groups, taken = [], np.zeros(self.table.codes.shape[1], dtype=np.bool_)
         for atoms in found:
             groups.append(self.table.covers(atoms) & ~taken)
@@ -314,9 +317,10 @@ class GroupFinder(ABC):
         return groups
 
     def check(self, groups: list[BoolArray], folds: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
-        """Each group's members (1) and non-members (0) by rules found without them, and their harm.
+        """Repeat the search without each fold, and compute the harm of the patients of the fold.
 
-        -1 where the group was not found; harm is (groups, n); and in how many folds each group was found.
+        Return for each group the members (1) and others (0) by rules found without their fold, -1 if the group was not
+        found, (groups, n); their harm, (groups, n); and in how many folds each group was found.
         """
         checked, values = np.full((len(groups), len(folds)), -1), np.zeros((len(groups), len(folds)))
         again = np.zeros(len(groups), dtype=np.intp)
@@ -324,7 +328,7 @@ class GroupFinder(ABC):
             used = folds != fold
             repeated = self.members(self.find(used.astype(np.float64)))
             for j, group in enumerate(groups):
-                # The overlap counts only patients of the search: the fold left out must not decide it.
+                # Only patients of the search: the fold left out must not decide which group is the same.
                 overlaps = [overlap(other[used], group[used]) for other in repeated]
                 if overlaps and max(overlaps) >= SAME_GROUP:
                     same = repeated[int(np.argmax(overlaps))]
@@ -334,7 +338,7 @@ class GroupFinder(ABC):
         return checked, values, again
 
     def stability(self, groups: list[BoolArray], n_bootstraps: int, rng: np.random.Generator) -> FloatArray:
-        """Share of bootstraps that find each group again."""
+        """Return the share of bootstrap samples in which each group is found again."""
         again, n = np.zeros(len(groups)), self.table.codes.shape[1]
         for _ in range(n_bootstraps if groups else 0):
             draws = np.bincount(rng.integers(n, size=n), minlength=n)
@@ -345,20 +349,20 @@ class GroupFinder(ABC):
 
 @dataclass(frozen=True, eq=False)
 class EvidenceFinder(GroupFinder):
-    """Groups that a model is wrong about: harm is the log likelihood that correcting it would gain a patient."""
+    """Search for groups that a model is wrong about; harm is a patient's gain in log likelihood by a correction."""
 
     residuals: Residuals
     limits: Limits
 
     def next_rule(self, table: CodedTable, rows: IntArray, left: BoolArray) -> Atoms | None:
-        """The rule whose patients the model is most probably wrong about."""
-        whole = self.residuals
-        residuals = Residuals(whole.events[rows], whole.expected[rows], whole.columns[rows])
+        """Return the rule whose patients the model is most probably wrong about."""
+        of_all = self.residuals
+        residuals = Residuals(of_all.events[rows], of_all.expected[rows], of_all.columns[rows])
         proposal = propose(table, residuals, left, self.limits, self.max_conditions)
         return None if proposal is None or proposal.log_odds <= 0 else proposal.atoms
 
     def harm(self, group: BoolArray, used: BoolArray) -> FloatArray:
-        """What a correction learnt from the group's used patients gains each of the group, 0 elsewhere."""
+        """Return the gains of the group's patients by a correction fitted to its used patients; 0 for others."""
         if not (group & used).any():
             return np.zeros(len(group))
         residuals = self.residuals
@@ -367,7 +371,7 @@ class EvidenceFinder(GroupFinder):
         return np.where(group, likelihood_gains_of(r, residuals.events, residuals.expected), 0.0)
 
     def observed_expected(self, group: BoolArray, confidence: float) -> Estimate | None:
-        """Events of the group over those expected."""
+        """Return observed over expected events of the group."""
         events, expected = (
             float(part[group].sum()) for part in (self.residuals.events, self.residuals.expected)
         )
@@ -375,7 +379,7 @@ class EvidenceFinder(GroupFinder):
 
 
 def residuals_of(model: Any, X: Any, target: Target, table: Any) -> Residuals:
-    """Observed and expected events of patients; the table has the features whose effects may differ."""
+    """Return observed and expected events of patients; `table` holds the features whose effects may differ."""
     expected = expected_of_frozen(model, X, target, reference_times(target))
     clipped = expected.clipped(SMALLEST_EXPECTED, np.log(len(target)) + 3)
     columns = EffectColumns.learn(table, clipped.log_risk).of(table, clipped.log_risk)
@@ -383,22 +387,22 @@ def residuals_of(model: Any, X: Any, target: Target, table: Any) -> Residuals:
 
 
 def overlap(first: BoolArray, second: BoolArray) -> float:
-    """Jaccard index of two groups."""
+    """Return the Jaccard index of two groups."""
     return int((first & second).sum()) / max(int((first | second).sum()), 1)
 
 
 BEAM = 12
-# Standard errors that are subtracted from a summed harm before rules are compared, against small groups.
+# Number of standard errors subtracted from the summed harm of a rule, so that small groups are not preferred.
 DISCOUNT = 1.0
-# A rule with one more condition must have this many times the harm: short rules are more stable.
+# A rule with one more condition must have this many times the harm, because short rules are more stable.
 WORTH_A_CONDITION = 1.5
 
 
 class SummedHarm:
-    """Lower bound of the summed harm of a rule's patients: a criterion for the search.
+    """Search criterion: lower bound of the summed harm of a rule's patients.
 
-    The score counts harm from zero. The score that chooses rules to extend counts it from the mean of the patients
-    left, so that a group that is harmed only under a second condition can be found.
+    Rules to extend are chosen by the harm in excess of the mean of the patients left, so that a group that is harmed
+    only under a second condition can be found.
     """
 
     def __init__(
@@ -410,7 +414,7 @@ class SummedHarm:
         self.mean = float(harm[left].mean())
 
     def scores(self, sums: FloatArray) -> FloatArray:
-        """Lower bounds of the harm, and of the harm in excess of the mean, (2, A)."""
+        """Return lower bounds of the harm, and of the harm in excess of the mean, (2, A)."""
         count, harm, squares, expected = sums.T
         n = np.maximum(count, 1.0)
         error = np.sqrt(n * np.maximum(squares / n - (harm / n) ** 2, 0.0))
@@ -421,10 +425,9 @@ class SummedHarm:
 
 @dataclass(frozen=True, eq=False)
 class HarmFinder(GroupFinder):
-    """Search for groups with harm, a number (n,) known for every patient.
+    """Search for groups with harm, whose `values` (n,) are known for every patient.
 
-    The best rule has the largest lower bound of its patients' summed harm: it should contain all who are harmed and
-    nobody else. The search keeps the best few rules of each length.
+    The best rule has the largest lower bound of its patients' summed harm.
     """
 
     values: FloatArray
@@ -432,7 +435,7 @@ class HarmFinder(GroupFinder):
     expected: FloatArray | None = None
 
     def next_rule(self, table: CodedTable, rows: IntArray, left: BoolArray) -> Atoms | None:
-        """The rule whose patients have the largest summed harm."""
+        """Return the rule whose patients have the largest summed harm."""
         expected = None if self.expected is None else self.expected[rows]
         criterion = SummedHarm(self.values[rows], left, self.min_group, expected)
         search = RuleSearch(table, criterion, left, BEAM)
@@ -444,5 +447,5 @@ class HarmFinder(GroupFinder):
         return best.atoms if best.score > 0 else None
 
     def harm(self, group: BoolArray, used: BoolArray) -> FloatArray:
-        """The harm that was given."""
+        """Return the harm that was given."""
         return self.values
