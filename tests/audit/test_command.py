@@ -204,7 +204,7 @@ def test_a_model_that_plain_cox_dominates_is_warned_of(run, tmp_path):
     assert fitted.exit_code == 0, fitted.output
     result = run("audit", timid, held, "--bootstrap", "20", "--no-rules", "-o", tmp_path / "report.json")
     assert result.exit_code == 0, result.output
-    assert "Plain Cox serves all patients better" in result.stdout
+    assert "Plain Cox predicts all patients better" in result.stdout
     assert "Use plain Cox instead" in result.stdout
     assert "differences between patients are understated" in result.stdout
 

@@ -93,7 +93,7 @@ def test_folds_may_be_given_and_must_be_complete(patients):
 @pytest.mark.parametrize("more", ["reference", "X_train", "y_train", "alpha_path"])
 def test_what_folds_would_leave_unread_is_refused(patients, more):
     given = {"reference": np.zeros(200), "X_train": patients.X, "y_train": patients.y, "alpha_path": [0.5]}
-    with pytest.raises(ValueError, match="folds trains the model, and plain Cox beside it, on the audited"):
+    with pytest.raises(ValueError, match="folds trains the model and plain Cox on the audited"):
         audit(CoxPH(), patients.X, patients.y, sensitive_features=None, folds=3, **{more: given[more]})
 
 

@@ -92,7 +92,7 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     ("more", "message"),
     [
         ({"alpha_path": [0.5]}, "trained without entry: leave out alpha_path and X_train"),
-        ({"folds": 3, "id": True}, "folds have no definition beside rows of one patient"),
+        ({"folds": 3, "id": True}, "folds cannot be used with several rows of one patient"),
     ],
 )
 def test_what_has_no_definition_says_why_and_what_to_do(cohort, more, message):
@@ -104,5 +104,5 @@ def test_what_has_no_definition_says_why_and_what_to_do(cohort, more, message):
 
 def test_a_recipe_that_cannot_be_told_is_refused(cohort):
     _, whole, _ = cohort
-    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis cannot be trained in folds with entry"):
+    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support entry"):
         audited(CoxPHSurvivalAnalysis(), **whole, folds=3)

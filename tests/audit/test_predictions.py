@@ -159,7 +159,7 @@ def test_follow_up_ends_where_the_predictions_do():
     y = np.array([(True, 1.0), (True, 5.0), (False, 7.0)], dtype=[("event", bool), ("time", float)])
     cut, said = until(y, 5.0, "years")
     assert cut.tolist() == [(True, 1.0), (True, 5.0), (False, 5.0)]
-    assert said == ("The predictions end at 5 years. What happened later to 1 patient is not looked at.",)
+    assert said == ("The predictions end at 5 years. Later times (1 patient) are censored there.",)
     assert until(y, 7.0, "years") == (y, ())
     # Quartiles of the two event times are 2, 3 and 4.
     assert nearest_quartiles(parse_target(y), np.array([2.2, 2.9, 6.0])).tolist() == [2.2, 2.9]
@@ -179,7 +179,7 @@ def test_follow_up_ends_where_the_predictions_do():
         ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "one column for each of the 3 times"),
         ([[0.9, 0.8], [0.9, 0.7]], None, "times is needed"),
         ([[0.9, 0.8], [np.nan, 0.7]], [1, 2], "missing for 1 patient, the first in row 1"),
-        ([["0.9", "low"], ["0.9", "0.7"]], [1, 2], "predictions must hold numbers alone"),
+        ([["0.9", "low"], ["0.9", "0.7"]], [1, 2], "predictions must hold numbers only"),
         (
             pd.DataFrame({"1": [0.9, 0.8], "2": pd.array([0.7, None], "Float64")}),
             None,
@@ -263,7 +263,7 @@ def test_columns_named_otherwise_do_not_hide_predictions():
 
 
 def test_decimal_commas_are_named():
-    with pytest.raises(ValueError, match=r"must hold numbers alone. If a comma .* decimal=','"):
+    with pytest.raises(ValueError, match=r"must hold numbers only. If a comma .* decimal=','"):
         prediction_columns(FRAME.assign(one=["0,9", "0,8"]), survival=["one=1"])
 
 

@@ -287,7 +287,7 @@ def test_accelerated_failure_times_say_that_proportional_hazards_were_not_tested
     model = AcceleratedFailureTime().fit(X[train][:400], y[train][:400])
     report = audited(model, X[~train][:300].reset_index(drop=True), y[~train][:300], sensitive_features=None)
     (said,) = [text for text in report.parts["method"].facts["missing"] if "roportional hazards" in text]
-    assert said == "Proportional hazards were not tested: the model is no Cox model."
+    assert said == "Proportional hazards were not tested: the model is not a Cox model."
 
 
 def test_folds_say_that_proportional_hazards_were_not_tested(wilms_folds):

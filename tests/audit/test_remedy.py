@@ -68,7 +68,7 @@ def test_the_section_says_it_in_words_and_in_a_table(planted):
     # Effects of columns too are told by the names that the Pipeline takes.
     assert {"lab1", "lab2", "lab3", "lab4", "lab6"} & set(re.findall(r"\w+", text))
     assert not re.findall(r"\bx\d", text)
-    assert "measured on patients not used for them" in planted.facts["note"]
+    assert "evaluated on patients who were left out" in planted.facts["note"]
     assert REMEDY.heading == "Remedy"
 
 
@@ -94,5 +94,5 @@ def test_without_a_repair_that_helps_the_problem_is_not_denied(monkeypatch):
     model = CoxPH().fit(test.X, test.y)
     found = remedy_of([Stop("CoxPH", None, model, test.X)], test, test.y)
     (said,) = found.statements
-    assert "needs more patients" in said.text
+    assert "more patients are needed" in said.text
     assert "No group" not in said.text

@@ -110,11 +110,14 @@ RULES = {
         ),
     ],
     "dominated": [
-        ((table(women=versus_cox(-0.2, -0.1)), {}), "Plain Cox serves sex f better"),
-        ((table(everybody=versus_cox(-0.2, -0.1)), {}), "Plain Cox serves all patients better"),
+        ((table(women=versus_cox(-0.2, -0.1)), {}), "Plain Cox predicts sex f better"),
+        ((table(everybody=versus_cox(-0.2, -0.1)), {}), "Plain Cox predicts all patients better"),
     ],
     "worse_for_some": [
-        ((table(women=versus_cox(-0.2, -0.1), men=versus_cox(0.1, 0.2)), {}), "Plain Cox serves sex f better")
+        (
+            (table(women=versus_cox(-0.2, -0.1), men=versus_cox(0.1, 0.2)), {}),
+            "Plain Cox predicts sex f better",
+        )
     ],
     "wrong_decisions": [
         (

@@ -1,4 +1,4 @@
-"""The audit report: data first, pages second."""
+"""The audit report on a survival model, as data and as a page."""
 
 from drosurv.audit.alpha_path import ALPHAS, train_alpha_path
 from drosurv.audit.audit import audit

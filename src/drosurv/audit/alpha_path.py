@@ -1,4 +1,4 @@
-"""Models of the alpha slider: the audited one, and models of its family that were trained with other alphas."""
+"""Models of the slider: the audited model, and models of the same class trained with other alphas."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ALPHAS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.1)
 
 @dataclass(frozen=True, eq=False)
 class Stop:
-    """One model of the report, or Predictions, with the features it takes of the audited and of the training patients.
+    """A model of the report, or Predictions, with its features of the audited and of the training patients.
 
-    Alpha is its place on the slider; None for an audited model that is of no such family. The model may be the last
-    step of a Pipeline: the `whole`, beside the features that it takes.
+    `alpha` is its position on the slider; None for an audited model without alpha. If the model is the last step of a
+    Pipeline, `whole` is the Pipeline with its features.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Stop:
     whole: tuple[Any, Any] | None = None
 
     def frozen(self, features: Any) -> tuple[Any, Any] | None:
-        """The model, or times and survival of its predictions, and its features, as a repair takes them.
+        """Return the model (or a pair of times and survival) and its features, as a repair takes them.
 
-        A Pipeline is repaired as a whole, since readers know the columns that it takes. Of Predictions without columns
-        those are taken that rules speak about. None without curves.
+        A Pipeline is repaired as a whole, because readers know its columns. Predictions without columns get `features`,
+        those that rules may use. None without curves.
         """
         X = features if self.X is None else self.X
         if isinstance(self.model, Predictions):
@@ -53,17 +53,17 @@ class Stop:
 def find_stops(
     model: Any, X: Any, X_train: Any, y_train: Any, alpha_path: Mapping[float, Any] | Sequence[float] | None
 ) -> tuple[tuple[Stop, ...], tuple[str, ...]]:
-    """The audited model and those to compare it with, and a sentence for each share that could not be trained.
+    """Return the models of the slider, and a sentence for each alpha that could not be trained.
 
-    Parameters as in :func:`~drosurv.audit.audit`. From the largest share protected to the smallest; an audited model
-    without a place on the path comes first.
+    Parameters are those of :func:`~drosurv.audit.audit`. Models are sorted from the largest alpha to the smallest; an
+    audited model without alpha comes first.
     """
 
     def stop(fitted: Any, alpha: float | None, audited: bool) -> Stop:
-        seen = None if X_train is None else prepared(fitted, X_train)
+        train = None if X_train is None else prepared(fitted, X_train)
         estimator = final_step(fitted)
         whole = None if estimator is fitted else (fitted, X)
-        return Stop(_name(estimator, alpha), alpha, estimator, prepared(fitted, X), seen, audited, whole)
+        return Stop(_name(estimator, alpha), alpha, estimator, prepared(fitted, X), train, audited, whole)
 
     skipped: list[str] = []
     if not isinstance(alpha_path, Mapping):
@@ -72,7 +72,7 @@ def find_stops(
         if len(alphas) and alpha_path is not None and not can_train:
             raise ArgumentError(
                 "alpha_path",
-                "alpha_path names shares to train models at, which needs training patients: pass "
+                "alpha_path names alphas to train models with, which needs training patients: pass "
                 "X_train and y_train.",
             )
         path = train_alpha_path(model, X_train, y_train, alphas) if can_train and len(alphas) else {}
@@ -83,9 +83,10 @@ def find_stops(
         ]
         alpha_path = path
     others = [stop(fitted, float(alpha), False) for alpha, fitted in alpha_path.items()]
-    own = final_step(model)
-    alpha = protected_share(own) if all(type(other.model) is type(own) for other in others) else None
-    # None is larger than every share, so that a model without one comes first.
+    estimator = final_step(model)
+    same_class = all(type(other.model) is type(estimator) for other in others)
+    alpha = protected_share(estimator) if same_class else None
+    # A model without alpha comes first.
     ordered = sorted(
         [stop(model, alpha, True), *(other for other in others if other.alpha != alpha)],
         key=lambda stop: -2.0 if stop.alpha is None else -stop.alpha,
@@ -94,9 +95,9 @@ def find_stops(
 
 
 def protected_share(estimator: Any) -> float | None:
-    """The share of patients that a model's training protects: its place on the slider, None without one.
+    """Return alpha, the share of patients that a model's training protects; None if it has none.
 
-    Nor has one that is trained with groups, of which the slider knows nothing.
+    Models that are trained with groups count as without: the models of the slider are trained without groups.
     """
     if not getattr(estimator, "_weights_losses", False) or estimator._compares_groups is not None:
         return None
@@ -105,20 +106,20 @@ def protected_share(estimator: Any) -> float | None:
 
 
 def has_rows(y_train: Any) -> bool:
-    """Whether a training target has a row per patient, to train on, or is only what is known of their follow-up."""
+    """Whether a training target has one row per patient, and is not only their follow-up."""
     return getattr(getattr(y_train, "dtype", None), "names", None) is not None
 
 
 def train_alpha_path(
     model: Any, X_train: Any, y_train: Any, alphas: Sequence[float] = ALPHAS
 ) -> dict[float, Any]:
-    """Train a model's family at every alpha, on the model's own preparation of the data.
+    """Train models like a given one with several alphas.
 
     Parameters
     ----------
     model : fitted model or Pipeline
-        One that protects a share alpha, such as ``DROCox``, gives models of its own class and settings; any other a
-        ``DROCox`` with the settings that both have. The steps of a Pipeline before the model are used as fitted.
+        If it has a parameter alpha, like ``DROCox``, models of its class and settings are trained; otherwise a
+        ``DROCox`` with the settings that both have. The first steps of a Pipeline are used as fitted.
     X_train : DataFrame or array, (n, d)
         Training features, as `model` takes them.
     y_train : structured array, (n,)
@@ -129,7 +130,7 @@ def train_alpha_path(
     Returns
     -------
     dict
-        Alpha to fitted model, from the largest alpha to the smallest. A share that this family cannot be trained at,
+        Alpha to fitted model, from the largest alpha to the smallest. An alpha with which the model cannot be trained,
         such as one of fewer patients than its smallest group, is left out.
 
     Examples
@@ -143,7 +144,7 @@ def train_alpha_path(
     [(1.0, 1.0), (0.2, 0.2)]
     """
     wanted = sorted(set(map(float, alphas)), reverse=True)
-    path = {alpha: _relative(final_step(model), alpha) for alpha in wanted}
+    path = {alpha: _with_alpha(final_step(model), alpha) for alpha in wanted}
     fitted = _fitted(path, prepared(model, X_train), y_train)
     if not hasattr(model, "steps"):
         return fitted
@@ -152,12 +153,12 @@ def train_alpha_path(
 
 
 def _fitted(path: dict[float, Any], X: Any, y: Any) -> dict[float, Any]:
-    """The models that can be trained; if none can, the first error."""
+    """Return the models that can be trained; raise the first error if none can."""
     try:
         fit_grid(list(path.values()), X, y)
         return path
     except ValueError as first:
-        # A batch fails as a whole: tell the shares that fail from those that do not.
+        # One model that fails makes all fail: train each alone.
         kept = {}
         for alpha, estimator in path.items():
             with suppress(ValueError):
@@ -167,20 +168,20 @@ def _fitted(path: dict[float, Any], X: Any, y: Any) -> dict[float, Any]:
         return kept
 
 
-def _relative(estimator: Any, alpha: float) -> Any:
-    """An unfitted model of the estimator's family, or else a DROCox with the settings that the estimator has too."""
+def _with_alpha(estimator: Any, alpha: float) -> Any:
+    """Return an unfitted copy of the estimator with this alpha, or a DROCox with the settings that both have."""
     if protected_share(estimator) is not None:
         return clone(estimator).set_params(alpha=alpha, verbose=False)
-    ours = estimator.get_params(deep=False) if isinstance(estimator, NetworkEstimator) else {}
-    # Its default tolerance suits its objective.
-    own = DROCox().get_params().keys() - {"tol"}
-    return DROCox(**{**{name: ours[name] for name in own if name in ours}, "alpha": alpha, "verbose": False})
+    given = estimator.get_params(deep=False) if isinstance(estimator, NetworkEstimator) else {}
+    # DROCox keeps its default tolerance, which suits its objective.
+    shared = {name: given[name] for name in DROCox().get_params() if name in given and name != "tol"}
+    return DROCox(**{**shared, "alpha": alpha, "verbose": False})
 
 
 def _name(estimator: Any, alpha: float | None) -> str:
     name = type(estimator).__name__
     if alpha is None or (alpha == 1 and getattr(type(estimator)(), "alpha", None) == 1):
         return name
-    # At alpha 1 the mean loss is trained on: where that is Cox's, which alone has ties, the model is plain Cox.
+    # At alpha 1 the mean loss is minimised: if it is Cox's, the only one with ties, the model is plain Cox.
     is_cox = hasattr(estimator, "ball") and estimator._is_linear and not estimator._no_ties
     return f"{name}, alpha {alpha:g}{' (plain Cox)' if alpha == 1 and is_cox and not estimator.l2 else ''}"

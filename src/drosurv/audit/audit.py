@@ -1,4 +1,4 @@
-"""The audit of a fitted model, or of an estimator that is trained on folds of the audited patients."""
+"""Audit a fitted model, or an estimator that is trained on folds of the audited patients."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from drosurv.tables import TableEncoder
 from drosurv.target import has_causes, parse_target
 
 UNTESTED = "Proportional hazards were not tested: "
-# What the model is compared with, and the features that it takes.
+# The reference model and its features.
 Compared: TypeAlias = tuple[Any, Any] | None
 
 
@@ -83,40 +83,40 @@ def audit(
     X : (n, d) array or DataFrame
         Features of the patients, as the model takes them.
     y : structured array, (n,)
-        Events and times. With causes, for a model of causes, the report is about an event of any cause, and one section
-        about each cause.
+        Events and times. With competing causes, the event of the report is one of any cause, and one section is about
+        each cause.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels
         One column of group labels per attribute.
     y_train : structured array or FollowUp, optional
-        Training target; not needed for a model of this library, which keeps what is needed of it.
+        Training target; not needed for models of this library, which keep the follow-up of their training patients.
     X_train : (m, d) array or DataFrame, optional
         Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
     entry, strata, offset, id : (n,) arrays, optional
-        As in :func:`drosurv.evaluate`: patients are judged from their entry on, and each once. Models trained in folds
-        take them too. The slider is not available with them.
+        As in :func:`drosurv.evaluate`: patients are evaluated from their entry on, and each once. Models trained in
+        folds take them too. There is no slider with them.
     folds : int, or pairs of arrays, optional
-        For cohorts too small to hold patients out: the model is trained on all folds but one and predicts that one, so
-        that every patient is audited by a model that was trained without them, beside plain Cox trained likewise. Or
-        the rows to train on and those to predict, fold by fold.
+        For cohorts too small to hold patients out: number of folds for cross-validation. Every patient is predicted by
+        a model, and by plain Cox, that were trained without the patient's fold. Or pairs of the rows to train on and
+        the rows to predict, one pair for each fold.
     alpha_path : mapping of alpha to fitted model, or sequence of alphas, optional
-        The models of the slider, or the shares to train them at; by default :data:`~drosurv.audit.ALPHAS` where
+        The models of the slider, or the alphas to train them with; by default :data:`~drosurv.audit.ALPHAS`, if
         training patients are given. An empty sequence leaves the slider out.
     reference : fitted model or (n,) array, optional
-        What the model is compared with; by default plain Cox, where training patients are given. A Pipeline takes
-        `X`, any other model the features that the last step of `model` takes.
+        Model to compare with; by default plain Cox, if training patients are given. A Pipeline takes `X`, any other
+        model the features that the last step of `model` takes.
     reference_name : str
         Name of the reference in the report.
     features : DataFrame, (n, d'), optional
         Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
     features_train : DataFrame, (m, d'), or fitted TableEncoder, optional
-        The same columns of the training patients, or the encoder that was fitted to them, to describe these patients
-        beside the audited ones. By default X_train, or else the encoder of a model that has one.
+        The same columns of the training patients, or the encoder that was fitted to them, to describe the training
+        patients. By default X_train, or else the encoder of a model that has one.
     title, data_name, time_title : str
         Title of the report, name of the data, and unit of the times, such as "days" ("time" if it is unknown).
     n_bootstrap, n_bootstrap_path : int
         Bootstrap replicates and permutations for the audited model, and for each model of the slider.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     search_rules : bool
         Whether to search the columns for subgroups whose predictions are wrong.
     random_state : int
@@ -124,12 +124,12 @@ def audit(
     on_step : callable, optional
         Called with each step's name and the number of steps.
     also : mapping, optional
-        What further sections read, by their key.
+        Data for further sections, by key.
     warnings : sequence of mappings, optional
         Warnings about the model and the data, each with a ``severity`` and a ``text``. They are shown at the top of the
-        report; those of severity "blocking" forbid a clear verdict.
+        report; with one of severity "blocking" the verdict is that the data have a problem.
     horizon, threshold : float, optional
-        As in :func:`drosurv.evaluate`: with a threshold, decisions are judged too.
+        As in :func:`drosurv.evaluate`; with a threshold, the report has a section on decisions.
     sections : sequence of Section, optional
         Further sections of the report.
 
@@ -151,9 +151,9 @@ def audit(
     >>> report.audited.name, len(report.models)
     ('DROCox, alpha 0.3', 1)
     """
-    once: tuple[str, ...] = ()
+    id_notes: tuple[str, ...] = ()
     if id is not None:
-        rows, y, once = first_rows(y, entry, id)
+        rows, y, id_notes = first_rows(y, entry, id)
         model, X, sensitive_features, reference, features, entry, strata, offset = (
             select_rows(part, rows)
             for part in (model, X, sensitive_features, reference, features, entry, strata, offset)
@@ -166,35 +166,35 @@ def audit(
     if folds is not None and (alpha_path or any(p is not None for p in (reference, X_train, y_train))):
         raise ArgumentError(
             "folds",
-            "folds trains the model, and plain Cox beside it, on the audited patients alone: leave out "
+            "folds trains the model and plain Cox on the audited patients only: leave out "
             "training patients, shares of the slider and a reference.",
         )
     if (given or causes) and (alpha_path or X_train is not None):
         raise ArgumentError(
             "alpha_path",
-            f"the models of the slider, and plain Cox beside them, would be trained without "
+            f"the models of the slider and plain Cox would be trained without "
             f"{next(iter(given), 'causes')}: leave out alpha_path and X_train.",
         )
-    if folds is not None and (once or causes):
-        what = "rows of one patient" if once else "causes"
+    if folds is not None and (id_notes or causes):
+        what = "several rows of one patient" if id_notes else "causes"
         raise ValueError(
-            f"folds have no definition beside {what}: audit a model that was fitted to other patients."
+            f"folds cannot be used with {what}: audit a model that was fitted to other patients."
         )
     estimator = final_step(model)
     settings, also = _settings(estimator), dict(also or {})
     if folds is not None:
         parts = fold_parts(parse_target(y).event, folds, random_state)
-        found = _cross_fitted(model, X, y, given, parts)
+        found = _evidence_of_folds(model, X, y, given, parts)
         settings["Folds"], estimator = len(parts), None
         data = _features(X)
     else:
-        compared = _taken(reference, model, X)
+        compared = _with_features(reference, model, X)
         data = _features(prepared(model, X))
         if given or causes:
-            found = _observed(model, X, y, given, y_train, compared, level)
-            found["limits"] = (*map(first_upper, once), *found["limits"])
+            found = _evidence_from_entry(model, X, y, given, y_train, compared, level)
+            found["limits"] = (*map(first_upper, id_notes), *found["limits"])
         else:
-            found = _fitted(model, X, y, X_train, y_train, compared, alpha_path)
+            found = _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
     if causes:
         also["causes"] = evaluate_by_cause(
             model, X, y, sensitive_features=sensitive_features, level=level, **given
@@ -227,27 +227,27 @@ def audit(
     )
 
 
-def _fitted(
+def _evidence_of_model(
     model: Any, X: Any, y: Any, X_train: Any, y_train: Any, compared: Compared, alpha_path: Any
 ) -> dict[str, Any]:
-    """A fitted model, beside those of the slider and what it is compared with, as Evidence takes them."""
+    """Return fields of the evidence for a fitted model: the models of the slider, and the reference."""
     follow_up = y_train if y_train is not None else training_follow_up(model)
     if follow_up is None:
         raise ArgumentError(
             "y_train",
-            f"y_train is needed: {type(final_step(model)).__name__} does not keep the training "
-            "patients' follow-up. Pass the training target.",
+            f"y_train is needed, because {type(final_step(model)).__name__} does not keep the follow-up of its "
+            "training patients: pass the training target.",
         )
     stops, missing = find_stops(model, X, X_train, y_train, alpha_path)
     if np.ndim(getattr(final_step(model), "coef_", 0)) != 1:
         missing += (f"{UNTESTED}the model has no coefficients.",)
     elif not hasattr(final_step(model), "check_proportional_hazards") or final_step(model)._own_curves:
-        missing += (f"{UNTESTED}the model is no Cox model.",)
+        missing += (f"{UNTESTED}the model is not a Cox model.",)
     left_out = "The model is not compared with plain Cox: "
     if compared is None and (X_train is None or not has_rows(y_train)):
         missing += (f"{left_out}no training patients were given (--train, or X_train in Python).",)
     elif compared is None:
-        # Once for all models, which are compared with the same plain Cox however each prepares its patients.
+        # All models of the slider are compared with the same plain Cox.
         both = standardised_features(prepared(model, X), prepared(model, X_train))
         if both.train is None or both.test is None:
             missing += (f"{left_out}the features hold text or missing values.",)
@@ -256,72 +256,72 @@ def _fitted(
     return {"stops": stops, "y": y, "follow_up": follow_up, "reference": compared, "missing": missing}
 
 
-def _observed(
+def _evidence_from_entry(
     model: Any, X: Any, y: Any, given: dict[str, Any], y_train: Any, compared: Compared, level: float
 ) -> dict[str, Any]:
-    """Patients who entered late, belong to strata or have one of several causes, judged as evaluate does."""
-    seen = predict_from_entry(model, X, y, given, y_train=y_train)
-    notes = list(seen.notes)
+    """Return fields of the evidence for patients with late entry, strata, offsets or competing causes."""
+    found = predict_from_entry(model, X, y, given, y_train=y_train)
+    notes = list(found.notes)
     if not has_causes(y):
         tested = hazards_statement(model, X, parse_target(y), given, level)
         notes += [s.text for s in tested if s.concern or s.text.startswith(UNTESTED)]
     if compared is not None:
         compared = reference_from_entry(*compared, y, given), compared[1]
     missing = () if compared else ("The model is not compared with plain Cox.",)
-    return _of_seen(seen, type(final_step(model)).__name__, compared, missing, map(first_upper, notes))
+    return _as_fields(found, type(final_step(model)).__name__, compared, missing, map(first_upper, notes))
 
 
-def _cross_fitted(estimator: Any, X: Any, y: Any, given: dict[str, Any], parts: Parts) -> dict[str, Any]:
-    """An estimator, and plain Cox, trained on folds of the audited patients."""
+def _evidence_of_folds(estimator: Any, X: Any, y: Any, given: dict[str, Any], parts: Parts) -> dict[str, Any]:
+    """Return fields of the evidence for an estimator that is trained, like plain Cox, on folds of the patients."""
     cox = cross_fitted_cox(estimator, X, y, parts, given=given)
-    seen = cross_fitted(estimator, X, y, parts, given=given)
+    found = cross_fitted(estimator, X, y, parts, given=given)
     name = f"{type(final_step(estimator)).__name__}, cross-fitted"
     missing = (
         *(() if cox is not None else ("Plain Cox could not be trained on these features.",)),
         f"{UNTESTED}the audited predictions are of several models, one per fold.",
     )
-    limits = (*CROSS_FITTED, *map(first_upper, seen.notes))
-    return _of_seen(seen, name, None if cox is None else (cox, None), missing, limits)
+    limits = (*CROSS_FITTED, *map(first_upper, found.notes))
+    return _as_fields(found, name, None if cox is None else (cox, None), missing, limits)
 
 
-def _of_seen(
-    seen: FromEntry, name: str, compared: Compared, missing: Any, limits: Iterable[str]
+def _as_fields(
+    found: FromEntry, name: str, compared: Compared, missing: Any, limits: Iterable[str]
 ) -> dict[str, Any]:
     return {
-        "stops": (Stop(name, None, seen.predictions),),
-        "y": seen.y,
-        "follow_up": seen.follow_up,
+        "stops": (Stop(name, None, found.predictions),),
+        "y": found.y,
+        "follow_up": found.follow_up,
         "reference": compared,
         "missing": missing,
         "limits": tuple(limits),
     }
 
 
-def _taken(reference: Any, model: Any, X: Any) -> Compared:
-    """The reference and its features: a Pipeline prepares its own."""
+def _with_features(reference: Any, model: Any, X: Any) -> Compared:
+    """Return the reference and its features: X for a Pipeline, else the features of the model's last step."""
     if reference is None:
         return None
     return reference, X if hasattr(reference, "steps") else prepared(model, X)
 
 
 def _columns(X: Any) -> Any:
-    """The columns that may define subgroups; None for predictions without features."""
+    """Return the columns that may define subgroups; None for predictions without features."""
     return X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
 
 
 def _described(model: Any, X_train: Any) -> pd.DataFrame | TableEncoder | None:
-    """What tells the columns of the training patients: their table, or the encoder that was fitted to it."""
+    """Return what describes the training patients: their table, or the encoder that was fitted to it."""
     if isinstance(X_train, pd.DataFrame):
         return X_train
     for _, step in getattr(model, "steps", ()):
         if isinstance(step, TableEncoder):
             return step
-    # A model that was repaired, unless the repair is learned from other patients than the model was.
-    repaired, own = final_step(model), getattr(final_step(model), "base_", None)
-    if own is None or not hasattr(final_step(own), "follow_up_"):
+    # For a repaired model that of its base model, if both were trained on the same patients.
+    repaired, base = final_step(model), getattr(final_step(model), "base_", None)
+    if base is None or not hasattr(final_step(base), "follow_up_"):
         return None
-    same = np.array_equal(final_step(own).follow_up_.times, repaired.follow_up_.times)
-    return _described(own, None) if same else None
+    same = np.array_equal(final_step(base).follow_up_.times, repaired.follow_up_.times)
+    return _described(base, None) if same else None
 
 
 def _features(X: Any) -> dict[str, str]:
@@ -329,14 +329,14 @@ def _features(X: Any) -> dict[str, str]:
 
 
 def _trained_on(estimator: Any) -> tuple[int, int] | None:
-    """Numbers of training patients and of their events; None where the model does not keep them."""
+    """Return the numbers of training patients and of their events; None if the model does not keep them."""
     if not hasattr(estimator, "n_patients_"):
         return None
     return int(estimator.n_patients_), int(np.sum(estimator.n_events_))
 
 
 def _settings(estimator: Any) -> dict[str, Any]:
-    """Class, parameters and training status of a model."""
+    """Return class, parameters and training status of a model."""
     settings: dict[str, Any] = {"Estimator": type(estimator).__name__}
     if hasattr(estimator, "get_params"):
         settings |= estimator.get_params(deep=False)

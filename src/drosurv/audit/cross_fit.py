@@ -30,11 +30,11 @@ Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
 Folds: TypeAlias = int | Iterable[tuple[IntArray, IntArray]]
 CROSS_FITTED = (
     "The audited predictions come from several models, each trained without the patients it predicts. A model trained "
-    "on all of them is another one, and a little better.",
-    "Intervals treat the predictions as given: they leave out how another training would change them.",
-    "Of simulated samples in which a cross-fitted Cox model was right (1,500 patients, 55 % events), 1 of 500 had a "
-    "subgroup that the test of all subgroups called significant. A subgroup of 16 % with 1.65 times the predicted "
-    "events was found in 8 % of 500: cross-fitting seldom shows a subgroup.",
+    "on all patients differs from them, and is a little better.",
+    "Intervals treat the predictions as given: they do not contain how another training would change them.",
+    "The test of all subgroups seldom finds one in cross-fitted predictions. Of 500 simulated samples in which the Cox "
+    "model was right (1,500 patients, 55 % events), 1 had a significant subgroup; a subgroup of 16 % of the patients "
+    "with 1.65 times the predicted events was found in 8 %.",
 )
 
 
@@ -47,11 +47,11 @@ def cross_fitted(
     given: Mapping[str, Any] | None = None,
     fit_options: Mapping[str, Any] | None = None,
 ) -> FromEntry:
-    """Out-of-fold risk scores of an estimator, and survival curves where it gives them.
+    """Return out-of-fold risk scores of an estimator, and survival curves if it predicts them.
 
-    A copy of the estimator is trained for each of the `parts`: the rows to train on and those to predict. Options of
-    ``fit`` have one entry per patient. Patients whose entry, strata or offset are `given`, to training and to
-    prediction, are judged as :func:`~drosurv.evaluation.from_entry.predict_from_entry` says.
+    A copy of the estimator is trained for each of the `parts`, pairs of the rows to train on and the rows to predict.
+    `fit_options` are further arguments of ``fit`` with one value per patient. Entry, strata and offset that are `given`
+    are used in training and prediction, as in :func:`~drosurv.evaluation.from_entry.predict_from_entry`.
     """
     given, options, target = given or {}, dict(fit_options or {}), parse_target(y)
     scale = time_scale(y, given.get("entry")) if given else None
@@ -62,28 +62,30 @@ def cross_fitted(
         if name not in signature(final_step(estimator).fit).parameters:
             raise ArgumentError(
                 name,
-                f"{type(final_step(estimator)).__name__} cannot be trained in folds with {name}, for which "
-                "it has no definition: leave it out, or audit another model.",
+                f"{type(final_step(estimator)).__name__} does not support {name}: leave it out, or audit another "
+                "model.",
             )
         options[f"{prefix}{name}"] = values
     risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
     curves, trained_on = True, []
     for train, test in parts:
-        own = {name: take(values, train) for name, values in options.items()}
-        model = clone(estimator).fit(take(X, train), y[train], **own)
+        fold_options = {name: take(values, train) for name, values in options.items()}
+        model = clone(estimator).fit(take(X, train), y[train], **fold_options)
         follow_up = FollowUp.of(target.take(train))
         if scale is not None:
-            told = {name: np.asarray(take(values, test)) for name, values in given.items() if name != "entry"}
-            check_takes(model, told)
+            columns = {
+                name: np.asarray(take(values, test)) for name, values in given.items() if name != "entry"
+            }
+            check_takes(model, columns)
             entry = None if scale.entry is None else scale.entry[test]
-            survival[test] = survival_from_entry(model, take(X, test), entry, told, times)
+            survival[test] = survival_from_entry(model, take(X, test), entry, columns, times)
             trained_on.append((test, replace(follow_up, other_times=True)))
             continue
-        last, seen = final_step(model), prepared(model, take(X, test))
-        score = predict_risk(last, seen, len(test))
-        # Scores of different models share no zero: each is taken from its own training patients' mean.
+        last, features = final_step(model), prepared(model, take(X, test))
+        score = predict_risk(last, features, len(test))
+        # Scores of different models have different zeros: subtract the mean of each model's training patients.
         risk[test] = score - np.mean(predict_risk(last, prepared(model, take(X, train)), len(train)))
-        found = predict_curves(last, seen, len(test))
+        found = predict_curves(last, features, len(test))
         if found is None:
             curves = False
         else:
@@ -93,33 +95,35 @@ def cross_fitted(
         return FromEntry(
             Predictions(risk, survival, times, trained_on) if curves else Predictions(risk), y, y, ()
         )
-    judged = scale.with_predictions(survival)
-    return judged._replace(predictions=replace(judged.predictions, trained_on=trained_on))
+    from_entry = scale.with_predictions(survival)
+    return from_entry._replace(predictions=replace(from_entry.predictions, trained_on=trained_on))
 
 
 def cross_fitted_cox(
     estimator: Any, X: Any, y: Any, parts: Parts, *, given: Mapping[str, Any] | None = None
 ) -> Predictions | None:
-    """The same for plain Cox on the features that the estimator's last step takes; None if they are not numbers."""
+    """Return out-of-fold predictions of plain Cox on the features of the estimator's last step; None for text."""
     from sklearn.preprocessing import StandardScaler
 
     steps = [(name, clone(step)) for name, step in getattr(estimator, "steps", ())[:-1]]
     plain = Pipeline([*steps, ("scale", StandardScaler()), ("cox", plain_cox(estimator))])
-    seen = Pipeline(steps).fit(X, y).transform(X) if steps else X
-    if standardised_features(seen, None).test is None:
+    features = Pipeline(steps).fit(X, y).transform(X) if steps else X
+    if standardised_features(features, None).test is None:
         return None
     return cross_fitted(plain, X, y, parts, given=given).predictions
 
 
 def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:
-    """Rows to train on and rows to predict, as given, or so many parts with events spread evenly."""
+    """Return pairs of the rows to train on and the rows to predict, as given or drawn with events spread evenly."""
     if isinstance(folds, Iterable):
         given = [(np.asarray(train), np.asarray(test)) for train, test in folds]
         predicted = np.sort(np.concatenate([[], *(test for _, test in given)]))
-        seen = any(np.isin(train, test).any() for train, test in given)
-        if seen or not np.array_equal(predicted, np.arange(len(event))):
+        overlap = any(np.isin(train, test).any() for train, test in given)
+        if overlap or not np.array_equal(predicted, np.arange(len(event))):
             wrong = (
-                "some rows to predict are also rows to train on" if seen else "rows are left out or repeated"
+                "some rows to predict are also rows to train on"
+                if overlap
+                else "rows are left out or repeated"
             )
             raise ArgumentError(
                 "folds",

@@ -1,4 +1,4 @@
-"""What is audited, and all numbers that the sections of the report show."""
+"""The audited model and patients, and all numbers that the sections of the report show."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
 from drosurv.tables import TableEncoder
 from drosurv.target import FloatArray, IntArray, Target, parse_target
 
-# Groups of fewer patients are not shown: the page could tell what became of one of them.
+# Groups of fewer patients are not shown, to protect their privacy.
 FEWEST = 5
-# Concerns of the group table in readers' words.
+# Words of the report for the concerns of the group table.
 FINDINGS = {"calibration": "predictions are wrong", "worse than no model": "worse than no model"}
-# Values of the reference's curves that are kept at most.
+# Largest number of values of the reference's curves that are kept.
 _MOST_VALUES = 20_000_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence:
-    """What is audited, and what is computed of it once it is asked for; options as in :func:`~drosurv.audit.audit`.
+    """The audited model and patients, and numbers that are computed when a section needs them.
 
-    One of the `stops` is the audited model. `follow_up` is that of the training patients. The `reference` is a fitted
-    model, Predictions or scores (n,), and the features it takes. Rules speak about `features`. `trained_on` are the
-    numbers of training patients and of their events, where they are known. `data` and `model` are for the method card,
-    which also tells what is `missing` and the `limits`. Calibration is looked at the `horizons`,
-    by default at quartiles of the event times. What happened after `until` is not looked at.
+    `stops` are the models of the slider; one is the audited model. `follow_up` is that of the training patients. The
+    `reference` is a fitted model, Predictions or scores (n,), with its features. Rules use the columns `features`.
+    `trained_on` are the numbers of training patients and of their events, if known. The method card shows `data`,
+    `model`, what is `missing`, and the `limits`. Calibration is evaluated at the `horizons`, by default the quartiles
+    of the event times. Events after `until` are not counted. Other fields are as in :func:`~drosurv.audit.audit`.
     """
 
     stops: tuple[Stop, ...]
@@ -80,12 +80,12 @@ class Evidence:
 
     @cached_property
     def target(self) -> Target:
-        """What happened to the audited patients."""
+        """Events and times of the audited patients."""
         return parse_target(self.y)
 
     @property
     def time_unit(self) -> str:
-        """What times count, such as "days"; empty where nobody said."""
+        """Unit of times, such as "days"; empty if unknown."""
         return "" if self.time_title == "time" else self.time_title
 
     @property
@@ -109,17 +109,17 @@ class Evidence:
 
     @cached_property
     def attributes(self) -> list[Attribute]:
-        """The groups that are shown."""
+        """The attributes with the groups that are shown."""
         shown = (attribute.without(self.tiny_groups) for attribute in self._every_attribute)
         return [attribute for attribute in shown if len(attribute.labels) > 1]
 
     def rows_of(self, attribute: Attribute) -> dict[tuple[str, str], IntArray]:
-        """Rows of the patients of each group of an attribute, by attribute and label."""
+        """Return the rows of the patients of each group of an attribute, by attribute and label."""
         return rows_by_group([attribute])
 
     @property
-    def _judged(self) -> dict[str, Any]:
-        """How every model is judged."""
+    def _options(self) -> dict[str, Any]:
+        """Arguments of `evaluate` that are the same for every model."""
         return {"y_train": self.follow_up, "level": self.level, "random_state": self.random_state}
 
     @property
@@ -128,7 +128,7 @@ class Evidence:
 
     @cached_property
     def _reference(self) -> Any:
-        """The reference's predictions for the audited patients; None without one."""
+        """The reference's predictions for the audited patients; None without a reference."""
         if self.reference is None:
             return None
         n, (model, X) = len(self.target), self.reference
@@ -147,10 +147,10 @@ class Evidence:
         """Evaluation of every stop."""
         found = []
         for stop in self.stops:
-            self._tell(stop.name)
+            self._report_step(stop.name)
             with warnings.catch_warnings():
                 if not stop.audited:
-                    # What is said of small groups is said once, of the audited model.
+                    # The audited model gives the same warnings, such as of small groups.
                     warnings.simplefilter("ignore")
                 found.append(
                     evaluate(
@@ -165,7 +165,7 @@ class Evidence:
                         threshold=self.threshold,
                         further_tests=self._further_tests,
                         n_bootstrap=self.n_bootstrap if stop.audited else self.compared_bootstrap,
-                        **self._judged,
+                        **self._options,
                     )
                 )
         return tuple(found)
@@ -179,12 +179,12 @@ class Evidence:
 
     @property
     def compared_bootstrap(self) -> int:
-        """Replicates for the models that the audited one is compared with."""
+        """Number of bootstrap replicates for the models other than the audited one."""
         return min(self.n_bootstrap, self.n_bootstrap_path)
 
     @property
     def _further_tests(self) -> int:
-        """Tests of the verdict beside those of the group table: the slope, imparity, decisions, and the search."""
+        """Number of tests besides those of the group table: of the slope, imparity, decisions, and the search."""
         decided = 0 if self.threshold is None else len(DECISIONS)
         return (
             1 + len(self.attributes) * (1 + decided) + (0 if isinstance(self._bounds, str) else SEARCH_TESTS)
@@ -192,7 +192,7 @@ class Evidence:
 
     @cached_property
     def bounds(self) -> SubgroupBounds | str:
-        """Bounds on the subgroups that columns define, with p-values adjusted for all tests; or why there are none."""
+        """Bounds for subgroups that columns define, with p-values adjusted for all tests; or why there are none."""
         if isinstance(self._bounds, str):
             return self._bounds
         wrong = str(self.audited.groups["concern"].iloc[0]) == "calibration"
@@ -202,7 +202,7 @@ class Evidence:
     def _bounds(self) -> SubgroupBounds | str:
         if not self.search_rules:
             return "it was not asked for"
-        self._tell("subgroups")
+        self._report_step("subgroups")
         n, audited = len(self.target), self.stop
         if predict_curves(audited.model, audited.X, n) is None:
             return "the model gives no survival curves"
@@ -222,13 +222,13 @@ class Evidence:
 
     @property
     def _model_error(self) -> float:
-        """Variance of the model's own estimates beside that of the audited patients; 0 where training is unknown."""
+        """Variance from the model's estimation error, relative to that of the audited events; 0 if not known."""
         trained = FollowUp.parse(self.follow_up).training_events
         return 0.0 if trained is None else self.target.n_events / trained
 
     @cached_property
     def tests(self) -> pd.DataFrame:
-        """Tests beside those of the group table: of the calibration slope, and of decisions and ranking of groups."""
+        """Tests besides those of the group table: of the calibration slope, and of decisions and ranking of groups."""
         rows = [*_slope_test(self.audited, self._model_error), *_decision_tests(self.audited)]
         ends = {gap.attribute: gap.high for gap in self.audited.gaps("concordance_imparity")}
         rows += [
@@ -240,7 +240,7 @@ class Evidence:
                 "text": f"Compared with all patients, {group_name(gap.attribute, gap.worst[0])} is ranked right in "
                 f"{written(gap.worst[1], 'share')} of the pairs, {group_name(gap.attribute, gap.best[0])} in "
                 f"{written(gap.best[1], 'share')}",
-                "p_value": _finer(gap.p_alone, gap.size, ends[gap.attribute], self.audited),
+                "p_value": _small_p_value(gap.p_alone, gap.size, ends[gap.attribute], self.audited),
             }
             for gap in judged_gaps(self.audited, "concordance_imparity")
             if gap.size > 0
@@ -249,7 +249,7 @@ class Evidence:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What the numbers amount to."""
+        """The verdict on the audited model."""
         return judge(
             self.audited.groups,
             warnings=self.warnings,
@@ -264,40 +264,40 @@ class Evidence:
     def repaired(self) -> RepairedCox | None:
         """The audited model, repaired with the audited patients.
 
-        None for a model without survival curves, and where the verdict shows nothing to repair.
+        None for a model without survival curves, and if the verdict shows nothing to repair.
         """
         wrong = any(problem.status == "miscalibrated" for problem in self.verdict.problems)
         frozen = self.stop.frozen(self.features) if wrong and self.search_rules else None
         how: dict[str, Any] = {"features": self.features, "frozen": True, "random_state": self.random_state}
         return None if frozen is None else repair(*frozen, self.y, **how)
 
-    def _tell(self, step: str) -> None:
+    def _report_step(self, step: str) -> None:
         if self.on_step is not None:
             self.on_step(step, len(self.stops) + self.search_rules)
 
 
 def _slope_test(result: EvaluationResult, model_error: float) -> Iterator[dict[str, Any]]:
-    """The test of a calibration slope of 1; none where risks do not rise with the observed ones, as gains tell then.
+    """Test whether the calibration slope is 1; no test of a slope below 0, where gains show the error.
 
-    A right model that was fitted to few patients has a slope other than 1: that error of its estimates is allowed for.
+    The standard error contains the model's estimation error, because of which a right model may have another slope.
     """
     for row in result.select(metric="calibration_slope", kind="overall"):
         error = row.standard_error
         if row.status == "ok" and error > 0 and row.value > 0 and len(result.survival):
-            way = "over" if row.value < 1 else "under"
+            direction = "over" if row.value < 1 else "under"
             yield {
                 "status": "miscalibrated",
                 "attribute": EVERYONE,
                 "metric": "calibration_slope",
                 "who": ALL_PATIENTS,
-                "text": f"In the predicted probabilities, differences between patients are {way}stated: calibration "
-                f"slope {with_interval(row.value, row.low, row.high)}, where 1 is right",
+                "text": f"In the predicted probabilities, differences between patients are {direction}stated: "
+                f"calibration slope {with_interval(row.value, row.low, row.high)}, where 1 is right",
                 "p_value": float(2 * norm.sf(abs(row.value - 1) / (error * np.sqrt(1 + model_error)))),
             }
 
 
 def _decision_tests(result: EvaluationResult) -> Iterator[dict[str, Any]]:
-    """Tests of the gaps in decisions between groups; none without a threshold, or where a gap cannot be estimated."""
+    """Test the gaps in decisions between groups; no test without a threshold, or of a gap that cannot be estimated."""
     table = result.decisions
     if table is None:
         return
@@ -318,15 +318,15 @@ def _decision_tests(result: EvaluationResult) -> Iterator[dict[str, Any]]:
             "who": worst,
             "text": f"{first_upper(what)} at the threshold of {written(result.settings.threshold, 'share')} is {low} "
             f"for {worst} and {high} for {best}",
-            "p_value": _finer(float(gap.p), gap.value, gap.high, result),
+            "p_value": _small_p_value(float(gap.p), gap.value, gap.high, result),
         }
 
 
-def _finer(p: float, size: float, high: float, result: EvaluationResult) -> float:
-    """The p-value of a gap; below the smallest that the replicates can show, by the tail of a normal distribution.
+def _small_p_value(p: float, size: float, high: float, result: EvaluationResult) -> float:
+    """Return the p-value of a gap; if it is the smallest that replicates can give, the tail of a normal distribution.
 
-    Else no gap could be significant once there are many tests. The tail decays slower than that of the largest of
-    several differences, whose interval sets its scale.
+    Otherwise no gap could be significant after adjustment for many tests. The scale comes from the interval of the gap;
+    the tail of the normal distribution is heavier than that of the largest of several differences.
     """
     if not (p <= 1.5 / (result.settings.n_bootstrap + 1) and high > size):
         return p

@@ -1,7 +1,7 @@
-"""The audit of a model of which only predictions are known: from R, lifelines, a vendor, or an EHR export.
+"""Audit the predictions of any model, made for example with R, lifelines or a vendor's software.
 
 Predictions are survival or event probabilities at times, as fractions or in percent, and risk scores: log risks or
-hazard ratios. What they are is read off their values; where that is not possible, an error asks for it.
+hazard ratios. Their kind is recognised from their values; if that is not possible, an error asks for it.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ KINDS: tuple[Kind, ...] = ("survival", "event probability")
 RISK_KINDS: tuple[RiskKind, ...] = ("log risk", "hazard ratio", "other")
 _ROUNDING = 1e-6
 _PERCENT = 100.0
-# A risk score that shares at least so much variance with the log hazard of the probabilities is one itself.
+# A risk score is a log hazard if its squared correlation with the log hazard of the probabilities is at least this.
 _GOOD_FIT = 0.98
-# Above this p-value it is not known whether patients with the event have higher predictions.
+# Above this p-value it is unclear whether patients with the event have higher predictions.
 _UNSURE = 1e-3
 # "365", "S365", "S(365)", "survival_365", "surv.12", "risk_365", and "X365", which R makes of a column called 365.
 _AT_TIME = re.compile(
     r"(?:x|s|t|p|surv|survival|prob|pred|risk|mort|mortality|death|event|cif|incidence)?[\s_.(=]*(\d+(?:\.\d+)?)\)?",
     re.IGNORECASE,
 )
-# Called like predictions; "surv_1y" or "pred365d" may count in other units than the times do, so it is not guessed.
+# Names like those of predictions; "surv_1y" or "pred365d" may be in other units than the times, so they are not used.
 _PERHAPS = re.compile(r"(?:surv|prob|pred)[a-z]*[\s_.(=-]*\d", re.IGNORECASE)
 _RISKS = (
     "partial_hazard",
@@ -58,13 +58,13 @@ _RISKS = (
     "score",
     "prediction",
 )
-# A text column with more levels names patients rather than kinds of them.
+# A text column with more levels identifies patients, and defines no groups.
 MOST_LEVELS = 20
 OWN_FOLLOW_UP = (
-    "The training patients are not known. The curve without a model and the censoring distribution are estimated from "
-    "the audited patients, which the likelihood gain allows for.",
-    "Whether the model was trained on any of these patients cannot be seen from its predictions. If it was, every "
-    "number here is too good.",
+    "The training patients are not known. The null model and the censoring distribution are estimated from the audited "
+    "patients, for which the likelihood gain is corrected.",
+    "Predictions do not show whether the model was trained on any of these patients. If it was, all numbers here are "
+    "too good.",
 )
 
 
@@ -95,7 +95,7 @@ def audit_predictions(
     threshold: float | None = None,
     sections: Sequence[Section] = (),
 ) -> AuditReport:
-    """Audit predictions, whichever program made them.
+    """Audit predictions that were made by any program.
 
     Parameters
     ----------
@@ -104,28 +104,28 @@ def audit_predictions(
         times), as fractions or in percent; or :class:`~drosurv.evaluation.Predictions`; or risk scores, higher meaning
         sooner.
     y : structured array, (n,)
-        What happened to the patients.
+        Events and times of the patients.
     times : (k,) array, optional
         Times of the columns.
     risk : (n,) array, optional
-        Risk scores to rank by, where probabilities are given too; by default the log of the mean predicted cumulative
-        hazard. A score that is not a log hazard by these probabilities is left out.
+        Risk scores to rank patients by, besides probabilities; by default the log of the mean predicted cumulative
+        hazard. Scores that do not agree with the probabilities as log hazards are not used.
     kind : {"survival", "event probability"}, optional
-        What the probabilities are of. By default, probabilities that fall with time are survival; a single time is
-        decided by whose values are higher, patients with or without the event.
+        What the probabilities are. By default, probabilities that decrease with time are survival; for a single time it
+        is decided by whether patients with or without the event have higher values.
     risk_kind : {"log risk", "hazard ratio", "other"}, optional
-        What the risk scores are. By default hazard ratios are recognised by the probabilities, which they fit after a
-        logarithm only.
+        What the risk scores are. By default it is recognised from the probabilities: with them either the scores agree,
+        or their logarithms.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
         One column of group labels per attribute.
     y_train : structured array or FollowUp, optional
-        Training target, if it is known; by default the audited patients stand in for the training patients.
+        Training target, if it is known; by default that of the audited patients is used.
     features : DataFrame, (n, d), optional
-        Columns that the rules may speak about; without them no rules are searched.
+        Columns that rules may use; without them no rules are searched.
     reference : Predictions or (n,) array, optional
         Another model's predictions for the same patients, to compare with.
     reference_name, name : str
-        What readers call the reference, and the audited model.
+        Names of the reference and of the audited model in the report.
     title, data_name, time_title, n_bootstrap, level, search_rules, random_state, also, warnings
         As in :func:`~drosurv.audit.audit`.
     horizon, threshold, sections
@@ -150,34 +150,34 @@ def audit_predictions(
     """
     require(kind is None or kind in KINDS, "kind", f"be one of {KINDS}", kind)
     require(risk_kind is None or risk_kind in RISK_KINDS, "risk_kind", f"be one of {RISK_KINDS}", risk_kind)
-    said, found = as_predictions(predictions, times, risk, y, kind)
+    parsed, found = as_predictions(predictions, times, risk, y, kind)
     missing = ["Proportional hazards were not tested: predictions come without a model's coefficients."]
     horizons: FloatArray | None = None
     ends: tuple[str, ...] = ()
-    if isinstance(said, PredictionGrid):
-        end = float(said.times[-1])
+    if isinstance(parsed, PredictionGrid):
+        end = float(parsed.times[-1])
         y, ends = until(y, end, "" if time_title == "time" else time_title)
         target = parse_target(y)
-        horizons = nearest_quartiles(target, said.times[said.times > 0])
-        own = log_mean_hazard(said.at(said.times[said.times > 0]))
-        score, more = (own, ()) if risk is None else log_risk(risk, own, risk_kind)
+        horizons = nearest_quartiles(target, parsed.times[parsed.times > 0])
+        implied = log_mean_hazard(parsed.at(parsed.times[parsed.times > 0]))
+        score, more = (implied, ()) if risk is None else log_risk(risk, implied, risk_kind)
         found += more
-        said = completed(said, target, score)
-    elif said.survival is None and not isinstance(predictions, Predictions):
-        said, more = _scores_alone(said.risk, risk_kind)
+        parsed = completed(parsed, target, score)
+    elif parsed.survival is None and not isinstance(predictions, Predictions):
+        parsed, more = _scores_alone(parsed.risk, risk_kind)
         found += more
     if features is None:
         missing.append("Subgroups were not searched: no columns were given that could define them.")
     if reference is None:
         missing.append("The model is not compared with another one: no other predictions were given.")
-    facts: dict[str, Any] = {"Audited": "predictions alone; the model itself was not seen"}
+    facts: dict[str, Any] = {"Audited": "predictions; the model itself is not known"}
     if horizons is not None:
-        facts["Times looked at"] = horizons.tolist()
+        facts["Horizons"] = horizons.tolist()
         horizon = float(horizons[len(horizons) // 2]) if horizon is None else horizon
     notes = [{"severity": "note", "text": text} for text in found]
     return AuditReport.of(
         Evidence(
-            stops=(Stop(name, None, said),),
+            stops=(Stop(name, None, parsed),),
             y=y,
             follow_up=FollowUp.standing_in(parse_target(y)) if y_train is None else y_train,
             sensitive_features=sensitive_features,
@@ -208,7 +208,7 @@ def audit_predictions(
 def as_predictions(
     predictions: Any, times: Any, risk: Any, y: Any, kind: Kind | None = None
 ) -> tuple[Predictions | PredictionGrid, tuple[str, ...]]:
-    """Predictions as they were given, checked, and notes on how they were read."""
+    """Check predictions; return them, and notes on how they were read."""
     if isinstance(predictions, Predictions):
         return predictions, ()
     if times is None and hasattr(predictions, "columns"):
@@ -231,7 +231,7 @@ def as_predictions(
 def as_survival(
     values: FloatArray, times: FloatArray, target: Target, kind: Kind | None = None
 ) -> tuple[FloatArray, tuple[str, ...]]:
-    """Probabilities (n, k) as survival between 0 and 1, and notes on how they were read."""
+    """Return probabilities (n, k) as survival between 0 and 1, and notes on how they were read."""
     notes: tuple[str, ...] = ()
     if 1 + _ROUNDING < values.max(initial=0.0) <= _PERCENT and values.min(initial=0.0) >= 0:
         values, notes = values / _PERCENT, ("predictions above 1 were read as percentages.",)
@@ -242,7 +242,7 @@ def as_survival(
 
 
 def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kind, str]:
-    """Whether probabilities are of survival or of the event, and how that was decided where it is not obvious."""
+    """Return whether probabilities are of survival or of the event, and a note on how that was decided."""
     changes = np.diff(values, axis=1)
     if changes.size and np.any(changes):
         if (changes >= -_ROUNDING).all():
@@ -250,7 +250,7 @@ def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kin
                 "event probability",
                 "predictions rise with time, so they were read as event probabilities.",
             )
-        # What falls and rises is refused with the first row that rises.
+        # Values that fall and rise are refused later, with the first row that rises.
         return "survival", ""
     last = float(times[-1])
     had, free = target.event & (target.time <= last), target.time > last
@@ -261,8 +261,8 @@ def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kin
     if higher.pvalue > _UNSURE:
         raise ArgumentError(
             "kind",
-            "kind is needed, since patients with and without the event have like predictions: pass kind='survival' or "
-            "kind='event probability'.",
+            "kind is needed, because patients with and without the event have similar predictions: pass "
+            "kind='survival' or kind='event probability'.",
         )
     if share > 0.5:
         return (
@@ -272,23 +272,25 @@ def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kin
     return "survival", "predictions are lower for patients who had the event, so they were read as survival."
 
 
-def log_risk(risk: Any, own: FloatArray, kind: RiskKind | None = None) -> tuple[FloatArray, tuple[str, ...]]:
-    """A risk score as a log hazard, and a note on how it was read.
+def log_risk(
+    risk: Any, implied: FloatArray, kind: RiskKind | None = None
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Return a risk score as a log hazard, and a note on how it was read.
 
-    `own` (n,) is the log hazard that the predicted probabilities give. A score that fits it is taken as it is, one that
-    fits after a logarithm is a hazard ratio, and with any other score patients are ranked by the probabilities.
+    `implied` (n,) is the log hazard that the predicted probabilities imply. If the score agrees with it, it is returned
+    unchanged; if its logarithm does, the score is a hazard ratio; otherwise `implied` is returned.
     """
     score = as_numbers(np.reshape(np.asarray(risk, dtype=object), (-1, 1)))[:, 0]
     positive = bool((score > 0).all())
     if kind == "hazard ratio" and not positive:
         raise ArgumentError.must("risk", "be above 0 where it is a hazard ratio", float(score.min()))
-    plain_fit = _fit(score, own)
-    log_fit = _fit(np.log(score), own) if positive else -1.0
+    plain_fit = _fit(score, implied)
+    log_fit = _fit(np.log(score), implied) if positive else -1.0
     if kind is None:
         if max(plain_fit, log_fit) < -_GOOD_FIT:
             raise ArgumentError(
                 "risk",
-                "risk falls where the predicted risk rises: higher must mean sooner. Pass it with the other sign.",
+                "risk decreases with the predicted risk, but higher must mean sooner: pass it with the other sign.",
             )
         kind = (
             "log risk"
@@ -299,18 +301,18 @@ def log_risk(risk: Any, own: FloatArray, kind: RiskKind | None = None) -> tuple[
         )
         if kind == "hazard ratio":
             return np.log(score), (
-                "the risk score was read as a hazard ratio: it fits the probabilities as such.",
+                "the risk score was read as a hazard ratio, because its logarithm agrees with the probabilities.",
             )
     if kind == "other":
-        return own, (
-            "the risk score is no log hazard by the predicted probabilities, and was left out: patients are ranked by "
-            "the probabilities.",
+        return implied, (
+            "the risk score does not agree with the predicted probabilities as a log hazard, and was left out: "
+            "patients are ranked by the probabilities.",
         )
     return (np.log(score) if kind == "hazard ratio" else score), ()
 
 
 def _scores_alone(risk: Any, kind: RiskKind | None) -> tuple[Predictions, tuple[str, ...]]:
-    """Risk scores without probabilities, which cannot tell log risks from hazard ratios, and a note on that."""
+    """Return risk scores without probabilities, and a note if they may be log risks or hazard ratios."""
     score = as_numbers(np.reshape(np.asarray(risk, dtype=object), (-1, 1)))[:, 0]
     positive = bool((score > 0).all())
     if kind == "hazard ratio":
@@ -319,23 +321,23 @@ def _scores_alone(risk: Any, kind: RiskKind | None) -> tuple[Predictions, tuple[
         return Predictions(np.log(score)), ()
     if kind == "log risk" or (kind is None and not positive):
         return Predictions(score), ()
-    told = (
+    note = (
         "all risk scores are above 0, so they may be hazard ratios or log risks: only ranking is judged. Pass "
         "risk_kind='log risk' or 'hazard ratio' to judge more.",
     )
-    return Predictions(score, score_type="other"), told if kind is None else ()
+    return Predictions(score, score_type="other"), note if kind is None else ()
 
 
-def _fit(score: FloatArray, own: FloatArray) -> float:
-    """Signed share of the variance that two scores have in common."""
-    if np.ptp(score) == 0 or np.ptp(own) == 0:
+def _fit(score: FloatArray, other: FloatArray) -> float:
+    """Return the squared correlation of two scores, with its sign."""
+    if np.ptp(score) == 0 or np.ptp(other) == 0:
         return 1.0
-    r = float(np.corrcoef(score, own)[0, 1])
+    r = float(np.corrcoef(score, other)[0, 1])
     return r * abs(r)
 
 
 def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
-    """What happened up to the last predicted time, where those still there are censored; and a limit that says so."""
+    """Censor patients at the last predicted time; return the target, and a sentence for the limits of the report."""
     event, time = y.dtype.names
     later = y[time] > end
     if not later.any():
@@ -347,24 +349,24 @@ def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
         raise ArgumentError(
             "predictions",
             f"predictions end at {moment(end, time_unit)}, before the first event: predict later times, "
-            "in the unit of the observed ones.",
+            "in the unit of the observed times.",
         )
     return cut, (
-        f"The predictions end at {moment(end, time_unit)}. What happened later to "
-        f"{counted(int(later.sum()), 'patient')} is not looked at.",
+        f"The predictions end at {moment(end, time_unit)}. Later times ({counted(int(later.sum()), 'patient')}) are "
+        "censored there.",
     )
 
 
 def nearest_quartiles(target: Target, times: FloatArray) -> FloatArray:
-    """The predicted times nearest to the quartiles of the event times, so that no interpolation is judged."""
+    """Return the predicted times nearest to the quartiles of the event times, so that nothing is interpolated."""
     return np.unique(times[np.abs(times - reference_times(target)[:, None]).argmin(axis=1)])
 
 
 def completed(grid: PredictionGrid, target: Target, risk: FloatArray) -> Predictions:
-    """Curves also between the predicted times, where the shape of the hazard is learned from the audited patients.
+    """Return curves that are also known between the predicted times.
 
-    Read as a step function, a curve at a few times would predict no event between them; a constant hazard would be
-    wrong by as much as the true hazard changes.
+    The shape of the hazard there is estimated from the audited patients: a step function would predict no events
+    between the times, and a constant hazard would be wrong if the true hazard changes.
     """
     points = grid.times[grid.times > 0]
     curves = ArrayCurves(points, np.exp(-grid.at(points)), "points")
@@ -390,16 +392,17 @@ class PredictionColumns:
     Attributes
     ----------
     survival : (n, k) float64 or None
-        Probabilities at `times`, as they stand in the table: of survival or of the event.
+        Probabilities at `times` as in the table, of survival or of the event.
     times : (k,) float64 or None
-        Increasing.
+        Increasing times.
     risk : (n,) float64 or None
+        Risk scores.
     names : tuple of str
-        The columns that they stand in.
+        Columns of these predictions.
     unread : tuple of str
-        Columns of numbers that are called like predictions, but whose times are not plain.
+        Columns of numbers with names like predictions, but without a clear time; they are not used.
     features : DataFrame, (n, d)
-        Other columns, which rules may speak about.
+        Other columns, which rules may use.
     """
 
     survival: FloatArray | None
@@ -418,12 +421,12 @@ def prediction_columns(
     Parameters
     ----------
     frame : DataFrame, (n, ...)
-        Predictions beside whatever else is known of the patients, without time and event.
+        Predictions and other columns of the patients, without time and event.
     survival : sequence of str
         Columns of predicted survival, whose names end in their times, or ``COLUMN=TIME``; by default those whose
         names are times (``365``, ``S365``, ``S(365)``, ``survival_365``) and whose values can be survival.
     risk : str, optional
-        Column of risk scores; by default one that is called so.
+        Column of risk scores; by default one with a name such as ``risk`` or ``lp``.
 
     Examples
     --------
@@ -437,7 +440,7 @@ def prediction_columns(
     if risk is not None and risk not in frame.columns:
         raise ArgumentError("risk", f"risk={risk!r} is not a column; the table has {[*frame.columns]}.")
     scores = risk or next((name for name in frame.columns if name.lower() in _RISKS), None)
-    # Where nothing else can be the predictions, missing values are told of.
+    # Columns with missing values are considered only if there is no risk score; then they are an error.
     at = (
         _given(frame, survival)
         if survival
@@ -460,7 +463,9 @@ def prediction_columns(
         risk=None if scores is None else as_numbers(frame[[scores]])[:, 0],
         names=names,
         unread=unread,
-        features=others[[name for name in others.columns if name not in unread and _speaks(others[name])]],
+        features=others[
+            [name for name in others.columns if name not in unread and _can_define(others[name])]
+        ],
     )
 
 
@@ -480,16 +485,16 @@ def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, float]:
 
 
 def _recognised(frame: pd.DataFrame) -> dict[str, float]:
-    """The most columns that are named alike by times and whose values all fall, or all rise, as the times do.
+    """Return the largest set of columns with the same prefix and a time in their names, whose values are monotone.
 
-    Only columns named alike are read together: a hormone called T3 says nothing about S365 and S730.
+    Only columns with the same prefix belong together: a hormone called T3 does not belong to S365 and S730.
     """
     alike: dict[str, dict[str, float]] = {}
     for name in frame.columns:
         match = _AT_TIME.fullmatch(name)
         if match is not None and pd.api.types.is_numeric_dtype(frame[name]):
             alike.setdefault(name[: match.start(1)].lower(), {})[name] = float(match[1])
-    # Percentages are recognised after all others.
+    # Fractions are preferred to percentages.
     for most in (1.0, 100.0):
         fit = [named for named in alike.values() if _is_monotone(frame, named, most)]
         if fit:
@@ -498,10 +503,10 @@ def _recognised(frame: pd.DataFrame) -> dict[str, float]:
 
 
 def _is_monotone(frame: pd.DataFrame, named: dict[str, float], most: float) -> bool:
-    """Whether columns hold what can be survival, or event probabilities, at their times, on a scale up to `most`."""
+    """Whether columns may be survival or event probabilities at their times, on a scale up to `most`."""
     ordered: list[str] = sorted(named, key=lambda name: named[name])
     values = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
-    # A column of nothing but 0 and 1 answers a question; a single one up to 100, such as x1, is an amount.
+    # Columns of 0 and 1 only are indicators; a single column up to 100 may be any amount.
     if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all() or (most > 1 and len(named) == 1):
         return False
     changes = np.diff(values, axis=1)
@@ -510,7 +515,7 @@ def _is_monotone(frame: pd.DataFrame, named: dict[str, float], most: float) -> b
 
 
 def as_numbers(predictions: Any) -> FloatArray:
-    """Predictions (n, k) as numbers, none of them missing."""
+    """Return predictions (n, k) as numbers; raise if a value is missing."""
     named = isinstance(predictions, pd.DataFrame)
     frame = predictions if named else pd.DataFrame(np.asarray(predictions))
     try:
@@ -519,7 +524,7 @@ def as_numbers(predictions: Any) -> FloatArray:
         where = f": the columns {[*predictions.columns]}" if named else ""
         raise ArgumentError(
             "predictions",
-            f"predictions{where} must hold numbers alone. If a comma is the decimal mark, pass decimal=','.",
+            f"predictions{where} must hold numbers only. If a comma is the decimal mark, pass decimal=','.",
         ) from None
     if np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).any(axis=1))
@@ -527,12 +532,12 @@ def as_numbers(predictions: Any) -> FloatArray:
         raise ArgumentError(
             "predictions",
             f"predictions are missing for {counted(len(rows), 'patient')}, the first in row {first}: "
-            "leave such patients out, and say so.",
+            "leave such patients out, and report that.",
         )
     return values
 
 
-def _speaks(column: pd.Series[Any]) -> bool:
-    """Whether a rule about the column would tell a reader something."""
+def _can_define(column: pd.Series[Any]) -> bool:
+    """Whether rules may use a column: it is not constant, and holds numbers or few levels."""
     levels = column.nunique()
     return levels > 1 and bool(pd.api.types.is_numeric_dtype(column) or levels <= MOST_LEVELS)

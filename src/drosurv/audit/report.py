@@ -1,7 +1,7 @@
-"""The report of an audit: its sections, and what they found as a page, Markdown, JSON, and a summary for programs.
+"""The report of an audit: its sections as a page, Markdown and JSON, and a short summary for programs.
 
-The summary is a small JSON document whose schema is versioned and stays; docs/guide/audit.md describes every field.
-Fields may be added within a version; one that is renamed, removed or changes its meaning raises it.
+The summary is a JSON document with a versioned schema; docs/guide/audit.md describes every field. Within a version
+fields may be added; if one is renamed, removed or changes its meaning, the version is increased.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Part:
-    """What a section found: plain data, from which every view is made.
+    """What a section shows, as data from which every view is made.
 
-    `statements` are of the audited model and `tables` of no model; `by_model` and `said_by_model` hold tables and
-    statements of each model, `facts` other values, as JSON knows them.
+    `statements` are about the audited model; `tables` do not depend on the model. `by_model` and `said_by_model` hold
+    tables and statements of each model of the slider, `facts` other values that JSON can hold.
     """
 
     statements: tuple[Statement, ...] = ()
@@ -57,26 +57,27 @@ class Part:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def tables_of(self, model: int) -> tuple[Table, ...]:
-        """The tables of one model."""
+        """Return the tables of one model."""
         return self.by_model[model] if self.by_model else ()
 
     def said_of(self, model: int) -> tuple[Statement, ...]:
-        """What is said of one model."""
+        """Return the statements about one model."""
         return self.said_by_model[model] if self.said_by_model else ()
 
     def table(self, key: str, model: int | None = None) -> Table | None:
-        """A table of one model, or one that all models share; None where there is none."""
+        """Return a table by its key, of one model or of none; None if there is none."""
         tables = self.tables if model is None else self.tables_of(model)
         return next((table for table in tables if table.key == key), None)
 
 
 @dataclass(frozen=True)
 class Section:
-    """One section, shown in the order of the places; the key is its anchor, and its name in JSON.
+    """A section of the report. Sections are sorted by `place`; `key` is the anchor in the page and the name in JSON.
 
-    `collect` finds in the evidence what is shown, None for nothing; `draw` makes of that what the template calls
-    ``drawn``, such as charts. The introduction, which stands beside the heading, and the template are Jinja: they see
-    ``part``, ``drawn``, ``report``, ``section`` and the macros ``m``. By default every sentence and table is shown.
+    `collect` returns what the section shows of the evidence, None for nothing. `draw` returns what the template gets as
+    ``drawn``, such as charts. The introduction, shown beside the heading, and the template are Jinja templates with the
+    variables ``part``, ``drawn``, ``report`` and ``section``, and the macros ``m``. The default template shows every
+    statement and table.
     """
 
     key: str
@@ -90,7 +91,7 @@ class Section:
 
 @cache
 def all_sections() -> tuple[Section, ...]:
-    """Every :class:`Section` in the files of ``audit/sections``, by place."""
+    """Return every :class:`Section` in the files of ``audit/sections``, sorted by `place`."""
     package = import_module("drosurv.audit.sections")
     modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
     found = {value for module in modules for value in vars(module).values() if isinstance(value, Section)}
@@ -99,22 +100,22 @@ def all_sections() -> tuple[Section, ...]:
 
 @dataclass(frozen=True)
 class ModelAudit:
-    """What is known about one model.
+    """The results of one model of the report.
 
     Attributes
     ----------
     name : str
-        Such as "DROCox, alpha 0.2".
+        Name, such as "DROCox, alpha 0.2".
     alpha : float, optional
         Share of patients that its training protects.
     audited : bool
         Whether it is the model under audit, or one to compare it with.
     statements : tuple of Statement
-        What its numbers say.
+        Statements about its numbers.
     headline : dict
-        The few numbers that one looks at first, as they are written, by name.
+        A few numbers for the slider, as text, by name.
     tables : mapping of str to Table
-        Its tables by key.
+        Tables by key.
     """
 
     name: str
@@ -126,11 +127,11 @@ class ModelAudit:
 
     @property
     def stop_label(self) -> str:
-        """What stands below the slider."""
+        """Label below the slider."""
         return "audited" if self.alpha is None else f"{self.alpha:g}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON knows it."""
+        """Return everything as values that JSON can hold."""
         return {
             "name": self.name,
             "alpha": self.alpha,
@@ -143,26 +144,26 @@ class ModelAudit:
 
 @dataclass(frozen=True, repr=False)
 class AuditReport:
-    """The report.
+    """The report of an audit.
 
     Attributes
     ----------
     title, subtitle : str
-        What was audited, and on whom.
+        Title, and the audited patients in words.
     created : str
         Date.
     version : str
-        Of drosurv.
+        Version of drosurv.
     level : str
-        Of all intervals, such as "95 %".
+        Confidence level of all intervals, such as "95 %".
     time_unit : str
-        What the times count, such as "days".
+        Unit of the times, such as "days".
     models : tuple of ModelAudit
         The audited model and those to compare it with, in the order of the slider.
     parts : mapping of str to Part
-        What each section found, by its key.
+        What each section shows, by its key.
     all_sections : tuple of Section
-        The sections it was made with, in order.
+        All sections in order, also those with nothing to show.
     """
 
     title: str
@@ -177,7 +178,7 @@ class AuditReport:
 
     @staticmethod
     def of(evidence: Evidence) -> AuditReport:
-        """Let every section collect what it shows of the evidence."""
+        """Make the report: every section collects what it shows from the evidence."""
         sections = tuple(sorted([*all_sections(), *evidence.sections], key=lambda section: section.place))
         found = {section.key: section.collect(evidence) for section in sections}
         parts = {key: part for key, part in found.items() if part is not None}
@@ -212,12 +213,12 @@ class AuditReport:
 
     @property
     def audited(self) -> ModelAudit:
-        """What is known about the audited model."""
+        """The results of the audited model."""
         return self.models[self.start]
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """What the sections say of the audited model, the verdict first."""
+        """Statements of all sections about the audited model, those of the verdict first."""
         return tuple(s for section in self.sections for s in self.parts[section.key].statements)
 
     @property
@@ -227,7 +228,7 @@ class AuditReport:
 
     @property
     def tables(self) -> dict[str, Table]:
-        """The tables that do not depend on the model shown, by key."""
+        """Tables that do not depend on the model, by key."""
         return {table.key: table for part in self.parts.values() for table in part.tables}
 
     @property
@@ -244,7 +245,7 @@ class AuditReport:
         return f"<p><b>{escape(self.title)}</b><br>{escape(self.subtitle)}</p><ul>{said}</ul>{tables}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON knows it."""
+        """Return everything as values that JSON can hold."""
         return {
             "title": self.title,
             "subtitle": self.subtitle,
@@ -261,7 +262,7 @@ class AuditReport:
         }
 
     def to_summary(self, path: PathLike | None = None) -> str:
-        """The verdict and the numbers behind it as JSON of a stable schema; also written to `path` if given."""
+        """Return the verdict and its numbers as JSON with a stable schema; also write it to `path` if given."""
         verdict, missed = self._verdict, self.parts.get("missed", Part())
         method, guidelines = (self.parts.get(key, Part()) for key in ("method", "guidelines"))
         said = {
@@ -294,11 +295,11 @@ class AuditReport:
         return _written(_json(summary), path)
 
     def to_json(self, path: PathLike | None = None) -> str:
-        """Everything as strict JSON; also written to `path` if given."""
+        """Return everything as strict JSON; also write it to `path` if given."""
         return _written(_json(self.to_dict()), path)
 
     def to_markdown(self, path: PathLike | None = None) -> str:
-        """What is said and every table of the audited model as Markdown; also written to `path` if given."""
+        """Return all statements and tables of the audited model as Markdown; also write it to `path` if given."""
         parts = [f"# {literal(self.title)}", literal(self.subtitle)]
         for section in self.sections:
             parts += [f"## {literal(section.heading)}", *_markdown(self.parts[section.key], self.start)]
@@ -306,7 +307,7 @@ class AuditReport:
         return _written("\n\n".join(parts) + "\n", path)
 
     def to_html(self, path: PathLike | None = None) -> str:
-        """One page that needs nothing but itself, every value escaped; also written to `path` if given."""
+        """Return the page, which needs no other file and has every value escaped; also write it to `path` if given."""
         from importlib.resources import files
 
         from markupsafe import Markup
@@ -328,13 +329,13 @@ class AuditReport:
 
 @lru_cache(maxsize=4)
 def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
-    """The templates of the page and of sections, given by key, template and introduction; compiled once."""
+    """Return the templates of the page and of sections (given by key, template and introduction), compiled once."""
     from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
 
-    own = {f"sections/{key}": template for key, template, _ in sections}
-    own |= {f"intros/{key}": intro for key, _, intro in sections}
+    templates = {f"sections/{key}": template for key, template, _ in sections}
+    templates |= {f"intros/{key}": intro for key, _, intro in sections}
     environment = Environment(
-        loader=ChoiceLoader([DictLoader(own), PackageLoader("drosurv.audit")]),
+        loader=ChoiceLoader([DictLoader(templates), PackageLoader("drosurv.audit")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -345,7 +346,7 @@ def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
 
 
 def script_json(value: Any) -> str:
-    """JSON that may stand inside a script element: no character in it can end the element or start a comment."""
+    """Return JSON for a script element: no character in it can end the element or start a comment."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -377,7 +378,7 @@ def _written(text: str, path: PathLike | None) -> str:
 
 
 def _headline(result: EvaluationResult) -> dict[str, str]:
-    """The few numbers that change as the slider moves."""
+    """Return the numbers that are shown beside the slider."""
     everybody, *groups = plain_rows(result.groups)
     found = {"c-index": written(everybody["c_index"])}
     if everybody["ratio"] is not None:

@@ -18,7 +18,7 @@ from drosurv.presentation import counted, first_upper, listing, p_text, plain_ro
 if TYPE_CHECKING:
     from drosurv.repairs.subgroup_bounds import SubgroupBounds
 
-# Statuses that a problem gives, the most serious first. Where there is none: too_few, unclear, no_groups, clear.
+# Statuses of problems, the most serious first. Without a problem: too_few, unclear, no_groups or clear.
 PROBLEMS = (
     "data_problem",
     "miscalibrated",
@@ -30,14 +30,14 @@ PROBLEMS = (
 )
 ALL_PATIENTS = "all patients"
 CHANCE = 0.5
-# The search of subgroups, whose p-values are adjusted for all of them, counts as so many tests among the others.
+# The search for subgroups, whose p-values are adjusted for all subgroups, counts as so many tests.
 SEARCH_TESTS = 10
-# Groups of one kind that a sentence names.
+# Largest number of groups that a sentence names.
 _MOST_NAMED = 3
 
 
 class Concern(NamedTuple):
-    """One problem that the numbers show: the status that it gives, whom it concerns, and a sentence about it."""
+    """A problem: its status, the patients it concerns, and a sentence about it."""
 
     status: str
     who: str
@@ -45,7 +45,7 @@ class Concern(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The verdict: a status, what it says, what can be `excluded` in subgroups, all problems, and what to do next."""
+    """The verdict: status and text, what can be `excluded` for subgroups, all problems, and what to do next."""
 
     status: str
     text: str
@@ -66,10 +66,10 @@ def judge(
 ) -> Verdict:
     """Judge a model by its group table, the bounds on subgroups and the warnings.
 
-    `groups` is the group table of :func:`drosurv.evaluate`, and `bounds` those of :func:`drosurv.certify`, both with
-    p-values adjusted for all `n_tests`; or `bounds` say why subgroups were not searched. `tests` are further tests, not
-    adjusted yet: ``status``, ``who``, ``text`` and ``p_value``. `warnings` have a ``severity``, "blocking" or "note",
-    and a ``text``.
+    `groups` is the group table of :func:`drosurv.evaluate`, and `bounds` are those of :func:`drosurv.certify`, both
+    with p-values adjusted for all `n_tests`; or `bounds` is the reason why subgroups were not searched. `tests` are
+    further tests, not adjusted yet: ``status``, ``who``, ``text`` and ``p_value``. `warnings` have a ``severity``,
+    "blocking" or "note", and a ``text``.
     """
     rows = plain_rows(groups)
     everybody, *named = rows
@@ -98,7 +98,7 @@ def _data_problems(warnings: Sequence[Mapping[str, str]]) -> Iterator[Concern]:
 
 
 def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> Iterator[Concern]:
-    """Everybody, then named groups, then subgroups that were found; each by its observed and expected events."""
+    """Report wrong numbers of events: of everybody or named groups, then of subgroups that were found."""
     wrong = [row for row in rows if row["concern"] == "calibration"]
     if wrong:
         shown = wrong[:1] if wrong[0]["attribute"] == EVERYONE else wrong[:_MOST_NAMED]
@@ -116,7 +116,7 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
     if significant:
         worst = significant[0]
         after = "" if bounds.rescaled is None else ", also after that is corrected for everybody"
-        # More than the patients: hazards are so high that the events should have come sooner.
+        # Cumulative hazards may exceed the number of patients.
         of = "cumulative hazards of " if worst["expected"] > worst["patients"] else ""
         more = len(significant) - 1
         others = f"; also significant: {counted(more, 'other subgroup')}" if more else ""
@@ -129,7 +129,7 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
 
 
 def _harm(rows: list[dict[str, Any]]) -> Iterator[Concern]:
-    """Groups whose predictions are worse than giving every patient the same curve."""
+    """Report groups whose predictions are worse than one curve for everybody."""
     harmed = [row for row in rows if row["judged"] and row["gain_p"] is not None and row["gain_high"] < 0]
     for row in harmed[:_MOST_NAMED]:
         gain = with_interval(row["gain"], row["gain_low"], row["gain_high"])
@@ -143,18 +143,18 @@ def _harm(rows: list[dict[str, Any]]) -> Iterator[Concern]:
 
 
 def _against_reference(rows: list[dict[str, Any]], reference: str) -> Iterator[Concern]:
-    """The model beside plain Cox: dominated if somebody loses and nobody gains."""
+    """Report groups that the reference predicts better; the model is dominated if it predicts no group better."""
     tested = [row for row in rows if row["gain_over_cox_p"] is not None]
     worse = [row for row in tested if row["gain_over_cox_high"] < 0]
     better = any(row["gain_over_cox_low"] > 0 for row in tested)
     for row in worse[:_MOST_NAMED]:
         gain = with_interval(row["gain_over_cox"], row["gain_over_cox_low"], row["gain_over_cox_high"])
-        text = f"{first_upper(reference)} serves {_name(row)} better: gain {gain} per patient over it."
+        text = f"{first_upper(reference)} predicts {_name(row)} better: gain of this model over it {gain} per patient."
         yield Concern("worse_for_some" if better else "dominated", _name(row), text)
 
 
 def _further(tests: pd.DataFrame | None, n_tests: int, level: float) -> Iterator[Concern]:
-    """Further tests that are significant after adjustment."""
+    """Report further tests that are significant after adjustment."""
     if tests is None:
         return
     for row, adjusted in zip(plain_rows(tests), adjusted_p_values(tests, n_tests), strict=True):
@@ -163,14 +163,14 @@ def _further(tests: pd.DataFrame | None, n_tests: int, level: float) -> Iterator
 
 
 def adjusted_p_values(tests: pd.DataFrame, n_tests: int) -> list[float]:
-    """Bonferroni-adjusted p-values; 1 where a test could not be made."""
+    """Return Bonferroni-adjusted p-values; 1 if a test could not be made."""
     return [1.0 if isnan(p) else min(p * max(n_tests, 1), 1.0) for p in tests["p_value"].astype(float)]
 
 
 def _without_problems(
     everybody: dict[str, Any], named: list[dict[str, Any]], *, searched: bool
 ) -> tuple[str, str]:
-    """Status and sentence where nothing is shown to be wrong."""
+    """Return status and sentence if there is no problem."""
     if everybody["expected"] is None:
         ranked = with_interval(*(everybody[f"c_index{end}"] for end in ("", "_low", "_high")))
         return "unclear", f"Only ranking can be judged, since there are no survival curves: c-index {ranked}."
@@ -199,7 +199,7 @@ def _without_problems(
 
 
 def _excluded(bounds: SubgroupBounds | str) -> str:
-    """What can be excluded in subgroups that nobody named."""
+    """Say what can be excluded for all subgroups that columns define."""
     if isinstance(bounds, str):
         return f"Subgroups were not searched: {bounds}."
     most, least = (bounds.bounds["bound"][f"observed/expected, {end}"] for end in ("most", "least"))
@@ -213,7 +213,7 @@ def _excluded(bounds: SubgroupBounds | str) -> str:
 def _steps(
     status: str, problems: Sequence[Concern], rows: list[dict[str, Any]], reference: str
 ) -> Iterator[str]:
-    """What to do next, the most urgent first. Each step answers one problem, so that no two contradict each other."""
+    """Say what to do next, the most urgent first; one step for each kind of problem."""
     who = {kind: list(dict.fromkeys(p.who for p in problems if p.status == kind)) for kind in PROBLEMS}
     if who["data_problem"]:
         yield "Solve the data problem, then audit again; until then the other numbers may be too good."
@@ -228,7 +228,7 @@ def _steps(
         yield f"Correct the model for {whom} (drosurv repair), then audit it on other patients."
     if who["worse_for_some"]:
         whom = listing(who["worse_for_some"], _MOST_NAMED)
-        yield f"Decide whether {whom} may be served worse than by {reference} for what others gain."
+        yield f"Decide whether the gain of others justifies worse predictions for {whom} than by {reference}."
     if who["wrong_decisions"]:
         yield f"Reconsider the threshold, or decide otherwise, for {listing(who['wrong_decisions'], _MOST_NAMED)}."
     if who["unequal"]:

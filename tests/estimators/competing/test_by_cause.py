@@ -153,14 +153,14 @@ def test_the_audit_has_a_section_by_cause(evaluated):
     assert len(shown) == 2 * 3 * 3
     said = [s.text for s in report.parts["causes"].statements]
     # Group b often dies of the second cause first.
-    assert any("Cause 1: counting the other causes as censored" in text and "site b" in text for text in said)
+    assert any("Cause 1: if other causes counted as censored" in text and "site b" in text for text in said)
     assert "Cause by cause" in report.to_html()
     assert "The event is one of any cause." in report.parts["verdict"].facts["note"]
     ranked = next(text for text in said if "the c-index is lowest" in text)
     assert "site a" in ranked
     assert "site b" in ranked
     assert ranked.endswith("Whether it is chance was not tested.")
-    with pytest.raises(ValueError, match="folds have no definition beside causes: audit a model"):
+    with pytest.raises(ValueError, match="folds cannot be used with causes: audit a model"):
         audit(model, X, y, sensitive_features=group, folds=3)
 
 

@@ -1,4 +1,4 @@
-"""Do predicted probabilities come true: curves and tenths of risk in each group, and cause by cause."""
+"""Sections on calibration: survival curves and tenths of risk in each group, and each competing cause."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from drosurv.presentation import (
     written,
 )
 
-# So many places of each chart can be pointed at; the curves themselves are finer.
+# Number of points of each chart that show their values; the curves themselves are finer.
 _READINGS = 24
 
 
@@ -43,7 +43,7 @@ def collect(evidence: Evidence) -> Part:
 
 
 def tenths_table(result: EvaluationResult, time_unit: str) -> Table:
-    """Predicted and observed risk at the horizon, in tenths of the patients by predicted risk."""
+    """Return predicted and observed risk at the horizon, in tenths of the patients by predicted risk."""
     rows = [_with_width(row) for row in plain_rows(result.tenths) if row["attribute"] == EVERYONE]
     columns = (
         Column("predicted", "Predicted risk", "share"),
@@ -58,14 +58,14 @@ def tenths_table(result: EvaluationResult, time_unit: str) -> Table:
 
 
 def _with_width(row: dict[str, Any]) -> dict[str, Any]:
-    """Without an interval of no width, which Kaplan-Meier has where all or none of the patients had the event."""
+    """Leave out an interval of width 0, which Kaplan-Meier has if all or none of the patients had the event."""
     return row if row["low"] != row["high"] else row | {"low": None, "high": None}
 
 
 def survival_table(result: EvaluationResult, time_unit: str) -> Table:
-    """Mean predicted survival and Kaplan-Meier over time, with its interval, for as long as enough are observed.
+    """Return mean predicted survival and Kaplan-Meier with its interval over time.
 
-    The last few patients would draw a curve that falls to 0 with none of the doubt that it is in.
+    Kaplan-Meier ends where fewer than five patients are at risk: its interval does not show how uncertain the end is.
     """
     unknown, called = {"observed": None, "low": None, "high": None}, result.headings
     rows = tuple(
@@ -83,7 +83,7 @@ def draw(part: Part) -> list[tuple[tuple[Chart, ...], Chart | None]]:
 
 
 def tenths_chart(tenths: Table) -> Chart | None:
-    """Observed against predicted risk; on the diagonal they agree."""
+    """Draw observed against predicted risk; on the diagonal they agree."""
     rows = [row for row in tenths.rows if row["observed"] is not None]
     if not rows:
         return None
@@ -121,7 +121,7 @@ def _risks(row: dict[str, Any]) -> str:
 
 
 def survival_charts(survival: Table, unit: str) -> tuple[Chart, ...]:
-    """Mean predicted survival beside Kaplan-Meier, one small chart per group, all on the same axes."""
+    """Draw mean predicted survival and Kaplan-Meier, one small chart per group, all on the same axes."""
     times = [row["time"] for row in survival.rows]
     x = Axis.over(unit or "time", times, kind="time", count=4, include=(0.0,), margin=0.0)
     shown = [
@@ -136,7 +136,7 @@ def survival_charts(survival: Table, unit: str) -> tuple[Chart, ...]:
 
 
 def _chart(frame: Frame, unit: str, title: str, rows: list[dict[str, Any]]) -> Chart:
-    # Both curves are drawn from point to point: steps beside a line would look like a difference.
+    # Neither curve is drawn as steps: steps beside a line would look like a difference.
     observed, predicted = ([(row["time"], row[key]) for row in rows] for key in ("observed", "predicted"))
     read = [row for row in rows[:: max(1, len(rows) // _READINGS)] if row["predicted"] is not None]
     largest = max(
@@ -164,12 +164,12 @@ CALIBRATION = Section(
     collect=collect,
     draw=draw,
     intro="""
-<p>Survival that the model predicts, beside what was observed, in each group.
+<p>Predicted and observed survival in each group.
 <span class="key model">mean prediction</span>
 <span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band, while at least five patients are
 observed</span></p>
 <p>Then, patients in tenths by their predicted risk: on the dotted line, as many had the event as predicted. Bars are
-{{ report.level }} intervals of each tenth alone.</p>
+{{ report.level }} intervals, not adjusted.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}
@@ -188,12 +188,12 @@ observed</span></p>
 
 
 def collect_causes(evidence: Evidence) -> Part | None:
-    """The table of causes, and sentences; nothing for a model of one event."""
+    """Return the table of causes, and sentences; None for a model of one event."""
     found: pd.DataFrame | None = evidence.also.get("causes")
     if found is None:
         return None
     found = found[found["patients"] >= FEWEST]
-    called = headings({str(name): [*own] for name, own in found.groupby("attribute")["group"]})
+    called = headings({str(name): [*labels] for name, labels in found.groupby("attribute")["group"]})
     table = Table(
         "causes",
         "Cumulative incidence by cause and group: predicted, and observed (Aalen-Johansen)",
@@ -218,39 +218,38 @@ def collect_causes(evidence: Evidence) -> Part | None:
 
 
 def _cause_statements(judged: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
-    """For each cause: where predictions fail, whom it ranks worst, whom censoring the others would misinform most."""
+    """State for each cause: wrong predictions, the group with the lowest c-index, and the error of censoring others."""
     for cause, rows in judged.groupby("cause"):
         at = moment(rows["horizon"].iloc[0], time_unit)
         for row in plain_rows(rows[rows["off"]]):
             yield Statement(
                 "cause_calibration",
-                f"Cause {cause}: {_who(row)} had it by {at} in {written(row['observed'], 'share')}, predicted were "
-                f"{written(row['predicted'], 'share')}.",
+                f"Cause {cause}: by {at}, {written(row['observed'], 'share')} of {_who(row)} had it, and "
+                f"{written(row['predicted'], 'share')} were predicted to.",
                 concern=True,
             )
         yield from _ranking(cause, rows[rows["attribute"] != EVERYONE])
-        # Where follow-up is too short to tell, nothing is claimed.
+        # NaN if follow-up is too short.
         *others, most = [None, *plain_rows(rows[rows["overstated"].notna()].sort_values("overstated"))]
         if most is not None:
             yield Statement(
                 "cause_censored",
-                f"Cause {cause}: counting the other causes as censored would claim "
-                f"{written(most['others_censored'], 'share')} by {at} for {_who(most)}, where "
-                f"{written(most['observed'], 'share')} had it"
-                f"{': no other group is misinformed as much' if len(others) > 1 else ''}.",
+                f"Cause {cause}: if other causes counted as censored, the estimate by {at} for {_who(most)} would be "
+                f"{written(most['others_censored'], 'share')}, where {written(most['observed'], 'share')} had it"
+                f"{', the largest error of all groups' if len(others) > 1 else ''}.",
             )
 
 
 def _ranking(cause: Any, groups: pd.DataFrame) -> Iterator[Statement]:
-    """The largest difference in ranking between two groups of one attribute."""
+    """State the largest difference in c-index between two groups of one attribute."""
     ranked = groups[groups["c_index"].notna()].sort_values("c_index")
     gaps = ranked.groupby("attribute")["c_index"].agg(lambda values: values.max() - values.min())
     if len(gaps) and gaps.max() > 0:
-        own = plain_rows(ranked[ranked["attribute"] == gaps.idxmax()])
+        rows = plain_rows(ranked[ranked["attribute"] == gaps.idxmax()])
         yield Statement(
             "cause_ranking",
-            f"Cause {cause}: the c-index is lowest for {_who(own[0])}, {written(own[0]['c_index'])}, against "
-            f"{written(own[-1]['c_index'])} for {_who(own[-1])}. Whether it is chance was not tested.",
+            f"Cause {cause}: the c-index is lowest for {_who(rows[0])}, {written(rows[0]['c_index'])}, against "
+            f"{written(rows[-1]['c_index'])} for {_who(rows[-1])}. Whether it is chance was not tested.",
         )
 
 
@@ -264,7 +263,7 @@ CAUSES = Section(
     place=35,
     collect=collect_causes,
     intro="""
-<p>The rest of this report is about an event of any cause. Here each cause stands by itself, with the others as what
-they are: events after which it can no longer happen.</p>
+<p>The rest of this report is about an event of any cause. This section is about each cause; after an event of another
+cause it can no longer happen.</p>
 """,
 )

@@ -1,4 +1,4 @@
-"""By group: a forest plot of the group table, all other numbers with their gaps, and decisions at a threshold."""
+"""Sections by group: a forest plot of the group table, all other metrics with their gaps, and decisions."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import JUDGED_GAPS, Row
-from drosurv.evaluation.views import BETWEEN, named, per_pair
-from drosurv.presentation import Column, Statement, Table, moment, plain, plain_rows, written
+from drosurv.evaluation.views import BETWEEN, DECISIONS, named, per_pair
+from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain, plain_rows, written
 
 ENDS = ("low", "high")
-# What statements of an evaluation say that the verdict does not.
+# Codes of the statements of an evaluation that the verdict does not repeat.
 SAID = ("overall", "shrinkage", "small_groups", "hazards")
 STRIPS = (
     Column("ratio", "Observed / expected events", "value", ("ratio_low", "ratio_high")),
     Column("gain", "Gain over no model", "value", ("gain_low", "gain_high")),
     Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
 )
-# The gain has an adjusted interval in the group table; a p-value that is not adjusted decides nothing.
+# Left out here: the group table has the gain with an adjusted interval, and the p-value would not be adjusted.
 JUDGED_ELSEWHERE = ("likelihood_gain", "d_calibration_p")
-# Measures that the evaluation calls by their symbols.
+# Names of metrics that the catalogue labels by symbols.
 NAMES = {
     "concordance_imparity": "Concordance imparity",
     "group_disparity": "Group disparity of risk (F_G)",
     "intersectional_disparity": "Intersectional disparity of risk (F_cap)",
     "individual_disparity": "Individual disparity of risk (F_I)",
 }
-# The value that a strip is compared with; all patients' where there is none.
+# Values of the thin lines in the forest plot.
 GUIDES = {"ratio": 1.0, "gain": 0.0}
 
 
 def collect(evidence: Evidence) -> Part:
-    """Return, for every model, the group table and tables of all numbers, with what is said of them."""
+    """Return, for every model, the group table, tables of all metrics, and statements about them."""
     tables = tuple(
         (forest_table(result), accuracy_table(result), gap_table(result, evidence if stop.audited else None))
         for stop, result in zip(evidence.stops, evidence.results, strict=True)
@@ -56,7 +56,7 @@ def _said(evidence: Evidence, result: EvaluationResult) -> tuple[Statement, ...]
 
 
 def forest_table(result: EvaluationResult) -> Table:
-    """The group table, one block per attribute in the order of the attributes."""
+    """Return the group table, one block per attribute in the order of the attributes."""
     rows = plain_rows(result.groups)
     order = ["overall", *result.headings]
     rows = sorted(
@@ -81,13 +81,13 @@ def forest_table(result: EvaluationResult) -> Table:
 
 
 def _strips(rows: list[dict[str, Any]]) -> list[Column]:
-    """What is judged; the c-index, which cannot be compared between groups, only where there is nothing else."""
+    """Return the plotted columns; the c-index, which is not comparable between groups, only if others are missing."""
     known = [strip for strip in STRIPS if any(row[strip.key] is not None for row in rows)]
     return known[:2]
 
 
 def accuracy_table(result: EvaluationResult) -> Table:
-    """Every metric of all patients."""
+    """Return every metric of all patients."""
     columns = (
         Column("metric", "Measure"),
         Column("meaning", "Meaning"),
@@ -104,16 +104,16 @@ def accuracy_table(result: EvaluationResult) -> Table:
 
 
 def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
-    """Differences between groups and between patients; of the audited model with the p-values of the verdict."""
+    """Return differences between groups and between patients; for the audited model with the verdict's p-values."""
     rows = []
     p_values = {} if evidence is None else _p_values(evidence)
     for metric in (*JUDGED_GAPS, "group_disparity"):
         words = {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
         for row in result.gaps(metric):
             p_value = p_values.get(row.attribute) if metric == "concordance_imparity" else None
-            # The interval of a difference alone could contradict the p-value, which is adjusted for all tests.
-            alone = dict.fromkeys(ENDS) if p_value is not None else {}
-            rows.append(_worded(row) | words | alone | {"between": row.whose, "p_value": p_value})
+            # An unadjusted interval could contradict the adjusted p-value.
+            no_interval = dict.fromkeys(ENDS) if p_value is not None else {}
+            rows.append(_worded(row) | words | no_interval | {"between": row.whose, "p_value": p_value})
     for metric, between in BETWEEN.items():
         rows += [
             _worded(row, per_pair(metric, result)) | {"between": between}
@@ -135,7 +135,7 @@ def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
 
 
 def _p_values(evidence: Evidence) -> dict[str, float]:
-    """Adjusted p-values of concordance imparity by attribute."""
+    """Return adjusted p-values of concordance imparity by attribute."""
     tests = evidence.tests
     adjusted = adjusted_p_values(tests, evidence.audited.settings.n_tests) if len(tests) else []
     return {
@@ -180,13 +180,7 @@ are adjusted for all groups. The thin line marks 1 and 0.</p>
 
 
 GAP = "gap"
-METRICS = {
-    "sensitivity": "Sensitivity",
-    "specificity": "Specificity",
-    "ppv": "Positive predictive value",
-    "npv": "Negative predictive value",
-    "net_benefit": "Net benefit",
-}
+METRICS = {metric: first_upper(name.removeprefix("the ")) for metric, name in DECISIONS.items()}
 UNKNOWN = "cannot be estimated"
 
 
@@ -219,7 +213,7 @@ def collect_decisions(evidence: Evidence) -> Part | None:
 
 
 def _wide(part: pd.DataFrame) -> dict[str, Any]:
-    """One row of a group from its rows of metrics."""
+    """Return one row for a group from its rows of metrics."""
     rows = plain_rows(part)
     first = rows[0]
     found = {
@@ -239,7 +233,7 @@ def _wide(part: pd.DataFrame) -> dict[str, Any]:
 
 
 def _gap_statements(evidence: Evidence) -> Iterator[Statement]:
-    """Whether gaps are more than chance, by the p-values that decide the verdict."""
+    """State whether gaps are more than chance, by the p-values of the verdict."""
     found = [p for p in evidence.verdict.problems if p.status == "wrong_decisions"]
     for problem in found:
         yield Statement("decisions", problem.text, concern=True)
@@ -248,7 +242,7 @@ def _gap_statements(evidence: Evidence) -> Iterator[Statement]:
 
 
 def _decision_gaps(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
-    """Largest differences between the groups of each attribute, with the p-values that decide the verdict."""
+    """Return the largest differences between the groups of each attribute, with the p-values of the verdict."""
     gaps = table[table["group"] == GAP]
     if gaps.empty:
         return

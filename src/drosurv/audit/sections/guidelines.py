@@ -1,6 +1,6 @@
-"""What guidelines and laws ask about groups, and where this page answers it: answered, partly, or to be filled in.
+"""What guidelines and laws ask about groups, and whether and where the report answers it.
 
-The questions are in our words. A status is given by what the page shows, never by what the program could have shown.
+The questions are in our words. The status depends on what this report shows: answered, partly, or to be filled in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FDA = "FDA draft guidance on AI-enabled devices (January 2025)"
 ONC = "ONC HTI-1, 45 CFR 170.315(b)(11)"
 LEFT = "to be filled in"
 DESCRIBE = "Describe it."
-# Who asks, where, what; and the name of the page's answer, or what is left to the user.
+# Source, item and question; and the key of the answer in `_answers`, or what the user has to add.
 ASKED = (
     (TRIPOD, "3c", "Which health inequalities between groups are known?", "Name them, with sources."),
     (TRIPOD, "5a", "Where do the data come from, and whom do they represent?", DESCRIBE),
@@ -107,7 +107,7 @@ COLUMNS = (
 
 
 def collect(evidence: Evidence) -> Part:
-    """Return one row for each thing asked."""
+    """Return one row for each question."""
     answers, rows = _answers(evidence), []
     for source, item, question, answer in ASKED:
         status, where = answers.get(answer, (LEFT, answer))
@@ -120,7 +120,7 @@ def collect(evidence: Evidence) -> Part:
 
 
 def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
-    """The page's answers by name: a status, and where."""
+    """Return the answers of the report by key: a status, and where they are or what to add."""
     result = evidence.audited
     searched = not isinstance(evidence.bounds, str)
     answers = {

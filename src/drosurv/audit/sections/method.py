@@ -1,4 +1,4 @@
-"""The method card: what was audited, on whom, with which settings, and what the report cannot say."""
+"""The method card: the audited model and patients, the settings, and the limits of the report."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from drosurv.presentation import (
     written,
 )
 
-# Entries of a setting that are written out.
+# Largest number of entries of a setting that are shown.
 _LONGEST = 12
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "torch")
 LIMITS = (
-    "A gap that is not significant is not shown to be absent: with few patients or events, large gaps go unseen.",
-    "The verdict, the group table and all p-values allow for the number of tests; other intervals do not: of twenty, "
-    "one may miss by chance.",
-    "Intervals say how the numbers would change with other patients like these. They do not say how another training "
-    "would change the model, nor what happens where patients differ from these.",
-    "Groups are as recorded. Who is wrongly recorded, or missing, is wrongly counted here.",
+    "A gap that is not significant may still exist: with few patients or events, large gaps are not found.",
+    "The verdict, the group table and all p-values are adjusted for the number of tests; other intervals are not: one "
+    "of twenty may miss the true value by chance.",
+    "Intervals show how the numbers would vary with other patients like these. They do not show how another training "
+    "would change the model, nor what happens if patients differ from these.",
+    "Groups are as recorded. Patients who are recorded wrongly, or are missing, are counted wrongly.",
     "Harm is measured against predicting the same curve for everybody, not against what clinicians would have decided.",
-    "Subgroups say where predictions are wrong, not why, and are no reason to treat anybody differently.",
+    "Subgroups show where predictions are wrong, not why, and are no reason to treat anybody differently.",
 )
 COMPARED = (
-    "The models of the slider were trained for comparison. Choosing one of them by these numbers makes the numbers too "
-    "good: choose on other patients, then audit again."
+    "The models of the slider were trained for comparison. If one of them is chosen by these numbers, its numbers are "
+    "too good: choose on other patients, then audit again."
 )
 
 
 def collect(evidence: Evidence) -> Part:
-    """Three tables of names and values, what could not be computed, and the limits."""
+    """Return three tables of names and values, what could not be computed, and the limits."""
     compares, tiny = len(evidence.stops) > 1, [group_name(*who) for who in evidence.tiny_groups]
     hidden = f"Groups of fewer than {FEWEST} patients are not shown, so that nobody can be recognised: "
-    # That there is nothing to compare with is said in other words already.
+    # Without a reference, `evidence.missing` already says that there is no comparison.
     notes = [note for note in evidence.audited.notes if evidence.reference or "shrinkage control" not in note]
     replicates = {"Bootstrap replicates, models compared": evidence.compared_bootstrap} if compares else {}
     how = {
@@ -81,7 +81,7 @@ def collect(evidence: Evidence) -> Part:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Versions of the libraries that are installed; torch and scikit-survival are optional."""
+    """Return the versions of the installed libraries; torch and scikit-survival are optional."""
     found = {}
     for library in LIBRARIES:
         with suppress(PackageNotFoundError):
@@ -90,7 +90,7 @@ def _versions() -> dict[str, str]:
 
 
 def _patients(evidence: Evidence) -> dict[str, str]:
-    """Facts of the audited patients, and numbers of the training patients."""
+    """Return facts about the audited patients, and the numbers of training patients and events."""
     target, events = evidence.target, evidence.target.n_events
     trained = zip(("Patients trained on", "Events trained on"), evidence.trained_on or (), strict=False)
     return {
@@ -110,7 +110,7 @@ def _patients(evidence: Evidence) -> dict[str, str]:
 
 
 def pairs(key: str, caption: str, heading: str, values: Mapping[str, Any]) -> Table:
-    """A table of names and values."""
+    """Return a table of names and values."""
     columns = (Column("name", heading), Column("value", "Value"))
     rows = tuple({"name": str(name), "value": _shown(value)} for name, value in values.items())
     return Table(key, caption, columns, rows)
@@ -123,7 +123,7 @@ def _shown(value: Any) -> str:
         return getattr(value, "__name__", type(value).__name__)
     simple = plain(value)
     if isinstance(simple, str) and not isinstance(value, str):
-        # What an object prints of itself may be long, differ from run to run, or hold rows of a table.
+        # The text of an object may be long, differ from run to run, or hold data of patients.
         return type(value).__name__
     if isinstance(simple, list):
         more = [f"and {len(simple) - _LONGEST:,} more"] if len(simple) > _LONGEST else []
@@ -136,7 +136,7 @@ SECTION = Section(
     heading="Method card",
     place=90,
     collect=collect,
-    intro="<p>What was audited, on whom, with which settings, and what this report cannot say.</p>",
+    intro="<p>The audited model and patients, the settings, and the limits of this report.</p>",
     template="""
 <div class="cards">
 {% for table in part.tables %}

@@ -1,4 +1,4 @@
-"""The patients: a table of their characteristics by group, beside the training patients, and Kaplan-Meier curves."""
+"""The patients: their characteristics by group and those of the training patients, and Kaplan-Meier curves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from drosurv.tables import CategoryColumn, NumberColumn, TableEncoder
 from drosurv.tables.columns import floats, labels
 from drosurv.target import BoolArray, FloatArray
 
-# Columns and levels of a table that are shown, and groups that a chart can tell apart.
+# Largest numbers of columns, of their levels, and of curves in a chart.
 _MOST_COLUMNS = 15
 _MOST_LEVELS = 6
 _MOST_CURVES = 6
@@ -32,7 +32,7 @@ NOT_KEPT = "not kept"
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """A column in numbers: patients, missing values, and mean and standard deviation or patients by level."""
+    """Summary of a column: patients, missing values, and mean and standard deviation or patients by level."""
 
     patients: int
     missing: int
@@ -42,7 +42,7 @@ class ColumnSummary:
 
     @classmethod
     def of(cls, values: pd.Series[Any], *, by_level: bool) -> ColumnSummary:
-        """Of the values themselves."""
+        """Summarise the values of a column."""
         if by_level:
             missing = int(values.isna().sum())
             counts = labels(values).value_counts()
@@ -56,9 +56,9 @@ class ColumnSummary:
 
     @classmethod
     def of_encoder(cls, column: NumberColumn | CategoryColumn, n: int) -> ColumnSummary | None:
-        """Of n training patients, from what an encoder keeps to standardise a column; None if it does not.
+        """Summarise a column of n training patients from an encoder that standardises; None if it does not.
 
-        The encoder's mean and standard deviation include the medians that it fills missing values with.
+        The encoder's mean and standard deviation include missing values, filled with the median; they are subtracted.
         """
         known = n - column.n_missing
         if isinstance(column, CategoryColumn):
@@ -80,16 +80,16 @@ class ColumnSummary:
         return NOTHING if self.mean is None else f"{self.mean:.4g} ({self.deviation:.3g})"
 
     def count_text(self, count: int) -> str:
-        """So many of the patients, and their share; of very few, who might be recognised, only that."""
+        """Return a number of patients and their share; numbers below five are not shown, to protect privacy."""
         share = written(count / max(self.patients, 1), "share")
         return f"under {FEWEST}" if 0 < count < FEWEST else f"{count:,} ({share})"
 
 
 @dataclass(frozen=True)
 class TrainingPatients:
-    """What is known of the training patients: summaries of their columns, cells of other rows, and what is not known.
+    """What is known about the training patients: summaries of their columns, and cells of the other rows.
 
-    If Table 1 has no column of training patients, `columns` is empty and `why` is the sentence that gives the reason.
+    If nothing is known about their columns, `columns` is empty and `why` is a sentence with the reason.
     """
 
     cells: Mapping[str, str]
@@ -98,14 +98,14 @@ class TrainingPatients:
 
     @classmethod
     def of(cls, evidence: Evidence) -> TrainingPatients:
-        """From the training table or the encoder that was fitted to it, and from what the model keeps."""
+        """Summarise the training table or the encoder that was fitted to it, and what the model keeps."""
         if "Folds" in evidence.model:
             why = "There is no column of training patients: they are the audited ones, in other folds."
             return cls({}, {}, why)
         follow_up = FollowUp.parse(evidence.follow_up)
         n, events = int(follow_up.patients), int(follow_up.events)
         if isinstance(evidence.follow_up, FollowUp):
-            # Where it stands in for the training patients', it is that of the audited ones.
+            # If the training patients are unknown, it is the follow-up of the audited patients.
             n, events = evidence.trained_on or ((0, 0) if follow_up.stands_in else (n, events))
         if not n:
             return cls({}, {}, "There is no column of training patients: nothing is known about them.")
@@ -148,7 +148,7 @@ def collect(evidence: Evidence) -> Part:
 
 
 def _members(evidence: Evidence, attribute: Attribute | None) -> dict[str, BoolArray]:
-    """Name of each group to a mask of its patients, all audited patients first."""
+    """Return a mask of the patients of each group, by name; all audited patients first."""
     everybody = {ALL: np.ones(len(evidence.target), dtype=bool)}
     if attribute is None:
         return everybody
@@ -187,8 +187,8 @@ def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: T
 def _of_column(
     column: pd.Series[Any], groups: dict[str, BoolArray], trained: ColumnSummary | None
 ) -> Iterator[dict[str, Any]]:
-    """Mean and standard deviation of numbers, shares of levels, and how many values are missing."""
-    # Codes that were categories in training are categories here.
+    """Yield rows of a column: mean and standard deviation, or shares of levels, and the number of missing values."""
+    # Codes that were categories in training are shown as categories.
     by_level = not _is_number(column) or (trained is not None and bool(trained.levels))
     found = {g: ColumnSummary.of(column[members], by_level=by_level) for g, members in groups.items()}
     if trained is not None:
@@ -217,13 +217,13 @@ def _events(events: int, patients: int) -> str:
 
 
 def _median(times: FloatArray, censoring: FloatArray, unit: str) -> str:
-    """Median time to censoring, by reverse Kaplan-Meier."""
+    """Return the median time to censoring, by reverse Kaplan-Meier."""
     reached = np.flatnonzero(censoring <= 0.5)
     return moment(float(times[reached[0]]), unit) if len(reached) else "not reached"
 
 
 def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
-    """Steps of the Kaplan-Meier curves of all groups, while enough patients are at risk."""
+    """Return the Kaplan-Meier curves of all groups, while at least five patients are at risk."""
     groups = _members(evidence, attribute)
     if len(groups) > 1:
         groups.pop(ALL)
@@ -295,7 +295,7 @@ def _chart(curves: Table, unit: str) -> tuple[Chart, Table]:
 
 
 def _at_risk(rows: list[dict[str, Any]], time: float) -> int | None:
-    """Patients at risk just before a time; None once fewer than five are."""
+    """Return the number of patients at risk just before a time; None if fewer than five."""
     later = [row["at_risk"] for row in rows if row["time"] >= time]
     return later[0] if later else None
 

@@ -1,5 +1,17 @@
-"""The path of 0.2 to a section; now ``drosurv.audit.sections``."""
+"""The path of `Part` and `Section` in 0.2, which leaves in 0.4; use ``drosurv.audit.sections``."""
 
-from drosurv.audit.report import Part, Section, all_sections
+from typing import Any
 
-__all__ = ["Part", "Section", "all_sections"]
+from drosurv.errors import warn_caller
+
+
+def __getattr__(name: str) -> Any:
+    from drosurv.audit import report
+
+    if name not in ("Part", "Section", "all_sections"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    new = "drosurv.audit.report" if name == "all_sections" else "drosurv.audit.sections"
+    warn_caller(
+        f"{__name__}.{name} is now {new}.{name}; the old path leaves in 0.4.", category=DeprecationWarning
+    )
+    return getattr(report, name)

@@ -1,4 +1,4 @@
-"""Subgroups that nobody named: which differ from the predictions, what could have been missed, and what would help."""
+"""Sections on subgroups that columns define: significant ones, bounds for all, and remedies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SIGNIFICANT = (
 
 
 def collect(evidence: Evidence) -> Part:
-    """Return the bounds and the significant subgroups; or why nothing was searched."""
+    """Return the bounds and the significant subgroups; or why subgroups were not searched."""
     bounds = evidence.bounds
     if isinstance(bounds, str):
         return Part(statements=(Statement("subgroups", f"Subgroups were not searched: {bounds}."),))
@@ -68,8 +68,8 @@ MISSED = Section(
     place=40,
     collect=collect,
     intro="""
-<p>All subgroups that one or two conditions on the columns define, tested at once: how wrong can the model be where
-nobody looked? For the audited model.</p>
+<p>All subgroups that one or two conditions on the columns define, tested together: how wrong can the audited model be
+in groups that were not named?</p>
 """,
     template="""
 {% for statement in part.statements %}
@@ -91,8 +91,8 @@ TREES: dict[str, Any] = {
     "min_samples_leaf": 30,
 }
 NO_REPAIR = (
-    "Repairs were learned on folds of the audited patients, and none makes the predictions better for the patients who "
-    "were left out. A repair of the problems above needs more patients to learn from."
+    "Repairs were fitted on folds of the audited patients, and none improves the predictions for the patients who were "
+    "left out. To repair the problems above, more patients are needed."
 )
 REMEDIES = (
     Column("group", "Group"),
@@ -102,22 +102,22 @@ REMEDIES = (
     Column.measured("elsewhere", "Gain elsewhere"),
 )
 MEASURED = (
-    "Repair, recalibration and flexible correction are learned from the audited patients in folds and measured on "
-    "patients not used for them; models trained otherwise are measured as they are. Gain: log likelihood per "
-    "patient over the audited model. Intervals are of each number alone."
+    "Repair, recalibration and flexible correction are fitted on folds of the audited patients and evaluated on "
+    "patients who were left out; models of the slider are evaluated without changes. Gain: log likelihood per patient "
+    "over the audited model. Intervals are not adjusted."
 )
 
 
 def collect_remedy(evidence: Evidence) -> Part | None:
-    """Return the repairs in words, and every remedy on the same groups; None where nothing is to be repaired."""
+    """Return the repairs in words, and a comparison of remedies; None if there is nothing to repair."""
     return None if evidence.repaired is None else find_remedy(evidence)
 
 
 def find_remedy(evidence: Evidence) -> Part | None:
-    """Repair the audited model with the audited patients, and hold other remedies against it.
+    """Compare the repair of the audited model with other remedies, in the repaired groups.
 
-    None for a model without survival curves. Everything is learned and measured on folds of the audited patients, each
-    patient by what was learned without that patient; models trained more robustly are measured as they are.
+    Return None for a model without survival curves. Corrections are fitted on folds of the audited patients and
+    evaluated on the patients left out; models of the slider are evaluated without changes.
     """
     audited, target, repaired = evidence.stop, evidence.target, evidence.repaired
     curves = predict_curves(audited.model, audited.X, len(target))
@@ -156,7 +156,7 @@ def find_remedy(evidence: Evidence) -> Part | None:
 def _corrections(
     repaired: RepairedCox, expected: Expected, folds: Any, features: Any
 ) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Expected events and gains (n,) of each patient under corrections learned without that patient."""
+    """Return expected events and gains (n,) of patients by corrections that were fitted without their fold."""
     n = len(folds)
     risk = expected.log_risk - expected.log_risk.mean()
     Z = np.column_stack([np.ones(n), risk / max(float(risk.std()), 1e-9)])
@@ -186,7 +186,7 @@ def _corrections(
 
 
 def _trees(table: FloatArray, expected: Expected, rows: BoolArray) -> FloatArray:
-    """Log hazard ratios (n,) by boosted Poisson trees, learned from some rows."""
+    """Return log hazard ratios (n,) by boosted Poisson trees that are fitted to some rows."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     hazard = np.maximum(expected.hazard, 1e-4)
@@ -202,8 +202,8 @@ REMEDY = Section(
     place=45,
     collect=collect_remedy,
     intro="""
-<p>For whom the audited model is wrong in a way that can be put right, and what would do it. A repair is named only if
-patients who were not used for it gain.</p>
+<p>For whom the audited model is wrong in a way that can be corrected, and how. A repair is named only if it improves
+the predictions of patients who were not used for it.</p>
 """,
     template="{{ m.findings(part, below=true) }}",
 )

@@ -1,4 +1,4 @@
-"""The models beside each other: accuracy, fairness, and what shrinking alone would give."""
+"""Comparison of the models: accuracy, fairness, and what shrinking the scores alone would give."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from drosurv.presentation import Column, Table, plain
 OVERALL = ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope")
 C_INDEX = Column.measured("concordance_index", "c-index")
 KEPT = Column.measured("share_of_gain", "information kept", "share")
-# Points closer than this share of the drawing, about a dot, look like one.
+# Points closer than this share of the drawing look like one.
 _APART = 0.03
 Row = dict[str, Any]
 
 
 def gap_of(attribute: str) -> Column:
-    """Concordance imparity of an attribute's groups."""
+    """Return the column of concordance imparity of an attribute's groups."""
     return Column.measured(f"imparity {attribute}", "concordance imparity")
 
 
 def disparity_of(attribute: str) -> Column:
-    """Group disparity of risk."""
+    """Return the column of the group disparity of risk."""
     return Column.measured(f"group_disparity {attribute}", "group disparity of risk")
 
 
 def collect(evidence: Evidence) -> Part | None:
-    """One row per model, the shrinking reference, and each model's disparities beside it; None for one model alone."""
+    """Return a row per model, the shrinkage control, and disparities of each model; None without a comparison."""
     if len(evidence.stops) == 1 and not evidence.is_compared:
         return None
     called, reference = evidence.audited.headings, evidence.reference_name
     rows = tuple(map(_row, evidence.stops, evidence.results))
-    gaps = [replace(gap_of(name), label=f"{gap_of(name).label}, {own}") for name, own in called.items()]
+    gaps = [replace(gap_of(name), label=f"{gap_of(name).label}, {title}") for name, title in called.items()]
     kept = [KEPT] if any(KEPT.key in row for row in rows) else []
     columns = (Column("model", "Model"), C_INDEX, *gaps, *kept)
     return Part(
         tables=(
-            Table("trade_off", "The models beside each other", columns, rows),
+            Table("trade_off", "Comparison of the models", columns, rows),
             *_control(evidence.audited, reference),
         ),
         by_model=tuple((shrinkage_table(result, reference),) for result in evidence.results),
@@ -68,12 +68,12 @@ def _row(stop: Stop, result: EvaluationResult) -> Row:
 
 
 def _control(result: EvaluationResult, reference: str) -> list[Table]:
-    """What multiplying the reference's scores by factors does to its information and its disparities."""
+    """Return information and disparities of the reference with its scores multiplied by factors."""
     if result.control is None:
         return []
     disparities = [
-        Column(disparity_of(name).key, f"group disparity, {own}", "value")
-        for name, own in result.headings.items()
+        Column(disparity_of(name).key, f"group disparity, {title}", "value")
+        for name, title in result.headings.items()
         if disparity_of(name).key in result.control.curve
     ]
     columns = (Column("factor", "Factor", "value"), replace(KEPT, interval=None), *disparities)
@@ -82,9 +82,9 @@ def _control(result: EvaluationResult, reference: str) -> list[Table]:
 
 
 def draw(part: Part) -> list[Chart]:
-    """For every attribute, ranking against the concordance gap, and information against the disparity of risk.
+    """Draw, for every attribute, ranking against the concordance gap, and information against the disparity of risk.
 
-    Only where the models are not all in one place.
+    Charts in which all models are at one point are left out.
     """
     models, control = part.tables[0].rows, part.table("control")
     charts = []
@@ -102,7 +102,7 @@ def _chart(models: Sequence[Row], across: Column, up: Column, title: str, shrunk
 
     points = [(stop, row) for stop, row in enumerate(models) if known(row)]
     rows, line = [row for _, row in points], list(filter(known, shrunk))
-    # Intervals belong on the axes: differences far below them would otherwise look large.
+    # Axes cover the intervals: otherwise small differences would look large.
     x, y = (
         Axis.over(title, [row.get(key) for row in [*rows, *line] for key in column.keys], kind=column.kind)
         for title, column in ((f"{across.label} →", across), (str(up.label), up))
@@ -131,7 +131,7 @@ def _chart(models: Sequence[Row], across: Column, up: Column, title: str, shrunk
 
 
 def _spread(chart: Chart) -> bool:
-    """Whether anything but one dot can be seen: points apart from each other, or the line of shrinking."""
+    """Whether a chart shows more than one dot: points that differ, or the line of the shrinkage control."""
     if any(line.role == "control" for line in chart.lines):
         return True
     frame = chart.frame
@@ -140,7 +140,7 @@ def _spread(chart: Chart) -> bool:
 
 
 def _reach(row: Row, across: Column, up: Column) -> list[Points]:
-    """A cross through a point: its intervals in both directions, where they are known."""
+    """Return the intervals of a point in both directions, where they are known."""
     level = [(row[key], row[up.key]) for key in across.interval or () if row.get(key) is not None]
     upright = [(row[across.key], row[key]) for key in up.interval or () if row.get(key) is not None]
     return [points for points in (level, upright) if points]
@@ -158,7 +158,7 @@ SECTION = Section(
 <p>Alpha is the smallest share of patients that training protects. One point per model; the one shown is filled, with
 its {{ report.level }} intervals.</p>
 {% else %}
-<p>What the model gives{% if control %}, and what shrinking its scores alone would give{% endif %}.</p>
+<p>Accuracy and fairness of the model{% if control %}, and of a reference with smaller scores{% endif %}.</p>
 {% endif %}
 {% if control %}
 <p><span class="key control">{{ control.caption }} below one: a model on

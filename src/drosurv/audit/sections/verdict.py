@@ -1,4 +1,4 @@
-"""The first screen: warnings, the verdict, the group table behind it, and what to do next."""
+"""The first section: warnings, the verdict, the group table, and what to do next."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from drosurv.presentation import (
 from drosurv.tables.problems import spellings
 
 FOUND = "found by search"
-# Subgroups that the search found, in the table of the first screen.
+# Largest number of subgroups from the search in the table.
 _MOST_FOUND = 3
 
 
@@ -59,7 +59,7 @@ def collect(evidence: Evidence) -> Part:
 
 
 def _warnings(evidence: Evidence) -> Iterator[Statement]:
-    """Blocking warnings first, then notes, as they stand at the top of the page."""
+    """Yield the warnings of the top of the page, blocking ones first."""
     for severity in ("blocking", "note"):
         for warning in evidence.warnings:
             if warning["severity"] == severity:
@@ -68,7 +68,7 @@ def _warnings(evidence: Evidence) -> Iterator[Statement]:
 
 
 def _all_patients(evidence: Evidence) -> Iterator[Statement]:
-    """How well all patients together are predicted."""
+    """State how well all patients together are predicted."""
     everybody, unit = plain_rows(evidence.audited.groups)[0], evidence.time_unit
     size = f"Judged on {counted(len(evidence.target), 'patient')} with {counted(evidence.target.n_events, 'event')}"
     if evidence.until is not None:
@@ -85,16 +85,16 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
         )
         yield Statement("events", f"{observed} events were observed and {expected} expected{left_out}.")
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
-        predicted, seen = (
+        predicted, found = (
             written(everybody[f"survival_{one}"], "share") for one in ("predicted", "observed")
         )
         yield Statement(
-            "survival", f"At {at}, {predicted} were predicted to be free of the event; {seen} were."
+            "survival", f"At {at}, {predicted} were predicted to be free of the event; {found} were."
         )
 
 
 def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
-    """Rows of the group table in readers' words; of groups that are not judged only how many patients they have."""
+    """Return the rows of the group table in words; groups that are not judged have only their number of patients."""
     rows = []
     for row in plain_rows(result.groups):
         name = whose(row["attribute"], row["group"], ALL_PATIENTS)
@@ -106,7 +106,7 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
 
 
 def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
-    """Rows of the subgroups that the search found, with the p-value that is adjusted for all that were searched."""
+    """Yield rows of significant subgroups, with p-values adjusted for all subgroups that were searched."""
     bounds = evidence.bounds
     if isinstance(bounds, str):
         return
@@ -123,7 +123,7 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
 
 
 def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
-    """Return the group table as readers see it; columns of which nothing is known are left out."""
+    """Return the group table; columns without any value are left out."""
     at, reference = moment(evidence.audited.settings.horizon, evidence.time_unit), evidence.reference_name
     columns = (
         Column("who", "Group"),
