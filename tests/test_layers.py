@@ -10,7 +10,7 @@ SRC = Path(__file__).parents[1] / "src" / "drosurv"
 
 # A subpackage may import those of the lines above it, and none of its own line.
 LAYERS = [
-    {"_version", "errors", "files", "standardise"},
+    {"_version", "errors", "files"},
     {"target", "presentation"},
     {"observation", "splines", "step_function"},
     {"groups"},

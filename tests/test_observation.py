@@ -57,7 +57,7 @@ def test_bad_input_names_the_argument_the_row_and_the_remedy(given, message):
 
 
 def test_a_stratum_without_events_is_mentioned():
-    with pytest.warns(UserWarning, match="no event in stratum late: its patients say nothing"):
+    with pytest.warns(UserWarning, match="no event in stratum late: its patients do not contribute"):
         parse_observation(TARGET, strata=["early", "late", "early", "late"])
     # Pairs of patients as strata are many, and often without an event.
     many = Target(np.arange(9) == 0, np.arange(9.0))

@@ -20,7 +20,7 @@ from drosurv.estimators.grid import fit_grids
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.metrics import integrated_brier_score
 from drosurv.metrics.follow_up import brier_times
-from drosurv.standardise import standardise
+from drosurv.solvers.neighborhoods import standardise
 from drosurv.target import FloatArray
 from drosurv.tuning.scoring import HeldOut, interval_columns
 from experiments.paper.published_split import PublishedSplit

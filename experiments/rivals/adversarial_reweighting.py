@@ -8,7 +8,7 @@ from typing import Self
 
 from drosurv.errors import ArgumentError, check_number
 from drosurv.solvers import Problem, TrainingData
-from drosurv.standardise import standardise
+from drosurv.solvers.neighborhoods import standardise
 from experiments.rivals.adversary import Adversary
 from experiments.rivals.any_loss import AnyLoss
 

@@ -92,7 +92,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"drosurv.{name}")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
-    # Every model is at hand here, a new one without a line in this file.
+    # Every model is a name of this module, also new ones.
     if not name.startswith("_") and name in _models():
         return getattr(import_module("drosurv.estimators"), name)
     raise missing_name("drosurv", name)

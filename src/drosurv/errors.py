@@ -49,25 +49,25 @@ class ArgumentError(_AboutArgument, ValueError):
 
     @classmethod
     def must(cls, name: str, wanted: str, got: Any, remedy: str = "") -> Self:
-        """The error of an argument that is not as it must be: "`name` must `wanted`, got `got`: `remedy`."."""
-        # A number of NumPy is written as Python writes it.
+        """Return the error "`name` must `wanted`, got `got`: `remedy`."."""
+        # NumPy's numbers are written as Python's.
         got = got.item() if getattr(got, "shape", None) == () else got
         return cls(name, f"{name} must {wanted}, got {got!r}{remedy and f': {remedy}'}.")
 
 
 def require(holds: object, name: str, wanted: str, got: Any, remedy: str = "") -> None:
-    """Raise :meth:`ArgumentError.must` unless it holds."""
+    """Raise the error of :meth:`ArgumentError.must` unless `holds` is true."""
     if not holds:
         raise ArgumentError.must(name, wanted, got, remedy)
 
 
 def as_number(value: object) -> float:
-    """The number, or NaN where it is none: no comparison holds for NaN, so a check of a range refuses it."""
+    """Return a number as float, and anything else as NaN, which fails every check of a range."""
     return math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
 
 
 def as_whole(value: object) -> float:
-    """The whole number, or NaN where it is none, as :func:`as_number`."""
+    """Return a whole number as float, and anything else as NaN."""
     return as_number(value) if isinstance(value, Integral) else math.nan
 
 
@@ -82,7 +82,7 @@ def check_count(name: str, value: Any, *, least: int = 1) -> None:
 
 
 def check_number(name: str, value: Any, *, positive: bool = False) -> None:
-    """Raise unless the value is a finite number of at least 0, or above 0 where it must be positive."""
+    """Raise unless the value is a finite number of at least 0, or above 0 if it must be `positive`."""
     wanted = "positive" if positive else "not negative"
     fits = 0 <= as_number(value) < math.inf and not (positive and value == 0)
     require(fits, name, f"be a finite number that is {wanted}", value)
@@ -112,7 +112,7 @@ def check_widths(name: str, value: Any) -> None:
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """The nearest of the known names as a question, with a space before it; empty where none is near."""
+    """Return the question " Did you mean ...?" with the nearest of the known names; empty if none is near."""
     from difflib import get_close_matches
 
     plain = {str(one).lower(): one for one in known}
@@ -125,11 +125,11 @@ class ArgumentWarning(_AboutArgument, UserWarning):
 
 
 class BlockingWarning(ArgumentWarning):
-    """A warning that no verdict may ignore: rows seen in training, or a column that gives the outcome away."""
+    """A warning that makes an evaluation invalid: rows seen in training, or a column that gives the outcome away."""
 
 
 class OnProcessorOnly(ArgumentError):
-    """What was asked of an accelerator is only written for the processor."""
+    """An operation that is implemented for the CPU only was requested on an accelerator."""
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def recording_warnings() -> Iterator[list[Warning]]:
 
 
 def as_records(given: Iterable[Warning]) -> list[dict[str, str]]:
-    """Warnings as a model's file and a report keep them: a severity, "blocking" or "note", and a text, each once."""
+    """Return warnings as records for files and reports: a severity, "blocking" or "note", and a text, each once."""
     severity = {str(one): "blocking" if isinstance(one, BlockingWarning) else "note" for one in given}
     return [{"severity": severity, "text": text} for text, severity in severity.items()]
 
@@ -157,7 +157,7 @@ def as_records(given: Iterable[Warning]) -> list[dict[str, str]]:
 def warn_caller(
     message: str | Warning, category: type[Warning] = ArgumentWarning, *, argument: str | None = None
 ) -> None:
-    """Warn at the first line outside of the package, which is the user's own."""
+    """Give a warning that points to the user's line: the first one outside of this package."""
     if isinstance(message, Warning):
         warning = message
     else:

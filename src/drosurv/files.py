@@ -1,4 +1,4 @@
-"""Writing files: every output of the program appears whole or not at all."""
+"""Write files atomically: a file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Write bytes, or text as UTF-8, so that a reader sees the old file or the new one, never a part.
+    """Write bytes, or text as UTF-8; a reader sees the old file or the new one, never a part.
 
-    What a link points to is replaced and the link stays. An existing file keeps its mode. A folder, a device or a pipe
-    is refused.
+    If `path` is a link, the file it points to is replaced. An existing file keeps its mode. Raise if `path` is a
+    folder, a device or a pipe.
 
     Examples
     --------
@@ -31,15 +31,14 @@ def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a new, empty file to write to; when the context ends without an error it takes the place of `path`.
+    """Yield a new, empty file to write to; when the context ends without an error it replaces `path`.
 
-    For writers that want a file rather than bytes; otherwise as :func:`write_file`.
+    For writers that need a file; otherwise as :func:`write_file`.
     """
     given = Path(path)
     mode = check_writable(given)
     target = given.resolve() if given.is_symlink() else given
-    # The name is drawn, not made of the process: threads may write at once, and a killed program may have left its
-    # part behind.
+    # A random name, because threads may write at once, and a killed program may have left its temporary file.
     part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
         part.touch(exist_ok=False)
@@ -50,26 +49,26 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             part.chmod(mode)
         part.replace(target)
     except OSError as error:
-        # The error names the temporary part, of which the user knows nothing; on a full disk it names no file at all.
-        own = error.errno is not None and error.filename in (None, str(part))
-        raise (_plainer(given, error) if own else error) from error
+        # The error names the temporary file, which the user does not know; on a full disk it names no file.
+        of_part = error.errno is not None and error.filename in (None, str(part))
+        raise (_error_for(given, error) if of_part else error) from error
     finally:
         part.unlink(missing_ok=True)
 
 
 def check_writable(path: Path) -> int | None:
-    """Raise if no file can be written there; the permissions of the one that is replaced, None if there is none yet."""
+    """Raise if `path` cannot be written; return the mode of the existing file, None if there is none."""
     try:
         found = path.stat().st_mode
     except FileNotFoundError:
-        # A link may point to what is not there yet.
+        # A link may point to a file that does not exist yet.
         folder = (path.resolve() if path.is_symlink() else path).parent
         if not folder.is_dir():
             text = f"{path} cannot be written, as there is no folder {folder}: make it first."
             raise FileNotFoundError(text) from None
         mode, place = None, folder
     except OSError as error:
-        raise _plainer(path, error) from error
+        raise _error_for(path, error) from error
     else:
         mode, place = stat.S_IMODE(found), path
         if stat.S_ISDIR(found):
@@ -77,10 +76,10 @@ def check_writable(path: Path) -> int | None:
         if not stat.S_ISREG(found):
             raise OSError(f"{path} is a device, a pipe or a socket, not a file: name a file to write.")
     if not os.access(place, os.W_OK):
-        raise PermissionError(f"{path} cannot be written without permission: choose another place.")
+        raise PermissionError(f"{path} cannot be written without permission: choose another folder.")
     return mode
 
 
-def _plainer(path: Path, error: OSError) -> OSError:
-    """The same kind of error, in words that name the file the caller gave."""
+def _error_for(path: Path, error: OSError) -> OSError:
+    """Return an error of the same type that names the file the caller gave."""
     return type(error)(f"{path} cannot be written: {error.strerror or error}.")

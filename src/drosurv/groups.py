@@ -1,4 +1,4 @@
-"""Group labels of patients turned into codes: who is compared with whom."""
+"""Group labels of patients as integer codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MISSING_LABEL = "missing"
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The group of each of n patients: its position in `labels`, or -1 for a patient left out.
+    """The group of each of n patients: the position of its label in `labels`, or -1 for a patient left out.
 
     The label of an intersection of several attributes is a tuple of labels. Messages call the groups `name`.
     """
@@ -43,11 +43,11 @@ class Groups:
         return np.bincount(self.codes[self.kept], minlength=len(self))
 
     def of_kept(self) -> Groups:
-        """The groups of those patients alone."""
+        """Return the groups without the patients left out."""
         return Groups(self.codes[self.kept], self.labels, self.name)
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sum of the patients' values in each group, (n_groups,)."""
+        """Return the sum of the patients' values in each group, (n_groups,)."""
         totals = np.bincount(self.codes, weights=values, minlength=len(self))
         return totals.astype(np.float64, copy=False)
 
@@ -63,9 +63,9 @@ def parse_groups(
 ) -> Groups:
     """Turn labels (n,), or (n, J) whose intersections are the groups, into codes.
 
-    Patients without a label form a group of their own, called ``"missing"``, or are left out. `labels` are those that
-    may occur, in the order wanted: one that no patient has stays, as an empty group. By default they are those that
-    occur, sorted. Fewer groups than `at_least` are an error: a gap needs two.
+    Patients without a label form a group called ``"missing"``, or are left out (`missing` "drop"). `labels` are those
+    that may occur, in the wanted order; one that no patient has is an empty group. By default they are the labels that
+    occur, sorted. Raise if there are fewer groups than `at_least`.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def parse_groups(
 
 
 def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Sum of numerators over sum of denominators in each group, (n_groups,); NaN where the latter is 0."""
+    """Return the sum of numerators over the sum of denominators in each group, (n_groups,); NaN for 0 / 0."""
     above, below = groups.sums(numerator), groups.sums(denominator)
     found: FloatArray = np.divide(above, below, out=np.full(len(groups), np.nan), where=below != 0)
     return found
@@ -134,15 +134,15 @@ def _columns(groups: Any, name: str) -> list[Any]:
 
 
 def _coded(column: Any, name: str, missing: Missing) -> Groups:
-    """Codes into the distinct labels, sorted, categories in their own order."""
+    """Return codes of the distinct labels: sorted, or in the order of a pandas Categorical."""
     if column.dtype.kind in "US":
-        # Fixed-width strings have no missing value, and pandas would first make an object of every one.
+        # NumPy's strings have no missing values, and pandas would convert each to an object first.
         found, codes = np.unique(column, return_inverse=True)
     else:
         try:
             codes, found = pd.factorize(column, sort=True)
         except TypeError:
-            # Dates beside numbers, for one, have no order but that in which they come.
+            # Labels that cannot be sorted, such as dates and numbers, stay in the order in which they occur.
             codes, found = pd.factorize(column)
     labels = tuple(found.tolist())
     if missing == "drop" or codes.min() >= 0:
@@ -157,12 +157,12 @@ def _coded(column: Any, name: str, missing: Missing) -> Groups:
 
 
 def intersections(columns: Sequence[Groups], name: str) -> Groups:
-    """The intersections that hold a patient; each has the tuple of its groups' labels."""
+    """Return the intersections that have a patient, each with the tuple of its labels."""
     kept = np.flatnonzero(np.logical_and.reduce([column.kept for column in columns]))
     cells: NDArray[np.intp] = np.zeros(len(kept), dtype=np.intp)
     first = cells
     for column in columns:
-        # Renumbered at every attribute, so that many attributes with many labels cannot overflow.
+        # Renumbered after every attribute, so that many attributes with many labels do not overflow.
         combined = cells * len(column) + column.codes[kept]
         _, first, cells = np.unique(combined, return_index=True, return_inverse=True)
     codes = np.full(len(columns[0].codes), -1, dtype=np.intp)
@@ -180,6 +180,6 @@ def _relabelled(coded: Groups, wanted: tuple[Any, ...], missing: Missing) -> Gro
             f"{coded.name} holds labels that are not among the known ones: {unseen}; "
             f"known are {list(wanted)}. Add them to labels, or map them to a known group."
         )
-    place = {label: k for k, label in enumerate(wanted)}
-    rank = np.array([*(place[label] for label in coded.labels), -1], dtype=np.intp)
+    position = {label: k for k, label in enumerate(wanted)}
+    rank = np.array([*(position[label] for label in coded.labels), -1], dtype=np.intp)
     return Groups(rank[coded.codes], wanted, coded.name)

@@ -12,17 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from drosurv.errors import ArgumentError, require, warn_caller
 from drosurv.target import FloatArray, IntArray, Target
 
-# So many strata without events are named.
+# Largest number of strata without events that a warning names.
 _NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What ``fit`` was given about the n rows besides features, events and times; None where not given.
+    """Arguments of ``fit`` about the n rows besides features, events and times; None if not given.
 
-    Each row is under observation from `entry` on, and numbered by its place in the sorted labels `strata`, by its
-    cluster and by its patient; rows of one patient are a cluster, unless clusters were given. `offset` is added to the
-    scores.
+    Each row is under observation from its `entry` time on. `stratum`, `clusters` and `patient` are numbers of each
+    row's stratum (in the sorted labels `strata`), cluster and patient; rows of one patient are a cluster, unless
+    clusters were given. `offset` is added to the scores.
     """
 
     entry: FloatArray | None = None
@@ -33,11 +33,11 @@ class Observation:
     patient: IntArray | None = None
 
     def observe(self, target: Target) -> Target:
-        """The target with its entry times and strata."""
+        """Return the target with entry times and strata."""
         return Target(target.event, target.time, self.entry, self.stratum)
 
     def patients(self, target: Target) -> Target:
-        """The target with one row per patient: seen from the first entry to the first event, or the last time."""
+        """Return the target with one row per patient: from the first entry to the first event, or the last time."""
         if self.patient is None:
             return target
         first, until = ends_of_patients(self.patient, target)
@@ -45,10 +45,9 @@ class Observation:
         return Target(target.event[until], target.time[until], entry)
 
     def depend(self, target: Target) -> bool:
-        """Whether rows are alike within clusters: those given, or patients of several events.
+        """Whether rows may be correlated: with clusters of several rows, or patients with several events.
 
-        Clusters of one row each say nothing. Several rows of a patient with one event are one patient cut into
-        stretches of time, and tell nothing twice.
+        Several rows of a patient with at most one event are intervals of one patient's time, and are not correlated.
         """
         if self.clusters is None or len(np.unique(self.clusters)) == len(self.clusters):
             return False
@@ -57,14 +56,14 @@ class Observation:
         return bool(np.bincount(self.patient, target.event).max() > 1)
 
     def take(self, rows: NDArray[Any]) -> Observation:
-        """The observation of the given rows; strata keep their numbers."""
+        """Return the observation of some rows; strata keep their numbers."""
         parts = (self.entry, self.stratum, self.clusters, self.offset, self.patient)
         entry, stratum, clusters, offset, patient = (None if part is None else part[rows] for part in parts)
         return Observation(entry, stratum, self.strata, clusters, offset, patient)
 
 
 def in_pandas(labels: Any) -> Any:
-    """A table or labels of another data frame library, such as polars, as pandas holds them; else unchanged."""
+    """Convert a table or labels of another data frame library, such as polars, to pandas; return others unchanged."""
     if isinstance(labels, (pd.DataFrame, pd.Series, pd.Index, np.ndarray)) or not hasattr(
         labels, "__getitem__"
     ):
@@ -77,7 +76,7 @@ def in_pandas(labels: Any) -> Any:
 
 
 def ends_of_patients(patient: IntArray, target: Target) -> tuple[IntArray, IntArray]:
-    """First row of each patient, and the row that the first event, or else the end of observation, is in."""
+    """Return the first row of each patient, and the row with the first event or else the end of observation."""
     event = target.event
     first = np.lexsort((target.time, patient))
     until = np.lexsort((np.where(event, target.time, -target.time), ~event, patient))
@@ -94,16 +93,16 @@ def parse_observation(
     offset: Any = None,
     id: Any = None,
 ) -> Observation:
-    """Check what ``fit`` was given about the n rows of a target.
+    """Check arguments of ``fit`` about the n rows of a target.
 
-    Entry times lie before the rows' own, labels (strata, clusters, id) are numbers or texts, none missing, and offsets
-    are finite.
+    Entry times must lie before the times of the rows, labels (strata, clusters, id) must not be missing, and offsets
+    must be finite.
     """
     n = len(target)
     since = None if entry is None else entry_times(entry, target)
     stratum, labels = (None, ()) if strata is None else label_codes("strata", strata, n)
     if stratum is not None:
-        _mention_silent(stratum, labels, target)
+        _warn_of_strata_without_events(stratum, labels, target)
     patient = None
     if id is not None:
         patient, ids = label_codes("id", id, n)
@@ -114,7 +113,7 @@ def parse_observation(
 
 
 def numbers(name: str, values: Any, n: int) -> FloatArray:
-    """Finite numbers (n,) of an argument."""
+    """Return an argument as finite numbers (n,); raise otherwise."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise ArgumentError(name, f"{name} must hold numbers, got {array.dtype}.")
@@ -131,7 +130,7 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
 
 
 def with_offset(scores: FloatArray, offset: Any, *, fitted_with: bool) -> FloatArray:
-    """Scores (n,) with the known effects, which are given where the model was fitted with them and only there."""
+    """Add the offset to scores (n,); raise unless it is given exactly if the model was fitted with one."""
     if fitted_with and offset is None:
         raise ArgumentError("offset", "the model was fitted with an offset: give offset, zeros for none.")
     if offset is not None and not fitted_with:
@@ -140,7 +139,7 @@ def with_offset(scores: FloatArray, offset: Any, *, fitted_with: bool) -> FloatA
 
 
 def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ...]]:
-    """Number (n,) of each row's label, and the labels, sorted; a missing one is an error."""
+    """Return the number (n,) of each row's label, and the sorted labels; raise if one is missing."""
     given = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     require(given.shape == (n,), name, f"have one label per row, shape ({n},)", given.shape)
     series = pd.Series(given)
@@ -148,15 +147,15 @@ def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ..
     if len(missing):
         raise ArgumentError(
             name,
-            f"{name} contains {len(missing)} missing labels (first at row {missing[0]}): nobody knows whom "
-            "those rows belong with. Drop them, or give each a label of its own.",
+            f"{name} contains {len(missing)} missing labels (first at row {missing[0]}): drop those rows, or give each "
+            "a label of its own.",
         )
     codes, found = pd.factorize(series, sort=True)
     return codes.astype(np.intp), tuple(found.tolist())
 
 
 def entry_times(entry: Any, target: Target) -> FloatArray:
-    """Finite times (n,), each before the row's own."""
+    """Return entry times (n,); raise unless they are finite and before the times of the rows."""
     since = numbers("entry", entry, len(target))
     late = np.flatnonzero(since >= target.time)
     if len(late):
@@ -170,13 +169,13 @@ def entry_times(entry: Any, target: Target) -> FloatArray:
     return since
 
 
-def _mention_silent(stratum: IntArray, labels: tuple[Any, ...], target: Target) -> None:
+def _warn_of_strata_without_events(stratum: IntArray, labels: tuple[Any, ...], target: Target) -> None:
     events = np.bincount(stratum, target.event, minlength=len(labels))
-    silent = [str(labels[k]) for k in np.flatnonzero(events == 0)]
-    if silent:
-        others = f" and {len(silent) - _NAMED} others" if len(silent) > _NAMED else ""
+    without = [str(labels[k]) for k in np.flatnonzero(events == 0)]
+    if without:
+        others = f" and {len(without) - _NAMED} others" if len(without) > _NAMED else ""
         warn_caller(
-            f"no event in stratum {', '.join(silent[:_NAMED])}{others}: its patients say nothing about the "
+            f"no event in stratum {', '.join(without[:_NAMED])}{others}: its patients do not contribute to the "
             "coefficients, and no curve can be predicted for them."
         )
 
@@ -184,7 +183,7 @@ def _mention_silent(stratum: IntArray, labels: tuple[Any, ...], target: Target) 
 def _check_rows_of_patients(
     patient: IntArray, labels: tuple[Any, ...], entry: FloatArray | None, target: Target
 ) -> None:
-    """One patient's rows (start, stop] must not overlap."""
+    """Raise if rows (start, stop] of one patient overlap."""
     order = np.lexsort((target.time, patient))
     same = patient[order][1:] == patient[order][:-1]
     if not same.any():
@@ -209,7 +208,7 @@ def _check_rows_of_patients(
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """A random generator, from an int, None, or a generator, which is returned as it is."""
+    """Return a random generator from an int or None; a generator is returned unchanged."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
@@ -217,7 +216,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def no_seed(random_state: Any) -> ArgumentError:
-    """Return the error of a `random_state` that is no seed."""
+    """Return the error for a `random_state` that is not a seed."""
     return ArgumentError.must("random_state", "be a whole number that is not negative, or None", random_state)
 
 
@@ -267,7 +266,7 @@ def draw_folds(
 
 
 def _deal(key: NDArray[np.intp], n_folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Deal rows to the folds in turn, those of equal keys after each other in random order."""
+    """Assign rows to the folds in turn, sorted by key and in random order within a key."""
     folds = np.empty(len(key), dtype=np.intp)
     folds[np.lexsort((rng.random(len(key)), key))] = np.arange(len(key)) % n_folds
     return folds

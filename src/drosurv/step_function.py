@@ -24,7 +24,7 @@ class StepFunction:
     y : (K,) array
         Values from each time on.
     a, b : float
-        Factor and constant.
+        Factor and constant of the values.
 
     Attributes
     ----------
@@ -65,5 +65,5 @@ class StepFunction:
         return float(value) if times.ndim == 0 else value
 
     def __repr__(self) -> str:
-        """Write the function as its constructor takes it."""
+        """Return the call of the constructor."""
         return f"StepFunction(x={self.x!r}, y={self.y!r}, a={self.a!r}, b={self.b!r})"

@@ -1,4 +1,4 @@
-"""The survival target: who had the event, when each patient was last seen, checked once."""
+"""The survival target, event and time of each patient, parsed and checked once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.intp]
 
-# What says in tables that the event happened.
+# Values of an event column that mean that the event happened.
 EVENT_WORDS = frozenset(
     (
         *(
@@ -40,7 +40,7 @@ EVENT_WORDS = frozenset(
 
 
 def as_numbers(values: Any) -> FloatArray:
-    """The numbers as an array, or a NaN alone where some are none: a check of their range refuses it."""
+    """Return numbers as an array, or a single NaN if some are no numbers; it fails every check of a range."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -49,11 +49,10 @@ def as_numbers(values: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Observed times and event flags of n patients, in the caller's row order.
+    """Event flags and times (of event or censoring) of n patients, in the caller's row order.
 
-    Times of event or censoring are finite and not negative. A patient is under observation from `entry` on, before the
-    own time (None: from the beginning), and is compared with the members of a `stratum`, numbered from 0 (None: with
-    everybody).
+    Times are finite and not negative. Patients are under observation from `entry` on, which is before their time; None
+    means from time 0. Risk sets are formed within each `stratum`, numbered from 0; None means one stratum.
     """
 
     event: BoolArray
@@ -66,7 +65,7 @@ class Target:
 
     @cached_property
     def order(self) -> IntArray:
-        """Rows from the shortest to the longest time; equal times keep their row order."""
+        """Rows sorted by time; equal times keep their row order."""
         return stable_order(self.time)
 
     @property
@@ -76,21 +75,21 @@ class Target:
 
     @property
     def curve_times(self) -> FloatArray:
-        """Zero and each time of an event, (K,): where curves are given unless other times are asked for."""
+        """0 and all event times, (K,): the times of curves unless others are given."""
         return np.unique(np.append(self.time[self.event], 0.0))
 
     @cached_property
     def compared(self) -> IntArray:
-        """Stratum (n,) within which each patient is compared with others; -1 for who is not there at any event."""
+        """Stratum (n,) of each patient; -1 for patients who are at risk at no event time."""
         stratum = np.zeros(len(self), np.intp) if self.stratum is None else self.stratum
         happened, last = self.time[self.event], np.full(stratum.max() + 1, -np.inf)
         first = -last
         np.minimum.at(first, stratum[self.event], happened)
         np.maximum.at(last, stratum[self.event], happened)
-        there = self.time >= first[stratum]
+        at_risk = self.time >= first[stratum]
         if self.entry is not None:
-            there &= self.entry < last[stratum]
-        return np.where(there, stratum, -1)
+            at_risk &= self.entry < last[stratum]
+        return np.where(at_risk, stratum, -1)
 
     def take(self, rows: NDArray[Any]) -> Target:
         """The target of the given rows (indices or a mask)."""
@@ -100,17 +99,17 @@ class Target:
 
     @property
     def is_plain(self) -> bool:
-        """Whether everybody is seen from the beginning and compared with everybody."""
+        """Whether there are neither entry times nor strata."""
         return self.entry is None and self.stratum is None
 
     def to_structured(self) -> NDArray[Any]:
-        """As scikit-survival's structured array with fields ``event`` and ``time``."""
+        """Return scikit-survival's structured array with fields ``event`` and ``time``."""
         return Surv.from_arrays(self.event, self.time)
 
 
 @dataclass(frozen=True, eq=False)
 class CompetingTarget:
-    """What ended the time of each of n patients, 0 for censoring or 1..K for one of K causes; as :class:`Target`."""
+    """Cause (0 for censoring, or 1 to K) and time of n patients; other fields as in :class:`Target`."""
 
     cause: IntArray
     time: FloatArray
@@ -132,29 +131,29 @@ class CompetingTarget:
         return CompetingTarget(self.cause[rows], self.time[rows], entry, stratum)
 
     def of_cause(self, cause: int) -> Target:
-        """The target of one cause, with every other event counted as censoring."""
+        """Return the target of one cause, with every other event counted as censoring."""
         return Target(self.cause == cause, self.time, self.entry, self.stratum)
 
     def of_any_cause(self) -> Target:
-        """The target of the first event, whatever its cause."""
+        """Return the target of an event of any cause."""
         return Target(self.cause > 0, self.time, self.entry, self.stratum)
 
 
 def has_causes(y: Any) -> bool:
-    """Whether a target holds causes, as :meth:`Surv.competing` makes it, and not flags of one event."""
+    """Whether a target holds causes, as :meth:`Surv.competing` returns it, and not flags of one event."""
     fields = getattr(getattr(y, "dtype", None), "names", None)
     return fields is not None and len(fields) == 2 and y[fields[0]].dtype.kind in "iu"
 
 
 def of_any_cause(y: Any) -> Any:
-    """The target in which any cause is the event; a target of one event as it is."""
+    """Return the target of an event of any cause; a target of one event is returned unchanged."""
     return parse_competing_target(y, complete=False).of_any_cause().to_structured() if has_causes(y) else y
 
 
 def parse_competing_target(y: Any, *, name: str = "y", complete: bool = True) -> CompetingTarget:
     """Turn the structured array of :meth:`Surv.competing` into a checked :class:`CompetingTarget`.
 
-    To be complete, as training must be, every cause from 1 to the largest must have happened.
+    With `complete`, as for training, raise unless every cause from 1 to the largest occurs.
     """
     if isinstance(y, CompetingTarget):
         return y
@@ -180,7 +179,8 @@ def parse_competing_target(y: Any, *, name: str = "y", complete: bool = True) ->
 def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Target:
     """Turn scikit-survival's structured array (n,) into a checked :class:`Target`.
 
-    Its first field is the event flag (bool), its second the time (number), by any name. Messages call it `name`.
+    Its first field is the event flag (bool), its second the time (number); their names do not matter. Messages call it
+    `name`.
     """
     if isinstance(y, Target):
         return y
@@ -229,7 +229,7 @@ def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: 
 
 
 class Surv:
-    """Builders of the structured ``y`` that every estimator and metric takes.
+    """Functions that build the structured array ``y`` that every estimator and metric takes.
 
     Examples
     --------
@@ -242,13 +242,13 @@ class Surv:
     def from_arrays(
         event: ArrayLike, time: ArrayLike, *, event_name: str = "event", time_name: str = "time"
     ) -> NDArray[Any]:
-        """From event flags (bool, or numbers 0 and 1) and times, each of length n."""
+        """Build ``y`` from event flags (bool, or numbers 0 and 1) and times, each of length n."""
         flags = _as_flags(_as_array(event, event_name), event_name)
         return _joined("event", flags, _as_array(time, time_name), [(event_name, "?"), (time_name, "<f8")])
 
     @staticmethod
     def competing(cause: ArrayLike, time: ArrayLike) -> NDArray[Any]:
-        """From causes (whole numbers; 0 is censored) and times, each of length n, for competing risks.
+        """Build ``y`` for competing risks from causes (whole numbers; 0 is censored) and times, each of length n.
 
         Examples
         --------
@@ -261,7 +261,7 @@ class Surv:
 
     @staticmethod
     def from_dataframe(event: str, time: str, data: pd.DataFrame) -> NDArray[Any]:
-        """From the names of the event column and of the time column of a DataFrame."""
+        """Build ``y`` from the names of the event column and of the time column of a DataFrame."""
         for argument, column in (("event", event), ("time", time)):
             if column not in data.columns:
                 raise ValueError(f"{argument} column {column!r} is not in data; it has {list(data.columns)}.")
@@ -283,7 +283,7 @@ def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
 def _joined(
     name: str, first: NDArray[Any], time: NDArray[Any], fields: list[tuple[str, str]]
 ) -> NDArray[Any]:
-    """A structured array of two fields, what happened and when, after a look at their shapes and at the times."""
+    """Return a structured array of two fields, event or cause and time, after checking shapes and times."""
     if time.shape != first.shape or first.ndim != 1:
         raise ValueError(
             f"{name} and time must be one-dimensional and of equal length, got shapes {first.shape} and {time.shape}."
@@ -316,8 +316,8 @@ def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
     if _are_flags(event):
         return event.astype(np.bool_)
     values = list(dict.fromkeys(event.ravel().tolist()))[:5]
-    # A value that plainly means the event, or none: a wrong example turns every patient round.
-    # 1 and 2 are alive and dead, as R's survival package codes them.
+    # Suggest a value only if it clearly means the event: a wrong suggestion would swap events and censoring. 1 and 2
+    # are alive and dead, as in R's survival package.
     plain = [2] if set(values) == {1, 2} else [v for v in values if str(v).casefold() in EVENT_WORDS]
     example = f"{name} == {plain[0]!r}" if plain else f"{name} == VALUE"
     raise ValueError(

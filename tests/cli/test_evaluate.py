@@ -97,7 +97,7 @@ def test_gaps_of_several_attributes_are_tested_alone_and_together(drosurv, held_
     assert "age over 60" in words
     assert "age 60 or below" in words
     assert "age>60" not in words
-    assert "allowing for 2 attributes" in " ".join(output.split())
+    assert "adjusted for 2 attributes" in " ".join(output.split())
 
 
 def test_every_number_goes_into_the_file(drosurv, held_out, tmp_path):

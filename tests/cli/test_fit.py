@@ -446,11 +446,11 @@ def test_a_column_that_is_the_time_of_most_patients_stops_the_fit(drosurv, patie
     seen = patients["days"].where(patients.index % 3 > 0, patients["days"] + 7)
     patients.assign(last_seen=seen).to_csv(tmp_path / "d.csv", index=False)
     line = drosurv.fails("fit", tmp_path / "d.csv", *target, "-o", tmp_path / "m")
-    assert "column 'last_seen' is the time itself, in some unit, of 66 % of the patients" in line
-    assert "Name columns in --drop that are not known when a prediction is made" in line
+    assert "column 'last_seen' equals the time, in some unit, for 66 % of the patients" in line
+    assert "If a column is not known when a prediction is made, name it in --drop" in line
     for command in (("repair",), ("tune", "--grid", "alpha=0.5", "--folds", "2")):
         told = drosurv.fails(command[0], tmp_path / "d.csv", *target, *command[1:])
-        assert "column 'last_seen' is the time itself, in some unit, of 66 % of the patients" in told
+        assert "column 'last_seen' equals the time, in some unit, for 66 % of the patients" in told
     assert "keep_columns column 'lastseen' is not in the table" in drosurv.fails(
         "fit", tmp_path / "d.csv", *target, "--keep-columns", "lastseen", "-o", tmp_path / "m"
     ).replace("--keep-columns column", "keep_columns column")
@@ -475,7 +475,7 @@ def test_a_robust_model_is_held_against_plain_cox_with_and_without_a_hold_out(
     judges = "On the patients held out" if held else "In 3 folds of these patients"
     assert found["judges"].startswith(judges)
     assert found["dominated"]
-    assert f"Warning: {found['judges']}: plain Cox serves" in result.stderr
+    assert f"Warning: {found['judges']}: plain Cox predicts" in result.stderr
     assert "use plain Cox." in result.stderr
     assert "Warning: Its calibration slope is" in result.stderr
 
@@ -483,7 +483,7 @@ def test_a_robust_model_is_held_against_plain_cox_with_and_without_a_hold_out(
 def test_the_default_model_is_not_compared_with_plain_cox_by_fit(drosurv, data, target, tmp_path):
     result = drosurv.ok("fit", data, *target, "--json", "-o", tmp_path / "m")
     assert json.loads(result.stdout)["against_plain_cox"] is None
-    assert "plain Cox serves" not in result.stderr
+    assert "plain Cox predicts" not in result.stderr
 
 
 def test_the_tables_are_captioned_plain_cox_and_cox_ph_cv_on_the_units_of_the_columns(

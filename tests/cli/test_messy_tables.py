@@ -180,7 +180,7 @@ def test_predictions_come_in_the_marks_of_the_data(fit, drosurv, gbsg2, tmp_path
     found = pd.read_csv(out, sep=";", decimal=",", encoding="cp1252")
     np.testing.assert_allclose(found["log_risk"], load(tmp_path / "m").predict(gbsg2))
     late = drosurv.ok("predict", tmp_path / "m", tmp_path / "d.csv", *marks, "--times", "365,9999").stderr
-    assert "--times 9999 lies beyond the longest follow-up in training, 2659" in late
+    assert "--times 9999 lies after the longest follow-up in training, 2659" in late
     shown = drosurv.ok("predict", tmp_path / "m", tmp_path / "d.csv", *marks).stdout
     assert "," in shown.splitlines()[1]
     assert "." not in shown.splitlines()[1]
@@ -238,14 +238,14 @@ def test_a_column_that_tells_the_outcome_is_used_only_if_it_is_named(fit, gbsg2,
     columns = {"the event": np.where(gbsg2["relapse"] == "yes", "x", "y"), "the time": gbsg2["days"] / 30.4}
     said = {
         "the event": "the model is not saved: column 'note' may give the outcome away",
-        "the time": "column 'note' is the time itself, in some unit, of 100 % of the patients",
+        "the time": "column 'note' equals the time, in some unit, for 100 % of the patients",
     }
     leaking = gbsg2[["age", "days", "relapse"]].assign(note=columns[leak])
     result = fit(leaking, how="__call__")
     assert result.exit_code == 2
     assert said[leak] in result.stderr
-    assert "Name columns in --drop that are not known when a prediction is made" in result.stderr
-    assert "in --keep-columns those that are" in result.stderr
+    assert "If a column is not known when a prediction is made, name it in --drop" in result.stderr
+    assert "if it is known, name it in --keep-columns" in result.stderr
     # --force is about files alone.
     assert fit(leaking, "--force", how="__call__").exit_code == 2
     assert not (tmp_path / "m").exists()
@@ -258,7 +258,7 @@ def test_a_model_that_is_not_saved_names_every_column_that_may_be_why(fit, gbsg2
     leaks = {"months": gbsg2["days"] / 30.4, "cause": np.where(gbsg2["relapse"] == "yes", "x", "y")}
     result = fit(gbsg2[["age", "days", "relapse"]].assign(**leaks), how="__call__")
     assert (
-        "column 'months' is the time itself, in some unit, of 100 % of the patients and "
+        "column 'months' equals the time, in some unit, for 100 % of the patients and "
         "column 'cause' may give the outcome away" in result.stderr
     )
 

@@ -40,7 +40,10 @@ def test_rows_that_the_model_was_trained_on_are_counted(drosurv, model, patients
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("cox", "as it was then, which is too good"), ("accelerated-failure-time", "by a formula")],
+    [
+        ("cox", "given as at that time, which is too high"),
+        ("accelerated-failure-time", "extrapolated by the model's formula"),
+    ],
 )
 def test_times_after_the_follow_up_are_told_as_the_model_gives_them(
     drosurv, data, target, tmp_path, patients, name, said
@@ -48,7 +51,7 @@ def test_times_after_the_follow_up_are_told_as_the_model_gives_them(
     drosurv.ok("fit", data, *target, "--model", name, "-o", tmp_path / "m")
     end = patients["days"].max()
     result = drosurv.ok("predict", tmp_path / "m", data, "--times", f"{end:g},{2 * end:g}")
-    assert f"--times {2 * end:g} lies beyond the longest follow-up in training, {end:g}" in result.stderr
+    assert f"--times {2 * end:g} lies after the longest follow-up in training, {end:g}" in result.stderr
     assert said in result.stderr
     survival = pd.read_csv(io.StringIO(result.stdout)).iloc[:, 1:].to_numpy()
     assert np.array_equal(survival[:, 0], survival[:, 1]) == (name == "cox")
@@ -81,7 +84,7 @@ def test_numbers_far_from_those_of_training_are_warned_of_by_name(drosurv, model
     told = " ".join(drosurv.ok("predict", model, tmp_path / "new.csv").stderr.split())
     mean, sd = patients["age"].mean(), patients["age"].std(ddof=0)
     assert f"Warning: column 'age' holds 2.482e+04, but in training its mean was {mean:.4g}" in told
-    assert f"standard deviation {sd:.4g}: 2 rows so far away" in told
+    assert f"standard deviation {sd:.4g}: 2 rows more than 10 standard deviations away" in told
     assert "'kappa' holds" not in told
 
 

@@ -117,7 +117,7 @@ def test_nothing_found_is_said_with_what_would_have_been_found(drosurv, data, ta
 def test_bad_predictions_are_named(drosurv, table, minority, tmp_path):
     made = tmp_path / "p.csv"
     minority[["lambda"]].to_csv(made, index=False)
-    assert "no column named by a time" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
+    assert "no column whose name is a time" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
     pd.DataFrame({"10": np.full(900, 0.5), "20": np.full(900, 0.8)}).to_csv(made, index=False)
     assert "survival cannot rise" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
     pd.DataFrame({"10": np.full(7, 0.5)}).to_csv(made, index=False)

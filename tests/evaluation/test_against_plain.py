@@ -84,7 +84,7 @@ def test_no_advice_to_recalibrate_a_recalibrated_model(train, held_out):
     slope = found.statements[1].text
     assert "It was recalibrated in training already" in slope
     assert "without recalibrating" not in slope
-    assert "or these patients differ from those (recalibrate on patients like these)" in slope
+    assert "or these patients differ from the training patients (recalibrate on patients like these)" in slope
     too_bold = replace(found, slope=0.4, slope_low=0.2, slope_high=0.6).statements[1].text
     assert "(more patients, fewer columns or a penalty would help)" in too_bold
 

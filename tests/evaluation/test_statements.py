@@ -144,7 +144,7 @@ def test_gaps_that_may_be_chance_share_a_sentence():
     assert [statement.concern for statement in each] == [True, True]
     assert together.text.endswith(
         "sex (2.0 percentage points, p = 0.800) and site (1.0 percentage points, p = 0.900) may be chance, "
-        "allowing for 4 attributes."
+        "adjusted for 4 attributes."
     )
     assert not together.concern
 

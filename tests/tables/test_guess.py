@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sksurv import datasets
 
-from drosurv.datasets.dataset import bundled
+from drosurv.datasets.bundled import read_bundled
 from drosurv.tables import TableNote, TargetColumns, guess_columns
 from drosurv.tables.guess import UnknownColumns
 
@@ -44,7 +44,7 @@ def test_known_tables_are_guessed(load, time, event):
 
 
 def test_the_wilms_tumour_table_is_guessed_with_its_id():
-    found = guess_columns(bundled("nwtco"))
+    found = guess_columns(read_bundled("nwtco"))
     assert (found.time, found.event, found.id) == ("edrel", "rel", "seqno")
 
 

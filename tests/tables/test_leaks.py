@@ -50,7 +50,7 @@ def test_the_time_of_something_that_most_never_had_is_found():
     """As that of a relapse is, which is the time itself where there was none, in days or in years."""
     relapse = np.where(np.arange(400) % 5 == 0, RNG.random(400) * TIME, TIME)
     for unit in (1, 365.25):
-        reason = "it is the time itself, in some unit, of 80 % of the patients"
+        reason = "it equals the time, in some unit, for 80 % of the patients"
         assert find_leaks(pd.DataFrame({"relapse": relapse / unit}), Y) == {"relapse": reason}
     elsewhere = np.where(np.arange(400) % 5 == 0, TIME, 3 * RNG.random(400) * TIME)
     assert find_leaks(pd.DataFrame({"c": elsewhere}), Y) == {}

@@ -1,9 +1,8 @@
-"""Datasets: the paper's three, the National Wilms Tumor Study, a simulated hidden minority, and splits."""
+"""Datasets: three of the paper, the National Wilms Tumor Study, a simulated hidden minority, and splits."""
 
+from drosurv.datasets.bundled import load_flc, load_nwtco
 from drosurv.datasets.catalog import available, card, fetch, list_datasets, load
 from drosurv.datasets.dataset import Card, Dataset, data_fingerprint
-from drosurv.datasets.flc import load_flc
-from drosurv.datasets.nwtco import load_nwtco
 from drosurv.datasets.seer import load_seer
 from drosurv.datasets.splits import Split, split
 from drosurv.datasets.support import load_support

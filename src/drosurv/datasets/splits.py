@@ -1,4 +1,4 @@
-"""Splits into training, validation and test part, the published ones among them."""
+"""Split a dataset into training, validation and test parts, also as published."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def split(
     validation_size: float = 0.2,
     test_seed: int = 7,
 ) -> Split:
-    """Split into training, validation and test part, each with the same share of events.
+    """Split a dataset into training, validation and test parts with equal shares of events.
 
     The test part depends on `test_seed` alone, so it is the same for every `seed`; the validation part is
     drawn from the rest. On data loaded with ``as_published=True`` the defaults give the published splits.
@@ -37,9 +37,9 @@ def split(
     Parameters
     ----------
     dataset : Dataset
-        What to split.
+        Dataset to split.
     seed : int
-        Draws the validation part.
+        Seed of the validation part.
     impute : bool
         Fill missing values with the training part's medians, and most frequent levels; False leaves them.
     test_size : float
@@ -47,7 +47,7 @@ def split(
     validation_size : float
         Fraction of the remaining rows in the validation part.
     test_seed : int
-        Draws the test part; 7 is the published one.
+        Seed of the test part; 7 gives the published one.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def split(
 
 
 def drawn_rows(dataset: Dataset, size: float, seed: int) -> tuple[IntArray, IntArray]:
-    """Rows that stay and rows of a random share, both with the same share of events."""
+    """Draw a random share of the rows; return the other rows and these, with equal shares of events."""
     from sklearn.model_selection import train_test_split
 
     kept, drawn = train_test_split(

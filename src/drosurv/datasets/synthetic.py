@@ -1,4 +1,4 @@
-"""Synthetic patients among whom a minority, hidden in the covariates, follows another risk."""
+"""Simulated patients, among whom a minority that is defined by a covariate has other effects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def make_hidden_minority(
     membership: Literal["linear", "nonlinear"] = "linear",
     random_state: int | np.random.Generator | None = None,
 ) -> Dataset:
-    r"""Draw patients of whom a hidden minority follows another linear risk.
+    r"""Simulate patients among whom a hidden minority has other effects.
 
     .. math:: x \sim N(0, I), \quad f(x) = \beta_{g(x)} \cdot (x_1, \dots, x_4), \quad
               T = E_1 / \exp f(x), \quad C = 1.5\, E_2, \quad E_1, E_2 \sim \mathrm{Exp}(1)
@@ -38,12 +38,12 @@ def make_hidden_minority(
     n_samples : int
         Number of patients n.
     n_features : int
-        Number of features, at least 5; those after x5 carry nothing.
+        Number of features, at least 5; those after x5 have no effect.
     minority : float
         Expected share of the minority, in [0, 1]; 0 gives data without any group.
     membership : {"linear", "nonlinear"}
-        Who the minority is: x5 above its 1 - `minority` quantile, or abs(x5) above its own, which no
-        threshold on a linear score of the features can tell.
+        Definition of the minority: x5 above its 1 - `minority` quantile, or abs(x5) above its quantile, which is no
+        threshold on a linear score of the features.
     random_state : int, Generator or None
         Seed or source of the random numbers.
 
@@ -63,7 +63,7 @@ def make_hidden_minority(
     require(
         as_whole(n_features) >= 5,
         "n_features",
-        "be a whole number, at least 5 (x5 tells the minority)",
+        "be a whole number, at least 5 (x5 defines the minority)",
         n_features,
     )
     require(0 <= as_number(minority) <= 1, "minority", "be a share between 0 and 1", minority)

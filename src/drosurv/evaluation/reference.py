@@ -18,7 +18,7 @@ from drosurv.metrics import FollowUp, calibration_slope, gain_over_null, log_par
 from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.solvers.arrays import on_host
-from drosurv.standardise import standardise
+from drosurv.solvers.neighborhoods import standardise
 from drosurv.target import FloatArray, Target
 
 # Features with a larger mean or standard deviation are not standardised.

@@ -226,7 +226,7 @@ def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
     """
     of_group = "concordance_fraction" if metric == "concordance_imparity" else metric
     tested = result.gaps(metric)
-    looks = sum(not isnan(row.p_value) for row in tested)
+    n_tested = sum(not isnan(row.p_value) for row in tested)
     found = []
     for row in tested:
         groups = result.select(metric=of_group, attribute=row.attribute, kind="group")
@@ -243,7 +243,7 @@ def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
                 high=row.high_adjusted,
                 p_value=row.p_adjusted,
                 p_alone=row.p_value,
-                looks=looks,
+                n_tested=n_tested,
                 beyond_chance=is_beyond_chance(row.p_adjusted, result.settings.level),
             )
         )

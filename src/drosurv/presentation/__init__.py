@@ -1,4 +1,4 @@
-"""Tables, numbers and sentences as text, and figures."""
+"""Tables, numbers and sentences as text; figures and progress bars."""
 
 from drosurv.presentation.figures import axes_or_new, write_figure
 from drosurv.presentation.sentences import GroupGap, Statement

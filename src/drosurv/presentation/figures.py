@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.2) -> Axes:
-    """The axes that were given, or those of a new figure of so many inches."""
+    """Return the given axes, or those of a new figure; width and height are in inches."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
@@ -22,11 +22,14 @@ def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.2) -> Axe
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as the suffix says, whole or not at all; the same figure gives the same SVG, byte for byte."""
+    """Write a figure in the format of the suffix; the file appears whole or not at all.
+
+    Equal figures give equal SVG files.
+    """
     from matplotlib import rc_context
 
     kind = path.suffix.lower().removeprefix(".")
-    # Element ids are random and the date is today's by default.
+    # By default SVG files have random ids and the date.
     metadata = {
         "svg": {"Date": None, "Creator": "drosurv"},
         "png": {"Software": "drosurv"},

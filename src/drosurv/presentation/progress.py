@@ -1,4 +1,4 @@
-"""A progress bar over long work."""
+"""A progress bar."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-# A late bar stays away from work that takes less than this.
+# A late bar appears after so many seconds.
 SECONDS = 3.0
 
 
 class ProgressCallback(Protocol):
-    """A function that is called after each step and moves the progress bar."""
+    """A function that is called after each step and updates the progress bar."""
 
     def __call__(self, done: int | None = None, doing: str | None = None, of: int | None = None) -> None:
-        """Show that `done` steps of `of` are finished, one more where not given, and what is being done."""
+        """Show that `done` steps (by default one more) of `of` are finished, and what is `doing` now."""
         ...
 
 
@@ -24,10 +24,9 @@ class ProgressCallback(Protocol):
 def bar(
     doing: str, of: int | None = None, *, shown: bool | None = None, late: bool = False
 ) -> Iterator[ProgressCallback]:
-    """Yield what to call after each step; a bar on standard error shows how far the work is.
+    """Show a progress bar on standard error; yield the function to call after each step.
 
-    It is shown by default where standard error is a terminal. A late one appears only when the work takes more than
-    three seconds.
+    By default it is shown if standard error is a terminal. A `late` bar appears only after three seconds.
     """
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda done=None, doing=None, of=None: None

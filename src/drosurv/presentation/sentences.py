@@ -1,6 +1,6 @@
-"""Sentences about the numbers of a model: all patients, gaps between groups, shrinkage, and another model beside it.
+"""Sentences about the numbers of a model: all patients, gaps between groups, shrinkage, and another model.
 
-Where several gaps are tested, their intervals and p-values are adjusted for all of them, and the sentences show these.
+If several gaps are tested, the sentences show intervals and p-values that are adjusted for all of them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from drosurv.presentation.wording import (
 
 # A model that keeps less than this share of the reference's likelihood gain is a concern.
 LITTLE_KEPT = 0.5
-# Above this share of the reference's scores, or of its information, shrinkage is too small to mention.
+# Shrinkage to a larger share of the reference's scores, or of its information, is too small to mention.
 SHRUNK = 0.99
-# A disparity within five percent of what shrinking gives is not called lower.
+# A disparity is called lower only if it is below this share of what shrinking gives.
 CLEARLY_LOWER = 0.95
-# A smaller difference does not show in three decimals. Two fits of one model differ by less, always in one direction:
-# with a million patients, plain Cox would be called significantly worse than itself.
+# A smaller difference is not visible in three decimals. Two fits of the same model differ by less, but in one
+# direction: with a million patients, plain Cox would be significantly worse than itself.
 LEAST_DIFFERENCE = 5e-4
 MOST_WITH_NUMBERS = 3
 MOST_NAMED = 8
@@ -36,9 +36,9 @@ MOST_SERVED = 4
 
 @dataclass(frozen=True)
 class Statement:
-    """One sentence of a summary, and whether a reader should act on it.
+    """A sentence of a summary, and whether it is a concern that a reader should act on.
 
-    The code says what it is about, for programs, and stays the same from version to version.
+    The code says what it is about, for programs; codes do not change between versions.
     """
 
     code: str
@@ -48,10 +48,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class GroupGap:
-    """The difference between the groups of an attribute with the worst and the best value: label and value of each.
+    """The difference between the groups of an attribute with the worst and the best value (label and value).
 
-    Interval and `p_value` are adjusted for all gaps tested together, as many as `looks` says; `p_alone` is not.
-    They are NaN where nothing was tested.
+    Interval and `p_value` are adjusted for the number of gaps that were tested, `n_tested`; `p_alone` is not adjusted.
+    They are NaN without a test.
     """
 
     attribute: str
@@ -61,25 +61,25 @@ class GroupGap:
     high: float
     p_value: float
     p_alone: float
-    looks: int
+    n_tested: int
     beyond_chance: bool
 
     @property
     def size(self) -> float:
-        """The difference."""
+        """The absolute difference."""
         return abs(self.best[1] - self.worst[1])
 
 
 def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, str]]) -> Statement:
-    """How many patients, and how well they are predicted together; numbers are written already."""
-    told = ", ".join(f"{name} {text}" for name, text in numbers)
+    """State the number of patients and how well they are predicted; `numbers` are pairs of name and text."""
+    named = ", ".join(f"{name} {text}" for name, text in numbers)
     censored = written(1 - events / patients, "share") if patients else "–"
     who = f"{counted(patients, 'patient')}, {counted(events, 'event')}"
-    return Statement("overall", f"{who} ({censored} censored): {told}.")
+    return Statement("overall", f"{who} ({censored} censored): {named}.")
 
 
 def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
-    """Concordance imparity by attribute: a sentence for each significant one, and one for all others together."""
+    """State the concordance imparity by attribute: one sentence for each significant one, one for all others."""
     gaps = [gap for gap in gaps if gap.size > 0]
     others = [gap for gap in gaps if not gap.beyond_chance and not isnan(gap.p_value)]
     others = others if len(others) > 1 else []
@@ -99,26 +99,26 @@ def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
         ]
         text = (
             "Against patients of all groups, the differences in ranking (concordance imparity) by "
-            f"{listing(sizes, MOST_NAMED)} may be chance, allowing for {others[0].looks} attributes."
+            f"{listing(sizes, MOST_NAMED)} may be chance, adjusted for {others[0].n_tested} attributes."
         )
         found.append(Statement("imparity", text))
     return found
 
 
 def gap_text(gap: GroupGap) -> str:
-    """The size of a gap in percentage points, with its interval."""
+    """Return the size of a gap in percentage points, with its interval."""
     shown = f"{written(gap.size, 'points')} percentage points"
     interval = interval_text(gap.low, gap.high, "points")
     return f"{shown} ({interval})" if interval else shown
 
 
 def chance_text(gap: GroupGap) -> str:
-    """Whether a gap may be chance, by the p-value that allows for all gaps looked at."""
+    """Say whether a gap may be chance, by its adjusted p-value."""
     if isnan(gap.p_value):
         return "Whether it is chance was not tested."
     tested = p_text(gap.p_value)
-    if gap.looks > 1:
-        tested += f", adjusted for {gap.looks} attributes"
+    if gap.n_tested > 1:
+        tested += f", adjusted for {gap.n_tested} attributes"
     verdict = "is more than chance would explain" if gap.beyond_chance else "may be chance"
     return f"That {verdict} ({tested})."
 
@@ -130,10 +130,10 @@ def shrinkage_statements(
     compared: Sequence[tuple[float | None, float | None]],
     reference: str,
 ) -> list[Statement]:
-    """Whether lower disparities than those of a reference come from smaller differences between scores alone.
+    """State whether disparities are lower than those of a reference only because scores differ less.
 
-    The model keeps the share `kept` of the reference's likelihood gain. Multiplied by `factor`, the reference's scores
-    gain as much; `compared` are the model's disparities with those of the reference so multiplied.
+    The model keeps the share `kept` of the reference's likelihood gain. The reference's scores multiplied by `factor`
+    have the same gain; `compared` are pairs of the model's disparities and those of the multiplied scores.
     """
     if isnan(kept):
         return []
@@ -157,11 +157,11 @@ def is_lower(model: float | None, shrunken: float | None) -> bool:
 
 
 def comparison_statement(
-    better: Sequence[str], worse: Sequence[str], surest: Mapping[str, str], other: str, *, known: bool
+    better: Sequence[str], worse: Sequence[str], clearest: Mapping[str, str], other: str, *, known: bool
 ) -> Statement:
-    """Whom a model serves better and worse than another, beyond chance.
+    """State which groups a model predicts significantly better and worse than another model.
 
-    `surest` is the most significant number for "better" and for "worse"; `known` says whether anything could be
+    `clearest` has the most significant number for "better" and for "worse"; `known` says whether anything could be
     compared.
     """
     if not known:
@@ -169,19 +169,20 @@ def comparison_statement(
         return Statement("against_plain", text)
     if worse and not better:
         text = (
-            f"{first_upper(other)} serves {_whom(worse)} better than this model "
-            f"({surest['worse']}), and nobody worse: use {other}."
+            f"{first_upper(other)} predicts {_whom(worse)} better than this model "
+            f"({clearest['worse']}), and nobody worse: use {other}."
         )
         return Statement("dominated", text, True)
     if better:
-        but = f", and {_whom(worse)} worse ({surest['worse']})" if worse else ""
-        text = f"The model serves {_whom(better)} better than {other} ({surest['better']}){but}."
+        but = f", and {_whom(worse)} worse ({clearest['worse']})" if worse else ""
+        text = f"The model predicts {_whom(better)} better than {other} ({clearest['better']}){but}."
         return Statement("against_plain", text, bool(worse))
-    return Statement("against_plain", f"The model and {other} serve every group alike, within chance.")
+    text = f"The model and {other} predict every group equally well, within chance."
+    return Statement("against_plain", text)
 
 
 def _whom(names: Sequence[str]) -> str:
-    """Names in a row; "everybody" comes first, with some of the groups in brackets."""
+    """List names; "everybody" comes first, with some of the groups in brackets."""
     if names[0] == "everybody" and len(names) > 1:
         return f"everybody ({listing(names[1:], MOST_SERVED - 1)} among them)"
     return listing(names, MOST_SERVED)
@@ -196,7 +197,7 @@ def slope_statement(
     recalibrated: bool = False,
     can_recalibrate: bool = True,
 ) -> Statement:
-    """What a calibration slope far from 1 means, beside that of another model, and what can be done about it."""
+    """State what a calibration slope far from 1 means, that of another model, and what can be done about it."""
     text = (
         f"Its calibration slope is {written(slope)} ({interval_text(*interval)}; {other}: {written(other_slope)}; 1 is "
         f"right): differences between patients are {'under' if slope > 1 else 'over'}stated, so do not read its "
@@ -206,7 +207,8 @@ def slope_statement(
         return Statement("slope", f"{text}{' without recalibrating' if can_recalibrate else ''}.", True)
     remedy = "more patients" if slope > 1 else "more patients, fewer columns or a penalty"
     why = (
-        "It was recalibrated in training already. Either too few events there could tell the right spread "
-        f"({remedy} would help), or these patients differ from those (recalibrate on patients like these)."
+        "It was recalibrated in training already. Either there were too few events to estimate the factor "
+        f"({remedy} would help), or these patients differ from the training patients (recalibrate on patients like "
+        "these)."
     )
     return Statement("slope", f"{text}. {why}", True)

@@ -1,4 +1,4 @@
-"""Tables of results with views as text, Markdown, LaTeX, HTML and CSV."""
+"""Tables of results, written as text, Markdown, LaTeX, HTML or CSV."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# A closing angle bracket means nothing without an opening one, and rules are full of them.
+# Not ">", which has no meaning without "<" and is frequent in rules.
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<#|~$&])")
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    # In LaTeX's default encoding these two print other signs.
+    # LaTeX's default encoding prints other signs for these two.
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "∩": r"$\cap$",
@@ -35,17 +35,17 @@ _SPECIAL = re.compile(f"[{re.escape(''.join(_LATEX_SPECIAL))}]")
 
 
 class Text(NamedTuple):
-    """The same words for a reader of Markdown and for one of LaTeX."""
+    """A text in Markdown and in LaTeX."""
 
     plain: str
     latex: str
 
     def bold(self) -> Text:
-        """Set in bold."""
+        """Return the text in bold."""
         return Text(f"**{self.plain}**", rf"\textbf{{{self.latex}}}")
 
     def marked(self, mark: str) -> Text:
-        """With a mark behind it that a note explains."""
+        """Return the text with a mark after it, which a note explains."""
         return Text(f"{self.plain} {mark}", rf"{self.latex}\textsuperscript{{{text(mark).latex}}}")
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Text(NamedTuple):
 
 
 def text(plain: str) -> Text:
-    r"""Plain words, with what LaTeX treats specially escaped.
+    r"""Return a text in Markdown and in LaTeX, where special characters are escaped.
 
     >>> print(text("R&P").latex)
     R\&P
@@ -62,20 +62,20 @@ def text(plain: str) -> Text:
 
 
 def literal(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
+    """Escape a text for Markdown, on one line."""
     return _MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-# A spreadsheet would compute a text that begins with one of these.
+# A spreadsheet reads a text that begins with one of these as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _KINDS: dict[str, Kind] = {"i": "count", "u": "count", "f": "value"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column as a reader sees it: the name of the value in the rows, the heading, and how the value is written.
+    """A column of a table: the key of its value in the rows, the heading, and how the value is written.
 
-    `interval` names the ends of its interval, if the rows have one.
+    `interval` are the keys of the ends of its interval, if it has one.
     """
 
     key: str
@@ -85,7 +85,7 @@ class Column:
 
     @classmethod
     def measured(cls, key: str, label: str, kind: Kind = "value") -> Column:
-        """A column whose interval is in the rows as ``key_low`` and ``key_high``."""
+        """Return a column whose interval is in the rows as ``key_low`` and ``key_high``."""
         return cls(key, label, kind, (f"{key}_low", f"{key}_high"))
 
     @property
@@ -95,25 +95,25 @@ class Column:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of every value that the column shows."""
+        """Keys of every value that the column shows."""
         return (self.key, *(self.interval or ()))
 
     def cell(self, row: Mapping[str, Any]) -> str:
-        """What the column shows of a row."""
+        """Return the cell of a row: the value with its interval."""
         value, interval = self.value(row), self.interval_of(row)
         return f"{value} ({interval})" if interval else value
 
     def shown(self, row: Mapping[str, Any]) -> str | Text:
-        """The same for a document: words that are marked already stay so."""
+        """Return the cell of a row for a document; a :class:`Text` is returned unchanged."""
         value = row.get(self.key)
         return value if isinstance(value, Text) else self.cell(row)
 
     def value(self, row: Mapping[str, Any]) -> str:
-        """The row's value without its interval, to the decimal of that."""
+        """Return the row's value without its interval, with as many decimals as that."""
         return written(row.get(self.key), self.kind, beside=map(row.get, self.interval or ()))
 
     def interval_of(self, row: Mapping[str, Any]) -> str:
-        """The interval of the row's value in words; empty without one."""
+        """Return the interval of the row's value as text; empty without one."""
         if self.interval is None:
             return ""
         low, high = (row.get(key) for key in self.interval)
@@ -122,11 +122,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with a caption; every view is made from these.
+    """A table: rows, columns, a caption and notes.
 
-    The key is its name in files and in JSON. Columns are what a reader sees, in order; the first names the row. Rows
-    hold plain Python values: texts, numbers, None for what is not known, and may hold more than is shown; a
-    :class:`Text` is Markdown already. Notes say what a reader must know to read the cells.
+    The key is its name in files and in JSON. Columns are what is shown, in order; the first names the row. Rows hold
+    plain Python values (strings, numbers, None if not known), and may hold more than is shown; a :class:`Text` is
+    Markdown already. Notes explain the cells.
 
     >>> from drosurv.presentation import Column, Table
     >>> columns = (Column("group", "group"), Column("c", "c-index", "value", ("low", "high")))
@@ -147,13 +147,13 @@ class Table:
     def of(
         cls, key: str, caption: str, columns: Sequence[Column], frame: pd.DataFrame, notes: Sequence[str] = ()
     ) -> Table:
-        """From a DataFrame that has at least the columns' values; others are left out."""
+        """Make a table of some columns of a DataFrame."""
         wanted = list(dict.fromkeys(name for column in columns for name in column.keys))
         return cls(key, caption, tuple(columns), tuple(plain_rows(frame[wanted])), tuple(notes))
 
     @classmethod
     def of_frame(cls, frame: pd.DataFrame, caption: str = "", key: str = "table") -> Table:
-        """From a DataFrame as it is: whole numbers are counts, other numbers values, the rest text."""
+        """Make a table of all columns of a DataFrame: whole numbers are counts, other numbers values, the rest text."""
         columns = [
             Column(str(name), str(name), _KINDS.get(getattr(dtype, "kind", ""), "text"))
             for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
@@ -168,7 +168,7 @@ class Table:
         rows: Iterable[Sequence[str | Text]],
         notes: Sequence[str] = (),
     ) -> Table:
-        """From cells that are Markdown already."""
+        """Make a table of cells in Markdown."""
         cells = [[cell if isinstance(cell, Text) else text(cell) for cell in row] for row in (header, *rows)]
         return cls.of_cells(caption, cells[0], cells[1:], notes)
 
@@ -180,7 +180,7 @@ class Table:
         rows: Sequence[Sequence[str | Text]],
         notes: Sequence[str] = (),
     ) -> Table:
-        """From cells that are written already, one for every heading."""
+        """Make a table of cells that are texts, one for every heading."""
         for row in rows:
             if len(row) != len(header):
                 raise ValueError(
@@ -195,7 +195,7 @@ class Table:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of all values of the rows, in the order of the columns."""
+        """Keys of all values of the rows, in the order of the columns."""
         shown = [name for column in self.columns for name in column.keys]
         return tuple(dict.fromkeys([*shown, *(name for row in self.rows for name in row)]))
 
@@ -205,11 +205,11 @@ class Table:
         return [str(column.label) for column in self.columns]
 
     def cells(self) -> list[list[str]]:
-        """What a reader sees, row by row."""
+        """Return the cells as text, row by row."""
         return [[column.cell(row) for column in self.columns] for row in self.rows]
 
     def to_frame(self) -> pd.DataFrame:
-        """All values as a DataFrame."""
+        """Return all values as a DataFrame."""
         import pandas as pd
 
         return pd.DataFrame(list(self.rows), columns=list(self.keys))
@@ -224,7 +224,7 @@ class Table:
         }
 
     def to_csv(self) -> str:
-        """All values as CSV; texts that a spreadsheet would compute are prefixed with an apostrophe."""
+        """Return all values as CSV; texts that a spreadsheet would read as formulas get an apostrophe in front."""
         out = io.StringIO()
         writer = csv.writer(out)
         writer.writerow([_inert(key) for key in self.keys])
@@ -232,7 +232,7 @@ class Table:
         return out.getvalue()
 
     def to_markdown(self, *, heading: bool = False) -> str:
-        """As GitHub-flavoured Markdown, below its caption; `heading` makes that a heading."""
+        """Return GitHub-flavoured Markdown, with the caption above; `heading` makes the caption a heading."""
 
         def line(cells: Iterable[str]) -> str:
             return f"| {' | '.join(cells)} |"
@@ -246,7 +246,7 @@ class Table:
         return "\n\n".join([*above, shown, *notes]) + "\n"
 
     def to_latex(self) -> str:
-        """As a LaTeX table; the document needs the package booktabs."""
+        """Return a LaTeX table; the document needs the package booktabs."""
         body = [
             " & ".join(_latex(column.shown(row)) for column in self.columns) + r" \\" for row in self.rows
         ]
@@ -267,7 +267,7 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def to_html(self) -> str:
-        """As a plain HTML table, everything escaped, for notebooks."""
+        """Return an HTML table for notebooks, with everything escaped."""
         side = ["right" if column.numeric else "left" for column in self.columns]
 
         def line(tag: str, cells: Sequence[str]) -> str:
@@ -283,7 +283,7 @@ class Table:
         return f"<table>{caption}<thead>{line('th', self.header)}</thead><tbody>{body}</tbody></table>{notes}"
 
     def to_text(self) -> str:
-        """As plain text for a terminal: columns of equal width, numbers to the right."""
+        """Return plain text for a terminal, with numbers aligned to the right."""
         cells = [self.header, *([" ".join(cell.split()) for cell in row] for row in self.cells())]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
@@ -300,14 +300,14 @@ class Table:
 
 
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a DataFrame as dicts of plain values."""
+    """Return the rows of a DataFrame as dicts of plain Python values."""
     names = [str(name) for name in frame.columns]
     values = frame.astype(object).to_numpy().tolist()
     return [{name: plain(value) for name, value in zip(names, row, strict=True)} for row in values]
 
 
 def _markdown(cell: str | Text) -> str:
-    # Marked words are Markdown already, but a bar would still end the cell.
+    # A Text is Markdown already, but "|" would end the cell.
     return cell.plain.replace("|", r"\|") if isinstance(cell, Text) else literal(cell)
 
 

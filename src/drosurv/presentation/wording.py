@@ -1,4 +1,4 @@
-"""Numbers, intervals, p-values, times and groups as readers see them."""
+"""Numbers, intervals, p-values, times and names of groups as text."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any, Literal
 
 Kind = Literal["text", "count", "share", "points", "signed_points", "value", "p_value", "time"]
 NOTHING = "–"
-# From here on a power of ten reads better than digits.
+# Larger numbers are written as powers of ten.
 HUGE = 1e9
-# Below this it does again.
+# So are smaller ones.
 _TINY = 1e-6
-# Below this a number is the rounding error of a zero.
+# Smaller numbers are rounding errors of 0.
 _ZERO = 1e-12
-# Digits of numbers in files.
+# Significant digits of numbers in files.
 _DIGITS = 6
 _PER_YEAR = {"days": 365.25, "weeks": 52.18, "months": 12.0}
 _UNIT = re.compile(r"(?<![a-z])(minute|hour|day|week|month|year)s?(?![a-z])", re.IGNORECASE)
 
 
 def written(value: Any, kind: Kind = "value", *, beside: Iterable[Any] = ()) -> str:
-    """A value as a reader sees it; a dash if it is not known, and a text as it is.
+    """Return a value as text; a dash if it is missing, and a text unchanged.
 
-    Points are percentage points; those of a difference are signed. A time has no unit here, since only the caller knows
-    it. The value and all values `beside` it, such as its interval, are written to the same decimal.
+    Points are percentage points; "signed_points" have a sign. Times are written without their unit. The value and all
+    values `beside` it, such as its interval, have the same number of decimals.
 
     >>> [written(0.1234), written(0.00123), written(0.1234, "share"), written(1234, "count")]
     ['0.123', '0.00123', '12.3 %', '1,234']
@@ -40,7 +40,7 @@ def written(value: Any, kind: Kind = "value", *, beside: Iterable[Any] = ()) -> 
 
 
 def counted(n: int, what: str) -> str:
-    """How many of something.
+    """Return a number of things, in the singular or plural.
 
     >>> counted(1, "row"), counted(1200, "row")
     ('1 row', '1,200 rows')
@@ -49,7 +49,7 @@ def counted(n: int, what: str) -> str:
 
 
 def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
-    """A value and, where it is known, its interval, all to the same decimal.
+    """Return a value and, if it is known, its interval, all with the same number of decimals.
 
     >>> with_interval(0.712, 0.6904, 0.733), with_interval(0.1, 0.05, 0.15, "share")
     ('0.712 (0.690 to 0.733)', '10.0 % (5.0 to 15.0 %)')
@@ -59,7 +59,7 @@ def with_interval(value: Any, low: Any, high: Any, kind: Kind = "value") -> str:
 
 
 def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.0) -> str:
-    """An interval in words, to the decimal of the value `beside` it; empty where an end is not known."""
+    """Return an interval as text, with the decimals of the value `beside` it; empty if an end is not known."""
     if any(is_missing(end) for end in (low, high, beside)):
         return ""
     first, last = (written(end, kind, beside=(low, high, beside)) for end in (low, high))
@@ -67,7 +67,7 @@ def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.
 
 
 def p_text(p_value: float) -> str:
-    """A p-value in a sentence.
+    """Return a p-value for a sentence.
 
     >>> p_text(0.0312), p_text(0.00001)
     ('p = 0.031', 'p below 0.001')
@@ -77,7 +77,7 @@ def p_text(p_value: float) -> str:
 
 
 def moment(time: Any, unit: str = "") -> str:
-    """A time as a sentence says it: "2,255 days", or "time 2,255" where nobody knows what times count.
+    """Return a time with its unit, "2,255 days", or "time 2,255" if the unit is not known.
 
     >>> moment(2255.0, "days"), moment(1.0, "years"), moment(2255.0)
     ('2,255 days', '1 year', 'time 2,255')
@@ -89,7 +89,7 @@ def moment(time: Any, unit: str = "") -> str:
 
 
 def in_years(time: float, unit: str) -> str:
-    """The same time in years, in brackets, where that is easier to grasp: from two years on.
+    """Return a time in years, in brackets, if it is two years or more and not in years already; else an empty text.
 
     >>> in_years(1592.0, "days"), in_years(60.0, "months"), in_years(300.0, "days"), in_years(5.0, "years")
     (' (4.4 years)', ' (5.0 years)', '', '')
@@ -99,7 +99,7 @@ def in_years(time: float, unit: str) -> str:
 
 
 def unit_in(name: str) -> str:
-    """The unit that a column's name says its times count; empty where it says none.
+    """Return the unit of times in a column's name; empty if there is none.
 
     >>> unit_in("survival_months"), unit_in("days.to.death"), unit_in("dtime")
     ('months', 'days', '')
@@ -109,9 +109,9 @@ def unit_in(name: str) -> str:
 
 
 def plain(value: Any, digits: int | None = _DIGITS) -> Any:
-    """A value as JSON knows it: a Python number, text, or None for what is missing or not finite.
+    """Return a value that JSON can hold: a Python number, a string, or None for missing and infinite numbers.
 
-    Numbers have six digits, more than data can carry; None keeps all of them.
+    Numbers are rounded to six significant digits; `digits` None keeps all.
     """
     if type(value) in (str, int, bool):
         return value
@@ -131,7 +131,7 @@ def plain(value: Any, digits: int | None = _DIGITS) -> Any:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether there is nothing to write: None, NaN, infinite, or pandas' missing value."""
+    """Whether a value is None, NaN, infinite, or pandas' missing value."""
     if value is None:
         return True
     if isinstance(value, float):
@@ -140,7 +140,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _number(value: float, kind: Kind, largest: float) -> str:
-    """The value, to the decimals that suit the largest of the numbers written together."""
+    """Return the value with the decimals that suit the largest of the numbers written together."""
     if kind == "count":
         text = f"{value:,.0f}"
     elif kind == "share":
@@ -166,19 +166,19 @@ def _decimal(value: float, largest: float) -> str:
         return _fixed(value, 3)
     if largest < _TINY:
         return f"{value:.3g}" if abs(value) >= _ZERO else "0"
-    # Three digits of the largest: 0.000015 beside 0.000663, where 1.47e-05 would have to be counted out.
+    # Three digits of the largest number: 0.000015 beside 0.000663, not 1.47e-05.
     return _fixed(value, 2 - math.floor(math.log10(largest))).rstrip("0").rstrip(".")
 
 
 def _fixed(value: float, digits: int) -> str:
-    """So many decimals, without the sign of a zero that rounding makes."""
+    """Return a number with so many decimals; a negative number that is rounded to 0 has no sign."""
     return f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _CUT = re.compile(rf"(?P<column>.+?)\s*[<>]=?\s*(?P<cut>{_NUMBER})")
 _SIDE = re.compile(rf"(?P<sign><=|>=|<|>)\s*(?P<cut>{_NUMBER})")
-# What a patient of a cut may be: on one side, of unknown value, or not mentioned.
+# Labels of the groups of a cut: one of its sides, missing, or none.
 _OF_CUT = re.compile(rf"(?:{_SIDE.pattern}|missing)?")
 _WORDS = {">": "over {}", "<=": "{} or below", "<": "under {}", ">=": "{} or over"}
 # Between the attributes, and the labels, of an intersection; between the two groups of a gap.
@@ -186,24 +186,24 @@ AND, VERSUS = " & ", " vs "
 
 
 def attribute_name(attribute: str, group: str = "") -> str:
-    """What an attribute is called: the column, where it is a cut of one.
+    """Return the name of an attribute: the column, if it is a cut of one.
 
-    Where the group, or one of those of a gap, is no side of the cut but answers it, the attribute is the question.
+    If the group, or a group of a gap, is not a side of the cut but its truth value, the name is the cut itself.
 
     >>> attribute_name("age>65"), attribute_name("sex & age>65"), attribute_name("age>65", "True")
     ('age', 'sex & age', 'age>65')
     """
     groups = [label.split(AND) for label in group.split(VERSUS)]
     names = []
-    for place, part in enumerate(attribute.split(AND)):
+    for k, part in enumerate(attribute.split(AND)):
         cut = _CUT.fullmatch(part)
-        sides = all(_OF_CUT.fullmatch(labels[place]) for labels in groups if place < len(labels))
+        sides = all(_OF_CUT.fullmatch(labels[k]) for labels in groups if k < len(labels))
         names.append(cut["column"] if cut and sides else part)
     return AND.join(names)
 
 
 def headings(groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """What attributes are called above their groups: the column; the cut itself where a column has several.
+    """Return the headings of attributes: the column; the cut itself if a column has several cuts.
 
     >>> headings({"age>65": [">65", "<=65"], "sex": ["f", "m"]}), headings({"age>65": [">65"], "age>80": [">80"]})
     ({'age>65': 'age', 'sex': 'sex'}, {'age>65': 'age>65', 'age>80': 'age>80'})
@@ -216,7 +216,7 @@ def headings(groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def label_name(attribute: str, group: str) -> str:
-    """What a group, or the two groups of a gap, are called below their attribute's name.
+    """Return the name of a group, or of the two groups of a gap, below the name of their attribute.
 
     >>> label_name("age>65", ">65"), label_name("sex", "f"), label_name("age>65", ">65 vs <=65")
     ('over 65', 'f', 'over 65 vs 65 or below')
@@ -229,7 +229,7 @@ def label_name(attribute: str, group: str) -> str:
 
 
 def group_name(attribute: str, group: str) -> str:
-    """What a group is called on its own.
+    """Return the name of a group with that of its attribute.
 
     >>> group_name("age>65", ">65"), group_name("diabetes", "1"), group_name("sex & age>65", "f & <=65")
     ('age over 65', 'diabetes = 1', 'sex f & age 65 or below')
@@ -239,13 +239,13 @@ def group_name(attribute: str, group: str) -> str:
     names, labels = attribute.split(AND), group.split(AND)
     if len(names) == len(labels) > 1:
         return AND.join(map(group_name, names, labels))
-    # A bare code would read as part of the name, or as a count.
+    # Without "=" a number would look like a part of the name, or a count.
     sign = "= " if re.fullmatch(_NUMBER, group) else ""
     return f"{attribute_name(attribute, group)} {sign}{label_name(attribute, group)}"
 
 
 def listing(names: Sequence[str], most: int = 8) -> str:
-    """Names in a row, the last after "and"; those beyond `most` are only counted.
+    """List names, the last after "and"; those beyond `most` are only counted.
 
     >>> listing(["a", "b", "c"]), listing(["a", "b", "c"], most=1)
     ('a, b and c', 'a and 2 others')
@@ -259,5 +259,5 @@ def listing(names: Sequence[str], most: int = 8) -> str:
 
 
 def first_upper(text: str) -> str:
-    """The text as a sentence begins: `str.capitalize` would make the rest of it lower case."""
+    """Return a text with its first letter in upper case and the rest unchanged."""
     return text[:1].upper() + text[1:]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, as_whole, require
 from drosurv.observation import label_codes
-from drosurv.standardise import standardise
 from drosurv.target import FloatArray, IntArray
 
 Labels = NDArray[np.int32]
@@ -377,3 +376,19 @@ def _position(feature: Any, n_columns: int, names: Sequence[str] | None) -> int:
     if not -n_columns <= feature < n_columns:
         raise ArgumentError(_NAME, f"{_NAME} holds position {feature}, but X has {n_columns} columns.")
     return int(feature)
+
+
+def standardise(
+    X_train: FloatArray, *others: FloatArray, weight: FloatArray | None = None
+) -> tuple[FloatArray, ...]:
+    """Scale features to mean 0 and standard deviation 1 in the training patients; constant features become 0.
+
+    Return the training features (..., m, d), whose patients may have weights (m,), and then the others (..., n, d),
+    scaled in the same way.
+    """
+    centre = np.average(X_train, axis=-2, weights=weight, keepdims=True)
+    spread = np.sqrt(np.average((X_train - centre) ** 2, axis=-2, weights=weight, keepdims=True))
+    # A feature that varies only by rounding counts as constant, so that the rounding errors are not scaled up.
+    constant = spread <= 1e-12 * np.maximum(np.abs(centre), 1.0)
+    spread = np.where(constant, 1.0, spread)
+    return tuple(np.where(constant, 0.0, (X - centre) / spread) for X in (X_train, *others))

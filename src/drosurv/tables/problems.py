@@ -73,9 +73,7 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
             if known.mean() > 0.5 and abs(_correlation(values[known], target.time[known])) > 0.9999:
                 found[str(name)] = "it is the time in other units"
             elif (same := _same_times(values, target.time)) > _SAME_TIMES:
-                found[str(name)] = (
-                    f"it is the time itself, in some unit, of {100 * same:.0f} % of the patients"
-                )
+                found[str(name)] = f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
             elif _chance_never_later(values[known], target.time[known]) < _CHANCE:
                 found[str(name)] = (
                     "it is never above the time, as the time of something that happened during follow-up"

@@ -30,7 +30,7 @@ from drosurv.metrics import FollowUp
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.inference import Draws
 from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
-from drosurv.standardise import standardise
+from drosurv.solvers.neighborhoods import standardise
 from drosurv.tables.encoder import encode_features
 from drosurv.target import FloatArray, Target, parse_target
 from drosurv.tuning.folds import Fold

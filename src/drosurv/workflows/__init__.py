@@ -1,4 +1,4 @@
-"""What the commands do, as functions: from a table to a model, and from a model and a table to an answer."""
+"""What the commands do, as functions: train, tune, repair and save a model, and use a saved one."""
 
 from drosurv.workflows.repairing import corrected, repair_from_table
 from drosurv.workflows.saved_model import OpenedModel

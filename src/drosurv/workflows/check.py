@@ -1,4 +1,4 @@
-"""From a table of patients to one page: what is in it, what a model makes of it, and whom the model fails."""
+"""Check a table of patients: its problems, a Cox model of it, an audit of the model, and its repair, on one page."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ from drosurv.tuning.folds import parse_folds
 from drosurv.workflows.training import Trained, plain_cox_table, train
 
 _FOLDS = 5
-# With fewer events nothing can be said about a model.
+# With fewer events a model cannot be evaluated.
 _FEWEST_EVENTS = 20
 _REPAIR_AND_SUBGROUPS = (
-    "Repair chooses its own cuts, and also looks for effects of features that differ in a subgroup. The part on "
-    "subgroups compares observed with expected events, in subgroups with fixed cuts. They can name different "
-    "subgroups; every number is of the subgroup beside it."
+    "Repair chooses its own cuts, and also searches for effects of features that differ in a subgroup. The section on "
+    "subgroups compares observed with expected events in subgroups with fixed cuts. So the two may name different "
+    "subgroups, with different numbers."
 )
 _STEPS = ("reading", "training", "plain Cox", "repair", "audit")
 
@@ -79,11 +79,11 @@ class CheckResult:
     hazards : str
         What the test of proportional hazards found, or why it did not run.
     repaired : RepairedCox
-        The model with repairs where held-out patients confirm them.
+        The model with the repairs that held-out patients confirm.
     dropped : tuple of str
-        Columns that were left out: dates, free text, or what gives the outcome away.
+        Columns that were left out: dates, free text, and columns that give the outcome away.
     n_dropped : int
-        Rows that were left out, because they have no valid time or event.
+        Number of rows that were left out, because they have no valid time or event.
     """
 
     model: Any
@@ -126,7 +126,7 @@ class CheckResult:
         return self.report.to_html(path)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON knows it."""
+        """Return everything as values that JSON can hold."""
         columns = {name: getattr(self.columns, name) for name in ("time", "event", "id", "groups")}
         return {
             "patients": len(self.table),
@@ -175,10 +175,10 @@ def check(
     random_state: int = 0,
     on_step: Callable[[str, int], None] | None = None,
 ) -> CheckResult:
-    """Check a table of patients and what a survival model makes of it.
+    """Check a table of patients, train a Cox model on it, and audit and repair the model.
 
-    Columns that are not given are guessed from names and values. The model, :class:`drosurv.CoxPHCV`, is judged on
-    patients that it was not trained on: five models are each trained without a fifth of the patients.
+    Columns that are not given are guessed from names and values. The model, :class:`drosurv.CoxPHCV`, is audited by
+    cross-validation with five folds.
 
     Parameters
     ----------
@@ -199,9 +199,9 @@ def check(
     file_format : FileFormat, optional
         Separator, decimal mark, encoding and missing values of a CSV file; recognised by default.
     data_name : str, optional
-        What the page calls the table; the name of the file by default.
+        Name of the table on the page; by default that of the file.
     n_bootstrap : int
-        Bootstrap replicates behind the intervals.
+        Number of bootstrap replicates for intervals.
     random_state : int
         Seed of everything random.
     on_step : callable, optional
@@ -232,7 +232,7 @@ def check(
             frame, found, event_value, drop, categorical, numeric, keep_columns
         )
     if start is not None:
-        # The model is saved with the columns that the table has.
+        # The notes of the saved model name columns of the table, not the computed column of days.
         patients = replace(patients, columns=replace(patients.columns, time=None, start=start, end=end))
     messages = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
     problems = tuple(dict.fromkeys([*problems, *(str(message) for message in messages)]))
@@ -256,13 +256,15 @@ def check(
         cox, hazards = plain_cox_table(trained)
         step(_STEPS[3], len(_STEPS))
         X = patients.X[trained.encoder.used_]
-        recipe = Pipeline([("table", clone(trained.encoder)), ("model", CoxPHCV(random_state=random_state))])
-        repaired = RepairedCox(base=clone(recipe), random_state=random_state).fit(
+        unfitted = Pipeline(
+            [("table", clone(trained.encoder)), ("model", CoxPHCV(random_state=random_state))]
+        )
+        repaired = RepairedCox(base=clone(unfitted), random_state=random_state).fit(
             X, patients.y, clusters=patients.repeated
         )
         step(_STEPS[4], len(_STEPS))
         report = audit(
-            recipe,
+            unfitted,
             X,
             patients.y,
             sensitive_features=patients.groups,
@@ -273,7 +275,7 @@ def check(
             time_title=unit_in(patients.columns.time_name),
             n_bootstrap=n_bootstrap,
             random_state=random_state,
-            warnings=as_records(_severities(messages)),
+            warnings=as_records(_for_report(messages)),
             sections=_sections(found, problems, cox, hazards, repaired),
         )
     return CheckResult(
@@ -292,7 +294,7 @@ def check(
 
 
 def _lines(heading: str, items: Sequence[str], most: int, width: int) -> list[str]:
-    """A heading and items below it, wrapped; items beyond `most` lines are counted."""
+    """Return a heading and items below it as wrapped lines; items that do not fit in `most` lines are counted."""
     lines = textwrap.wrap(heading, width)
     for number, item in enumerate(items):
         wrapped = textwrap.wrap(first_upper(item), width, initial_indent="- ", subsequent_indent="  ")
@@ -305,8 +307,8 @@ def _lines(heading: str, items: Sequence[str], most: int, width: int) -> list[st
     return lines
 
 
-def _severities(messages: Sequence[Any]) -> list[Warning]:
-    """Warnings for the report: a column that gives the outcome away was left out, so that it blocks nothing."""
+def _for_report(messages: Sequence[Any]) -> list[Warning]:
+    """Return the warnings for the report; columns that give the outcome away were left out and are no problem there."""
     return [one for one in messages if not isinstance(one, (TableNote, LeakWarning))]
 
 
@@ -341,9 +343,9 @@ def _patients(
             if isinstance(learned, LeftOutColumn):
                 left_out[name] = f"column {name!r} was left out: {learned.reason}."
     columns = TargetColumns(found.time, found.event, event_value)
-    aside = [*drop, *left_out]
+    dropped = [*drop, *left_out]
     patients = SurvivalTable.parse(
-        frame, columns, groups=found.groups, drop=aside, categorical=list(categorical), id=found.id
+        frame, columns, groups=found.groups, drop=dropped, categorical=list(categorical), id=found.id
     )
     require_columns(frame, numeric, "numeric")
     require_columns(frame, keep_columns, "keep_columns")
@@ -356,7 +358,7 @@ def _patients(
     if leaks:
         patients = replace(patients, X=patients.X.drop(columns=list(leaks)))
     if patients.X.shape[1] == 0:
-        raise ArgumentError("drop", f"the table has no column to predict from. {' '.join(left_out.values())}")
+        raise ArgumentError("drop", f"the table has no features. {' '.join(left_out.values())}")
     problems += left_out.values()
     problems += map(
         str,
@@ -374,7 +376,7 @@ def _patients(
 
 
 def _with_days(frame: pd.DataFrame, time: str | None, start: str | None, end: str | None) -> pd.DataFrame:
-    """The table with a column ``days`` of times between two columns of dates, which are no features."""
+    """Replace two columns of dates by a column ``days`` of the times between them."""
     if time is not None or start is None or end is None:
         raise ArgumentError("start", "pass either time, or both start and end, columns of dates.")
     require_columns(frame, [start], "start")
@@ -385,7 +387,7 @@ def _with_days(frame: pd.DataFrame, time: str | None, start: str | None, end: st
 
 
 def _usable_rows(frame: pd.DataFrame, found: GuessedColumns, problems: list[str]) -> BoolArray:
-    """Rows with a time that is not negative and an event; what is wrong with the others becomes a problem."""
+    """Return which rows have a valid time and event; add to `problems` what is wrong with the others."""
     if holds_dates(frame[found.time]):
         raise ArgumentError(
             "time", f"time column {found.time!r} holds dates: pass a column of numbers, such as days."
@@ -411,7 +413,7 @@ def _sections(
     hazards: str,
     repaired: RepairedCox,
 ) -> tuple[Section, ...]:
-    """Sections of the page beside those of the audit."""
+    """Return sections of the page besides those of the audit."""
     read = [Statement("columns", first_upper(note)) for note in found.notes]
     wrong = [Statement("problem", first_upper(text), concern=True) for text in problems]
     none = [] if wrong else [Statement("problem", "No problem of the table was found.")]
@@ -442,7 +444,7 @@ def _sections(
             "repair",
             "What repair does",
             70,
-            "Groups that the model is wrong about, corrected where patients not used for it confirm it.",
+            "Groups that the model is wrong about; corrections are made if patients not used for them confirm them.",
             Part(tuple(changed)),
         ),
     )

@@ -24,7 +24,7 @@ PLAIN, CROSS_VALIDATED, REPAIRED = "plain Cox", "cross-validated Cox", "repaired
 WILMS, SIMULATED, NOTHING_FOUND = "nwtco", "simulated", "flc"
 # Share of the patients that is held out.
 _HELD_OUT = 1 / 3
-# Of the simulated group: the truth behind make_hidden_minority.
+# The subgroup that make_hidden_minority simulates.
 _TRUTH = "x5 > 1.04"
 
 
@@ -37,11 +37,11 @@ class Comparison:
     data : str
         Name of the dataset.
     n_train, n_test, n_events : int
-        Patients trained on, held out, and the events of the latter.
+        Numbers of training patients, of held-out patients, and of their events.
     rules : tuple of str
         Subgroups that the repaired model found.
     group, n_group : str and int
-        The subgroup that the table is about, "" for none, and its held-out patients.
+        The subgroup of the table, "" for none, and its number of held-out patients.
     table : DataFrame
         One row per model: ``model``, ``gain`` and ``c_index`` of all held-out patients; of the subgroup
         ``observed`` and ``expected`` events and ``group_gain``; ``seconds`` of training. A gain is in log likelihood
@@ -115,7 +115,7 @@ def demo(
 
 
 def held_out_rows(data: Dataset, random_state: int) -> BoolArray:
-    """Rows (n,) of a third of the patients, with the same share of events as the rest."""
+    """Draw a third of the patients, with the same share of events as the rest; return a mask (n,)."""
     from sklearn.model_selection import train_test_split
 
     event = parse_target(data.y).event
@@ -150,8 +150,8 @@ def _compare(
     rows = []
     for model_name, model in fitted.items():
         with warnings.catch_warnings(action="ignore"):
-            # The table of groups alone: other metrics would have to be compiled, which takes longer than the rest.
-            panel = prepare(
+            # Only the group table, because compiling other metrics would take longer than everything else.
+            evaluator = prepare(
                 model,
                 X,
                 y,
@@ -160,17 +160,21 @@ def _compare(
                 reference=fitted[PLAIN],
                 wanted=["concordance_index"],
             )
-            c_index = panel.everyone.harrell.concordance(np.ones(len(y)))
+            c_index = evaluator.everyone.harrell.concordance(np.ones(len(y)))
             scored, _ = group_table(
-                panel,
+                evaluator,
                 {(EVERYONE, ALL): (c_index, np.nan, np.nan)},
                 subgroups=parse_subgroups({group: inside} if group else None, len(y)),
             )
         everybody = scored.iloc[0]
         row = {"model": model_name, "gain": everybody["gain"], "c_index": everybody["c_index"]}
         if group:
-            own = scored[scored["attribute"] == "subgroup"].iloc[0]
-            row |= {"observed": own["observed"], "expected": own["expected"], "group_gain": own["gain"]}
+            there = scored[scored["attribute"] == "subgroup"].iloc[0]
+            row |= {
+                "observed": there["observed"],
+                "expected": there["expected"],
+                "group_gain": there["gain"],
+            }
         rows.append({**row, "seconds": seconds[model_name]})
     return Comparison(
         name,

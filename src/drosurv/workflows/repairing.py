@@ -1,4 +1,4 @@
-"""Repair a model, trained here or before, or predictions of any program, for groups of a table."""
+"""Repair a model, saved or newly trained, or given predictions, on the patients of a table."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ def repair_from_table(
     keep_columns: Sequence[str] = (),
     **options: Any,
 ) -> RepairedCox:
-    """Find and repair the groups that a model is wrong about; the model takes the columns of the table as they are.
+    """Find and repair the groups of a table that a model is wrong about.
 
-    The model is an `estimator`, trained on the table, or the better one of :class:`drosurv.CoxPHCV` and
-    :class:`drosurv.CoxPH` if it is "auto"; or a saved model, `opened`, which stays as it is; or
-    `predictions`: survival probabilities that somebody predicted for the table's patients, one column for each time,
-    named by it (``12`` or ``survival_12``). `keep_columns` are as in :func:`train`, `options` parameters of
-    :class:`drosurv.RepairedCox`.
+    The model is an `estimator`, which is trained on the table; "auto" is the better one of :class:`drosurv.CoxPHCV` and
+    :class:`drosurv.CoxPH`. Or it is a saved model, `opened`, which is not refitted. Or `predictions` are given:
+    survival probabilities of the table's patients, one column for each time, named ``12`` or ``survival_12``.
+    `categorical` and `keep_columns` are as in :func:`train`, `options` are parameters of :class:`drosurv.RepairedCox`.
     """
     options |= {"clusters": table.repeated, "entry": table.entry}
     if opened is not None:
@@ -48,14 +47,14 @@ def repair_from_table(
 
 
 def corrected(model: RepairedCox, table: SurvivalTable, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Repaired survival probabilities of a table's patients, ``survival_TIME`` for every time predicted."""
+    """Return repaired survival probabilities of a table's patients, a column ``survival_TIME`` for every time."""
     times, survival = predicted_at(predictions)
     found = model.correct((times, survival), table.X[list(model.feature_names_in_)])
     return pd.DataFrame(found, columns=[f"survival_{time:g}" for time in times])
 
 
 def predicted_at(frame: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
-    """Times and survival probabilities of a table of predictions."""
+    """Return the times and survival probabilities of a table of predictions."""
     times = {}
     for name in frame.columns:
         try:
@@ -65,7 +64,7 @@ def predicted_at(frame: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
     if not times:
         raise ArgumentError(
             "predictions",
-            f"predictions holds no column named by a time, such as 12 or survival_12; it has "
+            f"predictions has no column whose name is a time, such as 12 or survival_12; it has "
             f"{', '.join(map(str, frame.columns[:5]))}.",
         )
     ordered = sorted(times, key=lambda name: times[name])

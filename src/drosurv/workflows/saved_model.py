@@ -1,4 +1,4 @@
-"""A saved model, and what can be done with it and a table."""
+"""Use a saved model with a table: predict, evaluate, and recognise rows that it was trained on."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from drosurv.tables.rows import RowHashes, RowsSeen
 from drosurv.target import FloatArray
 from drosurv.workflows.training import columns_used, fingerprint, is_plain_cox
 
-# Patients so many standard deviations from the mean are warned of: metres for centimetres are further away, and at most
-# one in a hundred of those trained on is.
+# Values more than so many standard deviations from the training mean are warned of: they may be in another unit.
 _FAR = 10
 
 
 @dataclass(frozen=True, eq=False)
 class PlainCox:
-    """Plain Cox as a model's notes keep it: coefficients (d,) of the estimator's features."""
+    """Plain Cox from the notes of a saved model: coefficients (d,) of the estimator's features."""
 
     coef_: FloatArray
 
@@ -39,32 +38,32 @@ class PlainCox:
     curve_type: ClassVar[str] = "step"
 
     def predict(self, X: pd.DataFrame) -> FloatArray:
-        """Log risks, (n,)."""
+        """Predict log risks, (n,)."""
         return X.to_numpy(dtype=self.coef_.dtype) @ self.coef_
 
 
 @dataclass(frozen=True, eq=False)
 class PlainCoxCurves(PlainCox):
-    """Plain Cox with the hazard of a patient of risk `log_risk`, which every other patient's is a multiple of."""
+    """Plain Cox with survival curves; `baseline` is the hazard of a patient with the log risk `log_risk`."""
 
     log_risk: float
     baseline: Baseline
 
     @property
     def unique_times_(self) -> FloatArray:
-        """Where the curves change."""
+        """Times at which the curves change."""
         return self.baseline.times
 
     def predict_survival_function(self, X: pd.DataFrame, times: FloatArray) -> FloatArray:
-        """Survival of every patient at each of k times, (n, k)."""
+        """Predict the survival of every patient at each of k times, (n, k)."""
         return np.exp(-self.baseline.cumulative_hazard(self.predict(X) - self.log_risk, times))
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedModel:
-    """What a model's file holds, and what can be done with it and a table.
+    """A saved model with its notes.
 
-    `model` is what was saved; `notes` are what :meth:`Trained.save` noted, empty for a model saved in Python.
+    `notes` are those of :meth:`Trained.save`; empty for a model saved in Python.
     """
 
     path: Path
@@ -81,7 +80,7 @@ class OpenedModel:
 
     @property
     def encoder(self) -> TableEncoder | None:
-        """What makes features of a table; None if the model was saved without it."""
+        """The encoder of tables; None if the model was saved without one."""
         first = self.model[0] if isinstance(self.model, Pipeline) and len(self.model) == 2 else None
         return first if isinstance(first, TableEncoder) else None
 
@@ -91,36 +90,36 @@ class OpenedModel:
         return self.model if self.encoder is None else self.model[-1]
 
     def features(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The estimator's features of a table."""
+        """Return the estimator's features of a table."""
         if self.encoder is not None:
             return self.encoder.transform(frame)
         names = getattr(self.estimator, "feature_names_in_", None)
         if names is None:
             raise ValueError(
-                f"{self.path} was trained on an array without column names, so no column of a table can be told to "
-                "be its feature: fit it on a DataFrame."
+                f"{self.path} was trained on an array without column names, so its features cannot be found in a "
+                "table: fit it on a DataFrame."
             )
         require_columns(frame, list(names), "feature")
         return frame[list(names)]
 
     def readable(self, frame: pd.DataFrame, groups: Sequence[str] = ()) -> pd.DataFrame:
-        """Columns that rules may use: those the model uses, and those that define groups."""
+        """Return the columns that rules may use: those of the model, and those that define groups."""
         used = columns_used(self.model)
         return frame[list(dict.fromkeys([*used, *(name for name in groups if name in frame.columns)]))]
 
     def plain_cox(self) -> Any:
-        """Plain Cox trained on the same patients, maybe the model itself; None if the file does not hold it."""
+        """Return plain Cox trained on the same patients, or the model itself if it is plain Cox; None if not saved."""
         coefficients, baseline = self.notes.get("plain_cox"), self.notes.get("plain_cox_baseline")
         if coefficients is None:
-            # A model repaired from plain Cox holds it.
+            # A repair of plain Cox holds it as its base model.
             base = getattr(self.estimator, "base_", None)
             return base if isinstance(base, Pipeline) and is_plain_cox(base[-1]) else None
         if baseline is None:
             return PlainCox(np.array(coefficients))
         if is_plain_cox(self.estimator) and np.array_equal(coefficients, self.estimator.coef_):
             return self.estimator
-        # A curve that is kept at fewer times than it has steps lags behind, always in the same direction, which any
-        # comparison of many patients would show: between kept times, it rises by the same at each event time.
+        # The saved curve may have fewer times than steps, and would be too low between them, which a comparison of many
+        # patients would show. So between saved times let it rise by the same amount at each event time.
         followed, kept = self.estimator.follow_up_, baseline["times"]
         times = np.union1d(kept, followed.times[np.diff(followed.survival, prepend=1.0) < 0])
         known = np.searchsorted(times, kept)
@@ -137,17 +136,17 @@ class OpenedModel:
         keep: Sequence[str] = (),
         strata: str | None = None,
     ) -> pd.DataFrame:
-        """Predictions for the patients of a table.
+        """Predict for the patients of a table.
 
-        The column that named patients at training, those in `keep`, ``log_risk``, and ``survival_TIME`` for every
-        time, written as it was given. Of a model of causes, ``log_risk_CAUSE`` and ``incidence_CAUSE_TIME``.
+        Return the column that identified patients in training, those in `keep`, ``log_risk``, and ``survival_TIME`` for
+        every time as it was written. A model of causes has ``log_risk_CAUSE`` and ``incidence_CAUSE_TIME``.
         """
         require_columns(frame, keep, "keep")
         named = self.id_column(frame)
         keep = list(dict.fromkeys([*([] if named is None else [named]), *keep]))
         at = _numbers(times)
         with warnings.catch_warnings(action="ignore", category=UnseenLevelWarning):
-            # `findings` says it with its rows.
+            # `findings` reports it.
             features = self.features(frame)
         self._warn_of_far(features)
         model, found = self.estimator, frame[list(keep)]
@@ -167,22 +166,21 @@ class OpenedModel:
         return found.assign(**columns)
 
     def _warn_of_late(self, times: Sequence[float], features: Any, given: Mapping[str, Any]) -> None:
-        """Say so where nobody was followed long enough in training to tell."""
+        """Warn of times after the longest follow-up in training."""
         end = self.estimator.follow_up_.times[-1]
         if late := [time for time in times if time > end]:
             first = {name: values[:1] for name, values in given.items()}
             curve = self.estimator.predict_survival_function(features[:1], times=[end, late[0]], **first)[0]
-            how = "by a formula, which no patient confirms there"
+            how = "extrapolated by the model's formula"
             if curve[0] == curve[1]:
-                how = "as it was then, which is too good"
+                how = "given as at that time, which is too high"
             warn_caller(
-                f"times {late[0]:g} lies beyond the longest follow-up in training, {end:g}: survival is "
-                f"given {how}.",
+                f"times {late[0]:g} lies after the longest follow-up in training, {end:g}: survival is {how}.",
                 argument="times",
             )
 
     def _warn_of_far(self, features: pd.DataFrame) -> None:
-        """Say so where numbers lie so far from those of training that they may be in another unit."""
+        """Warn of numbers so far from those of training that they may be in another unit."""
         columns = [] if self.encoder is None else self.encoder.columns_
         for column in (one for one in columns if isinstance(one, NumberColumn) and one.is_scaled):
             distance = features[column.name].to_numpy()
@@ -190,12 +188,12 @@ class OpenedModel:
                 value = column.mean + column.deviation * distance[np.abs(distance).argmax()]
                 warn_caller(
                     f"column {column.name!r} holds {value:.4g}, but in training its mean was {column.mean:.4g} and its "
-                    f"standard deviation {column.deviation:.4g}: {counted(far, 'row')} so far away (over {_FAR} "
-                    "standard deviations) that nobody like that was learned from. Check the unit."
+                    f"standard deviation {column.deviation:.4g}: {counted(far, 'row')} more than {_FAR} standard "
+                    "deviations away, unlike the training patients. Check the unit."
                 )
 
     def observed(self, frame: pd.DataFrame, strata: str | None = None) -> dict[str, Any]:
-        """What predictions for a table need besides features: the strata, from the column named here or at training."""
+        """Return further arguments of predictions for a table: strata, from the given column or that of training."""
         column = strata or self.notes.get("observed", {}).get("strata")
         if column is None:
             return {}
@@ -203,12 +201,12 @@ class OpenedModel:
         return {"strata": frame[column].to_numpy()}
 
     def id_column(self, frame: pd.DataFrame) -> str | None:
-        """The column that named patients at training, where a table has it."""
+        """Return the column that identified patients in training, if a table has it; else None."""
         noted = self.notes.get("id")
         return noted if noted in frame.columns else None
 
     def findings(self, frame: pd.DataFrame, strata: str | None = None) -> pd.DataFrame:
-        """What was made up or left aside in a table, apart from the columns of the target and of the strata."""
+        """Return what was filled in or ignored in a table, besides columns of the target and of the strata."""
         if self.encoder is None:
             return pd.DataFrame({"column": [], "rows": [], "done": []})
         named = [
@@ -229,7 +227,7 @@ class OpenedModel:
         drop_missing_target: bool = False,
         **named: str | None,
     ) -> SurvivalTable:
-        """The patients of a table with their target: as in :class:`TargetColumns`, or else as at training."""
+        """Return the patients of a table; `named` are columns of the target, by default those of training."""
         given = {name: value for name, value in named.items() if value is not None}
         noted = self.notes.get("target", {})
         times = {"time", "start", "end"}
@@ -244,7 +242,7 @@ class OpenedModel:
                 f"{self.path} does not say which columns hold the target: pass time=COLUMN and event=COLUMN.",
             )
         if len(frame) < 2:
-            raise ValueError("the table holds a single patient: a model is judged on at least two.")
+            raise ValueError("the table holds a single patient: an evaluation needs at least two.")
         target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
         columns = TargetColumns(**target)
         known = [] if self.encoder is None else self.encoder.categorical
@@ -263,8 +261,8 @@ class OpenedModel:
         if not table.event.any():
             raise ArgumentError(
                 "event_value",
-                f"event column {columns.event!r} holds no event, so there is nothing to judge a model by: pass "
-                f"event_value if another value means the event, or more patients.",
+                f"event column {columns.event!r} holds no event, so a model cannot be evaluated: pass "
+                f"event_value if another value means the event, or give more patients.",
             )
         return table
 
@@ -281,7 +279,7 @@ class OpenedModel:
         return None if kept is None else RowHashes.from_dict(kept).seen_in(table.frame, table.y)
 
     def note_rows_seen(self, frame: pd.DataFrame, data: Path) -> None:
-        """Note how many rows of a table to predict were trained on, where the table has the target to tell it."""
+        """Note how many rows of a table to predict were trained on, if the table has the target."""
         seen = None
         if self.notes.get("trained_on") == fingerprint(data):
             seen = RowsSeen(len(frame), len(frame))
@@ -297,7 +295,7 @@ class OpenedModel:
             warn_caller(f"the model was trained on {seen} of {data}.", category=TableNote)
 
     def warn_of_rows_seen(self, table: SurvivalTable, data: Path) -> RowsSeen | None:
-        """Say how many rows of a table the model was trained on: numbers of those rows are too good."""
+        """Warn of rows of a table that the model was trained on, for which an evaluation is too good."""
         seen = self.rows_seen(table, data)
         if seen is None:
             return None
@@ -308,7 +306,7 @@ class OpenedModel:
                 category=BlockingWarning,
             )
         else:
-            why = ": too few to matter, or patients who are alike by chance" if seen.seen else ""
+            why = ": too few to matter, or other patients with equal values" if seen.seen else ""
             warn_caller(f"the model was trained on {seen} of {data}{why}.", category=TableNote)
         return seen
 
@@ -321,7 +319,7 @@ def _numbers(texts: Sequence[str]) -> list[float]:
 
 
 def _one_row_each(table: SurvivalTable, patient: str) -> SurvivalTable:
-    """Of patients with several rows (entry, time] the first ones, with what happened to the patients."""
+    """Return the first row of each patient with several rows (entry, time], with the target of the patient."""
     first, y, notes = first_rows(table.y, table.entry, table.frame[patient])
     for note in notes:
         warn_caller(first_upper(note), category=TableNote)

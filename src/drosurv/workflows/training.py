@@ -1,4 +1,4 @@
-"""From a table of patients to a model: trained or tuned, and saved."""
+"""Train or tune a model on a table of patients, compare it with plain Cox, and save it."""
 
 from __future__ import annotations
 
@@ -36,32 +36,34 @@ from drosurv.target import parse_target
 from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.tuning.folds import parse_folds
 
-# With fewer events for each feature, coefficients are mostly chance.
+# With fewer events per feature, coefficients are mostly chance.
 _EVENTS_PER_FEATURE = 10
-_FEWEST_JUDGES = 50
+# Models are not compared on fewer patients.
+_FEWEST_PATIENTS = 50
 # A smaller error of survival curves is not reported.
 _TOO_HIGH = 0.02
-# Each model is trained on two thirds of the patients, and every patient is predicted once.
+# Folds of the comparison with plain Cox.
 _FOLDS = 3
 # A larger log hazard ratio per standard deviation means that the feature contains the outcome.
-_ENDLESS = 8.0
+_LARGEST_COEFFICIENT = 8.0
 # The test of proportional hazards costs n d^2 and d^4.
 _MOST_TESTED, _MOST_WORK = 60, 1e9
 _OBSERVED = ("entry", "strata", "clusters", "id")
 _DROP_OR_KEEP = (
-    "Name columns in drop that are not known when a prediction is made, in keep_columns those that are."
+    "If a column is not known when a prediction is made, name it in drop; if it is known, name it in "
+    "keep_columns."
 )
-# Steps of the curve that are kept in the file.
+# Largest number of steps of the baseline curve in the file.
 _CURVE_TIMES = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A fitted model, and the patients trained on.
+    """A fitted model and its training patients.
 
-    The model takes columns of the table as they are: it is a pipeline of a :class:`TableEncoder` and an estimator, or
-    a repair of one, whose rules then are in the table's units. It was fitted with `fit_options` besides features and
-    target, from columns `observed` as in :func:`train`; so are `keep_columns`.
+    The model takes columns of the table, not encoded: it is a Pipeline of a :class:`TableEncoder` and an estimator, or
+    a :class:`drosurv.RepairedCox` of one. `fit_options` are the arguments of ``fit`` besides features and target;
+    `observed` and `keep_columns` are as in :func:`train`.
     """
 
     model: Any
@@ -78,11 +80,11 @@ class Trained:
 
     @property
     def _given(self) -> dict[str, Any]:
-        """What the estimator was fitted with besides features and target, by the names of its arguments."""
+        """Arguments of the estimator's ``fit`` besides features and target, by name."""
         return {name.removeprefix("model__"): values for name, values in self.fit_options.items()}
 
     def _columns(self, table: SurvivalTable) -> pd.DataFrame:
-        """What the model takes of a table."""
+        """Return the columns of a table that the model takes."""
         return table.X[list(self.model.feature_names_in_)]
 
     def save(
@@ -93,20 +95,20 @@ class Trained:
         row_hashes: bool = True,
         warnings: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        """Write the model to a file, with what the commands that use it need besides it; no row of the table.
+        """Write the model to a file, with notes that the commands need; the file holds no row of the table.
 
-        A model that separates patients perfectly, because a column gives the outcome away, is not saved. Parameters
-        are those of :func:`save_with_notes`.
+        Raise if a column gives the outcome away and the model separates patients perfectly. Parameters are those of
+        :func:`save_with_notes`.
         """
-        doubted = [name for name in self.encoder.used_ if name not in self.keep_columns]
-        leaks = find_leaks(self.table.X[doubted], self.table.y) if self._separates() else {}
+        checked = [name for name in self.encoder.used_ if name not in self.keep_columns]
+        leaks = find_leaks(self.table.X[checked], self.table.y) if self._separates() else {}
         if leaks:
             raise ArgumentError(
                 "drop",
                 f"the model is not saved: {listing([f'column {name!r}' for name in leaks])} may give the outcome away, "
                 f"and the model separates patients with and without the event perfectly. {_DROP_OR_KEEP}",
             )
-        # A repaired model holds what it was repaired from.
+        # A repaired model holds its base model, with which it is compared.
         notes = {} if isinstance(self.model, RepairedCox) else self._plain_notes()
         if self.observed:
             notes["observed"] = dict(self.observed)
@@ -115,11 +117,11 @@ class Trained:
     def _separates(self) -> bool:
         """Whether the model separates patients with and without the event perfectly, or nearly so."""
         largest = np.abs(getattr(self.estimator, "coef_", 0.0)).max()
-        return bool(getattr(self.estimator, "status_", "") == "separated" or largest > _ENDLESS)
+        return bool(getattr(self.estimator, "status_", "") == "separated" or largest > _LARGEST_COEFFICIENT)
 
     @cached_property
-    def endless(self) -> list[str]:
-        """Levels in which nobody had the event, whose coefficients have no end."""
+    def levels_without_events(self) -> list[str]:
+        """Levels without any event, whose unpenalised coefficients are infinite."""
         penalty = getattr(self.estimator, "l2_", getattr(self.estimator, "l2", 0.0))
         if not hasattr(self.estimator, "coef_") or penalty > 0:
             return []
@@ -139,30 +141,30 @@ class Trained:
 
     @cached_property
     def _plain(self) -> CoxPH:
-        """Plain Cox on the same patients and features: the model itself if it is that, or else fitted here."""
-        own = self.estimator
-        if self.is_plain and own._uses_convex and "strata" not in self.observed:
-            return cast(CoxPH, own)
+        """Plain Cox on the same patients and features: the model itself if it is plain Cox, else fitted here."""
+        estimator = self.estimator
+        if self.is_plain and estimator._uses_convex and "strata" not in self.observed:
+            return cast(CoxPH, estimator)
         return self.fit_plain_cox(entry=self.table.entry)
 
     def new_plain_cox(self) -> CoxPH:
-        """Return plain Cox, not fitted, with ties as in the model: otherwise plain Cox could differ from itself."""
+        """Return an unfitted plain Cox that treats ties as the model does, so that the two do not differ in that."""
         return CoxPH(ties=getattr(self.estimator, "ties", "breslow"))
 
     def fit_plain_cox(self, **options: Any) -> CoxPH:
-        """Fit plain Cox to the same patients and features; `options` go to ``CoxPH.fit``."""
+        """Fit plain Cox to the same patients and features; `options` are arguments of ``CoxPH.fit``."""
         with warnings.catch_warnings(action="ignore"):
-            # Training the model has given these warnings already.
+            # The model has given the same warnings.
             return self.new_plain_cox().fit(self.encoder.transform(self.table.X), self.table.y, **options)
 
     def _plain_notes(self) -> dict[str, Any]:
-        """Plain Cox, which the model is compared with: coefficients, and the hazard of a mean patient."""
+        """Return notes on plain Cox, with which the model is compared: coefficients, and hazards of a mean patient."""
         if self.table.columns.causes or not self._plain.converged_:
             return {"plain_cox": None}
         mean = self.encoder.transform(self.table.X).mean(axis=0).to_frame().T
         times = self._plain.unique_times_
         hazard = self._plain.predict_cumulative_hazard_function(mean, return_array=True)[0]
-        # Between two kept times there is a small part of the steps, and, at the end, where few are left, of the hazard.
+        # Half of the times are spread evenly over the steps, half over the hazard, which has large steps at the end.
         if len(times) > _CURVE_TIMES:
             shares = np.linspace(0, 1, _CURVE_TIMES // 2)
             by_hazard = np.searchsorted(hazard, shares * hazard[-1])
@@ -180,40 +182,40 @@ class Trained:
     def against_plain(
         self, held: SurvivalTable | None = None, seed: int = 0
     ) -> tuple[AgainstPlain | None, str]:
-        """Compare the model with plain Cox trained on the same patients, on others; also return on whom, in words.
+        """Compare the model with plain Cox on patients not trained on; also say on which patients.
 
-        Without patients held out, or where they are too few, both models are trained anew without each of a few folds
-        of the training patients, and judged on it. None where there is nothing to compare: the model is plain Cox, has
-        no features, or is the default (:class:`CoxPHCV`, which ``drosurv audit`` compares); patients are too few; or
-        there are entry times or strata, which the comparison does not support.
+        Without held-out patients, or if they are too few, both models are compared by cross-validation on the training
+        patients. Return None if the model is plain Cox, has no features, or is the default (:class:`CoxPHCV`, which
+        ``drosurv audit`` compares); if there are too few patients; or with entry times, strata or competing causes,
+        which the comparison does not support.
         """
         observed = {"entry", "strata"} & set(self._given)
         known = self.is_plain or isinstance(self.estimator, (NullModel, CoxPHCV))
-        alone = known or observed or self.table.columns.causes
-        compared_on = self.table if held is None or not _can_judge(held) else held
-        if alone or compared_on.event.sum() < _EVENTS_PER_FEATURE:
+        not_compared = known or observed or self.table.columns.causes
+        compared_on = self.table if held is None or not _is_large(held) else held
+        if not_compared or compared_on.event.sum() < _EVENTS_PER_FEATURE:
             return None, "nobody"
-        own = self._columns(compared_on)
+        X = self._columns(compared_on)
         if compared_on is held:
             words = "On the patients held out"
-            model: tuple[Any, Any] = self.model, own
+            model: tuple[Any, Any] = self.model, X
             plain: tuple[Any, Any] = self._plain, self.encoder.transform(compared_on.X)
         else:
             words = f"In {_FOLDS} folds of these patients, by models trained without them"
-            recipe = Pipeline([("table", self.encoder), ("cox", self.new_plain_cox())])
+            unfitted = Pipeline([("table", self.encoder), ("cox", self.new_plain_cox())])
             parts = parse_folds(_FOLDS, compared_on.event, seed, compared_on.patients)
             with warnings.catch_warnings(action="ignore"):
-                # Training on everybody has given these warnings already.
-                other = cross_fitted_cox(recipe, compared_on.X, compared_on.y, parts)
+                # Training on all patients has given the same warnings.
+                other = cross_fitted_cox(unfitted, compared_on.X, compared_on.y, parts)
                 if other is None:
                     return None, "nobody"
-                seen = cross_fitted(self.model, own, compared_on.y, parts, fit_options=self.fit_options)
-            model, plain = (seen.predictions, None), (other, None)
+                found = cross_fitted(self.model, X, compared_on.y, parts, fit_options=self.fit_options)
+            model, plain = (found.predictions, None), (other, None)
         how: dict[str, Any] = {"y_train": self.table.y, "recalibrated": is_recalibrated(self.model)}
         return beside(model, plain, compared_on.y, compared_on.groups, **how), words
 
     def summary(self) -> dict[str, Any]:
-        """The model in numbers and words."""
+        """Return a summary of the model in numbers and words."""
         columns = self.table.columns
         event = "any cause" if columns.causes else repr(columns.event_value)
         return {
@@ -225,19 +227,19 @@ class Trained:
             "events": np.sum(self.estimator.n_events_).item(),
             "objective": getattr(self.estimator, "objective_", None),
             "status": getattr(self.estimator, "status_", "solved")
-            + (", but for levels without events" if self.endless else ""),
+            + (", but for levels without events" if self.levels_without_events else ""),
             "recalibration": getattr(self.estimator, "recalibration_", None),
             "coefficients": _coefficients(self.estimator),
         }
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a file: shows whether a model was trained on it, without keeping a row."""
+    """Return the SHA-256 of a file, by which a model's training file is recognised."""
     return sha256(path.read_bytes()).hexdigest()
 
 
 def columns_used(model: Any) -> list[str]:
-    """The columns of a table that a fitted model predicts from."""
+    """Return the columns of a table that a fitted model predicts from."""
     first = model[0] if isinstance(model, Pipeline) else None
     used = first.used_ if isinstance(first, TableEncoder) else model.feature_names_in_
     return [str(name) for name in used]
@@ -265,8 +267,9 @@ def save_with_notes(
 ) -> None:
     """Write a model to a file that every command reads.
 
-    Noted beside it are the columns of its target, the fingerprint of the file `data`, hashes of the training rows
-    unless `row_hashes` is False, and the `warnings` given in training, as :func:`drosurv.errors.as_records` has them.
+    The file also holds the columns of the target, the fingerprint of the file `data`, hashes of the training rows
+    unless `row_hashes` is False, the `warnings` of training, as :func:`drosurv.errors.as_records` returns them, and
+    further `notes`.
     """
     target = {name: value for name, value in asdict(table.columns).items() if value}
     if table.id is not None:
@@ -289,19 +292,18 @@ def train(
     reference: Mapping[str, str] | None = None,
     keep_columns: Sequence[str] = (),
 ) -> Trained:
-    """Train a model on a table. Its groups go to estimators that are trained with groups.
+    """Train a model on a table; groups of the table are used by estimators that are trained with groups.
 
-    `categorical` and `unseen` are as in :class:`TableEncoder`; columns of codes that name groups are categories anyway.
-    Columns `observed` say how rows were observed, by the argument of ``fit`` they go to: ``strata``, ``clusters``,
-    ``id``. `bootstrap` refits give the standard errors of the model's ``summary``. `reference` names the level that
-    the others of a column are compared with. A column that equals the time for most patients is an error unless it is
-    among `keep_columns`, which are known when a prediction is made.
+    `categorical`, `unseen` and `reference` are as in :class:`TableEncoder`; columns of numbers that define groups are
+    categories. `observed` maps arguments of ``fit`` (``strata``, ``clusters``, ``id``) to columns. `bootstrap` is the
+    number of refits for the standard errors of the model's ``summary``. A column that equals the time for most patients
+    is an error, unless it is among `keep_columns`, the columns that are known when a prediction is made.
     """
     refuse_copies_of_time(table, keep_columns)
     encoder = table_encoder(table, categorical, unseen, reference)
     repaired = isinstance(estimator, RepairedCox)
-    talks = "verbose" in estimator.get_params()
-    if talks:
+    has_verbose = "verbose" in estimator.get_params()
+    if has_verbose:
         estimator.set_params(verbose=verbose)
     options = fit_options(estimator, table)
     if table.groups is not None and not any(name.endswith("sensitive_features") for name in options):
@@ -312,7 +314,7 @@ def train(
             argument="groups",
         )
     for name, column in (observed or {}).items():
-        require_understood(estimator, name)
+        require_supported(estimator, name)
         options[name if repaired else f"model__{name}"] = table.frame[column]
     if bootstrap and (repaired or not hasattr(estimator, "summary")):
         raise ArgumentError(
@@ -327,38 +329,39 @@ def train(
     model.fit(X, table.y, **options)
     if bootstrap:
         estimator.summary(method="bootstrap", n_boot=bootstrap)
-    if talks:
+    if has_verbose:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))
     _warn_of_coarse_times(estimator, table)
     trained = Trained(model, encoder, table, options, observed or {}, keep_columns)
-    if trained.endless:
+    if trained.levels_without_events:
         warn_caller(
-            f"nobody with {listing(trained.endless, 3)} had the event, so the model predicts that such patients never "
-            "have it. Merge levels, or use a penalty such as l2=0.1."
+            f"nobody with {listing(trained.levels_without_events, 3)} had the event, so the model predicts that such "
+            "patients never have it. Merge levels, or use a penalty such as l2=0.1."
         )
     _warn_of_design(trained)
     return trained
 
 
 def _warn_of_design(trained: Trained) -> None:
-    """Warn of features whose coefficients the data do not determine, as the table of plain Cox would say later."""
+    """Warn of features whose coefficients the data do not determine, before a table of coefficients shows them."""
     table, names = trained.table, trained.encoder.get_feature_names_out()
     if table.columns.causes or len(names) > _MOST_TESTED:
         return
     found = check_design(
         np.asarray(trained.encoder.transform(table.X), dtype=np.float64), parse_target(table.y), list(names)
     )
-    # Levels without events have their own warning, which names the column.
-    for sentence in replace(found, separating=() if trained.endless else found.separating).warnings:
+    # Another warning already names levels without events.
+    separating = () if trained.levels_without_events else found.separating
+    for sentence in replace(found, separating=separating).warnings:
         warn_caller(sentence)
 
 
 def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | None, str]:
-    """Plain Cox on natural units, and what its test of proportional hazards found or why it did not run.
+    """Return the coefficients of plain Cox per unit, and a sentence on the test of proportional hazards.
 
-    Fitted to the same patients as the model, with their entry times, strata and clusters; None where events have
-    several causes.
+    Plain Cox is fitted to the same patients as the model, with their entry times, strata and clusters. None if events
+    have several causes.
     """
     table, n_features = trained.table, len(trained.encoder.get_feature_names_out())
     if table.columns.causes:
@@ -383,12 +386,12 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
 
 
 def refuse_copies_of_time(table: SurvivalTable, keep_columns: Sequence[str] = ()) -> None:
-    """Raise if a column, none of `keep_columns`, equals the time, in some unit, for most patients."""
+    """Raise if a column that is not in `keep_columns` equals the time, in some unit, for most patients."""
     X = table.X.drop(columns=[name for name in keep_columns if name in table.X])
     copies = copies_of_time(X, table.y)
     if copies:
         named = [
-            f"column {name!r} is the time itself, in some unit, of {100 * share:.0f} % of the patients"
+            f"column {name!r} equals the time, in some unit, for {100 * share:.0f} % of the patients"
             for name, share in copies.items()
         ]
         named += [
@@ -405,7 +408,7 @@ def table_encoder(
     unseen: str = "reference",
     reference: Mapping[str, str] | None = None,
 ) -> TableEncoder:
-    """The encoder of a table, for which codes that name groups are categories."""
+    """Return an unfitted encoder for a table; columns of numbers that define groups are categories."""
     codes = [name for name in [*categorical, *(reference or {}), *table.codes] if name in table.X.columns]
     return TableEncoder(categorical=tuple(dict.fromkeys(codes)), unseen=unseen, reference=reference)
 
@@ -413,10 +416,9 @@ def table_encoder(
 def readable_and_bases(
     table: SurvivalTable, encoder: TableEncoder, estimators: Sequence[Any]
 ) -> tuple[pd.DataFrame, list[Pipeline]]:
-    """The columns that rules may use, and estimators that take them as they are.
+    """Return the columns that rules may use, and Pipelines of an encoder and each estimator.
 
-    Columns that number the rows, or are constant, are not among them. The encoder is fitted on the whole table to
-    find which those are.
+    Columns that the encoder leaves out, because they number the rows or are constant, are left out here too.
     """
     X = table.X[encoder.fit(table.X).used_]
     codes = [name for name in encoder.categorical if name in X]
@@ -424,27 +426,27 @@ def readable_and_bases(
     return X, [Pipeline([("table", clone(encoder)), ("model", estimator)]) for estimator in estimators]
 
 
-def _can_judge(table: SurvivalTable) -> bool:
-    return bool(len(table) >= _FEWEST_JUDGES and table.event.sum() >= _EVENTS_PER_FEATURE)
+def _is_large(table: SurvivalTable) -> bool:
+    return bool(len(table) >= _FEWEST_PATIENTS and table.event.sum() >= _EVENTS_PER_FEATURE)
 
 
 def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
-    """What the table holds for training besides features and target."""
+    """Return the arguments of ``fit`` besides features and target: groups and entry times, if the table has them."""
     options: dict[str, Any] = {}
     if getattr(estimator, "_compares_groups", None) is not None and table.groups is not None:
         options["sensitive_features"] = table.groups
     if table.entry is not None:
-        require_understood(estimator, "entry")
+        require_supported(estimator, "entry")
         options["entry"] = table.entry
     prefix = "" if isinstance(estimator, RepairedCox) else "model__"
     return {f"{prefix}{name}": values for name, values in options.items()}
 
 
-def require_understood(estimator: Any, name: str) -> None:
-    """Raise if an estimator's ``fit`` takes no argument of this name."""
+def require_supported(estimator: Any, name: str) -> None:
+    """Raise if an estimator's ``fit`` has no argument of this name."""
     if name not in signature(estimator.fit).parameters:
         raise ArgumentError(
-            name, f"{name} is not understood by {type(estimator).__name__}: choose another model."
+            name, f"{name} is not supported by {type(estimator).__name__}: choose another model."
         )
 
 
@@ -453,19 +455,19 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
     if events < _EVENTS_PER_FEATURE * n_features and hasattr(estimator, "l2"):
         warn_caller(
             f"{counted(events, 'event')} for {counted(n_features, 'feature')}, fewer than {_EVENTS_PER_FEATURE} for "
-            "each: coefficients are unsteady and risks too extreme. Use fewer columns, or a penalty such as "
+            "each: coefficients are unstable and predicted risks too extreme. Use fewer columns, or a penalty such as "
             f"l2=0.1."
         )
 
 
 def _warn_of_coarse_times(estimator: Any, table: SurvivalTable) -> None:
-    """Breslow's curves, exp(-H), lie above Kaplan-Meier's where many have the event at one time; Efron's do not."""
+    """Warn if Breslow's curves, exp(-H), are too high because many events share a time; Efron's are not."""
     may_be_efron = getattr(estimator, "ties", "") == "breslow" and not getattr(estimator, "_no_ties", "")
     if not may_be_efron or table.columns.causes or table.entry is not None:
         return
     known = KaplanMeier.of(parse_target(table.y))
     above = np.exp(-np.cumsum(known.events / known.at_risk)) - known.survival
-    too_high = above.max(where=known.at_risk >= _FEWEST_JUDGES, initial=0.0)
+    too_high = above.max(where=known.at_risk >= _FEWEST_PATIENTS, initial=0.0)
     if too_high >= _TOO_HIGH:
         warn_caller(
             f"many events share a time: predicted survival is up to {100 * too_high:.0f} percentage points too high. "
@@ -477,7 +479,7 @@ def _coefficients(estimator: Any) -> dict[str, float] | None:
     if not hasattr(estimator, "coef_"):
         return None
     by_cause = np.ndim(estimator.coef_) == 2
-    # Splines make several features of a column.
+    # With splines a column has several features.
     splined = hasattr(estimator, "knots_")
     names = (estimator.get_feature_names_out() if splined else estimator.feature_names_in_).tolist()
     return {
@@ -504,8 +506,8 @@ def tune(
     """
     refuse_copies_of_time(table, keep_columns)
     table.refuse_entry(
-        "a search, which scores settings on patients seen from the beginning",
-        "fit each setting by itself, and compare them on patients kept away",
+        "a search, which scores settings on patients who are observed from time 0",
+        "fit each setting by itself, and compare them on held-out patients",
     )
     search = GridSearch(
         Pipeline([("table", table_encoder(table, categorical)), ("model", estimator)]),

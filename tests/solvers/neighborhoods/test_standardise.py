@@ -1,7 +1,7 @@
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from drosurv.standardise import standardise
+from drosurv.solvers.neighborhoods import standardise
 
 
 def test_features_are_scaled_by_the_training_patients():
