@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer.testing
+from _pytest.doctest import DoctestItem, DoctestModule
 from hypothesis import settings
 from typer.testing import CliRunner
 
@@ -32,7 +33,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 # Workers of pytest-xdist take whole files in this order, so that what a file fits once is fitted in one worker.
 # Training and metrics compile kernels of their own: in turns, two workers do not compile the same. Short files at the
-# end keep both busy.
+# end, the doctests last, keep both busy.
 _TRAINING, _METRICS, _LAST = ("losses", "objectives", "solvers"), ("metrics",), ("estimators", "tables")
 _LIFELINES = find_spec("lifelines") is not None
 
@@ -51,19 +52,26 @@ typer.testing._get_command = cache(typer.testing._get_command)
 
 def pytest_collection_modifyitems(items):
     """Mark tests that run R or need lifelines, and put files in the order in which the suite takes least time."""
-    files = {_TRAINING: [], _METRICS: [], None: [], _LAST: []}
+    files = {_TRAINING: {}, _METRICS: {}, None: {}, _LAST: {}, "doctests": {}}
     for item in items:
         if "run_r" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.r)
         if not _LIFELINES and item.get_closest_marker("peer"):
             item.add_marker(pytest.mark.skip(reason="lifelines is not installed"))
-        folder = item.path.parent.name if "tests" in item.path.parts else ""
+        folder = item.path.parent.name
         kind = next((kind for kind in (_TRAINING, _METRICS, _LAST) if folder in kind), None)
-        if item.path not in files[kind]:
-            files[kind].append(item.path)
+        files["doctests" if isinstance(item, DoctestItem) else kind][item.path] = None
     turns = [path for pair in zip_longest(files[_TRAINING], files[_METRICS]) for path in pair if path]
-    place = {path: number for number, path in enumerate([*turns, *files[None], *files[_LAST]])}
+    order = [*turns, *files[None], *files[_LAST], *files["doctests"]]
+    place = {path: number for number, path in enumerate(order)}
     items.sort(key=lambda item: place[item.path])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for doctests in the package only, not in tests."""
+    found = yield
+    return [node for node in found if not isinstance(node, DoctestModule)]
 
 
 @pytest.fixture(scope="session")
