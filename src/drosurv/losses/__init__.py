@@ -1,4 +1,4 @@
-"""Losses: risk scores and target in, one number per patient out. Averaging is the objective's job."""
+"""Losses: one number per patient from risk scores and outcomes. Objectives combine them into one number."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cox's partial likelihood, one number per patient."""
+"""The Cox partial likelihood as a loss: one number per patient with an event."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class CoxPartial(ConvexLoss):
     .. math:: l_i = d_i ( log sum_{j : Y_j >= Y_i} w_j exp f_j - f_i )
 
     Censored patients have loss zero and are left out: the losses are those of ``rows``, the events by stratum and time.
-    Efron's form averages, over the m tied events of a time with summed risk D, the terms log(S - k/m D), k = 0..m-1,
-    in place of log S. With entry times or strata, a risk set holds the patients of the event's stratum with
-    V_j < Y_i <= Y_j. The weights w (n,) count inside the risk sets; an offset (n,) is added to every model's scores.
+    With Efron's ties, the m tied events of a time with summed risk D have the mean of log(S - k/m D), k = 0..m-1, in
+    place of log S. With entry times V or strata, a risk set contains the patients of the event's stratum with
+    V_j < Y_i <= Y_j. The weights w (n,) apply in the risk sets only; an offset (n,) is added to every model's scores.
 
-    ``event_times`` (K,) are the distinct event times of each stratum, ``block`` (E,) the index of each event's time
-    among them, and ``event_strata`` (K,) their strata, None without entry times and strata.
+    ``event_times`` (K,) are the distinct event times of each stratum, ``block`` (E,) is the index of each event's time
+    among them, and ``event_strata`` (K,) are their strata, None without entry times and strata.
     """
 
     signed = False
@@ -81,21 +81,21 @@ class CoxPartial(ConvexLoss):
         return gradient, no_extra(len(weights))
 
     def curvature(self, weights: FloatArray) -> FloatArray:
-        """Return second derivatives (B, n), each in one patient's score; Breslow's form also for Efron's ties."""
+        """Return second derivatives (B, n), each in one patient's score, by Breslow's formula even for Efron's ties."""
         pull = block_sums(weights, self.block, len(self.event_times))
         return self.risk_sets.curvature(pull, pull)
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Return gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
+        """Return gradients (len(which), d) of the chosen losses for linear scores, first row of the batch."""
         means = self.risk_sets.means(X)
         if self.efron is not None:
             means = self.efron.means(X, means)
         return means[self.block[which]] - X[self.rows[which]]
 
     def hessian(self, weights: FloatArray, X: FloatArray, centre: FloatArray | None = None) -> FloatArray:
-        """Return the Hessian (d, d) of the losses weighted by (1, E) in the coefficients of linear scores, for one row.
+        """Return the Hessian (d, d) of the losses weighted by (1, E) for linear scores, first row of the batch.
 
-        A `centre` (d,) near the features is subtracted from them and saves digits.
+        Subtracting a `centre` (d,) from the features only reduces rounding errors.
         """
         pull = block_sums(weights, self.block, len(self.event_times))
         if self.efron is None:
@@ -112,8 +112,9 @@ class CoxPartial(ConvexLoss):
 
         .. math:: dH_k = sum_{l=0}^{m-1} wbar / (S_k - l/m D_k)
 
-        with the risk S_k of all patients at risk, and the risk D_k and mean weight wbar of the m events; Breslow's form
-        leaves out D_k. The scores (n,) are without the offset. Logs keep the jumps finite for scores of any size.
+        with the summed risk S_k of all patients at risk, and the summed risk D_k and mean weight wbar of the m events;
+        with Breslow's ties D_k is zero. The scores (n,) do not include the offset. Logs of jumps are finite for scores
+        of any size.
         """
         scores = scores if self.offset is None else scores + self.offset
         log_risk: FloatArray = self.risk_sets.log_sums(scores[None, :])
@@ -152,8 +153,8 @@ def events_at_risk(
     """Return the events, their distinct times and the risk sets at these times.
 
     These are the events (E,) by stratum and time, their distinct times (K,), the index (E,) of each event's time among
-    them, the risk sets, and the strata (K,) of the times, None without entry times and strata. With `scored` (n,) the
-    events are those of the scored patients, and the risk sets hold all other patients.
+    them, the risk sets, and the strata (K,) of the times, None without entry times and strata. With `scored` (n,) only
+    events of the scored patients count, and the risk sets contain only the other patients.
     """
     if not target.is_plain:
         found = EventTimes.of(target, scored)
@@ -170,7 +171,7 @@ def events_at_risk(
 def event_losses(
     log_sums: FloatArray, scores: FloatArray, rows: IntArray, block: IntArray, out: FloatArray
 ) -> None:
-    """Write the losses (B, E) of the events: the log sum over the risk set less the score of the event."""
+    """Write the losses (B, E) of the events: the log sum over the risk set minus the score of the event."""
     for b in range(scores.shape[0]):
         for e in range(rows.shape[0]):
             out[b, e] = log_sums[b, block[e]] - scores[b, rows[e]]
@@ -185,9 +186,10 @@ def subtract_from_events(weights: FloatArray, rows: IntArray, out: FloatArray) -
 
 
 class EfronTies:
-    """What Efron's form adds to the log sum of tied events, and its derivatives.
+    """Efron's correction of the log sums of tied events, and its derivatives.
 
-    With rho the share of the m tied events in the risk of their risk set, it is mean_k log(1 - k/m rho), k = 0..m-1.
+    It is the mean of log(1 - k/m rho) over k = 0..m-1, with rho the share of the m tied events in the summed risk of
+    their risk set.
     """
 
     def __init__(self, rows: IntArray, block: IntArray, weight: FloatArray | None) -> None:
@@ -198,7 +200,7 @@ class EfronTies:
         self._slope: FloatArray = np.empty(0)
 
     def correction(self, scores: FloatArray, log_sums: FloatArray) -> FloatArray:
-        """Return what to add (B, K) to the log sums (B, K) of scores (B, n)."""
+        """Return the correction (B, K) of the log sums (B, K) of scores (B, n)."""
         self._share = np.exp(scores[:, self.rows] + self.log_weight - log_sums[:, self.block])
         rho = block_sums(self._share, self.block, len(self.count))
         value = np.zeros_like(rho)
@@ -207,18 +209,18 @@ class EfronTies:
         return value
 
     def means(self, X: FloatArray, means: FloatArray) -> FloatArray:
-        """Return gradients (K, d) of the corrected log sums, given those of the plain ones."""
-        corrected: FloatArray = means + self._slope[0][:, None] * self._rise(X, means)
+        """Return gradients (K, d) of the corrected log sums, given the gradients `means` of the uncorrected ones."""
+        corrected: FloatArray = means + self._slope[0][:, None] * self._rho_gradient(X, means)
         return corrected
 
     def terms(self, X: FloatArray, means: FloatArray) -> FloatArray:
         """Return gradients (E, d) of the single terms log(S - k/m D), one per event."""
         slope = -self.step / self.left
-        return means[self.block] + slope[:, None] * self._rise(X, means)[self.block]
+        return means[self.block] + slope[:, None] * self._rho_gradient(X, means)[self.block]
 
     @property
     def left(self) -> FloatArray:
-        """1 - k/m rho (E,), the share of the risk that is in each event's term, for the first row."""
+        """1 - k/m rho (E,), the share of the risk that is left in each event's term, first row of the batch."""
         left: FloatArray = 1.0 - self.step * self._rho[self.block]
         return left
 
@@ -227,7 +229,7 @@ class EfronTies:
         (rho,) = block_sums(self._share[:1], self.block, len(self.count))
         return np.asarray(rho)
 
-    def _rise(self, X: FloatArray, means: FloatArray) -> FloatArray:
+    def _rho_gradient(self, X: FloatArray, means: FloatArray) -> FloatArray:
         """Return the gradient (K, d) of rho, for the first row of the batch."""
         tied = np.zeros_like(means)
         np.add.at(tied, self.block, self._share[0][:, None] * X[self.rows])
@@ -253,7 +255,7 @@ def _efron_terms(rho: FloatArray, count: IntArray, value: FloatArray, slope: Flo
 
 
 def tie_shares(block: IntArray) -> FloatArray:
-    """Return the shares k/m (E,), k = 0..m-1, of the m tied events of each time: each event has one of the m terms."""
+    """Return k/m (E,) with k = 0..m-1 for the m tied events of each time: the term of Efron's mean of each event."""
     _, first, count = np.unique(block, return_index=True, return_counts=True)
     shares: FloatArray = (np.arange(len(block)) - np.repeat(first, count)) / np.repeat(count, count)
     return shares
@@ -266,7 +268,8 @@ def cox_partial(
 
     .. math:: l_i = d_i ( log sum_{j : Y_j >= Y_i} w_j exp f_j - f_i )
 
-    Censored patients have loss exactly zero. Linear memory; right for scores of any size (log space).
+    Censored patients have loss exactly zero. Memory is linear in n; log space keeps scores of any size from
+    overflowing.
 
     Parameters
     ----------
@@ -277,9 +280,9 @@ def cox_partial(
     time : (..., n) tensor
         Time of event or censoring.
     weight : (..., n) tensor, optional
-        Weights w inside the risk sets.
+        Weights w in the risk sets.
     ties : {"breslow", "efron"}
-        How equal event times share a risk set.
+        Treatment of tied event times.
 
     Returns
     -------
@@ -304,15 +307,15 @@ def cox_partial(
 
 @dataclass(frozen=True, eq=False)
 class TorchRiskSets:
-    """Risk sets in torch: the part of the loss that depends on events and times alone.
+    """Risk sets in torch: the part of the loss that depends only on events and times.
 
     `order` (..., n) sorts from the longest to the shortest time, so that every risk set begins with the first patient.
-    `last` is the index of the last patient with the same time, and `died` are the events, both in that order.
+    `last` is the index of the last patient with the same time, and `event` are the event flags, both in that order.
     """
 
     order: Tensor
     last: Tensor
-    died: Tensor
+    event: Tensor
 
     @classmethod
     def of(cls, event: Tensor, time: Tensor) -> TorchRiskSets:
@@ -321,8 +324,8 @@ class TorchRiskSets:
 
         event, time = torch.broadcast_tensors(event.bool(), time)  # type: ignore[no-untyped-call]
         order = torch.argsort(time, dim=-1, descending=True, stable=True)
-        rising = -time.gather(-1, order)
-        last = torch.searchsorted(rising, rising, side="right") - 1
+        ascending = -time.gather(-1, order)
+        last = torch.searchsorted(ascending, ascending, side="right") - 1
         return cls(order, last, event.gather(-1, order))
 
     def losses(self, log_risk: Tensor, weight: Tensor | None, ties: str) -> Tensor:
@@ -331,42 +334,42 @@ class TorchRiskSets:
 
         given = (log_risk, self.order) if weight is None else (log_risk, self.order, weight)
         shape = np.broadcast_shapes(*(part.shape for part in given))
-        order, last, died = (part.expand(shape) for part in (self.order, self.last, self.died))
+        order, last, event = (part.expand(shape) for part in (self.order, self.last, self.event))
         scores = log_risk.expand(shape).gather(-1, order)
         risk = scores
         if weight is not None:
             risk = weighted_log_risk(log_risk, weight).expand(shape).gather(-1, order)
         log_sums = torch.logcumsumexp(risk, dim=-1).gather(-1, last)
         if ties == "efron":
-            log_sums = log_sums + _efron_correction(risk, log_sums, died, last)
-        return torch.where(died, log_sums - scores, torch.zeros_like(scores))
+            log_sums = log_sums + _efron_correction(risk, log_sums, event, last)
+        return torch.where(event, log_sums - scores, torch.zeros_like(scores))
 
 
-def _efron_correction(risk: Tensor, log_sums: Tensor, died: Tensor, last: Tensor) -> Tensor:
+def _efron_correction(risk: Tensor, log_sums: Tensor, event: Tensor, last: Tensor) -> Tensor:
     """Return the mean over k = 0..m-1 of log(1 - k/m rho) of each patient's tied events, all tensors sorted by time."""
     import torch
 
-    share = torch.where(died, torch.exp(risk - log_sums), torch.zeros_like(risk))
+    share = torch.where(event, torch.exp(risk - log_sums), torch.zeros_like(risk))
     rho = torch.zeros_like(risk).scatter_add(-1, last, share).gather(-1, last)
-    flags = died.to(risk.dtype)
+    flags = event.to(risk.dtype)
     count = torch.zeros_like(flags).scatter_add(-1, last, flags).gather(-1, last).clamp(min=1)
-    # Each tied event has one of the m terms: their sum over m is the mean.
-    seen = flags.cumsum(-1)
-    k = torch.where(died, seen.gather(-1, last) - seen, torch.zeros_like(seen))
-    term = torch.where(died, torch.log1p(-(k / count) * rho), torch.zeros_like(rho))
+    # Each of the m tied events computes one of the m terms; their sum divided by m is the mean.
+    counted = flags.cumsum(-1)
+    k = torch.where(event, counted.gather(-1, last) - counted, torch.zeros_like(counted))
+    term = torch.where(event, torch.log1p(-(k / count) * rho), torch.zeros_like(rho))
     return torch.zeros_like(risk).scatter_add(-1, last, term).gather(-1, last) / count
 
 
 def weighted_log_risk(log_risk: Tensor, weight: Tensor | None) -> Tensor:
-    """Return the log of weight times risk (..., n); for a weight of zero, a finite number too small for any sum."""
+    """Return the log of weight times risk (..., n); for weight zero, a finite number that adds nothing to any sum."""
     import torch
 
     if weight is None:
         return log_risk
-    counted = weight > 0
-    # Minus infinity would be exact, but the gradient of an empty sum is then NaN.
-    nothing = torch.full_like(log_risk, torch.finfo(log_risk.dtype).min / 4)
-    return torch.where(counted, log_risk + torch.where(counted, weight, 1.0).log(), nothing)
+    positive = weight > 0
+    # With minus infinity, the gradient of a sum over patients of weight zero would be NaN.
+    lowest = torch.full_like(log_risk, torch.finfo(log_risk.dtype).min / 4)
+    return torch.where(positive, log_risk + torch.where(positive, weight, 1.0).log(), lowest)
 
 
 @dataclass(frozen=True, eq=False)

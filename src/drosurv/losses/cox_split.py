@@ -29,10 +29,10 @@ class CoxSplit(ConvexLoss):
 
     .. math:: l_i = d_i ( log( exp f_i + sum_{j in other half, Y_j >= Y_i} w_j exp f_j ) - f_i )
 
-    With entry times or strata, the sum is over the patients of the event's stratum with V_j < Y_i <= Y_j. The weights w
-    (n,) count inside the risk sets; an offset (n,) is added to every model's scores. `in_first` (n,) marks the patients
-    of the first half, D1; `both` says whether D2 is scored too. The losses are those of ``rows``: the events of D1 by
-    stratum and time, then those of D2. ``sides`` are the scored halves, ``halves`` their patients.
+    With entry times V or strata, the sum is over the patients of the event's stratum with V_j < Y_i <= Y_j. The weights
+    w (n,) apply in the risk sets only; an offset (n,) is added to every model's scores. `in_first` (n,) marks the
+    patients of the first half, D1; `both` says whether D2 is scored too. The losses are those of ``rows``: the events
+    of D1 by stratum and time, then those of D2. ``sides`` are the scored halves, ``halves`` their patients.
     """
 
     signed = False
@@ -70,7 +70,7 @@ class CoxSplit(ConvexLoss):
         """Return the gradient (B, n) in the scores of the losses weighted by (B, E); there are no extra parameters."""
         gradient = np.zeros((len(weights), self.n))
         parts = [weights[:, part] for part in self._parts]
-        # The reference halves are disjoint: their part is written first, the part of the events then subtracted.
+        # The reference halves are disjoint: write their part of the gradient first, then subtract that of the events.
         for side, part in zip(self.sides, parts, strict=True):
             side.write_reference(part, gradient)
         for side, part in zip(self.sides, parts, strict=True):
@@ -86,7 +86,7 @@ class CoxSplit(ConvexLoss):
         )
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Return gradients (len(which), d) of the chosen losses in the coefficients of linear scores, for one row."""
+        """Return gradients (len(which), d) of the chosen losses for linear scores, first row of the batch."""
         return np.concatenate([side.jacobian(X) for side in self.sides])[which]
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
@@ -116,28 +116,28 @@ class CoxSplit(ConvexLoss):
 
         members = (loss.in_first for loss in losses), (~loss.in_first for loss in losses)
         halves = [stack([np.flatnonzero(half) for half in sets], device) for sets in members]
-        # From the longest to the shortest time: every risk set then begins with the first patient.
-        falling = [
+        # From the longest to the shortest time, so that every risk set begins with the first patient.
+        orders = [
             targets.time.gather(-1, half).argsort(dim=-1, descending=True, stable=True) for half in halves
         ]
-        halves = [half.gather(-1, order) for half, order in zip(halves, falling, strict=True)]
+        halves = [half.gather(-1, order) for half, order in zip(halves, orders, strict=True)]
         times = [targets.time.gather(-1, half) for half in halves]
         scored = []
-        for own, other in ((0, 1), (1, 0))[: 2 if losses[0].both else 1]:
+        for half, other in ((0, 1), (1, 0))[: 2 if losses[0].both else 1]:
             weight = None if targets.weight is None else targets.weight.gather(-1, halves[other])
-            at_risk = _sizes(times[own], times[other])
-            scored.append((own, targets.event.gather(-1, halves[own]), other, weight, at_risk))
+            at_risk = _n_at_risk(times[half], times[other])
+            scored.append((half, targets.event.gather(-1, halves[half]), other, weight, at_risk))
         # Patients who are not scored come last, with losses of zero.
         unscored = halves[len(scored) :]
 
         def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
             batch = scores.shape[:-1]
-            # Sorted once per half: a patient is scored in one and a reference patient in the other.
+            # Each half is sorted once: it is scored, and it is the reference of the other half.
             sorted_scores = [scores.gather(-1, half.expand(*batch, -1)) for half in halves]
             found = []
-            for own, event, other, weight, at_risk in scored:
+            for half, event, other, weight, at_risk in scored:
                 risk = weighted_log_risk(sorted_scores[other], weight)
-                found.append(_split_losses(sorted_scores[own], event, risk, at_risk.expand(*batch, -1)))
+                found.append(_split_losses(sorted_scores[half], event, risk, at_risk.expand(*batch, -1)))
             found += [scores.new_zeros(*batch, part.shape[-1]) for part in unscored]
             return torch.cat(found, dim=-1)
 
@@ -173,7 +173,7 @@ class ScoredHalf:
 
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Return second derivatives (B, n), each in one patient's score, of reference patients and of events."""
-        # In a risk set that includes the event, a reference patient's share is p times the share of all others.
+        # With the event in the risk set, a reference patient's share is p times the summed share of the reference.
         pull = block_sums(weights * self._others_share, self.block, self._times)
         squared = block_sums(weights * self._others_share**2, self.block, self._times)
         out = self.risk_sets.curvature(pull, squared)
@@ -181,12 +181,12 @@ class ScoredHalf:
         return out
 
     def jacobian(self, X: FloatArray) -> FloatArray:
-        """Return gradients (E, d) of the losses in the coefficients of linear scores, for one row."""
+        """Return gradients (E, d) of the losses for linear scores, first row of the batch."""
         gradients: FloatArray = self._others_share[0][:, None] * self._differences(X)
         return gradients
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Return the Hessian (d, d) of the losses weighted by (E,) in those coefficients."""
+        """Return the Hessian (d, d) of the losses weighted by (E,) for linear scores, first row of the batch."""
         share = self._others_share[0]
         pull = block_sums((weights * share)[None, :], self.block, self._times)
         return self.risk_sets.hessian(X, pull[0]) + weighted_gram(
@@ -194,7 +194,7 @@ class ScoredHalf:
         )
 
     def _differences(self, X: FloatArray) -> FloatArray:
-        """Return the risk-weighted mean of each event's risk set less the event's features, (E, d)."""
+        """Return the risk-weighted mean of each event's risk set minus the event's features, (E, d)."""
         return self.risk_sets.means(X)[self.block] - X[self.rows]
 
     def write_reference(self, weights: FloatArray, gradient: FloatArray) -> None:
@@ -203,7 +203,7 @@ class ScoredHalf:
         self.risk_sets.pullback(pull, gradient)
 
     def subtract_events(self, weights: FloatArray, gradient: FloatArray) -> None:
-        """Subtract the events' part of that gradient."""
+        """Subtract the events' part of the gradient (B, n) of the losses weighted by (B, E)."""
         subtract_from_events(weights * self._others_share, self.rows, gradient)
 
 
@@ -216,12 +216,12 @@ def softplus_terms(
     losses: FloatArray,
     others_share: FloatArray,
 ) -> None:
-    """Write the losses (B, E), log(exp f + exp L) - f = softplus(L - f), and their slopes, the share of all others."""
+    """Write the losses (B, E), log(exp f + exp L) - f = softplus(L - f), and their derivatives in L, `others_share`."""
     for b in range(scores.shape[0]):
         for e in range(rows.shape[0]):
             gap = log_sums[b, block[e]] - scores[b, rows[e]]
             small = np.exp(-abs(gap))
-            # Against many others `small` is tiny, and a series is far cheaper than a logarithm.
+            # With many reference patients `small` is tiny, and a series is much faster than a logarithm.
             rest = small * (1.0 - small * (0.5 - small * (1.0 / 3.0 - small * (0.25 - small * 0.2))))
             losses[b, e] = max(gap, 0.0) + (rest if small < 1e-3 else np.log1p(small))
             others_share[b, e] = (1.0 if gap >= 0.0 else small) / (1.0 + small)
@@ -271,23 +271,24 @@ def cox_split(
     times = reference_time.expand(*batch, -1)
     order = torch.argsort(times, dim=-1, descending=True, stable=True)
     risk = weighted_log_risk(reference_log_risk, reference_weight).expand(*batch, -1).gather(-1, order)
-    return _split_losses(log_risk, event, risk, _sizes(time.expand(*batch, -1), times.gather(-1, order)))
+    at_risk = _n_at_risk(time.expand(*batch, -1), times.gather(-1, order))
+    return _split_losses(log_risk, event, risk, at_risk)
 
 
-def _sizes(time: Tensor, falling: Tensor) -> Tensor:
-    """Return how many reference patients, with falling times (..., m), are at risk at each time (..., n)."""
+def _n_at_risk(time: Tensor, descending: Tensor) -> Tensor:
+    """Return how many reference patients, with descending times (..., m), are at risk at each time (..., n)."""
     import torch
 
-    return torch.searchsorted(-falling, -time, side="right")
+    return torch.searchsorted(-descending, -time, side="right")
 
 
-def _split_losses(log_risk: Tensor, event: Tensor, risk: Tensor, size: Tensor) -> Tensor:
-    """Return losses (..., n), given sorted log risks (..., m) of reference patients and numbers at risk."""
+def _split_losses(log_risk: Tensor, event: Tensor, risk: Tensor, at_risk: Tensor) -> Tensor:
+    """Return losses (..., n), given the sorted log risks (..., m) of reference patients and the numbers at risk."""
     import torch
     from torch.nn.functional import pad, softplus
 
     lowest = torch.finfo(risk.dtype).min
-    # One more entry at the front is the empty risk set of patients who outlived every reference patient.
+    # The first entry is the empty risk set of patients with a longer time than every reference patient.
     log_sums = pad(torch.logcumsumexp(risk, dim=-1), (1, 0), value=lowest)
-    losses = softplus(log_sums.gather(-1, size) - log_risk, threshold=50)
+    losses = softplus(log_sums.gather(-1, at_risk) - log_risk, threshold=50)
     return torch.where(event.bool(), losses, torch.zeros_like(losses))

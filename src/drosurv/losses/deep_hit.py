@@ -1,4 +1,4 @@
-"""DeepHit's loss for a single risk: the likelihood of event masses on intervals, and a ranking of who comes first."""
+"""The loss of DeepHit for a single risk: the likelihood of event probabilities on intervals, and a ranking loss."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class DeepHitLoss(TorchLoss):
-    """DeepHit's loss of each patient on quantile intervals of the event times; see :func:`deep_hit`.
+    """The loss of DeepHit for each patient, on intervals between quantiles of the event times; see :func:`deep_hit`.
 
-    Ties or few events give fewer intervals; `weight` (n,) are weights in the quantiles and of the patients that others
-    are ranked against. `in_first` (n,) marks the patients of the first half if each half is ranked against the other;
-    None ranks all patients against all.
+    With ties or few events there are fewer intervals. The weights (n,) apply in the quantiles, and to the patients that
+    others are ranked against. If each half of the patients is ranked against the other half, `in_first` (n,) marks the
+    first half; None ranks all patients against all.
     """
 
     _by_patient = ("target", "in_first", "weight", "_index")
@@ -42,21 +42,23 @@ class DeepHitLoss(TorchLoss):
         """Return the losses (B, n) at logits (B, n, K), or (B, n) with a single interval."""
         import torch
 
-        own = np.ones((1, self.n), dtype=np.bool_)
+        ranked = np.ones((1, self.n), dtype=np.bool_)
         if self.in_first is not None:
-            own = np.stack([self.in_first, ~self.in_first])
+            ranked = np.stack([self.in_first, ~self.in_first])
         return deep_hit(
             scores if scores.ndim == 3 else scores[..., None],
             index=torch.as_tensor(self._index),
             event=torch.as_tensor(self.target.event),
             time=torch.as_tensor(self.target.time),
-            own=torch.as_tensor(own),
-            reference=torch.as_tensor(own[::-1] * (np.ones(self.n) if self.weight is None else self.weight)),
+            own=torch.as_tensor(ranked),
+            reference=torch.as_tensor(
+                ranked[::-1] * (np.ones(self.n) if self.weight is None else self.weight)
+            ),
         )
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> None:
-        """Return None: on a device, networks have one output for each patient."""
+        """Return None: networks with several outputs per patient are not trained on devices."""
         return
 
 
@@ -71,12 +73,12 @@ def deep_hit(
     ranking: float = 0.8,
     sigma: float = 0.1,
 ) -> Tensor:
-    """DeepHit's loss of each patient: probabilities of K intervals and of the time beyond them, and a ranking.
+    """The loss of DeepHit for each patient: likelihood of K intervals and the time beyond them, and a ranking loss.
 
         l_i = (1 - r) nll_i + r mean_{j in R_i} d_i 1{Y_i < Y_j} exp(-(F_i(Y_i) - F_j(Y_i)) / sigma)
 
-    with nll_i the negative log probability of patient i's interval (of all later ones, if censored), F the cumulative
-    probability, and R_i the patients that i is compared with.
+    with nll_i the negative log probability of patient i's interval (of all later intervals if censored), F the
+    cumulative probability of the event, and R_i the patients that i is compared with.
 
     Parameters
     ----------
@@ -85,43 +87,47 @@ def deep_hit(
     index : (n,) int
         Interval of each time.
     event : (n,) bool
+        Whether the event was observed.
     time : (n,)
+        Time of event or censoring.
     own : (G, n) bool
-        Patients of G comparisons; every patient is in one of them.
+        Which patients are ranked in each of G comparisons; every patient is in one.
     reference : (G, n)
-        Weights of the patients that they are compared with; 0 for others.
+        Weights of the patients with whom they are compared; 0 for others.
     ranking : float
-        Weight r of the ranking, in [0, 1].
+        Weight r of the ranking loss, in [0, 1].
     sigma : float
-        How sharply a rank counts.
+        Scale of the ranking loss; smaller values penalise wrong orders more.
 
     Returns
     -------
     (B, n)
+        One loss per patient.
     """
     require_extra("torch", "deep")
     import torch
 
     beyond = torch.zeros_like(logits[..., :1])
     log_mass = torch.log_softmax(torch.cat([logits, beyond], -1), -1)
-    place = index.expand(logits.shape[:-1]).unsqueeze(-1)
-    died = log_mass.gather(-1, place).squeeze(-1)
-    # Log probabilities beyond each interval, summed from the end so that small ones are not lost.
-    behind = torch.logcumsumexp(log_mass.flip(-1), -1).flip(-1)[..., 1:]
-    likelihood = -torch.where(event, died, behind.gather(-1, place).squeeze(-1))
-    gone = log_mass[..., :-1].exp().cumsum(-1)
-    at_patient_times = gone.gather(-1, place).squeeze(-1)
+    interval = index.expand(logits.shape[:-1]).unsqueeze(-1)
+    log_event = log_mass.gather(-1, interval).squeeze(-1)
+    # Log survival after each interval, summed from the last interval so that small probabilities are not lost.
+    log_survival = torch.logcumsumexp(log_mass.flip(-1), -1).flip(-1)[..., 1:]
+    likelihood = -torch.where(event, log_event, log_survival.gather(-1, interval).squeeze(-1))
+    incidence = log_mass[..., :-1].exp().cumsum(-1)
+    at_patient_times = incidence.gather(-1, interval).squeeze(-1)
     order = time.argsort(stable=True)
-    # Patients with a strictly longer time follow the last equal time.
+    # Position of the first patient with a longer time.
     later = torch.searchsorted(time[order].contiguous(), time.contiguous(), right=True)
-    rank = torch.zeros_like(at_patient_times)
-    for mine, others in zip(own, reference, strict=True):
-        risk = (gone / sigma).exp() * others.to(gone.dtype).unsqueeze(-1)
-        sums = risk[:, order].flip(1).cumsum(1).flip(1)
+    rank_loss = torch.zeros_like(at_patient_times)
+    for ranked, weight in zip(own, reference, strict=True):
+        terms = (incidence / sigma).exp() * weight.to(incidence.dtype).unsqueeze(-1)
+        sums = terms[:, order].flip(1).cumsum(1).flip(1)
         sums = torch.cat([sums, torch.zeros_like(sums[:, :1])], 1)
-        reached = sums[:, later].gather(-1, place).squeeze(-1)
-        # A batch may contain patients of one half alone.
-        total = others.sum()
+        of_later = sums[:, later].gather(-1, interval).squeeze(-1)
+        # A batch may contain only patients of one half.
+        total = weight.sum()
         total = torch.where(total > 0, total, torch.ones_like(total))
-        rank = rank + torch.where(mine & event, reached * (-at_patient_times / sigma).exp(), 0.0) / total
-    return (1.0 - ranking) * likelihood + ranking * rank
+        loss = torch.where(ranked & event, of_later * (-at_patient_times / sigma).exp(), 0.0)
+        rank_loss = rank_loss + loss / total
+    return (1.0 - ranking) * likelihood + ranking * rank_loss

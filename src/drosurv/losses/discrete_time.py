@@ -1,4 +1,4 @@
-"""The discrete-time hazard model: in each interval the probability of the event, given survival so far."""
+"""The likelihood of discrete-time hazard models: probabilities of the event in each interval, given survival so far."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         g(h_im) = a_m + f_i
 
     with k(i) the interval that contains Y_i, and g the logit or the complementary log-log link. The extra parameters
-    are the a_m. It is the convex likelihood of a binary regression on one row per patient and interval. With an entry
-    time the sum begins at its interval; a patient who enters or is censored within an interval counts as at risk for
-    all of it. Intervals are cut at quantiles of the event times; ties or few events give fewer. With the link
-    "cloglog", hazards of the underlying continuous time are proportional. The weights (n,) count in the quantiles and
-    in the null model; they do not multiply the losses.
+    are the a_m. The loss is that of a binary regression with one row per patient and interval, and convex. With an
+    entry time the sum begins at its interval; a patient who enters or is censored within an interval counts as at risk
+    for all of it. Intervals are cut at quantiles of the event times; with ties or few events there are fewer. With the
+    link "cloglog", the hazards of the underlying continuous time are proportional. The weights (n,) apply in the
+    quantiles and in the null model; they do not multiply the losses.
     """
 
     # Small enough for the a_m of a plain model to equal those of the binary regression to six digits.
@@ -45,11 +45,11 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         self._first = np.searchsorted(self.intervals.cut_points, entry, side="right")
         share = np.ones(self.n) if weight is None else weight
         K = self.intervals.n_intervals
-        # The share of patients at risk in an interval with the event there, at least half a patient from 0 and 1.
-        deaths = np.bincount(self._index, share * self._event, minlength=K)
-        reached = share @ self._at_risk()
-        hazard = np.clip(deaths, 0.5, None) / np.maximum(reached, 1.0)
-        hazard = np.clip(hazard, 1e-9, 1.0 - 0.5 / np.maximum(reached, 1.0))
+        # Events divided by patients at risk in each interval; by half an event away from 0 and 1.
+        n_events = np.bincount(self._index, share * self._event, minlength=K)
+        n_at_risk = np.maximum(share @ self._at_risk(), 1.0)
+        hazard = np.clip(n_events, 0.5, None) / n_at_risk
+        hazard = np.clip(hazard, 1e-9, 1.0 - 0.5 / n_at_risk)
         self.start = np.log(hazard / (1.0 - hazard)) if link == "logit" else np.log(-np.log1p(-hazard))
         self.shift = np.ones(K)
         self._eta: FloatArray = np.empty(0)
@@ -87,11 +87,11 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         return hessian
 
     def _terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what each interval adds to each loss (B, n, K), with first and second derivatives in a_m + f_i."""
+        """Return the term of each interval in each loss (B, n, K), and its first two derivatives in a_m + f_i."""
         number = np.arange(self.intervals.n_intervals)
-        died = (number == self._index[:, None]) & (self._event[:, None] > 0)
+        event = (number == self._index[:, None]) & (self._event[:, None] > 0)
         terms = _logit if self.link == "logit" else _cloglog
-        at_risk, parts = self._at_risk(), terms(self._eta, died)
+        at_risk, parts = self._at_risk(), terms(self._eta, event)
         return tuple(np.where(at_risk, part, 0.0) for part in parts)  # type: ignore[return-value]
 
     def _at_risk(self) -> BoolArray:
@@ -101,24 +101,28 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
 
 
 def log_survived(link: str, eta: FloatArray) -> FloatArray:
-    """Return log(1 - h) of a linear predictor; always finite, so that differences are defined."""
+    """Return log(1 - h) of a linear predictor, bounded so that it is finite and differences are defined."""
     return -np.logaddexp(0.0, eta) if link == "logit" else -np.exp(np.minimum(eta, 700.0))
 
 
-def _logit(eta: FloatArray, died: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _logit(eta: FloatArray, event: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     hazard = np.exp(eta + log_survived("logit", eta))
-    return np.logaddexp(0.0, eta) - died * eta, hazard - died, hazard * (1.0 - hazard)
+    return np.logaddexp(0.0, eta) - event * eta, hazard - event, hazard * (1.0 - hazard)
 
 
-def _cloglog(eta: FloatArray, died: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    # With u = exp(eta): survivors add u, events -log(1 - exp(-u)).
+def _cloglog(eta: FloatArray, event: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    # With u = exp(eta), the loss of an interval is u without an event, and -log(1 - exp(-u)) with an event.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         u = np.exp(eta)
-        # For the smallest u it is -log u.
-        gone = np.where(u > 0, -np.log(-np.expm1(-u)), -eta)
-        # From 700 on both are 0 to rounding; an infinite u would make them NaN.
+        # Where u underflows to 0, the loss of an event is -log u = -eta.
+        of_event = np.where(u > 0, -np.log(-np.expm1(-u)), -eta)
+        # The derivatives of -log(1 - exp(-u)) in eta are -r and r (u - 1 + r) with r = u / (e^u - 1). Both are 0 up to
+        # rounding for u >= 700, and would be NaN for an infinite u.
         bounded = np.minimum(u, 700.0)
         ratio = np.where(u > 0, bounded / np.expm1(bounded), 1.0)
-        # The second derivative of -log(1 - exp(-u)) in eta: r (u - 1 + r), r = u / (e^u - 1).
         second = ratio * (bounded - 1.0 + ratio)
-    return np.where(died, gone, u), np.where(died, -ratio, u), np.where(died, np.maximum(second, 0.0), u)
+    return (
+        np.where(event, of_event, u),
+        np.where(event, -ratio, u),
+        np.where(event, np.maximum(second, 0.0), u),
+    )

@@ -15,8 +15,8 @@ from drosurv.target import FloatArray, IntArray, Target
 if TYPE_CHECKING:
     from torch import Tensor
 
-# How far (in log) a baseline rate may lie from events / exposure of all patients: an interval without events has no
-# finite maximum likelihood rate, and no data show a hazard ratio of e^20.
+# Largest distance of a log baseline hazard from log(events / exposure) of all patients. In an interval without events
+# the maximum likelihood estimate is not finite; a hazard ratio of e^20 exceeds any in data.
 PSI_RANGE = 20.0
 NO_FOLLOW_UP = "every observed time is 0: no patient was followed, so no hazard can be estimated."
 
@@ -37,22 +37,22 @@ class Intervals:
     def from_target(
         cls, target: Target, n_intervals: int = 20, sample_weight: FloatArray | None = None
     ) -> Intervals:
-        """Cut at the m/K quantiles of the event times, so that each interval holds about as many events.
+        """Cut at the m/K quantiles of the event times, so that intervals contain about equally many events.
 
-        Cut points are observed event times (the inverse of their weighted distribution function), so that they scale
-        with the unit of time and weight 2 equals two copies. Ties or few events give fewer intervals.
+        Cut points are observed event times (the inverse of their weighted distribution function): they scale with the
+        unit of time, and weight 2 equals two copies of a patient. With ties or few events there are fewer intervals.
         """
         require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
-        counted = target.event & (weight > 0)
-        times, inverse = np.unique(target.time[counted], return_inverse=True)
-        share = np.cumsum(np.bincount(inverse, weights=weight[counted], minlength=len(times)))
+        with_weight = target.event & (weight > 0)
+        times, inverse = np.unique(target.time[with_weight], return_inverse=True)
+        share = np.cumsum(np.bincount(inverse, weights=weight[with_weight], minlength=len(times)))
         if len(times) == 0:
             return cls(np.empty(0))
         levels = np.arange(1, n_intervals) / n_intervals * share[-1]
-        # Rounding in the sums must not push a level past the time that reaches it exactly.
+        # The factor keeps rounding in the sums from moving a quantile to the next time.
         cuts = np.unique(times[np.searchsorted(share, levels * (1 - 1e-12))])
-        # The last interval keeps at least the last event, the first one a positive width.
+        # The last interval must contain the last event, and the first one must have a positive width.
         return cls(cuts[(cuts > 0) & (cuts < times[-1])])
 
     @property
@@ -66,7 +66,7 @@ class Intervals:
         return np.diff(self.cut_points, prepend=0.0)
 
     def exposure(self, time: FloatArray, entry: FloatArray | None = None) -> Exposure:
-        """Return the time at risk in each interval up to times (n,), from zero or from entry times (n,) on."""
+        """Return the time at risk of n patients in each interval, from zero or entry times (n,) up to times (n,)."""
         index = np.searchsorted(self.cut_points, time, side="left")
         before = None if entry is None else self.exposure(np.maximum(entry, 0.0))
         return Exposure(self, index, time - np.concatenate([[0.0], self.cut_points])[index], before)
@@ -140,12 +140,12 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
     target : Target
         Events, times and entry times of n patients.
     n_intervals : int
-        Number of quantile intervals of the event times; ties or few events give fewer.
+        Number of intervals between quantiles of the event times; with ties or few events there are fewer.
     sample_weight : (n,) float64, optional
         Weights of patients in the quantiles and in the null model, where training starts: log(events / exposure) per
         interval, bounded. They do not multiply the losses.
     offset : (n,) float64, optional
-        Added to every model's scores, the null model's too.
+        Added to the scores of every model, including the null model.
 
     Examples
     --------
@@ -172,10 +172,10 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
         self._exposure, self._offset = self.intervals.exposure(target.time, target.entry), offset
         weight = np.ones(len(target)) if sample_weight is None else sample_weight
         self.shift = np.ones(self.intervals.n_intervals)
-        # Relative to the largest offset, whose exponential may overflow.
-        known = np.zeros(len(target)) if offset is None else offset
-        exposure = np.maximum(self._exposure.weighted_sums(weight * np.exp(known - known.max())), 0.0)
-        self.start = self.intervals.log_rates(weight * self._event, exposure, self._index) - known.max()
+        # Exponentials relative to the largest offset do not overflow.
+        scores = np.zeros(len(target)) if offset is None else offset
+        exposure = np.maximum(self._exposure.weighted_sums(weight * np.exp(scores - scores.max())), 0.0)
+        self.start = self.intervals.log_rates(weight * self._event, exposure, self._index) - scores.max()
 
     @property
     def n_intervals(self) -> int:
@@ -189,13 +189,13 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
         """Return the losses (..., n) of log risks ``scores`` (..., n) and log baseline hazards ``extra`` (..., K)."""
-        scores = self._log_hazards(scores, extra)
+        scores = self._evaluate(scores, extra)
         return self._hazard - self._event * (scores + extra[..., self._index])
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradient of the losses weighted by (..., n): in the scores, and in psi (..., K)."""
         curvature, events = self.curvature(weights), weights * self._event
-        by_psi = self._through_psi(curvature) - block_sums(events, self._index, self.n_intervals)
+        by_psi = self._hazards_by_interval(curvature) - block_sums(events, self._index, self.n_intervals)
         return curvature - events, by_psi
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
@@ -205,8 +205,8 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
         hessian = np.zeros((size, size))
         hessian[:d, :d] = (curvature[0][:, None] * X).T @ X
         for j in range(d):
-            hessian[j, d:] = hessian[d:, j] = self._through_psi(curvature * X[:, j])[0]
-        hessian[range(d, size), range(d, size)] = self._through_psi(curvature)[0]
+            hessian[j, d:] = hessian[d:, j] = self._hazards_by_interval(curvature * X[:, j])[0]
+        hessian[range(d, size), range(d, size)] = self._hazards_by_interval(curvature)[0]
         return hessian
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
@@ -222,21 +222,21 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
         """Return weight times hazard (..., n): zero for a patient without weight, even if the hazard is infinite."""
         return np.multiply(weights, self._hazard, out=np.zeros_like(self._hazard), where=weights != 0)
 
-    def _log_hazards(self, scores: FloatArray, psi: FloatArray) -> FloatArray:
+    def _evaluate(self, scores: FloatArray, psi: FloatArray) -> FloatArray:
         """Return the scores with the offset, and store the cumulative hazards (..., n) for the derivatives."""
         scores = scores if self._offset is None else scores + self._offset
-        # In log space a patient with no time at risk has no hazard however large the score. A hazard past the largest
-        # float is an infinite loss, from which a line search steps back.
+        # In log space, a patient with no time at risk has hazard 0 however large the score. A hazard above the largest
+        # float is an infinite loss, which a line search rejects.
         with np.errstate(divide="ignore", over="ignore"):
-            # Features far from zero, such as years, make scores huge and rates tiny; their product is neither.
+            # With features far from zero, such as years, scores are huge and rates tiny, but not their product.
             level: FloatArray = psi.max(axis=-1, keepdims=True)
             self._rates: FloatArray = np.exp(psi - level)
             self._base = self._exposure.cumulative(self._rates)
             self._hazard = np.exp((scores + level) + np.log(self._base))
         return scores
 
-    def _through_psi(self, hazards: FloatArray) -> FloatArray:
-        """Return the part of the summed hazards in each interval: their derivative in psi."""
+    def _hazards_by_interval(self, hazards: FloatArray) -> FloatArray:
+        """Return the part (..., K) of the summed hazards (..., n) in each interval: its derivative in psi."""
         rates = np.divide(hazards, self._base, out=np.zeros_like(hazards), where=self._base > 0)
         return self._rates * self._exposure.weighted_sums(rates)
 
@@ -300,7 +300,7 @@ def full_likelihood(
     import torch
 
     base, index = _cumulative_baseline(psi, time, cut_points)
-    # A patient with no time at risk has no hazard; exp(-inf) keeps the gradient finite, exp(f) * 0 may not.
+    # A patient with no time at risk has hazard 0: exp(-inf) has a finite gradient, exp(f) * 0 may not.
     followed = base > 0
     log_base = torch.where(followed, base, 1.0).log()
     hazard = torch.where(followed, log_risk + log_base, -torch.inf).exp()

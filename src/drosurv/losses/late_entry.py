@@ -1,20 +1,21 @@
-"""Risk sets of patients who enter late or are compared within strata.
+"""Sums over risk sets for patients with entry times or strata.
 
 The K event times of all strata are numbered stratum by stratum, in order of time. Patient j is at risk in a *window* of
-these: the event times of the patient's stratum with V_j < t_k <= Y_j. Wanted are
+them: the event times of the patient's stratum with V_j < t_k <= Y_j. This module computes
 
     L_k = log sum_{j : k in window j} w_j exp f_j
 
-and its derivatives. The textbook difference (all who have not left less all who have not yet entered) subtracts two
-large sums where few are at risk and loses all digits there. Here nothing is subtracted. A window is cut at the event
-time m between its ends whose number is divisible by the highest power of two, into the part before m and the part from
-m on. Of all windows cut at the same m, the parts before m end at the same event time and the parts from m on begin at
-the same one, so that one running sum serves each side: a *run*. All runs together have at most 2 K log2 K steps, and
-every sum is one of positive numbers. A window that begins with its stratum needs no cut: without entry times there is
-one run per stratum, the backward pass of :mod:`drosurv.losses.risk_sets`.
+and its derivatives. The usual formula subtracts the sum over patients who have not yet entered from the sum over
+patients who have not yet left. Where few patients are at risk, this difference of two large sums loses all digits. So
+this module only adds. It cuts each window in two, at the event time m of the window whose number is divisible by the
+highest power of two: a part before m and a part from m on. Of all windows cut at the same m, the parts before m end at
+the same event time, and the parts from m on begin at the same event time, so that one cumulative sum, a *run*, serves
+all parts on one side. All runs together have at most 2 K log2 K steps. A window that begins at the first event time of
+its stratum is not cut: without entry times there is one run per stratum, the backward pass of
+:mod:`drosurv.losses.risk_sets`.
 
-Scores that span less than 500 share one level: sums are of risks relative to the highest, and a run is two short loops
-without branches. Otherwise every sum has a level: it means exp(level) times the stored number.
+If the scores differ by less than 500, all risks are stored relative to the highest score. Otherwise every sum has a
+level: its value is exp(level) times the stored number.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from drosurv.target import BoolArray, FloatArray, IntArray, Target, distinct
 
 @dataclass(frozen=True, eq=False)
 class EventTimes:
-    """The K event times of all strata, and the window of them in which each patient is at risk.
+    """The K event times of all strata, and the window of event times at which each patient is at risk.
 
-    `rows` (E,) are the events by stratum and time, and `block` (E,) the number of each event's time; `time` and
+    `rows` (E,) are the events by stratum and time, and `block` (E,) is the number of each event's time; `time` and
     `stratum` (K,) describe each event time. `begin` and `end` (n,) are the numbers of the first and last event time of
-    each patient's window, with begin > end for a patient who is at risk at no event.
+    each patient's window, with begin > end for a patient who is at risk at no event time.
     """
 
     rows: IntArray
@@ -50,7 +51,7 @@ class EventTimes:
     def of(cls, target: Target, scored: BoolArray | None = None) -> EventTimes:
         """Number the event times of a target; without strata every patient is in stratum 0.
 
-        With `scored` (n,) the event times are those of the scored patients, and only all others are at risk.
+        With `scored` (n,), only events of the scored patients count, and only the other patients are at risk.
         """
         stratum = np.zeros(len(target), np.intp) if target.stratum is None else target.stratum
         order = _by_stratum(target.order, target.stratum)
@@ -61,7 +62,7 @@ class EventTimes:
         events = target.event if scored is None else target.event & scored
         rows = order[events[order]]
         numbers, block = distinct(key[rows])
-        # Searching in ascending order stays in a near cache.
+        # Searches in ascending order are faster, since successive ones read the same memory.
         begin, end = np.empty(len(target), np.intp), np.empty(len(target), np.intp)
         end[order] = np.searchsorted(numbers, key[order], side="right") - 1
         if target.entry is None:
@@ -81,7 +82,7 @@ def _by_stratum(order: IntArray, stratum: IntArray | None) -> IntArray:
     """Sort an order of the patients by stratum, keeping the order within strata."""
     if stratum is None:
         return order
-    # Numbers of two bytes are sorted without comparisons.
+    # NumPy sorts numbers of two bytes by a radix sort.
     codes = stratum.astype(np.uint16) if stratum.max() < 2**16 else stratum
     by_stratum: IntArray = order[np.argsort(codes[order], kind="stable")]
     return by_stratum
@@ -90,8 +91,8 @@ def _by_stratum(order: IntArray, stratum: IntArray | None) -> IntArray:
 class Runs(NamedTuple):
     """All runs, one after the other.
 
-    `members` are the patients of the runs in the order in which a run meets them, `start` the event time at which each
-    joins. `first` is the index of each run's first member, `last` the event time at which the run ends, `step` its
+    `members` are the patients of each run in the order in which the run adds them, `start` the event time at which it
+    adds them. `first` is the index of each run's first member, `last` the event time at which the run ends, `step` its
     direction, 1 or -1.
     """
 
@@ -103,18 +104,18 @@ class Runs(NamedTuple):
 
     @classmethod
     def of(cls, times: EventTimes) -> Runs:
-        """Cut the windows of all patients in two and collect them by where they were cut."""
+        """Cut the windows of all patients in two and collect the parts by the event time of the cut."""
         starts = np.searchsorted(times.stratum, times.stratum, side="left")
         at_risk = np.flatnonzero(times.begin <= times.end)
         begin, end = times.begin[at_risk], times.end[at_risk]
         whole = begin == starts[end]
-        # A window is cut where the highest bit of its ends differs. Windows of one event time, and those that begin
-        # with their stratum, are not cut.
+        # `half` is the highest bit in which the ends of a window differ. Windows of one event time, and those that
+        # begin with their stratum, are not cut.
         half = np.frexp((begin ^ end).astype(np.float64))[1].astype(np.intp) - 1
         cut = ~whole & (half >= 0)
         half = np.maximum(half, 0)
         middle = np.where(whole, begin, (end >> half) << half)
-        # A run is identified by the length of its halves, its last event time and its direction.
+        # A run is identified by `half`, its last event time and its direction.
         levels = np.where(whole, np.intp(63), half)
         backward = _sorted_runs(at_risk, end, levels, middle, -1)
         forward = _sorted_runs(at_risk[cut], begin[cut], levels[cut], middle[cut] - 1, 1)
@@ -126,7 +127,7 @@ class Runs(NamedTuple):
 
 
 def _sorted_runs(members: IntArray, start: IntArray, level: IntArray, last: IntArray, step: int) -> Runs:
-    # Sorting by one number is several times faster than by three keys.
+    # Sorting by one combined number is several times faster than by three keys.
     size = int(start.max(initial=0)) + 2
     order = np.argsort((level * size + last) * size + (start if step > 0 else size - 1 - start))
     level, last = level[order], last[order]
@@ -137,7 +138,7 @@ def _sorted_runs(members: IntArray, start: IntArray, level: IntArray, last: IntA
 
 
 class LateEntryRiskSets(RiskSums):
-    """Risk sets at K event times of patients with entry times, strata or both, and weights (n,) inside the sums."""
+    """Risk sets at K event times of patients with entry times or strata, and weights (n,) in the sums."""
 
     def __init__(self, times: EventTimes, weight: FloatArray | None = None) -> None:
         self.weight = np.ones(0) if weight is None else weight
@@ -156,7 +157,7 @@ class LateEntryRiskSets(RiskSums):
         return out
 
     def pullback(self, cotangent: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """See :meth:`RiskSums.pullback`; added to `out`."""
+        """See :meth:`RiskSums.pullback`; the gradient is added to `out`."""
         risks, heights, levels, sums = self._saved
         out = np.zeros_like(risks) if out is None else out
         _pull_back(cotangent, self._runs, self._flat, risks, heights, levels, sums, out)
@@ -192,8 +193,8 @@ def _log_sums(
 ) -> BoolArray:
     """Kernel of :meth:`LateEntryRiskSets.log_sums`; also writes what derivatives need.
 
-    Patient j has risk ``risks[j] exp(heights[j])``, event time k the sum ``sums[k] exp(levels[k])``. Returned is which
-    rows of the batch have one level for all.
+    Patient j has risk ``risks[j] exp(heights[j])``, event time k the sum ``sums[k] exp(levels[k])``. Return which rows
+    of the batch have the same level for all sums.
     """
     flat = np.zeros(scores.shape[0], np.bool_)
     for b in range(scores.shape[0]):
@@ -226,7 +227,7 @@ def _log_sums(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _add_flat(runs: Runs, risk: FloatArray, total: FloatArray) -> None:
-    """Add each patient's risk to all event times of the window, where all risks have one level."""
+    """Add each patient's risk to all event times of the window, if all risks have the same level."""
     members, start, first, last, step = runs
     joining = np.zeros(total.shape[0])
     for r in range(last.shape[0]):
@@ -241,7 +242,7 @@ def _add_flat(runs: Runs, risk: FloatArray, total: FloatArray) -> None:
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _raise_levels(runs: Runs, height: FloatArray, level: FloatArray) -> None:
-    """Raise each event time's level to the highest of the patients at risk there."""
+    """Raise each event time's level to the highest score of the patients at risk."""
     members, start, first, last, step = runs
     for r in range(last.shape[0]):
         p, high = first[r], -np.inf
@@ -263,7 +264,7 @@ def _pull_back(
     sums: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Kernel of :meth:`LateEntryRiskSets.pullback`: every run backwards."""
+    """Kernel of :meth:`LateEntryRiskSets.pullback`: go through every run backwards."""
     share = np.empty(cotangent.shape[1])
     for b in range(cotangent.shape[0]):
         for k in range(share.shape[0]):
@@ -276,7 +277,7 @@ def _pull_back(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _pull_flat(share: FloatArray, runs: Runs, risk: FloatArray, out: FloatArray) -> None:
-    """Add risk times the sum of c_k / S_k over each patient's window, where all risks have one level."""
+    """Add risk times the sum of c_k / S_k over each patient's window, if all risks have the same level."""
     members, start, first, last, step = runs
     mass_from = np.empty(share.shape[0])
     for r in range(last.shape[0]):
@@ -292,11 +293,11 @@ def _pull_flat(share: FloatArray, runs: Runs, risk: FloatArray, out: FloatArray)
 def _pull_in_levels(
     share: FloatArray, runs: Runs, risk: FloatArray, height: FloatArray, level: FloatArray, out: FloatArray
 ) -> None:
-    """The same where every sum has its level."""
+    """Add the same as `_pull_flat`, if sums have different levels."""
     members, start, first, last, step = runs
     for r in range(last.shape[0]):
         p = first[r + 1] - 1
-        # `mass` is sum_k c_k exp(low - L_k). All patients at risk lie at or below the level, and so below `low`.
+        # `mass` is sum_k c_k exp(low - L_k). No patient at risk has a score above the level, and so none above `low`.
         mass, low = 0.0, np.inf
         for k in range(last[r], start[first[r]] - step[r], -step[r]):
             if level[k] < low:
@@ -319,7 +320,7 @@ def _add_features(
     level: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Add each patient's risk times features to all event times of the window, at the level of that time."""
+    """Add each patient's risk times features to all event times of the window, relative to the level of each time."""
     members, start, first, last, step = runs
     running = np.empty(X.shape[1])
     for r in range(last.shape[0]):

@@ -1,4 +1,4 @@
-"""Accelerated failure time models: the likelihood of log times, in a convex parametrisation."""
+"""The likelihood of accelerated failure time models, in parameters in which it is convex."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class LogTime(OnePerPatient, ConvexLoss):
         log Y = mu + sigma e,   z_i = (log Y_i - mu_i) / sigma = f_i + kappa + tau (log Y_i - centre)
         l_i = -d_i (log g(z_i) + log tau) - (1 - d_i) log S(z_i)
 
-    with g and S the density and survival of e: the smallest extreme value (Weibull), normal or logistic. The score is
-    f = -(mu - mu_0) / sigma, the extra parameters are kappa = (centre - mu_0) / sigma and tau = 1 / sigma. In these the
-    loss is convex, because g and S are log-concave and z is linear. The centre, the mean log time, makes both
-    independent of the unit of time, so that steps of Adam are the same in days and in years. The loss uses the density
-    of log Y, not of Y: the two differ by log Y_i, which no parameter changes, but which depends on the unit of time and
-    would change the weights of a robust objective.
+    with g and S the density and survival function of the error e, whose distribution is the smallest extreme value
+    (Weibull), normal or logistic. The score is f = -(mu - mu_0) / sigma, the extra parameters are
+    kappa = (centre - mu_0) / sigma and tau = 1 / sigma. The loss is convex in these parameters, because g and S are
+    log-concave and z is linear. With the mean log time as centre, the extra parameters do not depend on the unit of
+    time, and neither do the steps of Adam. The loss uses the density of log Y, not of Y: the two differ by log Y_i,
+    which depends on the unit of time and would change the weights of a robust objective.
 
-    Times must be above zero. The weights (n,) count in the null model, where training starts; they do not multiply the
+    Times must be above zero. The weights (n,) apply in the null model, where training starts; they do not multiply the
     losses.
     """
 
@@ -59,7 +59,7 @@ class LogTime(OnePerPatient, ConvexLoss):
         self.start = self._null(share)
 
     def _null(self, share: FloatArray) -> FloatArray:
-        """Return the kappa and tau that fit best without scores, by Newton's method."""
+        """Return the maximum likelihood kappa and tau for scores of zero, by Newton's method."""
         spread = max(float(np.sqrt(share @ self._log_time**2)), 1e-6)
         extra = np.array([0.0, 1.0 / spread])
         scores, X = np.zeros((1, self.n)), np.zeros((self.n, 0))
@@ -69,13 +69,13 @@ class LogTime(OnePerPatient, ConvexLoss):
             step = np.linalg.solve(self.hessian(share[None], X), slope)
             if float(slope @ step) < 1e-20 * max(abs(value), 1.0):
                 break
-            length = 1.0
-            while length > 1e-10:
-                moved = float((self(scores, (extra - length * step)[None]) @ share)[0])
-                if moved <= value:
+            step_size = 1.0
+            while step_size > 1e-10:
+                new_value = float((self(scores, (extra - step_size * step)[None]) @ share)[0])
+                if new_value <= value:
                     break
-                length /= 2
-            extra, value = extra - length * step, moved
+                step_size /= 2
+            extra, value = extra - step_size * step, new_value
             self(scores, extra[None])
         return extra
 
@@ -128,7 +128,7 @@ def log_time_at(distribution: str, hazard: FloatArray) -> FloatArray:
     return np.log(hazard) if distribution == "weibull" else hazard + np.log(-np.expm1(-hazard))
 
 
-# Each returns -d log g(z) - (1 - d) log S(z) with its first and second derivative in z.
+# Each of the following returns -d log g(z) - (1 - d) log S(z), and its first and second derivative in z.
 
 
 def _weibull(z: FloatArray, event: FloatArray | float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -137,7 +137,7 @@ def _weibull(z: FloatArray, event: FloatArray | float) -> tuple[FloatArray, Floa
 
 
 def _lognormal(z: FloatArray, event: FloatArray | float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    # The normal hazard g / S, from logarithms: both underflow far to the right, their ratio does not.
+    # The normal hazard g / S, from logarithms: for large z both underflow, but not their ratio.
     log_survival = log_ndtr(-z)
     hazard = np.exp(-0.5 * z * z - _HALF_LOG_TWO_PI - log_survival)
     value = event * (0.5 * z * z + _HALF_LOG_TWO_PI) - (1.0 - event) * log_survival
@@ -145,9 +145,9 @@ def _lognormal(z: FloatArray, event: FloatArray | float) -> tuple[FloatArray, Fl
 
 
 def _loglogistic(z: FloatArray, event: FloatArray | float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    gone = expit(z)
+    cdf = expit(z)
     value = (1.0 + event) * np.logaddexp(0.0, z) - event * z
-    return value, (1.0 + event) * gone - event, (1.0 + event) * gone * (1.0 - gone)
+    return value, (1.0 + event) * cdf - event, (1.0 + event) * cdf * (1.0 - cdf)
 
 
 _TERMS = {"weibull": _weibull, "lognormal": _lognormal, "loglogistic": _loglogistic}

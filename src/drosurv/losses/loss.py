@@ -1,4 +1,4 @@
-"""The contract of a loss: one number per patient, with derivatives in the scores and in extra parameters."""
+"""Base classes of losses: one number per patient, with derivatives in the scores and in extra parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from drosurv.losses.risk_sets import RiskSets
 
 NOTHING: FloatArray = np.zeros(0)
-# A feature that varies by less than this share of its size is constant but for rounding.
+# A feature whose relative variation is smaller is constant up to rounding.
 _CONSTANT = 1e-14
 
 
@@ -37,19 +37,20 @@ class Loss(ABC):
     rows : (E,) int
         The patients who have a loss. The loss of all others is zero, whatever the scores.
     start : (n_extra,) float64
-        The extra parameters that are best where all scores are zero: training starts there.
+        The best extra parameters if all scores are zero; training starts there.
     shift : (n_extra,) float64 or None
-        The change of the extra parameters that equals adding one to every score: l(f + c, e) = l(f, e + c shift).
-        Features may then be centred. One row for each of several outputs. None if no change equals it.
+        The change of the extra parameters that has the same effect as adding one to every score:
+        l(f + c, e) = l(f, e + c shift). Features can then be centred. With several outputs, one row for each. None if
+        there is no such change.
     extra_ridge : float
-        Ridge weight on the distance of the extra parameters from their start. Without it, the log hazard of an
-        interval whose events lose all weight would go to minus infinity.
+        Ridge penalty on the distance of the extra parameters from their start. Without it, the log hazard of an
+        interval whose events all get weight zero would go to minus infinity.
     n_outputs : int
         Number of scores of each patient.
     signed : bool
-        Whether a loss may be negative, so that its size does not tell how near the optimum is.
+        Whether a loss may be negative, so that tolerances relative to its size have no meaning.
     recordable : bool
-        Whether its torch form never waits for the device, so that a step can be recorded and replayed there.
+        Whether its torch form never copies numbers from the device, so that a step can be recorded as a CUDA graph.
     """
 
     n: int
@@ -73,10 +74,10 @@ class Loss(ABC):
 
     @property
     def compared(self) -> IntArray | None:
-        """Number (n,) of the set of patients that each patient is compared with; -1 for a patient compared with nobody.
+        """Set number (n,) of each patient: patients are compared within sets, such as strata. -1: compared with nobody.
 
-        Adding a number to the scores of one set changes no loss, up to a change of the extra parameters. None if all
-        patients are one set.
+        Adding a constant to the scores of a set changes no loss, or has the same effect as a change of the extra
+        parameters. None if all patients are one set.
         """
         return None
 
@@ -95,7 +96,7 @@ class Loss(ABC):
     def curvature(self, weights: FloatArray) -> FloatArray:
         """Return second derivatives (B, n) of the losses weighted by (B, E), each in one patient's score, for trees.
 
-        A loss without second derivatives returns the weights: leaves then follow the gradient alone.
+        A loss without second derivatives returns the weights, as in gradient boosting with first derivatives only.
         """
         return self.everyone(weights)
 
@@ -124,9 +125,9 @@ class Loss(ABC):
 
 
 class OnePerPatient(Loss):
-    """Base of losses that every patient has. Under a partial likelihood only patients with events have one."""
+    """Base of losses that every patient has; in a partial likelihood only patients with events have one."""
 
-    # Attributes with an entry for each patient.
+    # Names of the attributes that hold one value per patient.
     _by_patient: ClassVar[tuple[str, ...]] = ("target",)
 
     def __init__(self, target: Target) -> None:
@@ -153,7 +154,7 @@ class ConvexLoss(Loss):
 
     @abstractmethod
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Return gradients (len(which), d + n_extra) of the chosen losses for scores X theta, for one row."""
+        """Return gradients (len(which), d + n_extra) of chosen losses for scores X theta, first row of the batch."""
 
     @abstractmethod
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
@@ -163,8 +164,9 @@ class ConvexLoss(Loss):
 class RiskPart(NamedTuple):
     """Events in order of time, and the risk sets they are compared with.
 
-    `patients` (m,) are all patients of this part, with an event or without, `rows` (E,) the events and `block` (E,) the
-    index of each event's risk set. `apart` is true if risk sets leave out the event itself, which the loss then adds.
+    `patients` (m,) are all patients of this part, with an event or without; `rows` (E,) are those with an event, and
+    `block` (E,) is the index of each event's risk set. `apart` is true if risk sets do not contain the event itself, so
+    that the loss has to add it.
     """
 
     patients: IntArray
@@ -182,8 +184,8 @@ def no_extra(batch: int) -> FloatArray:
 class InTorch(NamedTuple):
     """The losses of R training sets of n patients each, for B models of each set.
 
-    `losses` maps scores (R, B, n) and extra parameters (R, B, K) to losses (R, B, n). `order` (R, 1, n) is the order of
-    these losses if it is not the order of the scores: to reorder them would take as long as to compute them.
+    `losses` maps scores (R, B, n) and extra parameters (R, B, K) to losses (R, B, n). If these losses are in another
+    order than the scores, `order` (R, 1, n) is that order: sorting them back would take as long as computing them.
     """
 
     losses: Callable[[Tensor, Tensor], Tensor]
@@ -191,7 +193,7 @@ class InTorch(NamedTuple):
 
 
 def one_by_one(losses: Sequence[Callable[[Tensor, Tensor], Tensor]]) -> InTorch:
-    """Return losses of scores (B, n) and extra parameters (B, K), computed one training set after the other."""
+    """Combine the loss functions of R training sets, each of scores (B, n) and extra parameters (B, K), into one."""
     import torch
 
     def in_torch(scores: Tensor, extra: Tensor) -> Tensor:
@@ -226,8 +228,8 @@ def constant_features(X: FloatArray, compared: IntArray | None = None) -> BoolAr
     """Return which features (d,) are constant within every set of patients who are compared.
 
     Examples are the feature that defines the strata, and one that varies only among patients censored before the first
-    event. The loss does not depend on their coefficients: its derivatives in these are rounding. `compared` is as in
-    :attr:`Loss.compared`.
+    event. The loss does not depend on their coefficients: derivatives with respect to them are rounding errors.
+    `compared` is as in :attr:`Loss.compared`.
     """
     sets = np.zeros(len(X), np.intp) if compared is None else compared
     constant = np.ones(X.shape[1], dtype=np.bool_)
@@ -237,7 +239,7 @@ def constant_features(X: FloatArray, compared: IntArray | None = None) -> BoolAr
 
 @numba.njit(cache=True, nogil=True)
 def _find_varying(X: FloatArray, sets: IntArray, first: FloatArray, constant: BoolArray) -> None:
-    """Set `constant` to False where a patient differs from the first of the set; usually one of the first few does."""
+    """Set `constant` to False for features in which a patient differs from the first patient of the same set."""
     for j in range(X.shape[1]):
         first[:] = np.nan
         for i in range(X.shape[0]):

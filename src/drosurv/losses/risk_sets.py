@@ -8,9 +8,9 @@ takes one backward pass for all times t_1 <= ... <= t_K together, and the gradie
 
     g_j = w_j exp(f_j) sum_{k : t_k <= Y_j} c_k exp(-L_k),
 
-one forward pass. The event times cut the sorted patients into K blocks. Every exponent in a block is taken relative to
-the largest score in it or after it: nothing overflows, and the largest term of every sum is one. Patients with a time
-before the first event time are in no risk set and no block.
+one forward pass. The event times divide the sorted patients into K blocks. Every exponent in a block is taken relative
+to the largest score in this or a later block (its level): nothing overflows, and the largest term of every sum is one.
+Patients with a time before the first event time are in no risk set and no block.
 
 With the risks r_j, their sums S_k and the risk-weighted means m_k of the features, the second derivative is
 
@@ -18,8 +18,8 @@ With the risks r_j, their sums S_k and the risk-weighted means m_k of the featur
 
     a_j = sum_{k : t_k <= Y_j} c_k / S_k,    u_j = sum_{k : t_k <= Y_j} c_k m_k / S_k
 
-The right side has one product per patient, the left side another one per event time. With few event times the left
-side is faster.
+The right side needs one outer product per patient, the left side another one per event time. With few event times the
+left side is faster, because its matrices are symmetric.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ import numpy as np
 
 from drosurv.target import FloatArray, IntArray
 
-# Its exponential is near the largest number.
+# exp(700) is near the largest float.
 _HIGHEST = 700.0
-# Scores within this span can share one level: neither the smallest risk nor a sum of risks leaves the floats.
+# Scores that differ by less can share one level: neither their risks underflow nor the sums of risks overflow.
 FLAT = 500.0
-# Patients per chunk where several passes follow each other: their numbers stay in the nearest cache.
+# Patients per chunk in several passes over the same numbers, which then stay in the L1 cache.
 _CHUNK = 1024
-# Second derivatives: with so few features symmetry saves nothing.
+# Second derivatives: with at most this many features, symmetric products are not faster.
 _FEW = 8
-# With fewer features the sums cost more than the products; with more, the left side is cheaper by symmetry.
+# The Hessian in one pass (the right side above) is faster with more than 24 and fewer than 100 features.
 _NARROW, _WIDE = 24, 100
-# Patients per product: their features stay in a near cache.
+# Patients per matrix product, whose features then stay in the cache.
 _PATIENTS = 100
 # Exponentials and logarithms.
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
-# Below this exp is no normal number.
+# Below this, exp(x) is not a normal floating-point number.
 _UNDERFLOW = -708.0
 _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 
@@ -83,9 +83,9 @@ class RiskSums(ABC):
 
         For log sums weighted by c (B, K), s equals c. A patient of weight w counts as w patients.
         """
-        # p^2 takes a second pass: one factor exp(f_j - L_k) there, one here, both relative to the highest score.
+        # p^2 has two factors exp(f_j - L_k): one from a pullback, one multiplied here, relative to the highest score.
         top = self._scores.max(axis=1, keepdims=True)
-        # An empty risk set must add nothing, and not infinity times zero.
+        # The bound keeps empty risk sets, with log sums of minus infinity, from adding infinity times zero.
         inverse = np.exp(np.minimum(top - self._log_sums, _HIGHEST))
         squares = self.pullback(squared * inverse, np.zeros_like(self._scores))
         squares *= np.exp(self._scores - top)
@@ -96,8 +96,8 @@ class RiskSums(ABC):
     def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
         """Return the Hessian (d, d) of the log sums weighted by (K,) for linear scores, first row of the batch.
 
-        It is the difference of two sums of squares: of the features and of their means at risk. A `centre` (d,) is
-        subtracted from the features, which changes the rounding alone. Weights are zero where nobody is at risk.
+        It is the difference of two sums of squares: of the features, and of their means over risk sets. Subtracting a
+        `centre` (d,) from the features only reduces rounding errors. Weights are zero where nobody is at risk.
         """
         inside = self.pullback(weights[None, :], np.zeros((1, len(X))))[0]
         return weighted_gram(X, inside, centre) - weighted_gram(self.means(X), weights, centre)
@@ -106,8 +106,8 @@ class RiskSums(ABC):
 class RiskSets(RiskSums):
     """Risk sets { j : time_j >= event_times_k } of patients who are all at risk from time zero.
 
-    `event_times` (K,) are ascending, `weight` (n,) are the patients' weights inside the sums. `order` (m,) are the
-    patients of the risk sets from the shortest to the longest time; None for all patients.
+    `event_times` (K,) are ascending, `weight` (n,) are the patients' weights in the sums. `order` (m,) lists the
+    patients who belong to risk sets, from the shortest to the longest time; None for all patients.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ def pull_back(
         for i in range(first[0] if times else n):
             row[order[i]] = 0.0
         # `mass` is sum_k c_k exp(level - L_k), where exp(L_k - level_k) is the saved sum.
-        # Levels fall with time, so rescaling only shrinks it.
+        # Levels decrease with time, so rescaling never overflows.
         mass, level = 0.0, np.inf
         for k in range(times):
             if levels[b, k] != level:
@@ -265,7 +265,7 @@ def _risk_means(
             total *= math.exp(base - level[k])
             base = level[k]
         for i in range(first[k], end):
-            # Read once, outside of the loop over the features.
+            # Read outside of the loop over the features.
             row, r = order[i], risk[i]
             for j in range(d):
                 total[j] += r * X[row, j]
@@ -287,10 +287,10 @@ def _hessian_in_one_pass(
     inside: FloatArray,
     centre: FloatArray,
 ) -> FloatArray:
-    """Return the Hessian (d, d) of log sums weighted by c (K,), in one pass; the features are centred at (d,).
+    """Return the Hessian (d, d) of the log sums weighted by c (K,), by the right side of the formula in the module.
 
     `order`, `first`, `risk`, `level` and `sums` are those of :class:`RiskSets`; `inside` (n,) is the gradient in the
-    scores, r_j a_j.
+    scores, r_j a_j; `centre` (d,) is subtracted from the features.
     """
     d, k, base = X.shape[1], first.shape[0] - 1, -np.inf
     features, pulled = np.empty((_PATIENTS + 1, d)), np.empty((_PATIENTS + 1, d))
@@ -300,14 +300,14 @@ def _hessian_in_one_pass(
     for high in range(order.shape[0], first[0], -_PATIENTS):
         low = max(high - _PATIENTS, first[0])
         size = high - low
-        # All later patients count as one patient, whose features are their sum.
+        # All later patients are treated as one patient, whose features are their risk-weighted sum.
         np.positive(total, features[size])
         height[size] = base
         for i in range(size):
             row = order[low + i]
             for j in range(d):
                 features[i, j] = X[row, j] - centre[j]
-        # Backwards: sums over the patients at risk, and what each time adds to u.
+        # Backwards: sums over the patients at risk, and the term of each event time in u.
         for i in range(size - 1, -1, -1):
             while first[k] > low + i:
                 k -= 1
@@ -322,11 +322,11 @@ def _hessian_in_one_pass(
                 while same >= 0 and first[same] == low + i:
                     pull += weights[same] * inverse
                     same -= 1
-                # The mean first: the square of a sum of small risks may underflow.
+                # Divide before multiplying: the square of a sum of small risks may underflow.
                 for j in range(d):
                     pulled[i, j] = total[j] * inverse * pull
             share[i], height[i] = pull, base
-        # Forwards: u, from the first of these times on.
+        # Forwards: accumulate u from the first of these event times on.
         u[:] = 0.0
         for i in range(size):
             if share[i] != 0.0:
@@ -346,7 +346,7 @@ def _hessian_in_one_pass(
 def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
     """Return X' diag(weights) X (d, d), with the features centred at (d,)."""
     n, d = X.shape
-    # Few enough rows at a time for a near cache.
+    # As many rows at a time as fit into the cache.
     rows, gram = max(1024, 65536 // max(d, 1)), np.zeros((d, d))
     if centre is None and d <= _FEW:
         for low in range(0, n, rows):
@@ -361,14 +361,14 @@ def weighted_gram(X: FloatArray, weights: FloatArray, centre: FloatArray | None 
     for low in range(0, n, rows):
         part = scratch[: n - low]
         _scale(X, weights, centre, low, part)
-        # The product of a matrix with its transpose is symmetric, and half the work.
+        # BLAS computes the product of a matrix with its own transpose in half the time.
         gram += part.T @ part
     return gram
 
 
 @numba.njit(cache=True, nogil=True)
 def _scale(X: FloatArray, weights: FloatArray, centre: FloatArray, low: int, out: FloatArray) -> None:
-    """Write the rows of X from `low` on, times the roots of their weights."""
+    """Write the centred rows of X from `low` on, multiplied by the square roots of their weights."""
     for i in range(out.shape[0]):
         root = np.sqrt(weights[low + i])
         for j in range(out.shape[1]):
@@ -377,7 +377,7 @@ def _scale(X: FloatArray, weights: FloatArray, centre: FloatArray, low: int, out
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def exponentials(x: FloatArray) -> None:
-    """Replace x <= 0 by exp(x), in a form that compilers turn into vector instructions.
+    """Replace x <= 0 by exp(x), in a form that the compiler can vectorise.
 
     With k = round(x / ln 2) and r = x - k ln 2, exp(x) = 2^k exp(r); the exponent field of a float is 2^k and
     a polynomial of degree 12 gives exp(r) to the last bit for |r| <= ln(2)/2.
@@ -386,7 +386,7 @@ def exponentials(x: FloatArray) -> None:
         v = x[i] if x[i] > _UNDERFLOW else _UNDERFLOW
         k = np.floor(v * _LOG2E + 0.5)
         r = (v - k * _LN2_HIGH) - k * _LN2_LOW
-        # The Taylor terms in pairs (Estrin's scheme), so that the multiplications do not wait for each other.
+        # Estrin's scheme: the multiplications of the polynomial do not depend on each other.
         r2 = r * r
         r4 = r2 * r2
         low = (1.0 + r) + r2 * (1.0 / 2.0 + r * (1.0 / 6.0))
@@ -398,7 +398,7 @@ def exponentials(x: FloatArray) -> None:
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def logarithms(x: FloatArray, level: FloatArray, out: FloatArray) -> None:
-    """Write log(x) + level for x >= 0, in a form that compilers turn into vector instructions.
+    """Write log(x) + level for x >= 0, in a form that the compiler can vectorise.
 
     With x = 2^e m, m between sqrt(1/2) and sqrt(2), and s = (m - 1)/(m + 1): log m = 2 (s + s^3/3 + s^5/5 + ...).
     """

@@ -1,4 +1,4 @@
-"""Full likelihoods that are sums: over strata, over causes of an event, or over the rows of a patient."""
+"""Full likelihoods summed over strata, over competing causes, or over several rows of a patient."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drosurv.target import CompetingTarget, FloatArray, IntArray, Target
 
 
 class LossPart(NamedTuple):
-    """A loss of some patients (m,), the output it uses as score, and the slice of its extra parameters among all."""
+    """A loss of the patients `rows` (m,), the number of its score, and the slice of its extra parameters `psi`."""
 
     loss: ConvexLoss
     rows: IntArray
@@ -23,7 +23,7 @@ class LossPart(NamedTuple):
     psi: slice
 
     def inside(self, which: IntArray) -> tuple[IntArray, IntArray]:
-        """Return which of the patients are in this part, and their row numbers there."""
+        """Return the positions in `which` of the patients in this part, and their row numbers in this part."""
         row = np.full(max(self.rows.max(initial=-1), which.max(initial=-1)) + 1, -1)
         row[self.rows] = np.arange(len(self.rows))
         chosen = np.flatnonzero(row[which] >= 0)
@@ -31,12 +31,12 @@ class LossPart(NamedTuple):
 
 
 class SummedParts(ConvexLoss):
-    """One loss per patient: the sum over the parts that include the patient. Each part has its extra parameters."""
+    """One loss per patient: the sum over the parts that contain the patient. Each part has its own extra parameters."""
 
     parts: Sequence[LossPart]
 
     def _build(self, n: int, losses: Sequence[ConvexLoss], rows: Sequence[IntArray]) -> None:
-        """Set up the parts: each loss with its patients, and with one of the outputs, or with the only one."""
+        """Set up the parts: loss number k with its patients, and score number k or the only score."""
         self.n, self.rows = n, np.arange(n)
         ends = np.cumsum([loss.n_extra for loss in losses], dtype=np.intp)
         self.parts = [
@@ -51,7 +51,7 @@ class SummedParts(ConvexLoss):
         return sum(part.loss.event_share * len(part.rows) for part in self.parts) / self.n
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Return the losses (B, n) at the scores and the extra parameters (B, K) of one part after the other."""
+        """Return the losses (B, n) at the scores and the extra parameters (B, K), ordered by part."""
         given, losses = self._by_output(scores), np.zeros(scores.shape[:2])
         for part in self.parts:
             losses[:, part.rows] += part.loss(given[:, part.rows, part.output], extra[:, part.psi])
@@ -67,7 +67,7 @@ class SummedParts(ConvexLoss):
         return by_score[..., 0] if self.n_outputs == 1 else by_score, by_extra
 
     def jacobian(self, X: FloatArray, which: IntArray) -> FloatArray:
-        """Return gradients of the chosen losses: in the coefficients of one score after the other, then in extra."""
+        """Return gradients of the chosen losses in the coefficients, ordered by score, and in the extra parameters."""
         slopes = np.zeros((len(which), self.n_outputs * X.shape[1] + self.n_extra))
         for part in self.parts:
             chosen, rows = part.inside(which)
@@ -76,7 +76,7 @@ class SummedParts(ConvexLoss):
         return slopes
 
     def hessian(self, weights: FloatArray, X: FloatArray) -> FloatArray:
-        """Return the Hessian in the same parameters; it is zero between extra parameters of different parts."""
+        """Return the Hessian in the parameters of `jacobian`; zero between extra parameters of different parts."""
         size = self.n_outputs * X.shape[1] + self.n_extra
         hessian = np.zeros((size, size))
         for part in self.parts:
@@ -106,12 +106,11 @@ class StratifiedLikelihood(SummedParts):
 
         l_i = -d_i (f_i + psi_{s(i),k(i)}) + exp(f_i) sum_m E_im exp(psi_{s(i),m})
 
-    It is :class:`~drosurv.losses.PiecewiseExponential` in each stratum; strata share the scores alone. Intervals are
-    cut at quantiles of the stratum's event times, so that each contains an event even if strata have different time
-    scales or few events; with cuts common to all strata, a stratum without an event in some interval would have no
-    finite log hazard there. A stratum without any event has no hazard, and its patients have loss zero under any model:
-    ``parts`` are the strata with an event, ``strata`` their numbers. Parameters are as in
-    :class:`~drosurv.losses.PiecewiseExponential`.
+    It is :class:`~drosurv.losses.PiecewiseExponential` in each stratum; strata have only the scores in common.
+    Intervals are cut at quantiles of the stratum's event times, so that each contains an event. With the same intervals
+    in all strata, the log hazard of an interval without an event in some stratum would not be finite. A stratum without
+    any event has no hazard, and its patients have loss zero under any model: ``parts`` are the strata with an event,
+    ``strata`` their numbers. Parameters are as in :class:`~drosurv.losses.PiecewiseExponential`.
 
     Examples
     --------
@@ -133,8 +132,8 @@ class StratifiedLikelihood(SummedParts):
     ) -> None:
         assert target.stratum is not None, "without strata, use PiecewiseExponential"
         losses, members = [], []
-        counted = target.event if sample_weight is None else target.event & (sample_weight > 0)
-        self.strata = np.unique(target.stratum[counted]).tolist()
+        with_weight = target.event if sample_weight is None else target.event & (sample_weight > 0)
+        self.strata = np.unique(target.stratum[with_weight]).tolist()
         for stratum in self.strata:
             rows = np.flatnonzero(target.stratum == stratum)
             if not target.time[rows].any():
@@ -166,14 +165,14 @@ class StratifiedLikelihood(SummedParts):
 
 
 class CompetingRisks(SummedParts):
-    """Sum over the causes k of full-likelihood losses, with every other cause counted as censoring.
+    """Sum over the causes k of full-likelihood losses in which events of other causes count as censored.
 
         l_i = sum_k [ -1{D_i = k} (f_ki + psi_k,m(i)) + exp(f_ki) sum_m E_im exp(psi_km) ]
 
-    Each cause has one score per patient and one baseline hazard (per stratum) on quantile intervals of its events.
-    Scores are (B, n, causes). The extra parameters are the log baseline hazards of one cause after the other, and so
-    are the coefficients of linear scores. Parameters are as in :class:`~drosurv.losses.PiecewiseExponential`; an offset
-    is added to the scores of every cause.
+    Each cause has one score per patient and one baseline hazard (per stratum) on quantile intervals of its event times.
+    Scores are (B, n, causes). The extra parameters are the log baseline hazards, ordered by cause, as are the
+    coefficients of linear scores. Parameters are as in :class:`~drosurv.losses.PiecewiseExponential`; an offset is
+    added to the scores of every cause.
     """
 
     def __init__(
@@ -201,10 +200,10 @@ class CompetingRisks(SummedParts):
 
 
 class RowsOfPatients(ConvexLoss):
-    """One loss per patient with several rows: the sum over the rows of each of P patients.
+    """Sum the losses of the rows of each patient, for P patients with one or more rows each.
 
-    `patient` (n,) is the number of each row's patient; `rows` (P,) is, in order of these numbers, the row at which each
-    patient's loss is reported.
+    `patient` (n,) is the patient number of each row. `rows` (P,) is the row at which each patient's loss is reported,
+    ordered by patient number.
     """
 
     def __init__(self, loss: ConvexLoss, patient: IntArray, rows: IntArray) -> None:
@@ -215,7 +214,7 @@ class RowsOfPatients(ConvexLoss):
 
     @property
     def compared(self) -> IntArray | None:
-        """Number (n,) of the set of rows that each row is compared with."""
+        """Set number (n,) of each row, as in :attr:`Loss.compared`."""
         return self.loss.compared
 
     @property
@@ -224,7 +223,7 @@ class RowsOfPatients(ConvexLoss):
         return self.loss.event_share * self.n / len(self.rows)
 
     def __call__(self, scores: FloatArray, extra: FloatArray = NOTHING) -> FloatArray:
-        """Return the losses (B, P) of the patients at the scores of the rows."""
+        """Return the losses (B, P) of the patients at the scores (B, n) of the rows."""
         return block_sums(self.loss(scores, extra), self._patient, len(self.rows))
 
     def pullback(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

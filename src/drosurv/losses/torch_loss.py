@@ -1,4 +1,4 @@
-"""A loss written as a torch function and differentiated by torch: the short way to a new loss."""
+"""A loss given as a torch function and differentiated by torch: the shortest way to add a loss."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Function = Callable[..., "Tensor"]
-# Curvature per unit of weight below which the steps of trees would be too long.
-_LITTLE = 0.1
+# With smaller second derivatives per unit of weight, the Newton steps of trees would be too large.
+_SMALLEST_CURVATURE = 0.1
 
 
 class TorchLoss(OnePerPatient):
-    """A function of torch tensors as a prepared loss.
+    """A loss given as a function of torch tensors, prepared for one target.
 
-    Any objective and network can be trained on it, by Adam. The convex solver needs second derivatives: write a
-    :class:`drosurv.losses.ConvexLoss` for that.
+    It can be combined with any objective and network, and is minimised by Adam. The convex solver needs second
+    derivatives: write a :class:`drosurv.losses.ConvexLoss` to use it.
 
     Parameters
     ----------
     function : callable
-        ``function(scores, event, time)``, or ``function(scores, event, time, extra)`` with extra parameters: scores
-        (B, n), event (n,) bool, time (n,) and extra (B, K) to one loss per patient (B, n), differentiable.
+        ``function(scores, event, time)``, or ``function(scores, event, time, extra)`` with extra parameters. It takes
+        scores (B, n), event (n,) bool, time (n,) and extra (B, K), and returns one differentiable loss per patient
+        (B, n).
     target : Target
-        n patients.
+        Events and times of n patients.
     start : (K,) array
         Start of the extra parameters; none by default.
     shift : (K,) array, optional
@@ -52,7 +53,7 @@ class TorchLoss(OnePerPatient):
     array([[1., 3.]])
     """
 
-    # A function may copy numbers from the device.
+    # The function may copy numbers from the device.
     recordable = False
 
     def __init__(
@@ -107,7 +108,7 @@ class TorchLoss(OnePerPatient):
         return by_score, by_extra
 
     def curvature(self, weights: FloatArray) -> FloatArray:
-        """Return second derivatives (B, n) by autograd, or the weights where they are small or negative."""
+        """Return second derivatives (B, n) by autograd; where these are small or negative, return the weights."""
         import torch
 
         scores = self._leaves[0]
@@ -116,9 +117,9 @@ class TorchLoss(OnePerPatient):
             return weights
         (second,) = torch.autograd.grad(slope.sum(), scores, retain_graph=True)
         found: FloatArray = second.numpy()
-        return np.where(found > _LITTLE * weights, found, weights)
+        return np.where(found > _SMALLEST_CURVATURE * weights, found, weights)
 
     @classmethod
     def stacked(cls, losses: Sequence[Self], device: str) -> InTorch | None:
-        """Return the function, applied to one training set after the other."""
+        """Return the function, applied to each training set."""
         return one_by_one([partial(loss._of, device=device) for loss in losses])
