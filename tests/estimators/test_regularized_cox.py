@@ -286,7 +286,7 @@ def test_labels_that_fit_nobody_are_refused(groups, message):
         ({"batch_size": 1}, "batch_size must be.*got 1"),
         ({"batch_size": 2.5}, "batch_size must be.*got 2.5"),
         ({"batch_size": 128, "device": "cuda"}, "batch_size=128 trains on the CPU, but device='cuda'"),
-        ({"device": "abacus"}, "device='abacus' is no device of torch"),
+        ({"device": "abacus"}, "device='abacus' is not a torch device"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):

@@ -358,7 +358,7 @@ def test_a_grid_trains_it_as_alone():
         ({"min_group": 500, "alpha": 1.0}, r"min_group=400 or less\."),
         ({"alpha": 0.0}, "alpha"),
         ({"alpha": 1.2}, "alpha"),
-        ({"alpha": 0.9, "min_group": 150}, "allows no two groups.*min_group=100 or less"),
+        ({"alpha": 0.9, "min_group": 150}, "allows no split.*min_group=100 or less"),
         ({"ball": "paper"}, "ball must be one of"),
         ({"kernel": "trees"}, "kernel must be one of"),
         ({"min_group": 0}, "min_group must be a whole number"),

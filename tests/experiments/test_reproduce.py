@@ -74,7 +74,7 @@ def test_a_diagnostic_choice_is_labelled(stopped, experiments):
         (["--only", "flc-age", "--repeats", "0"], "repeats must be a whole number, at least 1, got 0"),
         (["--only", "flc-age", "--jobs", "0"], "jobs must be a whole number, at least 1, got 0"),
         (["--select-on", "train"], "--select-on must be 'validation' or 'test', got 'train'"),
-        (["--device", "tpu"], "--device 'tpu' is no device of torch"),
+        (["--device", "tpu"], "--device 'tpu' is not a torch device"),
         (["--seer-file", "nowhere.csv"], "nowhere.csv"),
     ],
 )

@@ -7,7 +7,7 @@ import torch
 from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
 from drosurv.objectives import ChiSquare, CVaR, Mean
 from drosurv.solvers import minimise
-from drosurv.solvers.arrays import STRETCH, running_sums_at
+from drosurv.solvers.arrays import PIECE, cumulative_sums_at
 from drosurv.solvers.chunk_problem import ChunkProblem
 from drosurv.solvers.chunks import Scheme, device_chunks
 
@@ -117,12 +117,12 @@ def test_features_that_are_not_finite_are_named():
         device_chunks(torch.as_tensor(X), time, event, None, None, Scheme([len(X)]), "cpu")
 
 
-@pytest.mark.parametrize("m", [1, STRETCH - 1, STRETCH, 3 * STRETCH + 5])
+@pytest.mark.parametrize("m", [1, PIECE - 1, PIECE, 3 * PIECE + 5])
 def test_running_sums_in_stretches_are_running_sums(m):
     rng = np.random.default_rng(m)
     rows, before = rng.normal(size=(3, m)), rng.normal(size=3)
     expected = np.cumsum(rows, axis=1) + before[:, None]
     for places in (np.arange(m), np.unique(rng.integers(0, m, 50)), np.arange(0)):
-        np.testing.assert_allclose(running_sums_at(rows, before, places), expected[:, places])
+        np.testing.assert_allclose(cumulative_sums_at(rows, before, places), expected[:, places])
         given = (torch.as_tensor(values) for values in (rows, before, places))
-        np.testing.assert_allclose(running_sums_at(*given).numpy(), expected[:, places], atol=1e-9)
+        np.testing.assert_allclose(cumulative_sums_at(*given).numpy(), expected[:, places], atol=1e-9)

@@ -17,16 +17,16 @@ from drosurv.metrics.follow_up import FollowUp, percentiles
 from drosurv.objectives import Objective
 from drosurv.solvers import TrainingData, minimise
 from drosurv.solvers.arrays import (
-    blocks_of_equals,
-    counted_up_to,
     double,
+    equal_blocks,
     exp,
-    flipped,
+    flatnonzero,
+    flip,
     in_numpy,
     is_tensor,
     on_host,
-    set_places,
-    summed_by_block,
+    searchsorted_right,
+    sum_by_block,
 )
 from drosurv.solvers.chunk_problem import ChunkProblem, LocalWorkers, Workers
 from drosurv.solvers.chunks import Scheme, device_chunks
@@ -219,20 +219,20 @@ def _steps(
 ) -> tuple[FloatArray, FloatArray]:
     """Return every k-th time of a chunk and the last, rising, and the hazard that the chunk adds up to each."""
     # Times fall; their negatives rise, and equal ones form blocks.
-    rising, risk, places = -double(chunk.time), _risks(chunk, f, shift), set_places(chunk.event)
-    block, starts, counts, earlier = blocks_of_equals(rising[places])
+    rising, risk, places = -double(chunk.time), _risks(chunk, f, shift), flatnonzero(chunk.event)
+    block, starts, counts, earlier = equal_blocks(rising[places])
     firsts = rising[places[starts]]
-    at_risk = (risk.cumsum(0) + before)[counted_up_to(rising, firsts) - 1]
+    at_risk = (risk.cumsum(0) + before)[searchsorted_right(rising, firsts) - 1]
     weight = double(chunk.event if chunk.weight is None else chunk.weight)[places]
-    deaths = summed_by_block(weight, block, starts)
+    deaths = sum_by_block(weight, block, starts)
     jumps = deaths / at_risk
     if ties == "efron":
         # A block's m events with summed risk D leave in turn: the mean of 1 / (S - k/m D), k = 0..m-1.
-        tied = summed_by_block(risk[places], block, starts)
+        tied = sum_by_block(risk[places], block, starts)
         terms = 1.0 / (at_risk[block] - double(earlier) / counts * tied[block])
-        jumps = deaths / counts[starts] * summed_by_block(terms, block, starts)
-    hazard = flipped(jumps).cumsum(0) * np.exp(-shift)
-    return _thinned(-flipped(firsts), every), _thinned(hazard, every)
+        jumps = deaths / counts[starts] * sum_by_block(terms, block, starts)
+    hazard = flip(jumps).cumsum(0) * np.exp(-shift)
+    return _thinned(-flip(firsts), every), _thinned(hazard, every)
 
 
 def _thinned(values: Any, every: int) -> FloatArray:
@@ -273,13 +273,13 @@ def _followed(chunk: Any, before: float, every: int) -> tuple[FloatArray | None,
     """
     rising, weight = -double(chunk.time), chunk.weight
     mass = 0.0 * rising + 1.0 if weight is None else double(weight)
-    block, starts, counts, _ = blocks_of_equals(rising)
+    block, starts, counts, _ = equal_blocks(rising)
     at_risk = mass.cumsum(0)[starts + counts[starts] - 1] + before
-    died = summed_by_block(mass * chunk.event, block, starts)
-    left = summed_by_block(mass * ~chunk.event, block, starts)
-    places = flipped(set_places(chunk.event))
+    died = sum_by_block(mass * chunk.event, block, starts)
+    left = sum_by_block(mass * ~chunk.event, block, starts)
+    places = flip(flatnonzero(chunk.event))
     return (
-        _thinned(-flipped(rising[starts]), every),
+        _thinned(-flip(rising[starts]), every),
         _thinned(_surviving(died, at_risk), every),
         # At equal times events come before censoring.
         _thinned(_surviving(left, at_risk - died), every),
@@ -292,4 +292,4 @@ def _surviving(gone: Any, at_risk: Any) -> Any:
     """Return the Kaplan-Meier curve, from the shortest time on, of counts that begin with the longest."""
     # With nobody at risk nobody leaves: 0 / 1, not 0 / 0.
     share = gone / (at_risk + (gone == 0.0))
-    return flipped((1.0 - share).clip(0.0, 1.0)).cumprod(0)
+    return flip((1.0 - share).clip(0.0, 1.0)).cumprod(0)

@@ -1,4 +1,4 @@
-"""Solvers: find the parameters that minimise a problem's objective."""
+"""Solvers: find the parameters that minimise the objective of a problem."""
 
 from drosurv.solvers.convex import LinearProblem, minimise
 from drosurv.solvers.criterion import Criterion

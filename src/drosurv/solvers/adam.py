@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from drosurv.solvers.arrays import fetched, in_numpy, vector_beside
+from drosurv.solvers.arrays import array_like, in_numpy, stack_in_numpy
 from drosurv.solvers.device import Replay
 from drosurv.target import FloatArray, IntArray
 
@@ -16,7 +16,7 @@ DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8
 
 
 class ScoredCriterion(Protocol):
-    """What Adam minimises; arrays are of NumPy or torch, as the network gives them."""
+    """A criterion that Adam minimises; arrays are NumPy or torch arrays, as those of the network."""
 
     @property
     def recordable(self) -> bool:
@@ -27,7 +27,7 @@ class ScoredCriterion(Protocol):
 
 
 class Network(Protocol):
-    """A batch of models on fixed features; arrays are of NumPy or torch, as the criterion takes them."""
+    """A batch of models on fixed features; arrays are NumPy or torch arrays, as those of the criterion."""
 
     parameters: list[Any]
 
@@ -53,9 +53,9 @@ def adam(
 ) -> FloatArray:
     """Run Adam for a fixed number of steps and keep the last iterate, as the paper does.
 
-    The parameters of B models, and the loss's extra parameters (B, K), are updated in place. `l2` adds
+    The parameters of B models and the extra parameters (B, K) of the loss are updated in place. `l2` adds
     l2/2 ||parameters||^2 to each objective, without the extra parameters. `on_step` is called with the number of each
-    finished step; training ends where it returns True. Returns the objective (B, steps) before each step.
+    finished step; training ends if it returns True. Return the objective (B, steps) before each step.
     """
     step = make_step(network, criterion, lr, l2, extra)
     take = Replay(step) if network.recordable and criterion.recordable else step
@@ -64,8 +64,8 @@ def adam(
         history.append(take())
         if on_step is not None and on_step(number):
             break
-    # Values on an accelerator are copied once, at the end.
-    return fetched(history).T if history else np.empty((len(lr), 0))
+    # Values are copied from an accelerator only once.
+    return stack_in_numpy(history).T if history else np.empty((len(lr), 0))
 
 
 def make_step(
@@ -73,14 +73,14 @@ def make_step(
 ) -> Callable[[], Any]:
     """Return a function that takes one step of Adam and returns the objective (B,) before it.
 
-    All of its state lies on the device of the parameters, so that a recording of one step can be replayed.
+    All state is on the device of the parameters, so that one step can be recorded as a CUDA graph and replayed.
     """
     parameters = network.parameters
     trained = parameters if extra is None else [*parameters, extra]
     rates = [_like(lr, p) for p in trained]
     first: list[Any] = [p * 0 for p in trained]
     second: list[Any] = [p * 0 for p in trained]
-    # Extra parameters may lie on another device than the network's.
+    # Extra parameters may be on another device than the network.
     devices = [_device_of(p) for p in trained]
     decays = {device: _on_device(device, [DECAY_FIRST, DECAY_SECOND]) for device in devices}
     powers_of = {device: _on_device(device, [1.0, 1.0]) for device in devices}
@@ -99,16 +99,16 @@ def make_step(
         corrections = {}
         for device, powers in powers_of.items():
             powers *= decays[device]
-            # torch is slower with NumPy's numbers than with Python's.
+            # torch is slower with NumPy scalars than with Python floats.
             first_power, second_power = powers.tolist() if device is None else powers
             corrections[device] = 1 - first_power, (1 - second_power) ** 0.5
         for p, g, m, v, rate, device in zip(trained, gradients, first, second, rates, devices, strict=True):
-            grown, shrink = corrections[device]
+            first_correction, second_correction = corrections[device]
             m *= DECAY_FIRST
             m += (1 - DECAY_FIRST) * g
             v *= DECAY_SECOND
             v += (1 - DECAY_SECOND) * (g * g)
-            p -= rate / grown * m / (v**0.5 / shrink + EPSILON)
+            p -= rate / first_correction * m / (v**0.5 / second_correction + EPSILON)
         return value
 
     return step
@@ -131,17 +131,17 @@ def _on_device(device: Any, numbers: list[float]) -> Any:
 
 def _like(lr: FloatArray, parameter: Any) -> Any:
     """Shape learning rates to broadcast over one parameter."""
-    return vector_beside(parameter, lr.reshape(-1, *([1] * (parameter.ndim - 1))))
+    return array_like(parameter, lr.reshape(-1, *([1] * (parameter.ndim - 1))))
 
 
 class MiniBatches:
-    """Network and criterion of one random batch of patients per step.
+    """Network and criterion on one random batch of patients per step.
 
-    The network is that of all n patients; `make_criterion` takes rows (b,) to the criterion of those. Every epoch goes
-    through the patients in another random order, in `n_batches` batches of about `size`.
+    The network is that of all n patients; `make_criterion` maps rows (b,) to the criterion of these patients. Every
+    epoch goes through the patients in a new random order, in `n_batches` batches of about `size` patients.
     """
 
-    # Every step has other patients.
+    # Every step uses other patients.
     recordable = False
 
     def __init__(
@@ -149,7 +149,7 @@ class MiniBatches:
     ) -> None:
         self.network, self.make_criterion = network, make_criterion
         self.parameters = network.parameters
-        # The remainder is spread over the batches: a last batch of few patients would have few comparisons.
+        # The remainder is spread over the batches: a small last batch would have small risk sets.
         self.n_batches = max(n // size, 1)
         self._batches = self._draw(n, self.n_batches, seed)
         self._part: Any = network
@@ -180,10 +180,10 @@ class MiniBatches:
 
 
 class EarlyStopping:
-    """The criterion on a validation set after every epoch, and the parameters of each of B networks at its best epoch.
+    """Evaluate B networks on a validation set after every epoch, and store the parameters of each at its best epoch.
 
-    `network` is on the validation set and shares the trained parameters; `extra` (B, K) are those of the loss.
-    Training stops after `n_iter_no_change` epochs of `epoch_steps` steps without a better value.
+    `network` has the features of the validation set and shares the trained parameters; `extra` (B, K) are the extra
+    parameters of the loss. Training stops after `n_iter_no_change` epochs of `epoch_steps` steps without improvement.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class EarlyStopping:
         self.kept: list[Any] = []
 
     def stops(self, step: int) -> bool:
-        """Evaluate the validation set after a step, keep the best parameters, and return whether to stop."""
+        """Evaluate the validation set after a step, store the best parameters, and return whether to stop."""
         if step % self.epoch_steps:
             return False
         value: FloatArray = in_numpy(self._value())

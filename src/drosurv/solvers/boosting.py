@@ -1,4 +1,4 @@
-"""Gradient boosting: trees grown one after the other on the gradient and curvature of a criterion."""
+"""Gradient boosting: trees fitted one after the other to the first and second derivatives of a criterion."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from drosurv.solvers.criterion import Criterion, NeighborhoodValidation
 from drosurv.solvers.networks import Trees, bin_edges, binned, lightgbm
 from drosurv.target import FloatArray, IntArray
 
-# Usual settings for survival data: shallow trees, and leaves that hold the curvature of about one event.
+# Usual settings for survival data: shallow trees, and leaves whose summed second derivatives are those of one event.
 DEFAULTS: dict[str, Any] = {
     "max_depth": 3,
     "num_leaves": 8,
     "lambda_l2": 1.0,
     "min_sum_hessian_in_leaf": 1.0,
-    # Leaves are limited by curvature alone: with a count of rows, weight 2 would differ from two patients.
+    # No limit on the number of rows in a leaf: weight 2 would differ from two patients.
     "min_data_in_leaf": 0,
     "min_data_in_bin": 1,
     "max_bin": 256,
-    # The features are already binned; this many rows show all bins.
+    # The features are already binned; a sample of this size contains all bins.
     "bin_construct_sample_cnt": 20_000,
     "feature_pre_filter": False,
     "num_threads": 1,
@@ -32,35 +32,36 @@ DEFAULTS: dict[str, Any] = {
     "verbosity": -1,
 }
 
-# Patients with integer weights are copied unless that makes the data more than this many times larger.
+# Patients with integer weights are copied, unless the data would become more than this many times larger.
 _MOST_COPIES = 20
-# A step of the extra parameters that gains less is rounding. Before the first round all regrets are zero, and rounding
-# must not choose the worst-off patients.
-_NOTHING_TO_GAIN = 1e-16
-# Trees may stop after few rounds, and one gradient step leaves the extra parameters far from their optimum.
+# A predicted gain of the extra parameters below this is a rounding error. Before the first round all regrets are zero,
+# and rounding errors must not determine the worst-case weights.
+_SMALLEST_GAIN = 1e-16
+# Gradient steps of the extra parameters per round; with one, they would be far from their optimum after few rounds.
 _GRADIENT_STEPS = 10
 
 
 class Growth:
-    """Trees grown round by round on the criterion's gradient and curvature in the scores.
+    """Boosted trees that minimise a criterion, grown round by round.
 
-    The Hessian of the partial likelihood in the scores is dense; LightGBM takes its diagonal. Extra parameters, such as
-    a baseline hazard, take one Newton step before each round, or several gradient steps where the loss has no second
+    The Hessian of the partial likelihood in the scores is dense; LightGBM uses its diagonal. Extra parameters, such as
+    a baseline hazard, take one Newton step before each round, or several gradient steps if the loss has no second
     derivatives.
 
     Parameters
     ----------
     X : (n, d)
+        Features.
     criterion : Criterion
-        Of one model.
+        The criterion of one model.
     lr : float
         Shrinkage of each tree.
     weight : (n,), optional
         Weights of the patients for the bins; the criterion contains them already.
     parameters : dict, optional
-        Passed to LightGBM beside the defaults above.
+        Parameters of LightGBM, in addition to the defaults above.
     seed : int
-        LightGBM's seed.
+        Seed of LightGBM.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class Growth:
         settings = {**DEFAULTS, "seed": seed, **(parameters or {}), "learning_rate": lr, "objective": "none"}
         self._edges, codes = bin_edges(X, weight)
         self._copies = _copies(weight, len(X))
-        # The patient of each of LightGBM's rows, and one row of each patient.
+        # The patient of each row of LightGBM's data, and the first row of each patient.
         self._patient: IntArray | slice = slice(None)
         self._row: IntArray | slice = slice(None)
         if self._copies is not None:
@@ -92,15 +93,15 @@ class Growth:
             self._row = np.cumsum(self._copies) - self._copies
         # Gradients of sums over patients, not of means, so that leaves are regularised as in other boosting libraries.
         self._total = float(len(X)) if weight is None else float(weight.sum())
-        # The data take the settings too: else LightGBM ignores features that separate fewer than 20 patients.
+        # Without the settings, LightGBM would ignore features that separate fewer than 20 patients.
         self._data = self._library.Dataset(codes[self._patient], params=settings)
         self._booster = self._library.Booster(settings, self._data)
         self.extra: FloatArray = criterion.loss.start.copy()
         self.history: list[float] = []
 
     def grow(self) -> bool:
-        """Add a tree; return False where no split improves the criterion."""
-        # LightGBM fails on features that are all constant.
+        """Add a tree; return False if no split improves the criterion."""
+        # LightGBM fails if all features are constant.
         return any(map(len, self._edges)) and not self._booster.update(fobj=self._derivatives)
 
     def _derivatives(self, scores: FloatArray, _: Any) -> tuple[Any, Any]:
@@ -108,22 +109,22 @@ class Growth:
         value, slope, by_extra = criterion(scores, self.extra[None])
         steps = 1 if isinstance(criterion.loss, ConvexLoss) else _GRADIENT_STEPS
         for _ in range(steps if criterion.loss.n_extra else 0):
-            before, self.extra = self.extra, _moved(criterion, scores, self.extra, value, by_extra)
+            before, self.extra = self.extra, _update_extra(criterion, scores, self.extra, value, by_extra)
             value, slope, by_extra = criterion(scores, self.extra[None])
             if self.extra is before:
                 break
         self.history.append(float(value[0]))
-        slopes, bends = slope[0], criterion.score_curvature()[0]
+        first, second = slope[0], criterion.score_curvature()[0]
         if self._copies is not None:
-            slopes, bends = (slopes / self._copies)[self._patient], (bends / self._copies)[self._patient]
-        return _times(self._total, slopes), _times(self._total, bends)
+            first, second = (first / self._copies)[self._patient], (second / self._copies)[self._patient]
+        return _times(self._total, first), _times(self._total, second)
 
     def scores(self) -> FloatArray:
-        """Return the scores (n,) that LightGBM stores; predicting them again takes as long as many rounds."""
+        """Return the scores (n,) that LightGBM stores, which is much faster than predicting them."""
         return _scores_of(self._booster.eval_train)[self._row]
 
     def follow(self, X: FloatArray) -> Callable[[], FloatArray]:
-        """Return a function that gives the current scores (m,) of other patients; call it before the first round."""
+        """Return a function that returns the current scores (m,) of other patients. Call before the first round."""
         codes = binned(X, self._edges)
         self._booster.add_valid(self._data.create_valid(codes, params=self._data.params), "validation")
         return lambda: _scores_of(self._booster.eval_valid)
@@ -136,7 +137,7 @@ class Growth:
 
 
 def boost(growth: Growth, rounds: int, on_round: Callable[[int], bool | None] | None = None) -> Growth:
-    """Grow `rounds` trees, or fewer where no split improves the criterion or ``on_round`` returns True."""
+    """Grow `rounds` trees; stop earlier if no split improves the criterion or ``on_round`` returns True."""
     for done in range(1, rounds + 1):
         if not growth.grow() or (on_round is not None and on_round(done)):
             break
@@ -172,50 +173,50 @@ def best_round(
 
 
 def _times(factor: float, values: FloatArray) -> NDArray[np.float32]:
-    """Multiply in LightGBM's precision, which avoids a copy."""
+    """Multiply in float32, the precision of LightGBM, which avoids a copy."""
     return np.multiply(values, factor, dtype=np.float32, casting="same_kind")
 
 
 def _scores_of(evaluate: Callable[[Any], Any]) -> FloatArray:
-    """Return the scores that LightGBM stores of its training or validation patients."""
-    seen: list[FloatArray] = []
+    """Return the scores that LightGBM stores for its training or validation patients."""
+    found: list[FloatArray] = []
 
     def read(scores: FloatArray, _: Any) -> tuple[str, float, bool]:
-        seen.append(scores.copy())
+        found.append(scores.copy())
         return "criterion", 0.0, False
 
     evaluate(read)
-    return seen[0]
+    return found[0]
 
 
 def _copies(weight: FloatArray | None, n: int) -> IntArray | None:
-    """Return how often each patient is given to LightGBM; None where weights are not integers.
+    """Return the number of copies of each patient in LightGBM's data; None if weights are not integers or too large.
 
-    LightGBM estimates the number of patients in a leaf from the curvature, so that a patient of weight 2 is not exactly
-    two patients. Copies are.
+    In LightGBM, a row with doubled derivatives is not exactly the same as two rows: it estimates the number of rows in
+    a leaf from the second derivatives.
     """
     if weight is None or weight.sum() > _MOST_COPIES * n or (weight != np.round(weight)).any():
         return None
     return weight.astype(np.intp)
 
 
-def _moved(
-    criterion: Criterion, scores: FloatArray, extra: FloatArray, value: FloatArray, slope: FloatArray
+def _update_extra(
+    criterion: Criterion, scores: FloatArray, extra: FloatArray, value: FloatArray, gradient: FloatArray
 ) -> FloatArray:
     """Take one damped Newton step in the extra parameters, or a gradient step without second derivatives."""
     loss = criterion.loss
     if isinstance(loss, ConvexLoss):
         no_features = np.zeros((loss.n, 0))
-        bend = loss.hessian(criterion.weights, no_features)
-        step = np.linalg.solve(bend + 1e-9 * np.eye(len(extra)), slope[0])
+        hessian = loss.hessian(criterion.weights, no_features)
+        step = np.linalg.solve(hessian + 1e-9 * np.eye(len(extra)), gradient[0])
     else:
-        step = slope[0]
-    if slope[0] @ step < _NOTHING_TO_GAIN:
+        step = gradient[0]
+    if gradient[0] @ step < _SMALLEST_GAIN:
         return extra
-    length = 1.0
-    while length > 1e-6:
-        moved = extra - length * step
-        if criterion(scores, moved[None])[0][0] <= value[0]:
-            return moved
-        length /= 2
+    step_size = 1.0
+    while step_size > 1e-6:
+        updated = extra - step_size * step
+        if criterion(scores, updated[None])[0][0] <= value[0]:
+            return updated
+        step_size /= 2
     return extra

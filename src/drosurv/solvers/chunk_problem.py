@@ -12,30 +12,30 @@ import numpy as np
 
 from drosurv.objectives.objective import LossSums, Moments, Objective, WorstCase
 from drosurv.solvers import chunks as kernels
-from drosurv.solvers.arrays import fetched, in_numpy
-from drosurv.solvers.chunks import Bend
+from drosurv.solvers.arrays import in_numpy, stack_in_numpy
+from drosurv.solvers.chunks import WeightTerms
 from drosurv.solvers.convex import ConvexProblem
 from drosurv.target import FloatArray
 
-# The computed mean of a constant feature differs from it by at most this share.
-_LAST_DIGITS = 1e-14
+# Relative rounding error of the mean of a constant feature.
+_ROUNDING = 1e-14
 
 
 class Workers(Protocol):
-    """What computes on the chunks: this process, or a cluster."""
+    """Runs functions on the chunks, in this process or on a cluster."""
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Return the results for each chunk, which stay where they were computed."""
+        """Call a function for each chunk; the results stay where they were computed."""
 
     def gather(self, results: list[Any]) -> list[Any]:
         """Copy results to this process."""
 
 
 class LocalWorkers:
-    """Computes in this process."""
+    """Runs functions in this process."""
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Compute one chunk after the other."""
+        """Call a function for one chunk after the other."""
         return [work(*each) for each in zip(*arguments, strict=True)]
 
     def gather(self, results: list[Any]) -> list[Any]:
@@ -45,10 +45,10 @@ class LocalWorkers:
 
 @dataclass(eq=False)
 class Point:
-    """The current point; a problem and its smoothed forms share it.
+    """The current point, shared by a problem and its smoothed versions.
 
-    `theta` (d,) are the coefficients, `scores` and `losses` those of each chunk, on its device; `shift` is the highest
-    score, `spread` the highest less the lowest.
+    `theta` (d,) are the coefficients; `scores` and `losses` hold one entry for each chunk, on its device; `shift` is
+    the highest score, `spread` the highest minus the lowest.
     """
 
     theta: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -59,23 +59,24 @@ class Point:
 
 
 class ChunkProblem(ConvexProblem):
-    """The summed objectives of the halves' losses at scores X theta, plus l2/2 ||theta||^2, as a function of theta.
+    """The summed objectives of the halves at scores X theta, plus l2/2 ||theta||^2, as a function of theta.
 
     Parameters
     ----------
     chunks : sequence of Chunk
-        From the longest to the shortest times, with centred features, which only improves rounding.
+        Chunks of patients from the longest to the shortest times, with centred features, which reduces rounding errors.
     size : int
         Number of features.
     rests : sequence of float
         For each half the mass of its patients without an event.
     objective : Objective
-        Of the losses of each half.
+        Combines the losses of each half into one number.
     l2 : float
+        Ridge penalty.
     workers : Workers, optional
         This process by default.
     centre : (d,), optional
-        What was subtracted from the features, which are known up to its last digits.
+        Means that were subtracted from the features.
     """
 
     def __init__(
@@ -92,11 +93,11 @@ class ChunkProblem(ConvexProblem):
         self.chunks, self.size, self.rests, self.objective = list(chunks), size, list(rests), objective
         self.smooth, self.tol = objective.smooth, objective.tol
         self.l2, self.smoothing = l2, 0.0
-        self._rounding = _LAST_DIGITS * np.abs(np.zeros(size) if centre is None else centre)
+        self._rounding = _ROUNDING * np.abs(np.zeros(size) if centre is None else centre)
         self.workers: Workers = LocalWorkers() if workers is None else workers
         self.point = Point()
         self.worst_cases: tuple[WorstCase, ...] = ()
-        # For each chunk the sums of q_i / S_i over the chunks after it, once they are computed.
+        # For each chunk the sums of q_i / S_i over the chunks after it; empty until they are computed.
         self._after: list[Any] = []
 
     @property
@@ -122,18 +123,18 @@ class ChunkProblem(ConvexProblem):
             self.objective.from_sums(self._side(which), self.smoothing) for which in sides
         )
         self._after = []
-        return self._reached(sum(worst_case.value for worst_case in self.worst_cases) + self._ridge())
+        return self._store(sum(worst_case.value for worst_case in self.worst_cases) + self._ridge())
 
     def _move(self, theta: FloatArray) -> None:
-        """Make theta the current point; it has no losses where a risk would underflow."""
+        """Make theta the current point; its losses are empty if a risk would underflow."""
         point = self.point
-        # Free the last point first: two need much memory where there are many patients.
+        # Free the memory of the last point first: with many patients, two points need much memory.
         point.theta, point.scores, point.losses = theta, [], []
         point.scores = self._each(kernels.scores, self._same(theta))
-        lowest, highest, *risks = fetched(self._gathered(kernels.extent, point.scores)).T
+        lowest, highest, *risks = stack_in_numpy(self._gathered(kernels.extent, point.scores)).T
         point.shift = float(highest.max())
         point.spread = point.shift - float(lowest.min())
-        # Where a risk underflows the value is infinite, and the line search takes a shorter step.
+        # If a risk underflows, the objective is infinite and the line search takes a smaller step.
         if np.isfinite(point.spread) and point.spread <= 700.0:
             risk = np.stack(risks, axis=1) * np.exp(highest - point.shift)[:, None]
             point.losses = self._each(
@@ -141,7 +142,7 @@ class ChunkProblem(ConvexProblem):
             )
 
     def _side(self, which: int) -> LossSums:
-        """Return the losses of one half, those of patients without an event as one more loss of zero."""
+        """Return the sums over the losses of one half; patients without an event are one more loss of zero."""
         rest, losses = self.rests[which], self.point.losses
 
         def sums(low: float, high: float, base: float) -> Moments:
@@ -157,7 +158,7 @@ class ChunkProblem(ConvexProblem):
             return np.concatenate(values), np.concatenate(masses)
 
         ends = self.workers.gather(self.workers.map(kernels.bounds, losses, self._same(which)))
-        lowest, highest = fetched(ends).T
+        lowest, highest = stack_in_numpy(ends).T
         of_rest = [0.0] if rest > 0.0 else []
         start = self.worst_cases[which].eta if self.worst_cases else np.nan
         return LossSums(sums, members, min([*lowest, *of_rest]), max([*highest, *of_rest]), start)
@@ -172,32 +173,32 @@ class ChunkProblem(ConvexProblem):
         return slope + self.l2 * self.point.theta
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
-        """Return the Hessian with fixed worst-case weights, and with weights that move with the losses."""
+        """Return the Hessian with fixed worst-case weights, and with weights that change with the losses."""
         point = self.point
         by_risk = self._gathered(kernels.feature_risk, point.scores, self._same(point.shift))
-        parts: list[tuple[Any, list[Bend | None]]] = self._gathered(
+        parts: list[tuple[Any, list[WeightTerms | None]]] = self._gathered(
             kernels.curvature, *self._point(), _sums_before(by_risk)
         )
-        fixed = in_numpy(sum(rigid for rigid, _ in parts))
-        bent = np.zeros_like(fixed)
+        fixed = in_numpy(sum(hessian for hessian, _ in parts))
+        by_weights = np.zeros_like(fixed)
         for which, worst_case in enumerate(self.worst_cases):
-            sides = [bend for _, bends in parts if (bend := bends[which]) is not None]
-            if not sides:
+            found = [sums for _, by_half in parts if (sums := by_half[which]) is not None]
+            if not found:
                 continue
-            active, on_active, on_along = (in_numpy(sum(each)) for each in zip(*sides, strict=True))
-            bent += worst_case.scale * active
-            for scale, by_active, by_along in worst_case.terms:
-                vector = by_active * on_active + by_along * on_along
-                bent += scale * np.outer(vector, vector)
-        # A centred constant feature is only rounding, and must not count as varying.
+            squares, sums, excess_sums = (in_numpy(sum(each)) for each in zip(*found, strict=True))
+            by_weights += worst_case.scale * squares
+            for scale, by_active, by_excess in worst_case.terms:
+                vector = by_active * sums + by_excess * excess_sums
+                by_weights += scale * np.outer(vector, vector)
+        # A centred constant feature consists of rounding errors, and must not count as varying.
         constant = np.diag(fixed) <= self._rounding**2
-        for matrix in (fixed, bent):
+        for matrix in (fixed, by_weights):
             matrix[constant, :] = matrix[:, constant] = 0.0
         fixed += self.l2 * np.eye(self.size)
-        return fixed, fixed + bent if bent.any() else fixed
+        return fixed, fixed + by_weights if by_weights.any() else fixed
 
     def event_weights(self) -> list[Any]:
-        """Return for each chunk the worst-case weights of its events, half by half."""
+        """Return for each chunk the worst-case weights of its events, by half."""
         return self._gathered(kernels.patient_weights, self.point.losses, self._same(self.worst_cases))
 
     def _point(self) -> tuple[list[Any], ...]:

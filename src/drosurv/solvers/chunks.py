@@ -1,12 +1,12 @@
-"""Cox's partial likelihood over chunks: consecutive blocks of the patients sorted by time.
+"""The Cox partial likelihood over chunks of patients, with derivatives.
 
-Patients are sorted from the longest to the shortest time, so a risk set is everyone up to a position. A chunk holds a
-block of that order; equal times are never in two chunks. From the other chunks it needs a few sums: the risk of all
-earlier chunks (longer times), and the summed q_i / S_i of the events in all later chunks.
+Patients are sorted from the longest to the shortest time, so a risk set is everyone up to a position. A chunk is a
+block of consecutive patients in that order; equal times are never in two chunks. From the other chunks it needs a few
+sums: the summed risk of all earlier chunks (longer times), and the summed q_i / S_i of the events in all later chunks.
 
-Arrays are of NumPy or torch: the same code serves the CPU, an accelerator and a cluster. Features are stored as (d, m),
-because running sums over patients then read contiguous memory. The functions have no side effects, so that lost work
-can be computed again on any machine; results stay on the device of the chunk.
+Arrays are NumPy or torch arrays: the CPU, an accelerator and a cluster use the same code. Features are stored as
+(d, m), so that cumulative sums over patients read memory in order. The functions have no side effects, so that lost
+results can be computed again on any machine; results stay on the device of the chunk.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ import numpy as np
 from drosurv.objectives.objective import WorstCase
 from drosurv.solvers.arrays import (
     Array,
-    blocks_of_equals,
-    counted_up_to,
+    array_like,
+    cumulative_sums_at,
     double,
+    equal_blocks,
     exp,
-    flipped,
+    flatnonzero,
+    flip,
     in_numpy,
     in_precision_of,
-    joined,
-    less,
     log,
-    running_sums_at,
-    set_places,
-    summed_by_block,
-    summed_by_place,
-    vector_beside,
+    searchsorted_right,
+    stack,
+    subtract_at,
+    sum_by_block,
+    sum_by_position,
 )
 from drosurv.target import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Patients of a chunk on an accelerator: enough to use all of it, few enough that a step needs little memory beside the
+# Patients in a chunk on an accelerator: enough to use all of it, few enough that a step needs little memory besides the
 # features.
 ROWS = 1 << 21
 
 
 class Ties(NamedTuple):
-    """Events of equal times under Efron's method.
+    """Blocks of events with equal times, for Efron's method.
 
-    The m events of a block, with summed risk D, are compared with S - k/m D, k = 0..m-1, and each loss takes the mean
-    of the m logs. Each event stands for one of these terms. Equal times are in one chunk.
+    The loss of each of the m events of a block contains the mean of log(S - k/m D), k = 0..m-1, with D their summed
+    risk. Each event computes one of these m terms.
 
-    `block` (E,) is each event's block, whose events follow each other from `starts` (K,) on; `share` and `step` (E,)
-    are each event's 1/m and k/m.
+    `block` (E,) is the block of each event, `starts` (K,) the index of the first event of each block; `share` and
+    `step` (E,) are 1/m and k/m of each event.
     """
 
     block: Array
@@ -62,8 +62,8 @@ class Ties(NamedTuple):
 
     @classmethod
     def of(cls, last: Array) -> Ties | None:
-        """Find the blocks of events that share a risk set; None where no two events do."""
-        block, starts, counts, before = blocks_of_equals(last)
+        """Find the blocks of events with the same risk set, given by its `last` position; None without ties."""
+        block, starts, counts, before = equal_blocks(last)
         if len(starts) == len(last):
             return None
         share = 1.0 / double(counts)
@@ -71,7 +71,7 @@ class Ties(NamedTuple):
 
     def total(self, values: Array) -> Array:
         """Return for each event the sum (..., E) of values over its block."""
-        return summed_by_block(values, self.block, self.starts)[..., self.block]
+        return sum_by_block(values, self.block, self.starts)[..., self.block]
 
     def mean(self, values: Array) -> Array:
         """Return for each event the mean (..., E) of values over its block."""
@@ -81,25 +81,25 @@ class Ties(NamedTuple):
 class ScoredEvents(NamedTuple):
     """Events of one half (or of all patients) and the risk sets that they are compared with.
 
-    `event` (E,) are their positions in the chunk, rising; `last` (E,) is the last position with the same time: the risk
-    set is everyone up to it. `mass` (E,) are the masses of the events, `reference` (m,) the weights of patients in risk
-    sets, None for one each. `own` says whether an event's own risk is added, where risk sets contain only patients of
-    the other half. `ties` are the blocks of equal times under Efron's method.
+    `event` (E,) are their positions in the chunk, ascending; `last` (E,) is the last position with the same time: the
+    risk set is everyone up to it. `mass` (E,) are the masses of the events, `reference` (m,) the weights of patients in
+    risk sets, None if all are one. If `adds_event`, risk sets contain only patients of the other half, and the risk of
+    the event itself is added. `ties` are the blocks of tied events for Efron's method.
     """
 
     event: Array
     last: Array
     mass: Array
     reference: Array | None
-    own: bool
+    adds_event: bool
     ties: Ties | None = None
 
 
 class Scheme(NamedTuple):
-    """How events are scored.
+    """Total weights and treatment of ties, the same for all chunks.
 
-    `totals` are the summed weights of the patients of each half, over all chunks; one total without halves. `ties` is
-    "breslow" for halves.
+    `totals` are the summed weights of the patients of each half, over all chunks; one total without halves. With halves
+    `ties` is "breslow".
     """
 
     totals: tuple[float, ...]
@@ -107,9 +107,9 @@ class Scheme(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Features (d, m), scored events, times, event flags and weights of m patients, times falling.
+    """Features (d, m), scored events, times, event flags and weights of m patients, sorted by descending time.
 
-    An object with the same attributes that reads them from disk can take its place.
+    An object with the same attributes that reads them from disk can be used instead.
     """
 
     X: Array
@@ -124,7 +124,7 @@ def make_chunk(
 ) -> Chunk:
     """Make a chunk of m patients, sorted from the longest to the shortest time, with centred features (d, m).
 
-    `weight` is None where all weights are one, `in_first` where there are no halves.
+    `weight` is None if all weights are one, `in_first` is None without halves.
     """
     if in_first is None:
         sides = [_scored(time, event, weight, scheme.totals[0], None, scheme.ties == "efron")]
@@ -140,15 +140,16 @@ def make_chunk(
 def _scored(
     time: Array, event: Array, weight: Array | None, total: float, others: Array | None, efron: bool
 ) -> ScoredEvents:
-    falling = -double(time)
-    places = set_places(event)
-    last = counted_up_to(falling, falling[places]) - 1
-    mass = (double(event[places]) if weight is None else double(weight)[places]) / total
+    """Prepare the given events; risk sets contain only the `others` (m,), or everyone if None."""
+    ascending = -double(time)
+    positions = flatnonzero(event)
+    last = searchsorted_right(ascending, ascending[positions]) - 1
+    mass = (double(event[positions]) if weight is None else double(weight)[positions]) / total
     reference = weight
     if others is not None:
         reference = double(others) if weight is None else double(others) * weight
     ties = Ties.of(last) if efron else None
-    return ScoredEvents(places, last, mass, reference, others is not None, ties)
+    return ScoredEvents(positions, last, mass, reference, others is not None, ties)
 
 
 def device_chunks(
@@ -163,17 +164,17 @@ def device_chunks(
 ) -> tuple[list[Chunk], FloatArray, Tensor]:
     """Make chunks of about `rows` patients each, from the longest to the shortest times, on an accelerator.
 
-    Returns the chunks, the centre (d,) of the features and, on the device, the order (n,) of the rows. Features are in
-    float32 or float64, the other arguments as in :func:`make_chunk`.
+    Return the chunks, the centre (d,) of the features and, on the device, the order (n,) of the rows. Features are
+    float32 or float64; the other arguments are as in :func:`make_chunk`.
     """
     import torch
 
     with warnings.catch_warnings():
-        # Arrays of a DataFrame are read-only, which torch warns about; nothing is written here.
+        # torch warns that arrays of a DataFrame are read-only; nothing is written to them.
         warnings.filterwarnings("ignore", "The given NumPy array is not writ", UserWarning)
         given, times = (torch.as_tensor(values, device=device) for values in (X, time))
     order = times.argsort(descending=True, stable=True)
-    falling = times[order]
+    descending = times[order]
     centre = _centre(given, weight)
     # A sum is finite only if all its terms are.
     if not bool(torch.isfinite(centre).all()):
@@ -187,11 +188,11 @@ def device_chunks(
     while start < n:
         stop = min(start + rows, n)
         # Equal times stay in one chunk.
-        stop = int((falling >= falling[stop - 1]).sum()) if stop < n else n
+        stop = int((descending >= descending[stop - 1]).sum()) if stop < n else n
         block = slice(start, stop)
         features = (given[order[block]] - centre.to(given.dtype)).T.contiguous()
         parts = (None if values is None else values[block] for values in (events, weights, firsts))
-        chunks.append(make_chunk(features, falling[block], next(parts), next(parts), next(parts), scheme))
+        chunks.append(make_chunk(features, descending[block], next(parts), next(parts), next(parts), scheme))
         start = stop
     return chunks, centre.cpu().numpy(), order
 
@@ -201,7 +202,7 @@ def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:
     import torch
 
     if weight is None:
-        # A sum in double precision makes a copy, so sum part by part.
+        # torch makes a copy to sum in double precision, so sum part by part.
         parts = (X[row : row + ROWS] for row in range(0, len(X), ROWS))
         return torch.stack([part.sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(X)
     share = torch.as_tensor(weight / weight.sum(), dtype=X.dtype, device=X.device)
@@ -211,36 +212,36 @@ def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:
 def scores(chunk: Chunk, theta: Any) -> Array:
     """Return the scores (m,) in float64 at coefficients theta (d,)."""
     X = chunk.X
-    return double(vector_beside(X, theta) @ X)
+    return double(array_like(X, theta) @ X)
 
 
 def extent(chunk: Chunk, f: Array) -> Array:
-    """Return the lowest and highest score, and for each half the chunk's summed risk over exp(highest)."""
+    """Return the lowest and highest score, and for each half the summed risk of the chunk divided by exp(highest)."""
     highest = f.max()
     risk = exp(f - highest)
-    return joined([f.min(), highest, *((risk * _one_or(side.reference)).sum() for side in chunk.sides)])
+    return stack([f.min(), highest, *((risk * _one_or(side.reference)).sum() for side in chunk.sides)])
 
 
 class Losses(NamedTuple):
-    """Losses (E,) of one half's events; under Efron's method also the log (E,) of each term's risk."""
+    """Losses (E,) of one half's events; with Efron's ties also the terms log(S - k/m D), (E,)."""
 
     value: Array
     log_terms: Array | None = None
 
 
 def losses(chunk: Chunk, f: Array, shift: float, before: Array) -> list[Losses]:
-    """Return the losses of each half's events, given the risk of earlier chunks over exp(shift)."""
+    """Return the losses of each half's events, given the summed risk of earlier chunks divided by exp(shift)."""
     risk, out = exp(f - shift), []
     for side, carry in zip(chunk.sides, before, strict=True):
-        own, by_risk = f[side.event], risk * _one_or(side.reference)
-        total = by_risk.cumsum(0)[side.last] + carry
-        if side.own:
-            total = total + exp(own - shift)
+        score, weighted = f[side.event], risk * _one_or(side.reference)
+        total = weighted.cumsum(0)[side.last] + carry
+        if side.adds_event:
+            total = total + exp(score - shift)
         if side.ties is None:
-            out.append(Losses(log(total) + (shift - own)))
+            out.append(Losses(log(total) + (shift - score)))
             continue
-        log_terms = log(total - side.ties.step * side.ties.total(by_risk[side.event])) + shift
-        out.append(Losses(side.ties.mean(log_terms) - own, log_terms))
+        log_terms = log(total - side.ties.step * side.ties.total(weighted[side.event])) + shift
+        out.append(Losses(side.ties.mean(log_terms) - score, log_terms))
     return out
 
 
@@ -251,35 +252,35 @@ def moments(chunk: Chunk, values: list[Losses], which: int, low: float, high: fl
     off = l - base
     first = between * off
     above = side.mass * (l >= high)
-    return joined([above.sum(), between.sum(), first.sum(), (first * off).sum()])
+    return stack([above.sum(), between.sum(), first.sum(), (first * off).sum()])
 
 
 def bounds(values: list[Losses], which: int) -> Array:
-    """Return the smallest and largest loss (2,) of one half; (inf, -inf) where it has none."""
+    """Return the smallest and largest loss (2,) of one half; (inf, -inf) if it has none."""
     l = values[which].value
-    nothing = l.sum()
-    return joined([l.min(), l.max()] if len(l) else [nothing + np.inf, nothing - np.inf])
+    zero = l.sum()
+    return stack([l.min(), l.max()] if len(l) else [zero + np.inf, zero - np.inf])
 
 
 def members(
     chunk: Chunk, values: list[Losses], which: int, low: float, high: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct losses of one half in (low, high] and their masses, copied to the CPU.
+    """Return the distinct losses of one half in (low, high] and their summed masses, copied to the CPU.
 
-    For bounds with few losses between; equal losses, common where times are coarse, are merged.
+    There should be few losses between the bounds.
     """
     l = values[which].value
     inside = (l > low) & (l <= high)
-    distinct, place = np.unique(in_numpy(l[inside]), return_inverse=True)
+    distinct, index = np.unique(in_numpy(l[inside]), return_inverse=True)
     masses = in_numpy(chunk.sides[which].mass[inside])
-    return distinct, in_numpy(np.bincount(place, masses, len(distinct)))
+    return distinct, in_numpy(np.bincount(index, masses, len(distinct)))
 
 
 def pulled(
     chunk: Chunk, f: Array, values: list[Losses], shift: float, worst_cases: tuple[WorstCase, ...]
 ) -> Array:
     """Return for each half the sum of q_i / S_i over the events of the chunk."""
-    return joined(
+    return stack(
         [
             _pulls(side, f, l, shift, _weights(side, l, worst_case)).sum()
             for side, l, worst_case in zip(chunk.sides, values, worst_cases, strict=True)
@@ -295,14 +296,14 @@ def gradient(
     worst_cases: tuple[WorstCase, ...],
     after: Array,
 ) -> Array:
-    """Return the chunk's part (d,) of the gradient, given the sums of q_i / S_i over later chunks."""
+    """Return the part (d,) of the gradient from this chunk, given the sums of q_i / S_i over later chunks."""
     slope = 0.0 * f
     for side, l, worst_case, carry in zip(chunk.sides, values, worst_cases, after, strict=True):
         q = _weights(side, l, worst_case)
         slope = slope + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, carry)
-        # exp(-l) is the event's share of the risk set.
-        kept = q * (1.0 - exp(-l.value)) if side.own else q
-        slope = less(slope, side.event, kept)
+        # With halves, the event's share exp(-l) of the risk is subtracted from its weight.
+        of_events = q * (1.0 - exp(-l.value)) if side.adds_event else q
+        slope = subtract_at(slope, side.event, of_events)
     X = chunk.X
     return double(X @ in_precision_of(X, slope))
 
@@ -310,19 +311,20 @@ def gradient(
 def feature_risk(chunk: Chunk, f: Array, shift: float) -> Array:
     """Return for each half the sum (d,) of features times risk over the chunk."""
     X, risk = chunk.X, exp(f - shift)
-    return joined([double(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in chunk.sides])
+    return stack([double(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in chunk.sides])
 
 
-class Bend(NamedTuple):
-    """What a chunk adds to the Hessian where one half's weights move with the losses.
+class WeightTerms(NamedTuple):
+    """Sums over a chunk for the terms of the Hessian that come from the change of one half's weights with the losses.
 
-    With J_i the gradient of loss i in the coefficients: ``active`` (d, d) = sum_A p_i J_i J_i', ``on_active`` (d,) =
-    sum_A p_i J_i and ``on_along`` (d,) = sum_A p_i (l_i - eta) J_i over the losses A that can still gain weight.
+    With J_i the gradient of loss i in the coefficients, p_i its mass, and A the losses whose weights change:
+    ``squares`` (d, d) = sum_A p_i J_i J_i', ``sums`` (d,) = sum_A p_i J_i, ``excess_sums`` (d,) =
+    sum_A p_i (l_i - eta) J_i.
     """
 
-    active: Array
-    on_active: Array
-    on_along: Array
+    squares: Array
+    sums: Array
+    excess_sums: Array
 
 
 def curvature(
@@ -333,42 +335,42 @@ def curvature(
     worst_cases: tuple[WorstCase, ...],
     after: Array,
     before: Array,
-) -> tuple[Array, list[Bend | None]]:
-    """Return the Hessian (d, d) under fixed weights, and for each half what moving weights add.
+) -> tuple[Array, list[WeightTerms | None]]:
+    """Return the Hessian (d, d) with fixed weights, and for each half the sums for changing weights.
 
     `before` holds for each half the sum of features times risk over earlier chunks.
     """
     X, risk = chunk.X, exp(f - shift)
     inside, by_terms = 0.0 * f, 0.0
-    bends: list[Bend | None] = []
+    weight_terms: list[WeightTerms | None] = []
     for events, found, worst_case, pull, carry in zip(
         chunk.sides, values, worst_cases, after, before, strict=True
     ):
         side, l, q = _with_weight(events, found, worst_case)
         inside = inside + _pulled_risk(side, f, _pulls(side, f, l, shift, q), shift, pull)
         if not len(q):
-            # Late events have small risk sets and losses: whole chunks may have no weight.
-            bends.append(None)
+            # Late events have small risk sets and small losses: all events of a chunk may have weight zero.
+            weight_terms.append(None)
             continue
         by_risk = X * in_precision_of(X, risk * _one_or(side.reference))
-        means = running_sums_at(by_risk, vector_beside(X, carry), side.last)
-        if side.own:
+        means = cumulative_sums_at(by_risk, array_like(X, carry), side.last)
+        if side.adds_event:
             means += X[:, side.event] * in_precision_of(X, exp(f[side.event] - shift))
-            inside = less(inside, side.event, -q * exp(-l.value))
+            inside = subtract_at(inside, side.event, -q * exp(-l.value))
         if side.ties is not None:
             means -= side.ties.total(by_risk[:, side.event]) * in_precision_of(X, side.ties.step)
         means *= in_precision_of(X, _inverse_risk(side, f, l, shift))
-        by_terms = by_terms + double((means * in_precision_of(X, _even(side, q))) @ means.T)
+        by_terms = by_terms + double((means * in_precision_of(X, _term_weights(side, q))) @ means.T)
         if worst_case.scale <= 0.0:
-            bends.append(None)
+            weight_terms.append(None)
             continue
         if side.ties is not None:
             means = side.ties.mean(means)
         means -= X[:, side.event]
-        active, along = (in_precision_of(X, part) for part in _bending(side, l, worst_case))
-        grown = (means * active) @ means.T, means @ active, means @ along
-        bends.append(Bend(*(double(part) for part in grown)))
-    return double((X * in_precision_of(X, inside)) @ X.T) - by_terms, bends
+        active, excess = (in_precision_of(X, part) for part in _changing_masses(side, l, worst_case))
+        sums = (means * active) @ means.T, means @ active, means @ excess
+        weight_terms.append(WeightTerms(*(double(part) for part in sums)))
+    return double((X * in_precision_of(X, inside)) @ X.T) - by_terms, weight_terms
 
 
 def patient_weights(chunk: Chunk, values: list[Losses], worst_cases: tuple[WorstCase, ...]) -> list[Array]:
@@ -385,44 +387,44 @@ def _weights(side: ScoredEvents, l: Losses, worst_case: WorstCase) -> Array:
 
 
 def _with_weight(side: ScoredEvents, l: Losses, worst_case: WorstCase) -> tuple[ScoredEvents, Losses, Array]:
-    """Keep the events that have weight, mostly few under a robust objective; with Efron's ties keep all."""
+    """Keep the events with positive weight, usually few under a robust objective; with Efron's ties keep all."""
     q = _weights(side, l, worst_case)
     if side.ties is not None:
         return side, l, q
-    kept = set_places(q > 0.0)
+    kept = flatnonzero(q > 0.0)
     few = side._replace(event=side.event[kept], last=side.last[kept], mass=side.mass[kept])
     return few, Losses(l.value[kept]), q[kept]
 
 
-def _even(side: ScoredEvents, q: Array) -> Array:
-    """Return the weights of the terms: tied events share theirs evenly."""
+def _term_weights(side: ScoredEvents, q: Array) -> Array:
+    """Return the weight of each event's term: with Efron's ties, the mean weight of the tied events."""
     return q if side.ties is None else side.ties.mean(q)
 
 
-def _bending(side: ScoredEvents, l: Losses, worst_case: WorstCase) -> tuple[Array, Array]:
-    """Return the masses of the losses whose weight moves with them, and the same times their excess over eta."""
+def _changing_masses(side: ScoredEvents, l: Losses, worst_case: WorstCase) -> tuple[Array, Array]:
+    """Return the masses (E,) of the losses whose weights change with them, 0 for others, and mass times excess."""
     over = l.value - worst_case.eta
     active = side.mass * ((over > 0.0) & (over * worst_case.slope < worst_case.cap))
     return active, active * over
 
 
 def _inverse_risk(side: ScoredEvents, f: Array, l: Losses, shift: float) -> Array:
-    """Return 1 / S_i of each term; without ties from l_i = log S_i - f_i."""
+    """Return 1 / S_i of each term; without ties it follows from l_i = log S_i - f_i."""
     return exp(shift - (l.value + f[side.event] if l.log_terms is None else l.log_terms))
 
 
 def _pulls(side: ScoredEvents, f: Array, l: Losses, shift: float, q: Array) -> Array:
     """Return q_i / S_i of each term."""
-    return _even(side, q) * _inverse_risk(side, f, l, shift)
+    return _term_weights(side, q) * _inverse_risk(side, f, l, shift)
 
 
 def _pulled_risk(side: ScoredEvents, f: Array, pulls: Array, shift: float, carry: float) -> Array:
-    """Return each patient's risk times the sum of q_i / S_i over the terms with the patient at risk."""
-    per_place = summed_by_place(side.last, pulls, f)
-    # Summed from the end, where terms are smallest, so that they are not lost in the rounding of a total.
-    total = flipped(flipped(per_place).cumsum(0)) + carry
+    """Return each patient's risk times the sum of q_i / S_i over the terms in which the patient is at risk."""
+    by_position = sum_by_position(side.last, pulls, f)
+    # Summed from the end, where terms are smallest, to keep rounding errors small.
+    total = flip(flip(by_position).cumsum(0)) + carry
     if side.ties is not None:
-        total = less(total, side.event, side.ties.total(side.ties.step * pulls))
+        total = subtract_at(total, side.event, side.ties.total(side.ties.step * pulls))
     return total * exp(f - shift) * _one_or(side.reference)
 
 

@@ -1,8 +1,8 @@
-"""Adam for linear DRO-COX, whole or split, as one compiled loop.
+"""Adam for linear DRO-COX, with or without splitting, as one compiled loop.
 
-It computes the same numbers as :func:`drosurv.solvers.adam.adam` with the same kernels, without the interpreter, which
-takes as long as the arithmetic on a few thousand patients. It releases the interpreter's lock, so threads can run
-several fits at once.
+It computes the same numbers as :func:`drosurv.solvers.adam.adam` with the same kernels, without the overhead of the
+Python interpreter, which doubles the time for a few thousand patients. It releases Python's global interpreter lock, so
+that several fits can run in threads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from drosurv.target import FloatArray, IntArray
 
 
 def _parts(criterion: Criterion) -> list[RiskPart] | None:
-    """Return the parts of a criterion that compares events with risk sets, one objective each; None for any other."""
+    """Return the parts of a criterion that compares events with risk sets; None for any other criterion.
+
+    Each part must be one block of the criterion.
+    """
     parts = criterion.loss.risk_parts()
     if parts is None or criterion.penalty is not None or not criterion.merges_censored:
         return None
@@ -40,16 +43,16 @@ def _parts(criterion: Criterion) -> list[RiskPart] | None:
 def compiled_adam(
     network: Linear, criterion: Criterion, lr: FloatArray, steps: int, l2: float = 0.0
 ) -> FloatArray | None:
-    """Run Adam as :func:`drosurv.solvers.adam.adam` does; return None, unchanged, for any other criterion."""
+    """Run Adam as :func:`drosurv.solvers.adam.adam` does; do nothing and return None for unsupported criteria."""
     parts, radius = _parts(criterion), criterion.block_objective.radius
     if parts is None or radius is None:
         return None
-    # Sort patients by risk set and time, so that gathers and scatters read contiguous memory.
-    referred = np.concatenate([part.risk_sets.order for part in parts])
+    # Sort patients by part and time, so that sums over risk sets read memory in order.
+    in_risk_sets = np.concatenate([part.risk_sets.order for part in parts])
     outside = np.ones(criterion.loss.n, dtype=np.bool_)
-    outside[referred] = False
-    apart = np.flatnonzero(outside)
-    layout = np.concatenate([apart, referred])
+    outside[in_risk_sets] = False
+    in_none = np.flatnonzero(outside)
+    layout = np.concatenate([in_none, in_risk_sets])
     position = np.empty_like(layout)
     position[layout] = np.arange(len(layout))
     theta = network.parameters[0]
@@ -63,7 +66,7 @@ def compiled_adam(
             _part(part, position, mass) for part, mass in zip(parts, criterion.block_masses(), strict=True)
         ),
         parts[0].apart,
-        len(apart),
+        len(in_none),
         np.ascontiguousarray(np.broadcast_to(radius, (len(theta),))),
         history,
     )
@@ -71,10 +74,10 @@ def compiled_adam(
 
 
 class _Part(NamedTuple):
-    """Events with one objective, the risk sets they refer to, and arrays for the results of a step.
+    """Events of one block, their risk sets, and arrays for the results of a step.
 
-    K times, E events, m patients in risk sets; ``mass``, ``losses`` and ``weights`` have one value more, for the
-    censored patients together.
+    There are K times, E events and m patients in risk sets; ``mass``, ``losses`` and ``weights`` (E + 1,) have one more
+    value, for all censored patients.
     """
 
     order: IntArray
@@ -111,7 +114,7 @@ def _part(part: RiskPart, position: IntArray, mass: FloatArray) -> _Part:
         np.empty(times),
         np.zeros(events + 1),
         np.empty(events + 1),
-        # The slope of a loss in its log sum: 1, or, where the sum is over the other half, its share.
+        # The derivative of a loss in its log sum: 1, or with halves the share of the other half.
         np.ones((1, events)),
     )
 
@@ -146,7 +149,7 @@ def _train(
                 eta[k], value = minimise_row(p.losses, p.mass, constant[b], eta[k], p.weights)
                 total, k = total + value, k + 1
             gradient[0, :apart] = 0.0
-            # No patient is in the risk sets of two parts: their gradients are written, those of events subtracted.
+            # No patient is in the risk sets of two parts: write their gradients first, then subtract those of events.
             for p in parts:
                 np.multiply(p.weights[:-1], p.slopes[0], p.weights[:-1])
                 p.pull[:] = 0.0

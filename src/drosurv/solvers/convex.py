@@ -1,12 +1,12 @@
 """Newton's method for convex problems, with a certificate of optimality, and the problem of a linear model.
 
-The Newton matrix is exact on small problems. On large ones it comes from a sample of the patients, and L-BFGS corrects
-it by the last steps; where that makes no progress, the exact matrix is used there too. Nonsmooth objectives are solved
-through a sequence of smoothed ones.
+On small problems the Hessian is exact. On large problems it is computed from a sample of the patients, and L-BFGS
+corrects it by the last steps; if that makes no progress, the exact Hessian is used. Nonsmooth objectives are replaced
+by a sequence of smooth ones.
 
-Certificate: with the worst-case weights q fixed, min_theta sum_i q_i l_i(theta) is at most the optimum, and the
-objective at theta is at least the optimum. The inner minimum is taken as its value at theta less g' H^-1 g, twice the
-decrease that Newton's model predicts, with g and H the gradient and Hessian under fixed q.
+Certificate: with fixed worst-case weights q, min_theta sum_i q_i l_i(theta) is at most the optimum, and the objective
+at theta is at least the optimum. This minimum is estimated by the value at theta minus g' H^-1 g, twice the decrease
+that a Newton step predicts, with g and H the gradient and Hessian under fixed q.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ from drosurv.solvers.neighborhoods import TakesPatients
 from drosurv.solvers.networks import Linear
 from drosurv.target import FloatArray, IntArray
 
-# Number of steps that L-BFGS uses.
+# Number of last steps that L-BFGS uses.
 _MEMORY = 10
-# A sampled Hessian is computed again in the first iterations, while the point still moves far.
+# A sampled Hessian is recomputed in this many first iterations, when steps are large.
 _REFRESHES = 4
-# Armijo's rule: a step is accepted if the objective falls by this share of what the slope predicts, up to rounding.
+# Armijo's rule: accept a step if the objective decreases by this share of what the slope predicts, up to rounding.
 _SUFFICIENT = 1e-4
-# Along a feature without curvature Newton's step may be 1e17 times too long.
-_SHORTEST = 1e-24
 _ROUNDING = 4e-15
-# Added to the unit diagonal of a scaled matrix, which redundant features make singular.
+# Smallest step size. Along a feature without curvature a Newton step may be 1e17 times too large.
+_SMALLEST_STEP = 1e-24
+# Added to the unit diagonal of a scaled matrix, because redundant features make it singular.
 _RIDGE = 1e-12
-# After convergence at most so many further steps, until the gap is this share of the tolerance.
-_POLISHED = 1e-5
+# After convergence take at most this many further steps, until the gap is this share of the tolerance.
 _POLISHING_STEPS = 3
-# In those steps the value may rise by this share, the rounding of features in float32.
+_POLISHED = 1e-5
+# In these steps the objective may increase by this share, the rounding error of features in float32.
 _NOISE = 1e-8
-# Iterations on a smooth objective before it is smoothed: if it takes longer, its optimum lies on a kink.
+# Iterations before a differentiable objective is smoothed: if it takes longer, its optimum is at a kink.
 _BEFORE_SMOOTHING = 150
-# A step is doubled while the slope at its end is still this share of the slope at its start.
+# Double a step while the slope at its end is at least this share of the slope at its start.
 _STILL_FALLING = 0.5
-_LONGEST = 1e3
-# Scores that differ by more than this diverge to infinity: no data support a hazard ratio of e^500.
-_SEPARATED = 500.0
-# Coefficients also diverge where the objective has fallen to this share of its first value.
+_LARGEST_STEP = 1e3
+# Scores that differ by more than this diverge: no data support a hazard ratio of e^500.
+SEPARATED = 500.0
+# Coefficients also diverge if the objective decreases to this share of its first value.
 _VANISHED = 1e-10
-# A Newton matrix costs n d^2; above this it comes from a random sample of the patients.
+# Computing the Hessian takes n d^2 operations; above this number it is computed from a random sample of the patients.
 _NEWTON_WORK = 3e6
-# Averaged over neighbourhoods, it costs n (d + K) averages.
+# With averages over neighbourhoods it takes n (d + K) averages.
 _AVERAGED_WORK = 2e6
 _SAMPLE_SEED = 0
-# Curvature along a feature below this share of its squared range is rounding.
+# A second derivative along a feature that is below this share of the feature's squared range is a rounding error.
 _FLAT = 1e-12
 
 
@@ -73,9 +73,9 @@ class ConvexProblem(ABC):
     tol : float
         Default relative gap at which to stop.
     least_scale : float
-        The least size that gaps are compared with, where the objective itself may be near zero.
+        Smallest scale of relative gaps, for objectives that may be near zero.
     sample : ConvexProblem or None
-        The same problem on a sample of the patients, for the Hessian, where the full one would cost too much.
+        The same problem on a sample of the patients, from which the Hessian is computed; None to use all patients.
     """
 
     size: int
@@ -88,7 +88,7 @@ class ConvexProblem(ABC):
 
     @abstractmethod
     def smoothed(self, smoothing: float) -> Self:
-        """Return the problem with its objective smoothed."""
+        """Return the problem with a smoothed objective."""
 
     @abstractmethod
     def value(self, theta: FloatArray) -> float:
@@ -104,7 +104,7 @@ class ConvexProblem(ABC):
 
     @abstractmethod
     def curvature(self) -> tuple[FloatArray, FloatArray]:
-        """Return the Hessian with fixed worst-case weights, and with weights that move with the losses."""
+        """Return the Hessian with fixed worst-case weights, and with weights that change with the losses."""
 
     @property
     @abstractmethod
@@ -112,17 +112,17 @@ class ConvexProblem(ABC):
         """Difference between the highest and the lowest score."""
 
     def scale(self, value: float) -> float:
-        """Return the size that a gap at this value is compared with."""
+        """Return the scale of the relative gap at a value of the objective."""
         return max(abs(value), self.least_scale)
 
     @property
     def separated(self) -> bool:
-        """Whether coefficients diverge: the scores lie far apart, or the objective has nearly vanished."""
+        """Whether coefficients diverge: the scores differ too much, or the objective is nearly zero."""
         vanished = self.least_scale == 0.0 and abs(self._last) <= _VANISHED * abs(self._first)
-        return vanished or self.spread > _SEPARATED
+        return vanished or self.spread > SEPARATED
 
-    def _reached(self, value: float) -> float:
-        """Store the value at the current point."""
+    def _store(self, value: float) -> float:
+        """Store the objective at the current point."""
         self._last = value
         self._first = value if np.isnan(self._first) else self._first
         return value
@@ -130,22 +130,22 @@ class ConvexProblem(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where the solver stopped and why.
+    """The point at which the solver stopped, and why.
 
     Attributes
     ----------
     x : (size,)
         The point.
     value, lower_bound : float
-        The objective there, and a lower bound of the optimum.
+        The objective at this point, and a lower bound of the optimum.
     status : {"converged", "max_iter", "stalled", "separated"}
-        "stalled": no further progress in floating point; "separated": the data drive a coefficient to infinity.
+        "stalled": no further progress in floating point; "separated": a coefficient diverges to infinity.
     n_iter : int
-        Iterations.
+        Number of iterations.
     history : (n_iter + 1,)
         The objective at the start and after each iteration, or after each smoothed problem.
     scale : float
-        What the gap is relative to.
+        Scale of the relative gap.
     """
 
     x: FloatArray
@@ -158,7 +158,7 @@ class Minimum:
 
     @property
     def gap(self) -> float:
-        """Value less lower bound, relative to the scale."""
+        """Value minus lower bound, divided by the scale."""
         return max(self.value - self.lower_bound, 0.0) / max(self.scale, np.finfo(float).tiny)
 
 
@@ -167,32 +167,34 @@ def minimise(
 ) -> Minimum:
     """Find the global minimum of a convex problem, starting at zeros or at `start` (size,).
 
-    It stops when the objective is at most `tol` above its lower bound, relative to the problem's scale, or after
-    `max_iter` iterations.
+    The solver stops when the relative gap is at most `tol`, or after `max_iter` iterations.
     """
     x = np.zeros(problem.size) if start is None else start
     tol = problem.tol if tol is None else tol
     if not problem.smooth:
         value = problem.value(x)
         first = Minimum(x, value, -np.inf, "max_iter", 0, np.array([value]), problem.scale(value))
-        return _continue(problem, first, tol, max_iter)
-    found = _descend(problem, x, tol, min(max_iter, _BEFORE_SMOOTHING))
+        return _minimise_smoothed(problem, first, tol, max_iter)
+    found = _minimise_smooth(problem, x, tol, min(max_iter, _BEFORE_SMOOTHING))
     if found.status in ("converged", "separated"):
         return found
-    # The chi-square objective has kinks where the largest losses are equal, and its optimum may lie on one.
-    return _continue(problem, found, tol, max_iter)
+    # The chi-square objective has kinks where the largest losses are equal, and its optimum may be at one.
+    return _minimise_smoothed(problem, found, tol, max_iter)
 
 
-def _continue(problem: ConvexProblem, best: Minimum, tol: float, max_iter: int) -> Minimum:
-    """Solve smoothed problems, each closer to the given one; their weights are feasible, so their bounds hold."""
+def _minimise_smoothed(problem: ConvexProblem, best: Minimum, tol: float, max_iter: int) -> Minimum:
+    """Minimise a sequence of smoothed objectives with less and less smoothing, beginning at the best point so far.
+
+    The weights of a smoothed objective are allowed by the given one, so that its lower bounds are valid.
+    """
     smoothing, history, used = 0.1 * best.scale, list(best.history), best.n_iter
     while used < max_iter:
         stage = problem.smoothed(smoothing)
-        # Smoothing alone moves the optimum this far: solving the smoothed problem more precisely gains nothing.
+        # The smoothed problem need not be solved more precisely than smoothing changes its optimum.
         precision = max(0.1 * tol, 0.01 * smoothing / max(best.scale, np.finfo(float).tiny))
-        inner = _descend(stage, best.x, precision, max_iter - used)
+        inner = _minimise_smooth(stage, best.x, precision, max_iter - used)
         if stage.sample is None:
-            # It needed the full Hessian, and so will later ones.
+            # This problem needed the full Hessian; later ones will need it too.
             problem.sample = None
         used += max(inner.n_iter, 1)
         value = problem.value(inner.x)
@@ -211,27 +213,29 @@ def _continue(problem: ConvexProblem, best: Minimum, tol: float, max_iter: int) 
 
 
 class _Steps(deque[tuple[FloatArray, FloatArray, float]]):
-    """The last steps and changes of the gradient, for the two-loop recursion of L-BFGS."""
+    """The last steps s, changes y of the gradient and products s'y, for the two-loop recursion of L-BFGS."""
 
-    def remember(self, step: FloatArray, change: FloatArray) -> None:
-        along = float(step @ change)
-        if along > 1e-16 * float(np.linalg.norm(step) * np.linalg.norm(change)):
-            self.append((step, change, along))
+    def add(self, step: FloatArray, change: FloatArray) -> None:
+        """Add a step along which the gradient increases."""
+        product = float(step @ change)
+        if product > 1e-16 * float(np.linalg.norm(step) * np.linalg.norm(change)):
+            self.append((step, change, product))
 
     def direction(self, gradient: FloatArray, inverse: FloatArray) -> FloatArray:
-        left, used = gradient.copy(), []
-        for step, change, along in reversed(self):
-            share = float(step @ left) / along
-            used.append(share)
-            left -= share * change
-        out = inverse @ left
-        for (step, change, along), share in zip(self, reversed(used), strict=True):
-            out += (share - float(change @ out) / along) * step
+        """Return the step direction, given the inverse of the Hessian before the corrections."""
+        q, alphas = gradient.copy(), []
+        for step, change, product in reversed(self):
+            alpha = float(step @ q) / product
+            alphas.append(alpha)
+            q -= alpha * change
+        out = inverse @ q
+        for (step, change, product), alpha in zip(self, reversed(alphas), strict=True):
+            out += (alpha - float(change @ out) / product) * step
         return -out
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:
-    """Invert a positive semidefinite matrix, whatever the features' units and redundancies."""
+    """Invert a positive semidefinite matrix of features with any units, some of which may be redundant."""
     diagonal = matrix.diagonal()
     scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = matrix * scale[:, None] * scale
@@ -245,8 +249,8 @@ def _inverse(matrix: FloatArray) -> FloatArray:
     return np.asarray(whitened.T @ whitened)
 
 
-def _descend(problem: ConvexProblem, x: FloatArray, tol: float, max_iter: int) -> Minimum:
-    """Run L-BFGS preconditioned by the Newton matrix, with backtracking; plain Newton where that matrix is exact."""
+def _minimise_smooth(problem: ConvexProblem, x: FloatArray, tol: float, max_iter: int) -> Minimum:
+    """Minimise a differentiable objective by Newton's method with backtracking; L-BFGS if the Hessian is sampled."""
     value = problem.value(x)
     gradient = problem.gradient()
     history, steps = [value], _Steps(maxlen=_MEMORY)
@@ -255,14 +259,14 @@ def _descend(problem: ConvexProblem, x: FloatArray, tol: float, max_iter: int) -
         if problem.sample is None or n_iter < _REFRESHES:
             if problem.sample is None:
                 steps.clear()
-            fixed, moving = problem.curvature()
-            inverse_moving, inverse_fixed = _inverse(moving), None
-        # Moving weights only add curvature, so the gap is at least this. Compute it exactly once it is small.
-        gap = toward = float(gradient @ inverse_moving @ gradient)
+            fixed, changing = problem.curvature()
+            inverse_changing, inverse_fixed = _inverse(changing), None
+        # Changing weights only add curvature, so the gap is at least this. Compute it exactly if it is small.
+        gap = decrement = float(gradient @ inverse_changing @ gradient)
         if gap <= tol * problem.scale(value):
             if inverse_fixed is None:
-                inverse_fixed = inverse_moving if moving is fixed else _inverse(fixed)
-            # Not value - lower, which is the gap of the problem before smoothing.
+                inverse_fixed = inverse_changing if changing is fixed else _inverse(fixed)
+            # The gap of the smoothed problem; value - lower would be that of the problem before smoothing.
             gap = float(gradient @ inverse_fixed @ gradient)
             lower = problem.lower_value() - gap
         if gap <= tol * problem.scale(value):
@@ -275,45 +279,46 @@ def _descend(problem: ConvexProblem, x: FloatArray, tol: float, max_iter: int) -
             break
         if n_iter == max_iter:
             break
-        direction = steps.direction(gradient, inverse_moving)
+        direction = steps.direction(gradient, inverse_changing)
         if status == "converged":
-            # Coefficients converge later than the objective: a few cheap further steps improve them. The value only
+            # Coefficients converge later than the objective: a few cheap further steps improve them. The objective only
             # changes in its last digits, so the gradient decides whether a step is an improvement.
-            moved = problem.value(x + direction)
-            worse = moved > value + min(tol, _NOISE) * problem.scale(value)
+            next_value = problem.value(x + direction)
+            worse = next_value > value + min(tol, _NOISE) * problem.scale(value)
             next_gradient = gradient if worse else problem.gradient()
-            if float(next_gradient @ inverse_moving @ next_gradient) >= toward:
+            if float(next_gradient @ inverse_changing @ next_gradient) >= decrement:
                 problem.value(x)
                 break
-            steps.remember(direction, next_gradient - gradient)
-            x, value, gradient, polished = x + direction, moved, next_gradient, polished + 1
+            steps.add(direction, next_gradient - gradient)
+            x, value, gradient, polished = x + direction, next_value, next_gradient, polished + 1
             history.append(value)
             continue
         slope = float(gradient @ direction)
-        length, found = 1.0, False
-        while not found and length > _SHORTEST:
-            moved = problem.value(x + length * direction)
-            found = moved <= value + _SUFFICIENT * length * slope + _ROUNDING * problem.scale(value)
-            length = length if found else length / 2
-        if not found or (moved >= value and length < 1e-3):
+        step_size, accepted = 1.0, False
+        while not accepted and step_size > _SMALLEST_STEP:
+            next_value = problem.value(x + step_size * direction)
+            limit = value + _SUFFICIENT * step_size * slope + _ROUNDING * problem.scale(value)
+            accepted = next_value <= limit
+            step_size = step_size if accepted else step_size / 2
+        if not accepted or (next_value >= value and step_size < 1e-3):
             problem.value(x)
             if problem.sample is not None:
-                # Near kinks a sample's Hessian misleads: from here on use the full one.
+                # Near kinks the Hessian of a sample is too inaccurate: use the full one from here on.
                 problem.sample = None
                 continue
             status = "stalled"
             break
         next_gradient = problem.gradient()
-        # Near kinks Newton's steps are too short: double them while the objective keeps falling.
-        while float(next_gradient @ direction) < _STILL_FALLING * slope and length < _LONGEST:
-            farther = problem.value(x + 2 * length * direction)
-            if not farther < moved:
-                problem.value(x + length * direction)
+        # Near kinks Newton steps are too small: double them while the objective keeps decreasing.
+        while float(next_gradient @ direction) < _STILL_FALLING * slope and step_size < _LARGEST_STEP:
+            doubled = problem.value(x + 2 * step_size * direction)
+            if not doubled < next_value:
+                problem.value(x + step_size * direction)
                 break
-            length, moved, next_gradient = 2 * length, farther, problem.gradient()
-        step = length * direction
-        steps.remember(step, next_gradient - gradient)
-        x, value, gradient = x + step, moved, next_gradient
+            step_size, next_value, next_gradient = 2 * step_size, doubled, problem.gradient()
+        step = step_size * direction
+        steps.add(step, next_gradient - gradient)
+        x, value, gradient = x + step, next_value, next_gradient
         history.append(value)
     if lower == -np.inf:
         lower = problem.lower_value() - float(gradient @ _inverse(fixed) @ gradient)
@@ -321,11 +326,11 @@ def _descend(problem: ConvexProblem, x: FloatArray, tol: float, max_iter: int) -
 
 
 class LinearProblem(ConvexProblem):
-    """The criterion of scores X theta plus l2/2 ||theta||^2, as a function of theta and the extra parameters.
+    """The criterion at scores X theta plus l2/2 ||theta||^2, as a function of theta and the extra parameters.
 
-    A point z holds theta and the change of the extra parameters from their start. The criterion must be convex and
-    without penalty. Where the loss allows for it, a `centre` (d,) is subtracted from the features, which only improves
-    rounding.
+    A point z consists of theta and the change of the extra parameters from their start. The criterion must be convex
+    and without penalty. If the loss allows it, a `centre` (d,) is subtracted from the features, which only reduces
+    rounding errors.
     """
 
     _evaluation: Evaluation
@@ -337,14 +342,14 @@ class LinearProblem(ConvexProblem):
         loss, self.centre = criterion.loss, np.zeros(self.d)
         if loss.shift is not None:
             self.centre = criterion.patient_mass @ X
-        # A constant feature matters where neither risk sets nor extra parameters absorb a constant in the scores.
-        kept = loss.shift is None and loss.compared is None
-        self.X = X if kept else _centred(X, self.centre, loss)
+        # A constant feature matters if adding a constant to the scores changes the loss.
+        constants_matter = loss.shift is None and loss.compared is None
+        self.X = X if constants_matter else _centred(X, self.centre, loss)
         self._rotation: FloatArray | None = None
         if self.d > len(X):
             self._rotate(scaled=l2 == 0)
         n_extra = criterion.loss.n_extra
-        # Coefficients of one output after the other.
+        # Coefficients are ordered by output.
         self.outputs: int = criterion.loss.n_outputs
         self.n_coefficients: int = self.d * self.outputs
         self.size: int = self.n_coefficients + n_extra
@@ -356,9 +361,10 @@ class LinearProblem(ConvexProblem):
         self.sample = self._sampled()
 
     def _rotate(self, scaled: bool) -> None:
-        """Replace d > n features by n directions that span the patients, which contain the ridge optimum.
+        """Replace d > n features by n directions that span the rows of X, and so contain the ridge optimum.
 
-        Without a ridge the features are scaled first, so that units do not choose among the optima.
+        Without a ridge penalty there are many optima; the features are scaled first, so that the one that is found does
+        not depend on their units.
         """
         size = self.X.std(axis=0) if scaled else np.ones(self.d)
         size[size == 0] = 1.0
@@ -366,7 +372,7 @@ class LinearProblem(ConvexProblem):
         self.X, self._rotation, self.d = np.ascontiguousarray(root.T), directions.T / size, len(self.X)
 
     def coefficients(self, z: FloatArray) -> FloatArray:
-        """Return the coefficients (d,) of a point, or (outputs, d) of several outputs."""
+        """Return the coefficients (d,) of a point; with several outputs, (outputs, d)."""
         theta = z[: self.n_coefficients].reshape(self.outputs, self.d)
         theta = theta if self._rotation is None else theta @ self._rotation
         return theta[0] if self.outputs == 1 else theta
@@ -378,20 +384,20 @@ class LinearProblem(ConvexProblem):
         rows = np.sort(np.random.default_rng(_SAMPLE_SEED).permutation(len(self.X))[:size])
         other = copy.copy(self)
         other.criterion, other.X, other.sample = self.criterion.take(rows), self.X[rows], None
-        if not other._suffices():
+        if not other._has_enough_losses():
             return None
         if self.criterion.loss.n_extra == 0:
-            # A feature that is constant in the sample must not count as varying there.
+            # A feature that is constant in the sample must become exactly zero.
             other.X = _centred(other.X, other.criterion.patient_mass @ other.X, other.criterion.loss)
         other.network = Linear(other.X, np.zeros((self.outputs, self.d)))
-        # Along a feature that varies in the data but not in the sample, Newton's steps would be infinite.
+        # Along a feature that varies in the data but not in the sample, Newton steps would be infinite.
         other.value(np.zeros(self.size))
-        bends = other.curvature()[0].diagonal()[: self.n_coefficients].reshape(self.outputs, self.d)
-        wide = np.ptp(self.X, axis=0)
-        return None if (bends < _FLAT * wide**2).any() else other
+        diagonal = other.curvature()[0].diagonal()[: self.n_coefficients].reshape(self.outputs, self.d)
+        ranges = np.ptp(self.X, axis=0)
+        return None if (diagonal < _FLAT * ranges**2).any() else other
 
     def _sample_size(self) -> int | None:
-        """Number of patients to compute the Hessian from; None for all."""
+        """Return the number of patients from which to compute the Hessian; None for all."""
         n: int = len(self.X)
         around = self.criterion.neighborhoods
         if around is not None:
@@ -402,11 +408,11 @@ class LinearProblem(ConvexProblem):
             return None
         return max(int(_NEWTON_WORK / work), 40 * self.size, 2000)
 
-    def _suffices(self) -> bool:
-        """Whether every block of the sample has more losses than features."""
+    def _has_enough_losses(self) -> bool:
+        """Whether every block has more losses than there are features."""
         rows: IntArray = self.criterion.loss.rows
-        found = [int(np.isin(rows, block).sum()) for block in self.criterion.blocks]
-        return min(found) > self.d
+        counts = [int(np.isin(rows, block).sum()) for block in self.criterion.blocks]
+        return min(counts) > self.d
 
     @property
     def spread(self) -> float:
@@ -432,7 +438,7 @@ class LinearProblem(ConvexProblem):
         if not np.isfinite(self._losses).all():
             return np.inf
         self._evaluation = self.criterion.objective(self._losses, self.criterion.mass)
-        return self._reached(float(self._evaluation.value[0]) + self._ridge_value())
+        return self._store(float(self._evaluation.value[0]) + self._ridge_value())
 
     def lower_value(self) -> float:
         """Return the objective with the worst-case weights fixed."""
@@ -447,21 +453,21 @@ class LinearProblem(ConvexProblem):
         return slope + self.ridge * self._z
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
-        """Return the Hessian with fixed worst-case weights, and with weights that move with the losses."""
+        """Return the Hessian with fixed worst-case weights, and with weights that change with the losses."""
         if self.sample is not None:
             self.sample.value(self._z)
             return self.sample.curvature()
-        fixed, moving = self.criterion.curvature(self.X, self._losses, self._evaluation)
+        fixed, changing = self.criterion.curvature(self.X, self._losses, self._evaluation)
         ridge = np.diag(self.ridge)
         penalised = fixed + ridge
-        return penalised, penalised if moving is fixed else moving + ridge
+        return penalised, penalised if changing is fixed else changing + ridge
 
     def _ridge_value(self) -> float:
         return 0.5 * float(self.ridge @ self._z**2)
 
 
 def _centred(X: FloatArray, centre: FloatArray, loss: Loss) -> FloatArray:
-    """Subtract the centre. Features that are constant where it matters become zero instead of rounding errors."""
+    """Subtract the centre. Features that are constant within every set of compared patients become exactly zero."""
     out: FloatArray = X - centre
     out[:, constant_features(X, loss.compared)] = 0.0
     return out

@@ -1,8 +1,8 @@
-"""The training criterion: scores and extra parameters in, one number per model and its gradients out.
+"""The training criterion: a function of scores and extra parameters, with its gradients.
 
     objective( W ( l(scores, extra) - l0 ) ) + penalty(scores)
 
-with l one loss per patient, l0 the null model's losses or zero, W averages over neighbourhoods or the identity.
+with l one loss per patient, l0 the losses of the null model or zero, W averages over neighbourhoods or the identity.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from drosurv.target import FloatArray, IntArray
 class Criterion:
     """What training minimises, as a function of scores and extra parameters.
 
-    Under a partial likelihood all censored patients have loss zero. They are merged into one loss of zero per block,
-    with their summed mass: the result is the same and there is less to sort. They are not merged where losses are
-    averaged over neighbourhoods, or the objective depends on each patient.
+    In a partial likelihood all censored patients have loss zero. They are merged into one loss of zero per block, with
+    their summed mass: the result is the same, and fewer losses have to be sorted. They are not merged if losses are
+    averaged over neighbourhoods, or if the objective needs every patient's loss.
 
     Parameters
     ----------
     loss : Loss
+        One loss per patient.
     objective : Objective
-        Of the losses of one block.
+        Combines the losses of one block into one number.
     mass : (n,)
         Masses of the patients, summing to one.
     blocks : list of (m,) int, optional
@@ -41,12 +42,12 @@ class Criterion:
     null_losses : (n,), optional
         The losses l0 of the null model, for regrets.
     penalty, penalty_weight : Penalty and (B,), optional
-        Added to the objective, times its weights.
+        Penalty that is added to the objective, and its weights.
 
     Attributes
     ----------
     mass : (m,)
-        Masses of the losses that the objective is taken of; `patient_mass` (n,) are those of the patients.
+        Masses of the losses, after merging; `patient_mass` (n,) are those of the patients.
     """
 
     recordable = False
@@ -80,14 +81,14 @@ class Criterion:
 
     @property
     def least_scale(self) -> float:
-        """The size that gaps are compared with where the value itself may be near zero.
+        """Smallest scale of relative gaps, for objectives that may be near zero.
 
-        Losses that are never negative do not need it: their gaps are relative to their value.
+        It is zero for losses that are never negative: their gaps are relative to the objective.
         """
         return self.loss.event_share if self.loss.signed or self.null_losses is not None else 0.0
 
     def losses(self, scores: FloatArray, extra: FloatArray | None = None) -> FloatArray:
-        """Return what the objective is taken of (B, m): averaged regrets, or losses and one zero per block."""
+        """Return the arguments (B, m) of the objective: averaged regrets, or losses and one zero per block."""
         if self.merges_censored:
             losses = self.loss(scores, self.loss.start[None] if extra is None else extra)
             out = np.zeros((len(scores), len(self.mass)))
@@ -96,7 +97,7 @@ class Criterion:
         return self._average(self.regrets(scores, extra))
 
     def regrets(self, scores: FloatArray, extra: FloatArray | None = None) -> FloatArray:
-        """Return the losses (B, n) of all patients, less the null model's where regrets are trained on."""
+        """Return the losses (B, n) of all patients, minus those of the null model if training uses regrets."""
         losses = self.loss.everyone(self.loss(scores, self.loss.start[None] if extra is None else extra))
         return losses if self.null_losses is None else losses - self.null_losses
 
@@ -118,11 +119,11 @@ class Criterion:
         return value, by_score, by_extra
 
     def score_curvature(self) -> FloatArray:
-        """Return second derivatives (B, n) at the last call, each in one patient's score, the weights fixed."""
+        """Return second derivatives (B, n) at the last call, each in one patient's score, with fixed weights."""
         return self.loss.curvature(self.weights)
 
     def loss_weights(self, evaluation: Evaluation) -> FloatArray:
-        """Return the weights (B, E) that the objective puts on the losses themselves; for averages, W' q."""
+        """Return the weights (B, E) of the losses: those of the objective, or W' q for averages with weights q."""
         if self.merges_censored:
             return evaluation.weights[:, : len(self.loss.rows)]
         weights = evaluation.weights
@@ -130,7 +131,7 @@ class Criterion:
         return weights if len(self.loss.rows) == self.loss.n else weights[:, self.loss.rows]
 
     def patient_weights(self, evaluation: Evaluation) -> FloatArray:
-        """Return the worst-case weights (B, n) of all patients; merged patients share a weight by mass."""
+        """Return the worst-case weights (B, n) of all patients; merged patients share a weight by their masses."""
         weights = evaluation.weights
         if not self.merges_censored:
             return weights if self.neighborhoods is None else self.neighborhoods.adjoint(weights)
@@ -141,7 +142,7 @@ class Criterion:
         return np.where(used, weights[:, np.maximum(self._loss_of, 0)] * share, 0.0)
 
     def block_masses(self) -> list[FloatArray]:
-        """Return the masses inside each block, summing to one: losses in the loss's order, then the merged rest."""
+        """Return the masses in each block, summing to one, in the order of the losses, the merged loss last."""
         if self._by_block is None:
             return [self.mass]
         # A block lists its losses by patient; the merged loss has the highest number.
@@ -151,26 +152,29 @@ class Criterion:
     def curvature(
         self, X: FloatArray, losses: FloatArray, evaluation: Evaluation
     ) -> tuple[FloatArray, FloatArray]:
-        """Return second derivatives in (theta, extra) for scores X theta: with fixed weights, and with moving ones."""
+        """Return the Hessian in (theta, extra) for scores X theta: with fixed weights, and with changing weights.
+
+        The second one includes how the worst-case weights change with the losses.
+        """
         loss, weights = self.loss, self.loss_weights(evaluation)
         assert isinstance(loss, ConvexLoss), "only convex losses are solved to the optimum"
-        bend = self.objective.curvature(losses[0], self.mass, evaluation)
-        if bend is None:
+        curvature = self.objective.curvature(losses[0], self.mass, evaluation)
+        if curvature is None:
             fixed = loss.hessian(weights, X)
             return fixed, fixed
-        # Only losses inside the worst case change the weights; elsewhere diagonal and vectors are zero.
+        # Only losses whose weights change matter; for all others diagonal and vectors are zero.
         if self.merges_censored:
-            active = np.flatnonzero(bend.diagonal[: len(loss.rows)])
+            active = np.flatnonzero(curvature.diagonal[: len(loss.rows)])
             rows = loss.jacobian(X, active)
         else:
-            active = np.flatnonzero(bend.diagonal)
+            active = np.flatnonzero(curvature.diagonal)
             each = loss.jacobian(X, np.arange(len(loss.rows)))
             rows = self._average(loss.everyone(each.T))[:, active].T
         # After the jacobian, because both use the same risk-weighted means.
         fixed = loss.hessian(weights, X)
-        moving = fixed + rows.T @ (bend.diagonal[active, None] * rows)
-        sides = bend.vectors[:, active] @ rows
-        return fixed, moving + sides.T @ (bend.scales[:, None] * sides)
+        changing = fixed + rows.T @ (curvature.diagonal[active, None] * rows)
+        vectors = curvature.vectors[:, active] @ rows
+        return fixed, changing + vectors.T @ (curvature.scales[:, None] * vectors)
 
     def _average(self, values: FloatArray) -> FloatArray:
         return values if self.neighborhoods is None else self.neighborhoods.average(values)
@@ -195,13 +199,13 @@ class Criterion:
         if around is not None and not isinstance(around, TakesPatients):
             raise ArgumentError(
                 "kernel",
-                "kernel cannot average a subset of the patients, which batches and early stopping need: use "
+                "kernel cannot average over a subset of the patients, which batches and early stopping need: use "
                 "'forest', or an object with a method take(rows).",
             )
         return Criterion(
             self.loss.take(rows),
             self.block_objective,
-            # Where only events have mass, a batch without events has no loss.
+            # If only events have mass, a batch without events has total mass zero.
             mass / total if total > 0 else mass,
             None if self.whole else [position[b][position[b] >= 0] for b in self.blocks],
             neighborhoods=None if around is None else around.take(rows),
@@ -214,7 +218,10 @@ class Criterion:
 def _merge(
     loss: Loss, mass: FloatArray, blocks: Sequence[IntArray]
 ) -> tuple[IntArray, FloatArray, list[IntArray]]:
-    """Number of each patient's loss (-1 outside of all blocks), masses of the losses, and the losses of each block."""
+    """Merge the patients without a loss: return loss numbers (n,), masses, and the losses of each block.
+
+    The loss number of a patient outside of all blocks is -1.
+    """
     loss_of = np.full(loss.n, -1, dtype=np.intp)
     loss_of[loss.rows] = np.arange(len(loss.rows))
     masses, members = [mass[loss.rows]], []
@@ -230,18 +237,18 @@ def _merge(
 def validation_criterion(
     criterion: Criterion, training: IntArray, validation: IntArray, training_scores: Callable[[], FloatArray]
 ) -> Criterion | NeighborhoodValidation:
-    """Return the criterion of the validation rows; `training_scores` gives the scores (B, m) of the training rows."""
+    """Return the criterion on the validation rows; `training_scores` returns the scores (B, m) of the training rows."""
     if criterion.neighborhoods is None:
         return criterion.take(validation)
     return NeighborhoodValidation(criterion, criterion.neighborhoods, training, validation, training_scores)
 
 
 class NeighborhoodValidation:
-    """The worst case found on the training rows, evaluated on the validation rows.
+    """Validation criterion for losses that are averaged over neighbourhoods.
 
-    Where losses are averaged over neighbourhoods, the training rows determine the worst-case weights, and each
-    validation patient gets the weight of the training patients around them. The worst averages among the few validation
-    patients alone would mostly be chance, and training would stop too early.
+    The training rows determine the worst-case weights; each validation patient gets the average weight of the training
+    patients in their neighbourhood. The worst averages among the few validation patients alone would mostly be noise,
+    and training would stop too early.
     """
 
     recordable = False
@@ -264,7 +271,7 @@ class NeighborhoodValidation:
         training(self._training_scores(), extra)
         worst_case = self._averages(training.loss.everyone(training.weights))
         mass = self._averages(training.patient_mass[None])
-        # A patient without any training patient around counts for nothing.
+        # A validation patient without a training patient in the neighbourhood gets weight zero.
         ratio = np.divide(worst_case, mass, out=np.zeros_like(worst_case), where=mass > 0)
         weight = ratio * self._validation.patient_mass
         regrets = self._validation.regrets(scores, extra)

@@ -1,4 +1,4 @@
-"""Devices: where to train, tensors as features, CUDA graphs and threads."""
+"""Devices: choice of the device, features as tensors, CUDA graphs and threads."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ from drosurv.target import FloatArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Measured on an H200 and the cores beside it (docs/performance.md; measure again with experiments.speed.devices).
-# Seconds of a step on the CPU per patient, model and unit of work (so many for the loss, one per weight), what torch
-# adds for a network, and a step on the accelerator, recorded or not.
+# Seconds per step of Adam, measured on an H200 and its host (docs/performance.md; measure again with
+# experiments.speed.devices). On the CPU: per patient, model and unit of work, with one unit per weight of the network
+# and _LOSS_WORK units for the loss; for a network, torch adds _PER_NETWORK. On the accelerator: one step, recorded as a
+# CUDA graph or not.
 _PER_PATIENT, _LOSS_WORK = 1e-9, 10
 _PER_NETWORK = 6e-4
 _RECORDED_STEP, _UNRECORDED_STEP = 3e-4, 3e-3
-# Size of X from which a linear model is solved faster on the accelerator, the transfer included.
+# Size of X from which a linear model is solved faster on the accelerator, including the transfer.
 _WORTH_SOLVING = 2.5e5
-# So many times as much where CUDA is not yet started in this process, which takes a second or two.
+# Factor of these sizes if CUDA has not been started in this process, which takes a second or two.
 _STARTING = 30
 # Memory that a fit on the accelerator needs at most, in sizes of X.
 _MEMORY = 4
-# Rows of a tensor that are scored at once, in double precision.
+# Rows of a tensor that are scored at a time, in double precision.
 _ROWS = 1 << 20
-# Calls before a recording: libraries choose kernels and workspaces in them, which a recording cannot hold.
+# Calls before a CUDA graph is recorded: in them libraries choose kernels and workspaces, which cannot be recorded.
 _WARM_UP = 3
 
 
 def is_tensor(array: Any) -> bool:
-    """Whether something is a tensor; torch need not be there."""
+    """Whether something is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
 
 
 def check_device(device: Any) -> None:
-    """Raise for a name that is not a device. Whether the device exists is checked when it is used."""
+    """Raise if a name is not that of a device. Whether the device exists is checked when it is used."""
     if isinstance(device, str) and device in ("auto", "cpu"):
         return
     import torch
@@ -51,7 +52,7 @@ def check_device(device: Any) -> None:
         torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ArgumentError(
-            "device", f"device={device!r} is no device of torch; use 'auto', 'cpu' or 'cuda'."
+            "device", f"device={device!r} is not a torch device; use 'auto', 'cpu' or 'cuda'."
         ) from error
 
 
@@ -64,11 +65,11 @@ def cuda_started() -> bool:
 def worth_moving(
     rows: int, models: int, weights: int, started: bool = True, network: bool = False, recorded: bool = True
 ) -> bool:
-    """Whether Adam is faster on an accelerator: the rule of ``device="auto"``, from a model of one step's cost.
+    """Whether Adam is faster on an accelerator (the rule of ``device="auto"``), from the estimated time of one step.
 
-    `models` are trained together, on all training sets; `weights` is the number of parameters of one. `started` says
-    whether CUDA is in use already, `network` whether torch computes the scores on the CPU too, and `recorded` whether
-    the accelerator can replay a recorded step.
+    `models` is the number of models that are trained together, `weights` the number of parameters of each. `started`
+    says whether CUDA is already in use, `network` whether the model is a torch network, and `recorded` whether a step
+    can be recorded as a CUDA graph.
     """
     cpu = _PER_PATIENT * rows * models * (_LOSS_WORK + weights) + network * _PER_NETWORK
     accelerator = _RECORDED_STEP if recorded else _UNRECORDED_STEP
@@ -76,12 +77,12 @@ def worth_moving(
 
 
 def worth_solving_on_accelerator(rows: int, features: int, started: bool = True) -> bool:
-    """Whether a linear model is solved faster on an accelerator: the rule of ``device="auto"``."""
+    """Whether a linear model is solved faster on an accelerator (the rule of ``device="auto"``)."""
     return rows * features >= (_WORTH_SOLVING if started else _STARTING * _WORTH_SOLVING)
 
 
 def solves_on_accelerator(rows: int, features: int) -> bool:
-    """Whether that is so, and there is an accelerator with enough memory for the features in double precision."""
+    """Whether an accelerator is faster, exists, and has enough memory for the features in double precision."""
     if resolve_device("auto", worth_solving_on_accelerator(rows, features, cuda_started())) == "cpu":
         return False
     import torch
@@ -91,7 +92,7 @@ def solves_on_accelerator(rows: int, features: int) -> bool:
 
 
 def _has_driver() -> bool:
-    """Whether CUDA's driver is installed. Importing torch to find out would take as long as many fits."""
+    """Whether the CUDA driver is installed, without importing torch, which takes longer than many fits."""
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -100,7 +101,7 @@ def _has_driver() -> bool:
 
 
 def resolve_device(device: str, worthwhile: bool) -> str:
-    """Return the device to train on: "auto" is CUDA where it exists and the work is worth moving."""
+    """Return the device to train on: "auto" is CUDA if it exists and is faster (`worthwhile`)."""
     if device == "cpu" or (device == "auto" and not worthwhile):
         return "cpu"
     if device == "auto" and "torch" not in sys.modules and not _has_driver():
@@ -118,7 +119,7 @@ def resolve_device(device: str, worthwhile: bool) -> str:
 
 
 def checked_tensor(model: Any, X: Any, *, fit: bool) -> Any:
-    """Check a tensor (n, d) of features; it stays on its device, and is not copied where it holds floats.
+    """Check a tensor (n, d) of features; it stays on its device, and floats are not copied.
 
     Whether all numbers are finite is checked later, on the device.
     """
@@ -136,7 +137,7 @@ def checked_tensor(model: Any, X: Any, *, fit: bool) -> Any:
 
 
 def cpu_array(X: Any, name: str) -> Any:
-    """Return a CPU tensor as an array, for models that train on the CPU; a tensor on an accelerator is an error."""
+    """Return a CPU tensor as an array, for models that train on the CPU; raise for a tensor on an accelerator."""
     if X.device.type != "cpu":
         raise ArgumentError("X",
             f"X is on {X.device}, but this {name} trains on the CPU: pass X.cpu().")  # fmt: skip
@@ -155,11 +156,10 @@ def tensor_scores(coefficients: FloatArray, X: Any) -> FloatArray:
 
 
 class Replay:
-    """A function without arguments, recorded as a CUDA graph after a few calls and replayed from then on.
+    """A function without arguments that is recorded as a CUDA graph after a few calls, and then replayed.
 
-    A step of many small operations then costs one launch. The function must read and write the same tensors in every
-    call and never wait for the device: it reads no number, and no size depends on one. Call it inside of
-    :func:`separate_stream`.
+    A step of many small operations then needs one launch. The function must read and write the same tensors in every
+    call, and must not copy numbers from the device. Call it inside of :func:`separate_stream`.
     """
 
     def __init__(self, function: Callable[[], Tensor]) -> None:
@@ -182,7 +182,7 @@ class Replay:
         import torch
 
         self._graph = torch.cuda.CUDAGraph()
-        # Other threads may keep using the device.
+        # Other threads may use the device during the recording.
         stream, errors = torch.cuda.current_stream(), "thread_local"
         with torch.cuda.graph(self._graph, stream=stream, capture_error_mode=errors):
             self._out = self.function()
@@ -190,7 +190,7 @@ class Replay:
 
 @contextmanager
 def separate_stream(device: Any) -> Iterator[None]:
-    """Use a separate CUDA stream, as the default one cannot be recorded; on other devices do nothing."""
+    """Use a separate CUDA stream, because the default stream cannot be recorded; on other devices do nothing."""
     if not str(device).startswith("cuda"):
         yield
         return
@@ -207,7 +207,7 @@ def separate_stream(device: Any) -> Iterator[None]:
 
 @contextmanager
 def torch_on_one_thread() -> Iterator[None]:
-    """Limit torch to one thread: several are slower on small tensors, and sum in another order."""
+    """Limit torch to one thread: several threads are slower on small tensors, and add in another order."""
     import torch
 
     before = torch.get_num_threads()

@@ -15,13 +15,13 @@ from drosurv.target import FloatArray, IntArray
 
 Labels = NDArray[np.int32]
 _NAME = "subgroup_features"
-# Columns that each tree should have at least; fewer are repeated.
-LEAST_TRIES = 10
+# Smallest number of columns of a tree; fewer columns are repeated.
+LEAST_COLUMNS = 10
 
 
 @runtime_checkable
 class Neighborhoods(Protocol):
-    """Averages over similar patients: W values, with W (n, n) row-stochastic and a function of covariates only."""
+    """Averages over similar patients, W values, with a row-stochastic W (n, n) that depends only on covariates."""
 
     def average(self, values: FloatArray) -> FloatArray:
         """Return the averages W values, (..., n) -> (..., n)."""
@@ -49,7 +49,7 @@ class MatrixAverages:
 
     @classmethod
     def checked(cls, matrix: Any, n: int) -> MatrixAverages:
-        """Check a user's matrix: (n, n), entries finite and >= 0, rows summing to 1."""
+        """Check that a matrix is (n, n), with finite entries >= 0 and rows that sum to 1."""
         from scipy import sparse
 
         if sparse.issparse(matrix):
@@ -97,14 +97,14 @@ def _apply(matrix: Any, values: FloatArray) -> FloatArray:
 
 
 def as_neighborhoods(kernel: Any, n: int) -> Neighborhoods:
-    """Check what a user's kernel returned for n patients; a row-stochastic matrix becomes averages.
+    """Check the result of a user's kernel for n patients, and turn a row-stochastic matrix into averages.
 
     >>> as_neighborhoods([[0.5, 0.5], [0.0, 1.0]], n=2).average(np.array([1.0, 3.0]))
     array([2., 3.])
     """
     if not isinstance(kernel, Neighborhoods):
         return MatrixAverages.checked(kernel, n)
-    # Random vectors find a wrong operator without computing n x n numbers.
+    # Random vectors reveal a wrong operator without computing n x n numbers.
     rng = np.random.default_rng(0)
     values, weights = rng.normal(size=n), rng.random(n)
     averages, shares = np.asarray(kernel.average(values)), np.asarray(kernel.adjoint(weights))
@@ -127,18 +127,18 @@ def as_neighborhoods(kernel: Any, n: int) -> Neighborhoods:
 
 
 class Partitions:
-    """Mean of the values in a patient's cell, averaged over T partitions.
+    """Mean over the patients in the same cell, averaged over T partitions.
 
     .. math:: (W r)_i = 1/T sum_t  sum_{j in cell_t(i)} w_j r_j / sum_{j in cell_t(i)} w_j
 
-    W is never formed: a cell mean is a segment sum, so both directions take O(nT) time and O(n) memory beyond the
+    The matrix W is never computed: `average` and `adjoint` sum over cells, in O(nT) time and O(n) memory besides the
     labels. The mean of a cell whose patients all have weight 0 is 0.
 
-    `labels` (T, n) are the cell of each patient in each partition, `sample_weight` (n,) the weights w_j >= 0.
+    `labels` (T, n) are the cells of each patient in each partition, `sample_weight` (n,) the weights w_j >= 0.
     """
 
     def __init__(self, labels: NDArray[Any], sample_weight: FloatArray | None = None) -> None:
-        # Cells are renumbered 0, 1, ... so that a table of cells is no longer than it must be.
+        # Cells are numbered from 0 without gaps, so that arrays of cells are as short as possible.
         compact = [np.unique(row, return_inverse=True)[1] for row in labels]
         self.labels: Labels = np.array(compact, dtype=np.int32)
         self._weight = np.ones(labels.shape[1]) if sample_weight is None else sample_weight
@@ -158,7 +158,7 @@ class Partitions:
         return self._sum_cells(np.asarray(weights, dtype=np.float64)) * self._weight
 
     def _sum_cells(self, values: FloatArray) -> FloatArray:
-        """Give each patient the scaled sum of its cell's values: a symmetric operator."""
+        """Return for each patient the scaled sum of values over the patient's cells: a symmetric operator."""
         rows = values.reshape(-1, values.shape[-1])
         if len(rows) == 1:
             out = _cell_sums(np.ascontiguousarray(rows[0]), self.labels, self._scale)
@@ -168,7 +168,7 @@ class Partitions:
 
 
 def known_groups(groups: Any, *, sample_weight: FloatArray | None = None) -> Partitions:
-    """Average each patient over the members of its group, by labels (n,), none missing, and weights (n,).
+    """Averages over the members of each patient's group, from labels (n,), none missing, and weights (n,).
 
     >>> known_groups(["a", "b", "a"]).average(np.array([1.0, 5.0, 3.0]))
     array([2., 5., 2.])
@@ -192,12 +192,12 @@ def _cell_sums(values: FloatArray, labels: Labels, scale: FloatArray) -> FloatAr
 
 @numba.njit(cache=True, nogil=True)
 def _cell_sums_of_many(values: FloatArray, labels: Labels, scale: FloatArray) -> FloatArray:
-    """The same for B values (n, B) of each patient, with one look at each label."""
+    """The same for B values (n, B) of each patient; each label is read once."""
     out = np.zeros_like(values)
     for t in range(len(labels)):
         sums = np.zeros((scale.shape[1], values.shape[1]))
         for i in range(len(values)):
-            # Stored in a variable, or each addition would read the label again.
+            # A variable, because the compiler would read the label again for each addition.
             cell = labels[t, i]
             for b in range(values.shape[1]):
                 sums[cell, b] += values[i, b]
@@ -219,22 +219,22 @@ def forest(
     sample_weight: FloatArray | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> Partitions:
-    """Average patients over the leaves of extremely randomised trees that predict the regret from x.
+    """Averages over the leaves of extremely randomised trees that predict the regret from X.
 
     .. math:: W_ij = 1/T sum_t 1[j in leaf_t(i)] / |leaf_t(i)|
 
-    Each tree learns its leaves on a random half of the patients, at least `min_group` of them in a leaf; the average is
-    over everyone in the leaf.
+    Each tree is fitted to a random half of the patients, with at least `min_group` of them in a leaf; averages are over
+    all patients in the leaf.
 
     Parameters
     ----------
     X : (n, d)
         Columns that may define neighbourhoods.
     regret : (n,)
-        What the trees predict, usually a plain model's loss minus the null model's.
+        Target of the trees, usually the loss of a plain model minus that of the null model.
     cross_fit : bool
-        Whether each half of the patients gets its leaves from a tree grown on the other half (two trees per
-        partition), so that a patient's regret does not influence the patient's leaf; averages stay inside the half.
+        Whether each half of the patients gets its leaves from a tree fitted to the other half (two trees per
+        partition), so that a patient's regret does not influence the patient's leaf. Averages are then within halves.
     sample_weight : (n,), optional
         Weights of patients in the trees and in the averages.
 
@@ -249,17 +249,16 @@ def forest(
     if n // 2 < 2 * min_group:
         raise ArgumentError(
             "min_group",
-            f"min_group={min_group!r} allows no two groups: a tree sees half of the {n} patients "
+            f"min_group={min_group!r} allows no split: a tree is fitted to half of the {n} patients, "
             f"and each leaf needs {min_group} of them. Use min_group={max(n // 4, 1)!r} or less, or more "
             "patients.",
         )
     rng = np.random.default_rng(random_state)
-    # Trees read float32, so columns are standardised first: neither their unit nor their origin may matter. A column is
-    # tried at one random threshold and a leaf is closed when none works, so few columns are repeated to give their
-    # trees as many tries as many columns have.
+    # Trees use float32, so columns are standardised to make units and origins irrelevant. In each leaf a tree tries one
+    # random threshold per column, and stops if none gives a valid split: repeating few columns gives more thresholds.
     (scaled,) = standardise(X)
-    x = np.tile(scaled.astype(np.float32), -(-LEAST_TRIES // X.shape[1]))
-    # Thresholds that split a tree's half equally well are tied: rounding errors must not decide between them.
+    x = np.tile(scaled.astype(np.float32), -(-LEAST_COLUMNS // X.shape[1]))
+    # Rounding to float32 keeps rounding errors from deciding between equally good thresholds.
     regret = np.asarray(regret, dtype=np.float32).astype(np.float64)
     labels = np.empty((n_trees, n), dtype=np.int32)
     for row in labels:
@@ -282,7 +281,7 @@ def _leaves(
     sample_weight: FloatArray | None,
     rng: np.random.Generator,
 ) -> NDArray[np.integer]:
-    """Leaf, numbered from 1, of the patients to place in a tree grown on others."""
+    """Fit a tree to the patients `grown_on`, and return the leaves, numbered from 1, of the patients `placed`."""
     from sklearn.tree import ExtraTreeRegressor
 
     tree = ExtraTreeRegressor(min_samples_leaf=min_group, random_state=int(rng.integers(2**31)))
@@ -294,7 +293,7 @@ def _leaves(
 def nearest_neighbors(
     X: FloatArray, *, n_neighbors: int = 50, sample_weight: FloatArray | None = None
 ) -> MatrixAverages:
-    """Average each patient with the k - 1 patients nearest to it, distances in standard deviations.
+    """Averages over each patient and the k - 1 nearest patients, with distances in standard deviations.
 
     .. math:: W_ij = w_j 1[j in N_k(i)] / sum_{l in N_k(i)} w_l
 
@@ -303,7 +302,7 @@ def nearest_neighbors(
     X : (n, d)
         Columns that may define neighbourhoods.
     n_neighbors : int
-        k, the patient itself included.
+        The number k, which includes the patient.
     sample_weight : (n,), optional
         Weights w_j of patients inside the averages.
 
@@ -324,7 +323,7 @@ def nearest_neighbors(
         n_neighbors,
     )
     (z,) = standardise(X)
-    # Without columns all patients are equally near; one constant column keeps the search defined.
+    # Without columns all patients are equally near; the search needs at least one column.
     z = z if z.shape[1] else np.zeros((n, 1))
     near = NearestNeighbors(n_neighbors=n_neighbors).fit(z).kneighbors(return_distance=False, X=z)
     weight = np.ones(n) if sample_weight is None else sample_weight
@@ -349,7 +348,7 @@ def chosen_columns(
 def subgroup_columns(
     X: FloatArray, subgroup_features: Sequence[str | int] | None = None, names: Sequence[str] | None = None
 ) -> FloatArray:
-    """Return the same without constant columns; raise if none is left."""
+    """Return the columns of `chosen_columns` that vary between patients; raise if there are none."""
     columns = chosen_columns(X, subgroup_features, names)
     varying = columns[:, np.ptp(columns, axis=0) > 0] if columns.size else columns
     if varying.shape[1] == 0:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-# Patients processed at a time, so that their numbers stay in a near cache: in products with the features, and while
-# the features are transposed.
+# Patients processed at a time, so that their data stay in the cache: in products with the features, and in their
+# transposition.
 _CHUNK = 16384
 _TRANSPOSED = 128
-# LightGBM's histograms have at most 256 bins in one byte; bins of few patients do not help to find cuts.
+# LightGBM stores at most 256 bins in one byte; bins of fewer patients do not give better splits.
 _MOST_BINS = 255
 _PATIENTS_PER_BIN = 8
 
@@ -39,7 +39,7 @@ class Linear:
     recordable = False
 
     def __init__(self, X: FloatArray, theta: FloatArray) -> None:
-        # One row per feature, so that sums over patients read contiguous memory.
+        # One row per feature, so that sums over patients read memory in order.
         self.columns: FloatArray = np.empty(X.shape[::-1])
         for low in range(0, len(X), _TRANSPOSED):
             self.columns[:, low : low + _TRANSPOSED] = X[low : low + _TRANSPOSED].T
@@ -62,7 +62,7 @@ class Linear:
         project(self.columns, gradient[0], out[0])
         return [out]
 
-    # The same in training and outside of it.
+    # Scores in training and in evaluation mode are equal.
     evaluated = scores
 
     def take(self, rows: IntArray) -> Linear:
@@ -79,7 +79,7 @@ class DeviceLinear:
     def __init__(self, X: Sequence[FloatArray], theta: FloatArray, device: str) -> None:
         import torch
 
-        # One row per feature, so that sums over patients read contiguous memory.
+        # One row per feature, so that sums over patients read memory in order.
         self.columns = torch.stack(
             [torch.tensor(part, dtype=torch.float32, device=device).T.contiguous() for part in X]
         )
@@ -98,12 +98,12 @@ class DeviceLinear:
     def pullback(self, gradient: Tensor) -> list[Tensor]:
         """Return the gradient in the coefficients (R * B, d), given the gradient in the scores (R * B, n)."""
         if len(gradient) == 1:
-            # For one long vector this product uses the whole device, the general one does not.
+            # For a single vector, this product is faster than the batched one.
             return [(self.columns[0] @ gradient[0])[None]]
         sets, _, n = self.columns.shape
         return [(gradient.view(sets, -1, n) @ self.columns.mT).flatten(0, 1)]
 
-    # The same in training and outside of it.
+    # Scores in training and in evaluation mode are equal.
     evaluated = scores
 
     def take(self, rows: IntArray) -> DeviceLinear:
@@ -120,7 +120,7 @@ class DeviceLinear:
 # For one model these loops, two features at a time, are faster than a general matrix-vector product.
 @numba.njit(cache=True, nogil=True, fastmath={"contract"})
 def combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:
-    """Write the scores (n,) of coefficients (d,), columns' theta."""
+    """Write the scores (n,), columns' theta, of coefficients theta (d,)."""
     d, n = columns.shape
     odd = d % 2
     for low in range(0, n, _CHUNK):
@@ -136,7 +136,7 @@ def combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def project(columns: FloatArray, gradient: FloatArray, out: FloatArray) -> None:
-    """Write the gradient (d,) in the coefficients, given that in the scores (n,)."""
+    """Write the gradient (d,) in the coefficients, given the gradient (n,) in the scores."""
     d, n = columns.shape
     out[:] = 0.0
     for low in range(0, n, _CHUNK):
@@ -159,7 +159,7 @@ def project(columns: FloatArray, gradient: FloatArray, out: FloatArray) -> None:
 def mlp(n_features: int, hidden: Sequence[int] = (24,), dropout: float = 0.0, n_outputs: int = 1) -> Module:
     """Build a multilayer perceptron with ReLU activations and biases.
 
-    `hidden` are the widths, `dropout` the share of hidden units that each training step drops.
+    `hidden` are the widths of the hidden layers, `dropout` is the share of hidden units that each training step drops.
     """
     from torch import nn
 
@@ -192,7 +192,7 @@ def build(make: Callable[[int], Any], n_features: int, seed: int) -> Module:
 
     if isinstance(make, torch.nn.Module):
         raise TypeError(
-            f"network is a {type(make).__name__}; pass a function from the number of features to a new module."
+            f"network is a {type(make).__name__}; pass a function that builds a module from the number of features."
         )
     with seeded(seed):
         module = make(n_features)
@@ -203,8 +203,8 @@ def build(make: Callable[[int], Any], n_features: int, seed: int) -> Module:
     return module
 
 
-# torch has one generator for all threads: only one thread at a time may seed it and draw.
-_GENERATOR = RLock()
+# torch has one random generator for all threads: only one thread at a time may seed it and draw from it.
+_GENERATOR_LOCK = RLock()
 
 
 @contextmanager
@@ -212,11 +212,11 @@ def seeded(seed: int) -> Iterator[None]:
     """Seed torch's generators inside the context and restore them afterwards."""
     import torch
 
-    # Each accelerator in use has a generator.
+    # Each accelerator has its own generator.
     started = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     devices = range(torch.cuda.device_count()) if started else []
-    with _GENERATOR, torch.random.fork_rng(devices=devices):
-        # torch.manual_seed takes a millisecond longer: it also records the seed for accelerators that do not exist.
+    with _GENERATOR_LOCK, torch.random.fork_rng(devices=devices):
+        # torch.manual_seed takes a millisecond longer, because it also handles accelerators that do not exist.
         torch.default_generator.manual_seed(seed)
         if torch.cuda.is_available():
             torch.cuda.manual_seed_all(seed)
@@ -224,7 +224,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def module_scores(module: Module, X: FloatArray, n_outputs: int = 1) -> FloatArray:
-    """Return the scores (n,), or (n, K) of K > 1 outputs, of features (n, d)."""
+    """Return the scores of features (n, d): (n,), or (n, K) with K > 1 outputs."""
     import torch
 
     module.eval()
@@ -236,19 +236,18 @@ def module_scores(module: Module, X: FloatArray, n_outputs: int = 1) -> FloatArr
 
 
 def recordable(module: Module) -> bool:
-    """Whether a step of the module can be recorded as a CUDA graph, which works for torch's built-in layers."""
-    own_layers = all(type(layer).__module__.startswith("torch.nn.") for layer in module.modules())
-    # Running means may be updated by a count that is read from the device.
-    return own_layers and not list(module.buffers())
+    """Whether a step of the module can be recorded as a CUDA graph: it has only built-in layers and no buffers."""
+    built_in = all(type(layer).__module__.startswith("torch.nn.") for layer in module.modules())
+    # The update of a running mean may read a count from the device.
+    return built_in and not list(module.buffers())
 
 
 class ModuleBatch:
-    """B torch modules of one shape, trained together on features (n, d) or on separate ones (B, n, d).
+    """B torch modules of equal shape, trained together on the same features (n, d) or on separate ones (B, n, d).
 
-    All parameters are one tensor (B, P), so that a solver updates it in one operation; one operation per parameter
-    takes longer on an accelerator. Parameters that do not require a gradient stay fixed. Scores are tensors on the
-    device; with ``device=None`` they are NumPy arrays, for criteria on the CPU. Modules of K > 1 outputs give scores
-    (B, n, K).
+    All parameters are one tensor (B, P), so that a solver updates them in one operation, which is faster on an
+    accelerator. Parameters that do not require a gradient stay fixed. Scores are tensors on the device; with
+    ``device=None`` they are NumPy arrays, for criteria on the CPU. Modules with K > 1 outputs have scores (B, n, K).
     """
 
     def __init__(
@@ -292,7 +291,7 @@ class ModuleBatch:
         return list(torch.autograd.grad(self._scores, [self._leaf], cotangent))
 
     def by_name(self, joined: Tensor) -> dict[str, Tensor]:
-        """Split a tensor (B, P) into named parameters of their shapes."""
+        """Split a tensor (B, P) into the named parameters."""
         import torch
 
         parts = torch.split(joined, [shape.numel() for shape in self._shapes.values()], dim=1)
@@ -311,8 +310,8 @@ class ModuleBatch:
         if len(self.modules) > 1 and self._all_trained:
             together = torch.vmap(one, in_dims=(0, 0 if separate else None), randomness="same")
             return together(state, self.X)
-        # Modules with other state, such as running means, run one by one. Each sees the random numbers that it would
-        # see alone.
+        # Modules with other state, such as running means, are evaluated one by one, each with the random numbers that
+        # it would draw alone.
         start, scores = torch.get_rng_state(), []
         for b, module in enumerate(self.modules):
             if b > 0:
@@ -364,16 +363,16 @@ def _per_patient(scores: Tensor, n: int, n_outputs: int) -> Tensor:
 
 @dataclass(eq=False)
 class Trees:
-    """Boosted trees over binned features, as plain data: LightGBM's text and the edges of the bins.
+    """Boosted trees on binned features, as plain data: LightGBM's text of the model, and the edges of the bins.
 
     Attributes
     ----------
     text : (m,) uint8
         LightGBM's text of the model.
     edges : (e,) float64
-        Edges of all features' bins, one feature after the other.
+        Edges of the bins, ordered by feature.
     ends : (d,) int
-        Position after each feature's last edge.
+        Index after the last edge of each feature.
     """
 
     text: NDArray[np.uint8]
@@ -381,8 +380,8 @@ class Trees:
     ends: NDArray[np.intp]
 
     def scores(self, X: FloatArray, rounds: int | None = None) -> FloatArray:
-        """Return the scores (n,) of features (n, d) after so many rounds, by default after all."""
-        # LightGBM's object is made when first needed, and is not saved.
+        """Return the scores (n,) of features (n, d) after a number of rounds, by default after all."""
+        # LightGBM's object is created on first use, and is not saved.
         booster = self.__dict__.get("_booster")
         if booster is None:
             booster = self.__dict__["_booster"] = lightgbm().Booster(model_str=bytes(self.text).decode())
@@ -406,30 +405,30 @@ def lightgbm() -> Any:
 def bin_edges(
     X: FloatArray, weight: FloatArray | None = None
 ) -> tuple[list[FloatArray], NDArray[np.float32]]:
-    """Edges of each feature's bins: between all its values where they are few, else at weighted quantiles.
+    """Return the edges of each feature's bins, and the bin number of each value as :func:`binned` does.
 
-    A patient of weight 2 counts as two, which LightGBM's binning does not take into account. Returns the number of each
-    value's bin too, as :func:`binned` gives it: the values are sorted here anyway.
+    Edges are between all values of a feature if these are few, else at weighted quantiles; LightGBM's binning does not
+    support weights.
     """
     w = np.ones(len(X)) if weight is None else weight
     most = int(np.clip(w.sum() / _PATIENTS_PER_BIN, 16, _MOST_BINS))
     edges, codes = [], np.empty(X.shape, dtype=np.float32, order="F")
     for j, column in enumerate(X.T):
-        values, place = np.unique(column, return_inverse=True)
+        values, index = np.unique(column, return_inverse=True)
         if len(values) > most:
-            reached = np.cumsum(np.bincount(place, w))
-            wanted = np.arange(1, most) / most * reached[-1]
-            first = np.unique(np.searchsorted(reached, wanted * (1 - 1e-12)))
+            cumulative = np.cumsum(np.bincount(index, w))
+            quantiles = np.arange(1, most) / most * cumulative[-1]
+            first = np.unique(np.searchsorted(cumulative, quantiles * (1 - 1e-12)))
             first = first[first + 1 < len(values)]
         else:
             first = np.arange(len(values) - 1)
         edges.append(0.5 * (values[first] + values[first + 1]))
-        codes[:, j] = np.searchsorted(edges[j], values, side="left").astype(np.float32)[place]
+        codes[:, j] = np.searchsorted(edges[j], values, side="left").astype(np.float32)[index]
     return edges, codes
 
 
 def binned(X: FloatArray, edges: Sequence[FloatArray]) -> NDArray[np.float32]:
-    """Number of each value's bin, (n, d)."""
+    """Return the bin number of each value, (n, d)."""
     codes = np.empty(X.shape, dtype=np.float32)
     for j, cuts in enumerate(edges):
         codes[:, j] = np.searchsorted(cuts, X[:, j], side="left")
@@ -437,7 +436,7 @@ def binned(X: FloatArray, edges: Sequence[FloatArray]) -> NDArray[np.float32]:
 
 
 def network_scores(network: Any, X: FloatArray, n_outputs: int = 1) -> FloatArray:
-    """Return the scores (n,), or (n, K) of K > 1 outputs, of a trained network of any kind."""
+    """Return the scores of a trained network of any kind: (n,), or (n, K) with K > 1 outputs."""
     if isinstance(network, np.ndarray):
         return X @ network
     if isinstance(network, Trees):
@@ -455,14 +454,14 @@ def squared_norm(network: Any) -> float:
 
 
 def network_state(network: Any) -> Any:
-    """Return a network as plain data: of a module, its parameters and buffers by name."""
+    """Return a network as plain data; for a module, its parameters and buffers by name."""
     if isinstance(network, (np.ndarray, Trees)):
         return network
     return {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
 
 
 def restored(state: Any, build: Callable[[], Module]) -> Any:
-    """Return the network of a state; a module is built again, in evaluation mode."""
+    """Return the network of a state from `network_state`; a module is built again, in evaluation mode."""
     if isinstance(state, (np.ndarray, Trees)):
         return state
     import torch
@@ -472,6 +471,6 @@ def restored(state: Any, build: Callable[[], Module]) -> Any:
         module.load_state_dict({name: torch.tensor(values) for name, values in state.items()})
     except RuntimeError as error:
         raise ArgumentError(
-            "network", f"network builds another shape than the trained one: {error}"
+            "network", f"network builds a module of another shape than the trained one: {error}"
         ) from error
     return module.eval()

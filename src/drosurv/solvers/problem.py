@@ -1,4 +1,4 @@
-"""Training in three parts: a problem (what is minimised), options (how), and a result (what was found)."""
+"""Training data, the problem that training minimises, the solver's options, and the result."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class TrainingData:
     mass : (n,)
         Shares of the patients, summing to one.
     weight : (n,) or None
-        Sample weights; None where all are one.
+        Sample weights; None if all are one.
     kept : (n,) int
-        Positions of these rows among the `n_rows` rows that fit was given.
+        Positions of these rows among the `n_rows` rows passed to fit.
     names : list of str, optional
         Names of the features.
     codes : (n,) int, optional
@@ -45,7 +45,7 @@ class TrainingData:
     seed : int
         Seed of every random choice in this fit.
     observation : Observation
-        Entry times, strata, clusters, offset and patients of the rows, as far as they were given.
+        Entry times, strata, clusters, offset and patient numbers of the rows; None for those that were not given.
     """
 
     X: Any
@@ -99,16 +99,16 @@ class TrainingData:
     def observed(self, target: Target, given: dict[str, Any], *, name: str, robust: bool) -> TrainingData:
         """Add entry times, strata, clusters, offset and id.
 
-        `target` is that of all rows that fit was given, `name` the estimator's, for messages. `robust` says whether
-        the objective weights patients by their losses: then each patient may have only one loss.
+        `target` is that of all rows passed to fit, and `name` the estimator's name, for messages. `robust` says whether
+        the objective weights patients by their losses: then each patient may have only one event.
         """
         observation, mass = parse_observation(target, **given).take(self.kept), self.mass
         patient = observation.patient
         if patient is not None:
             events = np.bincount(patient, self.target.event)
             if events.max() <= 1:
-                # Patients are counted, not rows: all of a patient's mass is on the row of the event, or the last. Only
-                # events have a partial likelihood, so this is the same as summing a patient's losses.
+                # The mass is that of patients, not of rows: all of it is on a patient's last row, or that of the event.
+                # Only events have a loss in the partial likelihood, so this equals summing a patient's losses.
                 last = ends_of_patients(patient, self.target)[1]
                 mass = np.zeros(len(self.target))
                 mass[last] = 1.0 if self.weight is None else self.weight[last]
@@ -122,18 +122,18 @@ class TrainingData:
         return replace(self, target=observation.observe(self.target), mass=mass, observation=observation)
 
     def with_groups(self, sensitive_features: Any) -> TrainingData:
-        """Add the groups of the rows that fit was given; several columns define them by their combinations."""
+        """Add the groups, given for all rows passed to fit; several columns define groups by their combinations."""
         groups = parse_groups(sensitive_features, self.n_rows, name="sensitive_features", at_least=1)
         _, codes = np.unique(groups.codes[self.kept], return_inverse=True)
         return replace(self, codes=codes.astype(np.intp), n_groups=int(codes.max()) + 1)
 
     def cox_loss(self, ties: str = "breslow") -> CoxPartial:
-        """Return Cox's partial likelihood loss of these patients."""
+        """Return the partial likelihood loss of these patients."""
         return CoxPartial(self.target, ties, self.weight, self.observation.offset)
 
     @property
     def patient_weight(self) -> FloatArray | None:
-        """Weights of the patients; of several rows, that of the row in which the patient's observation ends."""
+        """Weights of the patients; a patient with several rows has the weight of the last row."""
         patient = self.observation.patient
         if self.weight is None or patient is None:
             return self.weight
@@ -141,7 +141,7 @@ class TrainingData:
 
     @property
     def n_patients(self) -> int | float:
-        """Number of patients; one of weight 2 counts as two."""
+        """Number of patients; weight 2 counts a patient twice."""
         weight, patient = self.patient_weight, self.observation.patient
         if weight is not None:
             return _whole(float(weight.sum()))
@@ -149,17 +149,17 @@ class TrainingData:
 
     @property
     def n_events(self) -> int | float:
-        """Number of events, counted likewise."""
+        """Number of events; weight 2 counts an event twice."""
         return self.target.n_events if self.weight is None else _whole(float(self.weight @ self.target.event))
 
     @property
     def clusters(self) -> IntArray:
-        """Cluster (n,) of each row, numbered from 0; without clusters each row is one."""
+        """Cluster number (n,) of each row; without clusters each row is a cluster."""
         given = self.observation.clusters
         return np.arange(len(self.X)) if given is None else np.unique(given, return_inverse=True)[1]
 
     def in_given_rows(self, values: FloatArray) -> FloatArray:
-        """Put values of these rows back among all rows that fit was given, zero elsewhere."""
+        """Return values of all rows passed to fit, given those of these rows (n,); zero for the others."""
         if len(values) == self.n_rows:
             return values
         out = np.zeros(self.n_rows)
@@ -171,7 +171,7 @@ class TrainingData:
         return self if self.X.dtype == np.float64 else replace(self, X=self.X.astype(np.float64))
 
     def take(self, rows: IntArray) -> TrainingData:
-        """Keep the given rows only."""
+        """Return the given rows."""
         mass = self.mass[rows]
         codes = None if self.codes is None else np.unique(self.codes[rows], return_inverse=True)[1]
         return replace(
@@ -187,13 +187,13 @@ class TrainingData:
         )
 
     def resample(self, counts: FloatArray) -> TrainingData:
-        """Draw each row as often as `counts` (n,) says, as a bootstrap replicate does."""
+        """Return a bootstrap replicate that contains each row as often as `counts` (n,) says."""
         rows = np.flatnonzero(counts)
-        part, times = self.take(rows), counts[rows]
+        part, copies = self.take(rows), counts[rows]
         if not part.target.event.any():
             raise ValueError("none of the patients drawn had an event.")
-        mass = part.mass * times
-        weight = times if part.weight is None else part.weight * times
+        mass = part.mass * copies
+        weight = copies if part.weight is None else part.weight * copies
         return replace(part, mass=mass / mass.sum(), weight=weight)
 
 
@@ -204,28 +204,29 @@ class Problem:
     Attributes
     ----------
     data : TrainingData
+        Features and outcomes of the patients.
     loss : Loss
         One loss per patient.
     objective : Objective
-        Losses to one number; the mean by default.
+        Combines the losses into one number; the mean by default.
     mass : (n,), optional
         Masses of the patients in the objective; those of `data` by default.
     blocks : list of (m,) int, optional
-        Rows of each block; the objective is taken within each block and summed.
+        Rows of each block; the objectives of the blocks are summed.
     regret : bool
-        Whether losses are measured against those of the null model.
+        Whether the objective uses regrets: the losses minus those of the null model.
     neighborhoods : Neighborhoods or callable, optional
         Averages of losses over similar patients, or a function that makes them from the regrets (n,) of the plain
         model, which is then trained first.
     penalty, penalty_weight : Penalty and (B,), optional
-        Added to the objective, times its weight.
+        Penalty that is added to the objective, and its weights.
     curves : callable, optional
-        Takes (data, scores (n,), extra (K,)) to the fitted survival curves, a
-        :class:`drosurv.estimators.baseline.Curves`; without it they are Cox's with Breslow's or Efron's baseline.
+        Maps (data, scores (n,), extra (K,)) to the fitted survival curves, a
+        :class:`drosurv.estimators.baseline.Curves`; by default those of a Cox model with Breslow's or Efron's baseline.
 
     Examples
     --------
-    An estimator has a method that gives its problem; CONTRIBUTING has a complete example.
+    An estimator has a method that returns its problem; CONTRIBUTING has a complete example.
 
     >>> from drosurv.losses import CoxPartial
     >>> from drosurv.solvers import Problem
@@ -246,7 +247,7 @@ class Problem:
 
     @property
     def finds_neighborhoods(self) -> bool:
-        """Whether the plain model must be trained first, to find the neighbourhoods."""
+        """Whether the plain model must be trained first to find the neighbourhoods."""
         return callable(self.neighborhoods) and not isinstance(self.neighborhoods, Neighborhoods)
 
     @cached_property
@@ -273,18 +274,18 @@ class Options:
     Attributes
     ----------
     solver : {"auto", "convex", "adam", "trees", "none"}
-        "convex" finds the global optimum of linear scores, "adam" takes steps of Adam, "trees" grows boosted trees.
-        "auto" is "convex" where the loss has second derivatives, else "adam". "none" keeps all scores at zero.
+        "convex" finds the global optimum for linear scores, "adam" takes steps of Adam, "trees" grows boosted trees.
+        "auto" is "convex" if the loss has second derivatives, else "adam". "none" keeps all scores at zero.
     name : str
         Name of the estimator, for messages.
     lr : (B,)
         Learning rates.
     module : callable, optional
-        Takes (number of features, seed) to a torch module.
+        Maps (number of features, seed) to a torch module.
     linear : bool
         Whether the network is one linear map to one score without bias.
     early_stopping : bool or "auto"
-        True: stop by a validation set, and raise if one cannot be set aside. "auto": only where there are enough
+        True: stop by a validation set, and raise if there are too few events for one. "auto": only if there are enough
         events.
     """
 
@@ -320,15 +321,16 @@ class Result:
     extra : (K,)
         Extra parameters of the loss.
     n_iter, status, gap, history
-        Iterations, why training stopped, the certified relative gap (NaN without one), the objective along the way.
+        Number of iterations, why training stopped, the certified relative gap (NaN without one), and the objective
+        after each iteration.
     objective : float
-        Final objective, penalties included.
+        Final objective, including penalties.
     losses : (1, m)
-        What the objective is taken of: losses, or averaged regrets.
+        Arguments of the objective: losses, or averaged regrets.
     evaluation : Evaluation
-        The objective there, with its worst-case weights.
+        The objective at these losses, with its worst-case weights.
     factor : float or None
-        What recalibration has multiplied network and scores by; None without recalibration.
+        Factor by which recalibration has multiplied network and scores; None without recalibration.
     """
 
     problem: Problem
@@ -346,17 +348,17 @@ class Result:
 
     @property
     def eta(self) -> float | tuple[float, ...]:
-        """The threshold above which losses carry weight; one for each block."""
+        """The threshold above which losses have weight; with blocks, one for each."""
         eta = self.evaluation.eta
         return tuple(map(float, eta[0])) if eta.ndim == 2 else float(eta[0])
 
     @property
     def worst_case_weights(self) -> FloatArray:
-        """Worst-case weights of all rows that fit was given, summing to one."""
+        """Worst-case weights of all rows passed to fit, summing to one."""
         weights = self.problem.criterion.patient_weights(self.evaluation)[0]
         return self.problem.data.in_given_rows(weights / weights.sum())
 
 
 def _whole(count: float) -> int | float:
-    """Return a count as a whole number where it is one."""
+    """Return a count as an int if it is one up to rounding."""
     return round(count) if abs(count - round(count)) < 1e-9 * count else count

@@ -1,4 +1,4 @@
-"""Linear Cox models along a path of ridge penalties, each started from the last."""
+"""Linear Cox models along a path of ridge penalties, each fit started from the solution before."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from drosurv.losses import CoxPartial
+from drosurv.solvers.convex import SEPARATED
 from drosurv.target import FloatArray
 
-# The second derivatives depend on the scores alone: they are computed again once the scores have moved this far (root
-# mean square). In between they are updated from the gradients (BFGS), at a tenth of the cost.
-_MOVED = 0.4
-# From step to step the predicted gain falls by a factor, which is taken to be at most this many times the last one,
-# and no less than a hundredth: steps from far away gain less than steps nearby.
-_SAFETY, _LEAST_FALL = 5.0, 0.01
+# The Hessian depends only on the scores. It is recomputed when the scores have changed by this root mean square. In
+# between it is updated from the gradients (BFGS), which takes a tenth of the time.
+_CHANGED = 0.4
+# The gain that a Newton step predicts falls from step to step by some factor. The next factor is assumed to be at most
+# _SAFETY times the last one, and at least _LEAST_FACTOR.
+_SAFETY, _LEAST_FACTOR = 5.0, 0.01
 _MAX_ITER = 100
-_SHORTEST = 1e-8
-# On the unit diagonal of a scaled matrix: redundant columns make it singular.
+_SMALLEST_STEP = 1e-8
+# Added to the unit diagonal of a scaled matrix, because redundant columns make it singular.
 _JITTER = 1e-11
-# A hazard ratio of e^500 is not plausible: scores that differ by more diverge.
-_SEPARATED = 500.0
 
 
 def ridge_path(
@@ -27,8 +26,8 @@ def ridge_path(
 ) -> tuple[FloatArray, list[str]]:
     """Minimise the mean partial likelihood loss plus sum_j ridge_j coef_j^2 / 2 for each row of ridges.
 
-    Newton's method with second derivatives that are kept from row to row while they are nearly right, which is why it
-    does not use :func:`drosurv.solvers.convex.minimise`: that takes four times as long.
+    It uses Newton's method and keeps the Hessian from row to row while it is accurate enough, which is four times as
+    fast as :func:`drosurv.solvers.convex.minimise`.
 
     Parameters
     ----------
@@ -39,16 +38,17 @@ def ridge_path(
     mass : (n,) array
         Weights of the rows' losses in the mean, summing to one.
     ridges : (K, d) array
-        Penalties of the coefficients. Each row is solved from the solution of the row before: start with the largest.
+        Penalties of the coefficients. Each row is solved from the solution of the row before, so the largest penalties
+        should come first.
     tol : float
-        Stop where, after the last step, Newton's model predicts a smaller gain in the log likelihood of all rows. At
-        1e-5 every coefficient is within .005 standard errors of the optimum.
+        Stop when the gain in the log likelihood of all rows that the next Newton step predicts is smaller. With 1e-5
+        every coefficient is within 0.005 standard errors of the optimum.
 
     Returns
     -------
     coef : (K, d) array
     status : list of str
-        "converged", "separated" where the scores grow without bound, "stalled" where no step was a gain, or
+        "converged", "separated" (the scores grow without bound), "stalled" (no step decreased the criterion) or
         "max_iter".
     """
     path, coef = _Path(X, loss, mass), np.zeros(ridges.shape)
@@ -71,84 +71,84 @@ class _Path:
         """Move to coefficients of zero."""
         self.theta, self.scores = np.zeros(self.X.shape[1]), np.zeros(len(self.X))
         self.value = self._mean_loss(self.scores)
-        self.gradient = self._slope()
-        self.hessian = self._bend()
+        self.gradient = self._gradient()
+        self.hessian = self._hessian()
         self.hessian_scores = self.scores
-        # By how much the predicted gain falls from step to step, at most.
-        self.fall = 1.0
+        # The factor by which the predicted gain falls in the next step, at most.
+        self.factor = 1.0
 
     def solve(self, ridge: FloatArray, tol: float) -> tuple[FloatArray, str]:
-        """Return the minimum under the penalties (d,), up to `tol` of the mean loss, and the status.
+        """Return the coefficients (d,) that minimise the loss with penalties (d,), up to `tol`, and the status.
 
-        The current point is moved next to the minimum. The last step is not: nothing there is needed again.
+        The current point stays one step before the minimum, so that nothing is computed at the last point.
         """
-        before = np.inf
+        last_gain = np.inf
         for _ in range(_MAX_ITER):
-            if np.ptp(self.scores) > _SEPARATED:
+            if np.ptp(self.scores) > SEPARATED:
                 theta = self.theta
                 self._start()
                 return theta, "separated"
-            slope = self.gradient + ridge * self.theta
-            if np.mean((self.scores - self.hessian_scores) ** 2) > _MOVED**2:
-                self.hessian, self.hessian_scores = self._bend(), self.scores
-            step = -_solved(self.hessian + np.diag(ridge), slope)
-            left = -float(slope @ step)
-            if before < np.inf:
-                self.fall = min(max(_SAFETY * left / before, _LEAST_FALL), 1.0)
-            if self.fall * left <= tol:
+            gradient = self.gradient + ridge * self.theta
+            if np.mean((self.scores - self.hessian_scores) ** 2) > _CHANGED**2:
+                self.hessian, self.hessian_scores = self._hessian(), self.scores
+            step = -_solve(self.hessian + np.diag(ridge), gradient)
+            gain = -float(gradient @ step)
+            if last_gain < np.inf:
+                self.factor = min(max(_SAFETY * gain / last_gain, _LEAST_FACTOR), 1.0)
+            if self.factor * gain <= tol:
                 return self.theta + step, "converged"
-            before = left
-            if not self._move(step, ridge, left):
+            last_gain = gain
+            if not self._move(step, ridge, gain):
                 if self.hessian_scores is not self.scores:
-                    # The second derivatives were computed at other scores.
-                    self.hessian, self.hessian_scores = self._bend(), self.scores
+                    # The Hessian was computed at other scores.
+                    self.hessian, self.hessian_scores = self._hessian(), self.scores
                     continue
                 return self.theta, "stalled"
         return self.theta, "max_iter"
 
-    def _move(self, step: FloatArray, ridge: FloatArray, left: float) -> bool:
-        """Take the step, halved until the criterion falls; return False where no step of at least _SHORTEST does."""
+    def _move(self, step: FloatArray, ridge: FloatArray, gain: float) -> bool:
+        """Take the step, halved until the criterion decreases; return False if even the smallest step does not."""
         before = self.value + 0.5 * float(ridge @ self.theta**2)
-        along, length = self.X @ step, 1.0
-        while length >= _SHORTEST:
-            theta, scores = self.theta + length * step, self.scores + length * along
+        score_step, step_size = self.X @ step, 1.0
+        while step_size >= _SMALLEST_STEP:
+            theta, scores = self.theta + step_size * step, self.scores + step_size * score_step
             value = self._mean_loss(scores)
-            gained = before - value - 0.5 * float(ridge @ theta**2)
-            if gained >= 1e-4 * length * left - 1e-15 * before:
+            decrease = before - value - 0.5 * float(ridge @ theta**2)
+            if decrease >= 1e-4 * step_size * gain - 1e-15 * before:
                 self.theta, self.scores, self.value = theta, scores, value
-                gradient, self.gradient = self.gradient, self._slope()
-                self._update_hessian(length * step, self.gradient - gradient)
+                gradient, self.gradient = self.gradient, self._gradient()
+                self._update_hessian(step_size * step, self.gradient - gradient)
                 return True
-            length /= 2
-        # The loss remembers the last scores it was given.
+            step_size /= 2
+        # Evaluate the loss at the current scores again, because it stores its last scores.
         self._mean_loss(self.scores)
         return False
 
     def _update_hessian(self, step: FloatArray, change: FloatArray) -> None:
-        """Make the second derivatives agree with the change of the gradient along the last step (BFGS)."""
-        along, product = float(step @ change), self.hessian @ step
-        if along > 0.0:
-            self.hessian = self.hessian + np.outer(change, change / along)
+        """Update the Hessian by the change of the gradient along the last step (BFGS)."""
+        curvature, product = float(step @ change), self.hessian @ step
+        if curvature > 0.0:
+            self.hessian = self.hessian + np.outer(change, change / curvature)
             self.hessian -= np.outer(product, product / float(step @ product))
 
     def _mean_loss(self, scores: FloatArray) -> float:
         return float((self.mass * self.loss(scores[None])).sum())
 
-    def _slope(self) -> FloatArray:
-        slope: FloatArray = self.loss.pullback(self.mass)[0][0] @ self.X
-        return slope
+    def _gradient(self) -> FloatArray:
+        gradient: FloatArray = self.loss.pullback(self.mass)[0][0] @ self.X
+        return gradient
 
-    def _bend(self) -> FloatArray:
+    def _hessian(self) -> FloatArray:
         return self.loss.hessian(self.mass, self.X, self.centre)
 
 
-def _solved(matrix: FloatArray, slope: FloatArray) -> FloatArray:
-    """The solution of a positive semidefinite system, whatever the sizes and redundancies of the columns."""
+def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve a positive semidefinite system of columns with any units, some of which may be redundant."""
     size = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
     size[size == 0] = 1.0
     scaled = matrix / np.outer(size, size)
     scaled.flat[:: len(scaled) + 1] += _JITTER
-    _, found, failed = dposv(scaled, slope / size)
+    _, solution, failed = dposv(scaled, right / size)
     if failed:
-        found = np.linalg.lstsq(scaled, slope / size, rcond=1e-10)[0]
-    return np.asarray(found / size)
+        solution = np.linalg.lstsq(scaled, right / size, rcond=1e-10)[0]
+    return np.asarray(solution / size)

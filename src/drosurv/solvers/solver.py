@@ -43,16 +43,16 @@ from drosurv.solvers.problem import Options, Problem, Result, TrainingData
 from drosurv.solvers.torch_criterion import TorchCriterion
 from drosurv.target import FloatArray, IntArray
 
-# With fewer events in the training or the validation set the validation criterion is mostly chance.
+# With fewer events in the training or the validation set, the validation criterion is mostly noise.
 FEWEST_EVENTS = 5
-# Patients x weights from which torch uses several threads. With two, a step of 50,000 patients and 400 weights takes
-# four times as long as with one, one of 500,000 and 400 as long, one of 200,000 and 70,000 .6 times.
+# Patients times weights from which torch uses several threads. Relative to one thread, a step with two threads takes 4
+# times as long for 50,000 patients and 400 weights, as long for 500,000 and 400, 0.6 times for 200,000 and 70,000.
 _WORTH_THREADS = 1e9
 _REMEDIES = {
     "max_iter": "it reached max_iter; raise max_iter or scale the features",
     "stalled": (
-        "no further progress was possible in floating point; scale the features or raise tol, or, where a coefficient "
-        "is huge, set l2 > 0"
+        "no further progress was possible in floating point; scale the features or raise tol, or set l2 > 0 if a "
+        "coefficient is huge"
     ),
     "separated": (
         "the scores grew without bound, because some combination of features separates early from late events; "
@@ -91,9 +91,9 @@ def solve(problem: Problem, options: Options) -> Result:
 
 
 def solve_together(problems: Sequence[Problem], options: Options) -> list[list[Result]]:
-    """Train the B models of each problem; on an accelerator those of all problems at once.
+    """Train the B models of each problem; on an accelerator, train the models of all problems in one batch.
 
-    `options.lr` has B learning rates, and each problem's objective and penalty are those of B models.
+    `options.lr` holds B learning rates; the objective and penalty of each problem are those of B models.
     """
     problems = [_with_neighborhoods(problem, options) for problem in problems]
     device = _choose_device(problems, options)
@@ -118,7 +118,7 @@ def _solve_on_cpu(problem: Problem, options: Options) -> list[Result]:
 
 
 def _choose_solver(problem: Problem, options: Options) -> str:
-    """The solver that suits the loss: Newton's method needs second derivatives."""
+    """Return the solver to use; raise if the loss lacks the second derivatives that the convex solver needs."""
     convex = isinstance(problem.loss, ConvexLoss)
     if options.solver == "convex" and not convex:
         raise ArgumentError(
@@ -149,7 +149,7 @@ def _choose_device(problems: Sequence[Problem], options: Options) -> str:
 
 
 def _with_neighborhoods(problem: Problem, options: Options) -> Problem:
-    """Train the plain model first where the neighbourhoods are found from its regrets."""
+    """Find the neighbourhoods of a problem that needs it, from the regrets of the plain model."""
     find: Any = problem.neighborhoods
     if not problem.finds_neighborhoods:
         return problem
@@ -201,15 +201,15 @@ def _grow_trees(problem: Problem, options: Options) -> Result:
 def _solve_adam(
     problems: Sequence[Problem], options: Options, device: str = "cpu"
 ) -> list[tuple[list[Result], FloatArray | None]]:
-    """Train B models on each of R training sets of one size, R = 1 on the CPU.
+    """Train B models on each of R training sets of equal size by Adam; on the CPU, R = 1.
 
-    Returns the results of each set, and their objectives (B,) where an accelerator computed them.
+    Return the results of each set, and their objectives (B,) if an accelerator computed them.
     """
     sizes = {problem.data.X.shape for problem in problems}
     if len(sizes) > 1:
         raise ValueError(f"training sets trained together must have one shape, got {sorted(sizes)}.")
     if options.early_stopping and len(problems) > 1:
-        # Each draws a validation set, and stops at a different step.
+        # Each problem has its own validation set and stops at a different step.
         return [_solve_adam([problem], options, device)[0] for problem in problems]
     settings, loss, values = len(options.lr), problems[0].loss, None
     network = make_networks([problem.data for problem in problems], options, device, loss.n_outputs)
@@ -248,7 +248,7 @@ def _solve_adam(
 
 
 def make_networks(data: Sequence[TrainingData], options: Options, device: str, n_outputs: int = 1) -> Any:
-    """Make the networks of all models of all training sets; those of one set have the same features."""
+    """Make the networks of all models of all training sets; the models of one set share its features."""
     assert options.module is not None, "Adam trains a network"
     X, settings = [each.X for each in data], len(options.lr)
     d, seed, models = X[0].shape[1], data[0].seed, len(X) * settings
@@ -263,9 +263,9 @@ def make_networks(data: Sequence[TrainingData], options: Options, device: str, n
 def _take_steps(
     network: Any, criterion: Any, extra: Any, options: Options, data: TrainingData, device: str
 ) -> tuple[FloatArray, IntArray | None]:
-    """Train a batch of models, and the loss's extra parameters (B, K), in place.
+    """Train a batch of models and the extra parameters (B, K) of the loss, in place.
 
-    Returns the objective (B, steps) before each step, and the best epoch (B,) of each model with early stopping.
+    Return the objective (B, steps) before each step and, with early stopping, the best epoch (B,) of each model.
     """
     trained, minimised, steps, stopping = network, criterion, options.max_iter, None
     if split := validation_split(options, data, divisible=criterion.divisible):
@@ -304,9 +304,9 @@ def _take_steps(
 def validation_split(
     options: Options, data: TrainingData, *, divisible: bool = True
 ) -> tuple[IntArray, IntArray] | None:
-    """Draw the rows of a training and a validation set, with events and censored patients in the same proportions.
+    """Draw the rows of a training and a validation set, stratified by event.
 
-    Rows of one cluster stay together. Returns None where early stopping is off, or "auto" and not possible.
+    Rows of one cluster stay together. Return None if early stopping is off, or "auto" and not possible.
     """
     if not options.early_stopping:
         return None
@@ -339,7 +339,7 @@ def _threads(network: Any, rows: int) -> AbstractContextManager[None]:
 
 
 def _evaluate(results: list[Result], options: Options, values: FloatArray | None = None) -> list[Result]:
-    """Set the final objective of B models of one problem; `values` (B,) are given where they are known."""
+    """Set the final objective of B models of one problem; compute it unless `values` (B,) are given."""
     problem = results[0].problem
     criterion = problem.criterion
     scores, extra = np.stack([m.scores for m in results]), np.stack([m.extra for m in results])

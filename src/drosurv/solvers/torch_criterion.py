@@ -1,4 +1,4 @@
-"""The training criterion on tensors of any device, for many training sets and settings at once."""
+"""The training criterion on tensors of any device, for several training sets and settings in one batch."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class TorchCriterion:
-    """The criteria of R training sets of one size, each for B settings, as one batch of R * B models.
+    """The criteria of R training sets of equal size, each for B settings, as one batch of R * B models.
 
-    The objective of the first is that of all.
+    All training sets have the objective of the first.
     """
 
     neighborhoods, divisible = None, True
@@ -31,7 +31,7 @@ class TorchCriterion:
         found = type(lead.loss).stacked([criterion.loss for criterion in criteria], device)
         if found is None or any(criterion.neighborhoods is not None for criterion in criteria):
             raise OnProcessorOnly.must(
-                "device", "be 'auto' or 'cpu': this model trains on the processor", device
+                "device", "be 'auto' or 'cpu': this model trains only on the CPU", device
             )
         self.losses, order = found
         self.objective = lead.block_objective
@@ -51,18 +51,18 @@ class TorchCriterion:
         self.penalty_weight = torch.as_tensor(lead.penalty_weight, device=device)
 
     def take(self, rows: IntArray) -> TorchCriterion:
-        """The same among fewer patients of each training set."""
+        """Return the same criterion for a subset of the patients of each training set."""
         criteria, settings, device = self._given
         return TorchCriterion([criterion.take(rows) for criterion in criteria], settings, device)
 
     def first_extra(self, kind: dtype) -> Tensor | None:
-        """The extra parameters (R * B, K) that training starts from, None where there are none."""
+        """Return the extra parameters (R * B, K) at which training starts; None if the loss has none."""
         if self.start.shape[1] == 0:
             return None
         return self.start.to(kind).repeat_interleave(self.shape[1], dim=0)
 
     def __call__(self, scores: Tensor, extra: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Scores (R * B, n) and extra (R * B, K) to values (R * B,) and the gradients in both, by autograd."""
+        """Return values (R * B,) at scores (R * B, n) and extra (R * B, K), and the gradients in both, by autograd."""
         import torch
 
         leaf = scores.detach().requires_grad_()
@@ -73,7 +73,7 @@ class TorchCriterion:
         return value.detach().reshape(-1), by_score, by_extra[0] if by_extra else None
 
     def values(self, scores: Tensor, extra: Tensor | None = None) -> Tensor:
-        """The values (R * B,) alone."""
+        """Return the values (R * B,) without gradients."""
         return self._value(scores.detach(), extra).detach().reshape(-1)
 
     def _value(self, leaf: Tensor, rates: Tensor | None) -> Tensor:
@@ -92,35 +92,35 @@ class TorchCriterion:
             moved = extra - self.start.to(extra.dtype).unsqueeze(1)
             value = value + 0.5 * self.extra_ridge * moved.square().sum(-1)
         if self.penalties:
-            found = [p.torch(own) for p, own in zip(self.penalties, scores, strict=True)]
-            value = value + self.penalty_weight.to(value.dtype) * torch.stack(found)
+            added = [p.torch(of_set) for p, of_set in zip(self.penalties, scores, strict=True)]
+            value = value + self.penalty_weight.to(value.dtype) * torch.stack(added)
         return value
 
 
 def _block_members(criteria: Sequence[Criterion], k: int, device: str) -> tuple[Tensor, Tensor]:
-    """Return the patients (R, 1, m) whose losses the objective of block k takes, and their masses.
+    """Return the patients (R, 1, m) of block k and their masses.
 
-    Where patients without a loss are merged, one of them stands for all. Sets with fewer losses than others
-    are filled up with patients of loss zero and mass zero.
+    If patients without a loss are merged, one of them has the mass of all. Training sets with fewer losses than others
+    are padded with patients of loss zero and mass zero.
     """
     members = [criterion.blocks[k] for criterion in criteria]
     masses = [criterion.patient_mass[rows] for criterion, rows in zip(criteria, members, strict=True)]
     if criteria[0].merges_censored:
-        lossy = [np.isin(rows, c.loss.rows) for c, rows in zip(criteria, members, strict=True)]
-        width = max(int(own.sum()) + (not own.all()) for own in lossy)
-        for r, own in enumerate(lossy):
-            # Those with a loss first; all sets have as many members, so there are enough others to fill up with.
-            kept, count = np.concatenate([np.flatnonzero(own), np.flatnonzero(~own)])[:width], int(own.sum())
-            shared = masses[r][kept]
-            shared[count:] = 0.0
-            shared[count : count + 1] = masses[r][~own].sum()
-            members[r], masses[r] = members[r][kept], shared
+        with_loss = [np.isin(rows, c.loss.rows) for c, rows in zip(criteria, members, strict=True)]
+        width = max(int(has_loss.sum()) + (not has_loss.all()) for has_loss in with_loss)
+        for r, has_loss in enumerate(with_loss):
+            # Patients with a loss first. All sets have equally many members, so there are enough others for padding.
+            kept = np.concatenate([np.flatnonzero(has_loss), np.flatnonzero(~has_loss)])[:width]
+            count, mass = int(has_loss.sum()), masses[r][kept]
+            mass[count:] = 0.0
+            mass[count : count + 1] = masses[r][~has_loss].sum()
+            members[r], masses[r] = members[r][kept], mass
     return stack(members, device), stack(masses, device)
 
 
 def _positions_among_losses(rows: Tensor, mass: Tensor, order: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the positions of rows (R, 1, m) among losses in another order, ascending, and their masses."""
+    """Return the positions of rows (R, 1, m) among losses in the given order, ascending, and their masses."""
     if order is None:
         return rows, mass
-    places, sorting = order.argsort(dim=-1).gather(-1, rows).sort(dim=-1)
-    return places, mass.gather(-1, sorting)
+    positions, sorting = order.argsort(dim=-1).gather(-1, rows).sort(dim=-1)
+    return positions, mass.gather(-1, sorting)

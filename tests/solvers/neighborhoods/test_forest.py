@@ -77,5 +77,5 @@ def test_one_column_still_splits_down_to_min_group():
 
 
 def test_groups_too_large_for_the_data_are_refused():
-    with pytest.raises(ValueError, match=r"min_group=50 allows no two groups.*min_group=25 or less"):
+    with pytest.raises(ValueError, match=r"min_group=50 allows no split.*min_group=25 or less"):
         forest(np.zeros((100, 1)), np.zeros(100), min_group=50)
