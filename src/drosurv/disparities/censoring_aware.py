@@ -22,12 +22,12 @@ class CensoredEventPairs:
 
     sum over i censored, j with event, Y_i <= Y_j of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
-    The total of the pairs' distances is computed once, in O(n^2) time and O(n) memory. An evaluation then counts all
-    pairs in one pass over the sorted hazards, O(n log n), and visits only the pairs that may be inside the hinge.
+    The sum of the distances of all pairs is computed once, in O(n^2) time and O(n) memory. An evaluation then counts
+    all pairs in one pass over the sorted hazards, O(n log n), and visits only the pairs whose term may be zero.
 
-    `patient` (m,) are the patients in a pair, by time, censored before event at equal times: a censored patient and one
-    with an event are a pair if the censored one comes first. Their `features` (m, d) are unit (or zero) rows;
-    `partners` (m,) is the number of pairs of each.
+    `patient` (m,) are the patients who are in a pair, sorted by time, censored before event at equal times: a censored
+    patient and a patient with an event are a pair if the censored one comes first. Their `features` (m, d) are rows of
+    length 1 or 0; `partners` (m,) is the number of pairs of each patient.
     """
 
     patient: IntArray
@@ -46,7 +46,7 @@ class CensoredEventPairs:
         paired = partners > 0
         patient, event, partners = patient[paired], event[paired], partners[paired]
         features = U[patient]
-        # At equal hazards every pair is inside.
+        # With equal hazards every pair is inside, so that the scan sums all distances.
         m = len(patient)
         _, total = _scan(np.zeros(m), np.arange(m), event, features, 1.0, False, np.zeros(m, dtype=np.int64))
         return cls(patient, event, features, partners, total)
@@ -61,17 +61,18 @@ class CensoredEventPairs:
         complete = bool(ascending[-1] - ascending[0] <= scale * MAX_DISTANCE)
         n_inside, distance = _scan(h, order, self.event, self.features, scale, complete, net)
         active_distance = distance if complete else self.total_distance - distance
-        # Every pair has two partners.
+        # Every pair is counted for both its patients.
         n_active = int(self.partners.sum()) // 2 - n_inside
         return hinge_sum(ascending, net[order], scale, n_active, active_distance), net
 
 
 @compiled
 def _rank_balance(order: IntArray, event: BoolArray, partners: IntArray) -> NDArray[np.int64]:
-    """Return for each patient the number of partners with lower hazard less those with higher.
+    """Return for each patient the number of partners with lower hazard minus the number with higher hazard.
 
-    In ascending order of hazard every event meets the earlier of the censored already passed, every censored
-    patient the later of the events. Two Fenwick trees over time count them.
+    Patients are added to two Fenwick trees over time in ascending order of hazard, one for the censored and one for
+    events. The partners of an event with lower hazard are the earlier censored patients in the tree, those of a
+    censored patient the later events.
     """
     n = len(order)
     net = np.empty(n, dtype=np.int64)
@@ -105,11 +106,11 @@ def _scan(
     sum_active: bool,
     net: NDArray[np.int64],
 ) -> tuple[int, float]:
-    """Remove the inside pairs from net sign counts, in place, and add up distances; return their number and the sum.
+    """Remove the inside pairs from net sign counts, in place; return their number and the sum of their distances.
 
-    Most patients within reach are no pair, because the event came first; the distances of the others are computed one
-    by one. Arrays are by time, as in :class:`CensoredEventPairs`; `order` (m,) are the patients by ascending h.
-    `sum_active` adds up the distances of the pairs within reach that are not inside instead.
+    If `sum_active`, return instead the sum of distances of the visited pairs that are not inside. Arrays are sorted by
+    time, as in :class:`CensoredEventPairs`; `order` (m,) are the patients by ascending h. Distances are computed pair
+    by pair, because most patients with similar hazards are not a pair.
     """
     columns = order[event[order]]
     h_columns = h[columns]
@@ -150,11 +151,12 @@ def _scan(
 def censored_event_hinge_sum(
     h: FloatArray, U: FloatArray, event: BoolArray, time: FloatArray, codes: IntArray, scale: float
 ) -> float:
-    """Return how far hazards of comparable patients of one group differ beyond what features explain.
+    """Return the hinge sum over pairs of a censored patient and one of the same group with no earlier event.
 
     sum over i censored, j with event, Y_i <= Y_j, codes_i = codes_j of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
-    Exact, in O(n) memory; 0 without a comparable pair. The feature rows U (n, d) have length 1 or 0.
+    The sum is exact and needs O(n) memory; it is 0 without a comparable pair. The feature rows U (n, d) have length 1
+    or 0.
 
     >>> h, U = np.array([1.0, 3.0]), np.array([[1.0, 0.0], [-1.0, 0.0]])
     >>> event, time = np.array([False, True]), np.array([2.0, 5.0])
@@ -177,13 +179,13 @@ def _pairs_within(
 
 
 class RPGroup(PairPenalty, name="rp_group"):
-    """Group penalty of Rahman and Purushotham: comparable censored and event patients of one group.
+    """Group penalty of Rahman and Purushotham, over pairs of a censored patient and a later event of the same group.
 
     (1 / (n_c n_e)) sum over groups, i censored and j with event in the group, Y_i <= Y_j, of
     [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
-    with n_c censored and n_e event patients in all groups together, u the rows of X at length 1; 0 where
-    either count is 0.
+    with n_c censored patients and n_e patients with events in all groups together, and u the rows of X scaled to length
+    1; 0 if n_c or n_e is 0.
 
     References
     ----------
@@ -195,7 +197,7 @@ class RPGroup(PairPenalty, name="rp_group"):
 
     @cached_property
     def factor(self) -> float:
-        """One over the number of censored times that of events."""
+        """1 / (n_c n_e)."""
         events = self.target.n_events
         return 1.0 / max(events * (self.n - events), 1)
 
@@ -210,7 +212,7 @@ class RPGroup(PairPenalty, name="rp_group"):
         return PairTiles(self._side(event=False), self._side(event=True), self.scale)
 
     def _side(self, *, event: bool) -> Side:
-        """Return the censored patients, or those with events, by time."""
+        """Return the censored patients, or those with events, sorted by time."""
         from drosurv.disparities.pair_tiles import Side
 
         rank = np.unique(self.target.time, return_inverse=True)[1]

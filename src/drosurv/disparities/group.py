@@ -19,10 +19,10 @@ Array: TypeAlias = Any
 
 
 class GroupMembership(NamedTuple):
-    """Membership of n patients in G groups, in arrays of NumPy or torch.
+    """Membership of n patients in G groups, as NumPy or torch arrays.
 
-    `member` (n, G) is 1 where the patient belongs to the group, `size` (G,) is its number of patients, and `present`
-    (G,) is true if it has any. Groups without patients never enter a maximum.
+    `member` (n, G) is 1 if the patient belongs to the group, else 0; `size` (G,) is the number of patients of each
+    group, and `present` (G,) is true if it is positive. Maxima are over present groups only.
     """
 
     member: Array
@@ -31,13 +31,13 @@ class GroupMembership(NamedTuple):
 
     @classmethod
     def of(cls, codes: IntArray, n_groups: int) -> GroupMembership:
-        """Build it from codes (n,) from 0 to G - 1; groups without patients are allowed."""
+        """From codes (n,) between 0 and G - 1; groups without patients are allowed."""
         member = (codes[:, None] == np.arange(n_groups)).astype(np.float64)
         size = member.sum(axis=0)
         return cls(member, size, size > 0)
 
     def like(self, scores: Tensor) -> GroupMembership:
-        """Return it as tensors with the device and dtype of the scores."""
+        """Return the membership as tensors with the device and dtype of the scores."""
         import torch
 
         member, size = (
@@ -57,7 +57,7 @@ class GroupMembership(NamedTuple):
 
 
 class GroupPenalty(Penalty):
-    """A function of the groups' mean hazards; features and scale are not used."""
+    """Base class of penalties that depend only on the groups' mean hazards; features and scale are not used."""
 
     needs_groups = True
 

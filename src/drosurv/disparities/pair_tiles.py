@@ -1,4 +1,4 @@
-"""The hinge sum over pairs in tiles of torch tensors, for devices on which dense work is faster than sorting."""
+"""The hinge sum over pairs of patients, computed in tiles of the matrix of pairs, for accelerators."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ import torch
 
 from drosurv.target import FloatArray
 
-# Pairs x models in flight: three such arrays exist at a time. Large enough that a kernel outlasts its launch.
+# Pairs times models in a tile; three arrays of this size exist at a time. Large enough to use the whole device.
 TILE_ELEMENTS = 2**24
 
-# Rows of a tile. Pairs are in the upper triangle, which tall tiles would cover coarsely.
+# Largest number of rows of a tile. All pairs are in the upper triangle of the matrix, and tall tiles would contain
+# much of the rest.
 TILE_ROWS = 1024
 
-# The distances never change in training, so they stay on the device while those of a training set fit in this much
-# memory; beyond it each evaluation computes them again, tile by tile, once for all models.
+# Distances do not change in training. They are stored on the device if they need at most this much memory; otherwise
+# each evaluation computes them again, tile by tile, once for all models.
 CACHE_BYTES = 2**29
 
-# Rounding of ||u||^2 + ||v||^2 - 2 u.v is below this many epsilons: rows no further apart count as equal.
+# The rounding error of ||u||^2 + ||v||^2 - 2 u.v is below this many epsilons: smaller distances count as 0.
 _EQUAL = 64
 
 
 class Side(NamedTuple):
-    """One side of the pairs: patients who may be first in a pair, or second. Arrays (m,) of NumPy or torch.
+    """The first, or the second, patients of the pairs, as NumPy or torch arrays (m,).
 
-    Patients are sorted by ascending key, with their unit (or zero) feature rows (m, d). A first and a second patient
-    are a pair if the first's key <= the second's and their codes are equal.
+    Patients are sorted by ascending key; their feature rows (m, d) have length 1 or 0. A first and a second patient are
+    a pair if the key of the first is at most that of the second and their codes are equal.
     """
 
     patient: Any
@@ -39,7 +40,7 @@ class Side(NamedTuple):
 
     def to(self, device: torch.device) -> Side:
         """Return a copy on a device."""
-        # Float32 would lose half the digits of small distances; Apple's devices have nothing wider.
+        # Float32 would lose half the digits of small distances; Apple's devices do not support float64.
         wide = torch.float32 if device.type == "mps" else torch.float64
         features = torch.tensor(self.features, dtype=wide, device=device)
         patient, key, code = (
@@ -66,7 +67,7 @@ class PairTiles:
         """Prepare all pairs of patients with unit (or zero) feature rows U (n, d)."""
         patients = np.arange(len(U))
         no_code = np.zeros_like(patients)
-        # i <= j - 1: each pair once.
+        # A pair if i <= j - 1, so that each pair counts once.
         return cls(Side(patients, U, patients, no_code), Side(patients, U, patients - 1, no_code), scale)
 
     def value_and_gradient(self, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -86,7 +87,7 @@ class PairTiles:
                 net_i[:, begin:end],
                 net_j[:, start:],
             )
-            # A single model's tile takes less time than its launches, so there are few: each row is in one tile only.
+            # Launching an operation takes longer than computing it for one model, so there are few large tiles.
             for first, second, row_sums, net_rows, net_columns in zip(
                 *(torch.split(part, models) for part in parts), strict=True
             ):
@@ -97,12 +98,12 @@ class PairTiles:
                 torch.sum(excess, -1, out=net_rows)
                 net_columns.sub_(excess.sum(-2))
         gradient = torch.zeros_like(h).index_add_(-1, of_i, net_i).index_add_(-1, of_j, net_j)
-        # By rows first: summed in one, millions of float32 terms can lose three digits.
+        # Summed by rows first: a single sum of millions of float32 terms can lose three digits.
         return sums.sum(-1), gradient
 
     @cached_property
     def spans(self) -> list[tuple[int, int, int]]:
-        """Tiles as (first row, end row, first column); earlier columns have no pair with these rows."""
+        """Tiles as (first row, end row, first column); these rows have no pairs with earlier columns."""
         n_rows, n_cols = len(self.first.key), len(self.second.key)
         spans: list[tuple[int, int, int]] = []
         begin = 0
@@ -128,7 +129,7 @@ class PairTiles:
         return self._kept[device, dtype]
 
     def _computed_reaches(self, device: torch.device, dtype: torch.dtype) -> Iterator[torch.Tensor]:
-        """Yield each tile's scale * distance, (rows, columns)."""
+        """Yield scale * distance of each tile, (rows, columns); infinite where there is no pair."""
         first, second = self._sides[device]
         for begin, end, start in self.spans:
             u, v = first.features[begin:end], second.features[start:]
@@ -138,7 +139,7 @@ class PairTiles:
             reach = torch.nn.functional.threshold(squared, equal, 0.0).sqrt_().mul_(self.scale)
             paired = first.key[begin:end, None] <= second.key[start:]
             paired &= first.code[begin:end, None] == second.code[start:]
-            # Patients that are not compared get an infinite reach, so that the loop over models needs no mask.
+            # With an infinite reach the term of a pair is 0, so that the loop over models needs no mask.
             yield reach.masked_fill_(~paired, torch.inf).to(dtype)
 
 

@@ -1,9 +1,9 @@
 """Disparities over pairs of patients: similar patients should have similar hazards (Keya et al., 2021).
 
-They are sums over pairs of ``[|h_i - h_j| - g ||u_i - u_j||]_+`` with a small ``g``. A pair is *inside* when
-``|h_i - h_j| <= g ||u_i - u_j||``: it adds nothing, in value and (by convention, at equality too) in gradient. Unit
-rows are at most 2 apart, so that with patients sorted by ``h`` only few neighbours can be inside. The sum over all
-pairs comes from the ranks of the hazards; only pairs that may be inside are visited, to correct it.
+They are sums over pairs of the hinge ``[|h_i - h_j| - g ||u_i - u_j||]_+`` with a small ``g``. A pair is *inside* if
+``|h_i - h_j| <= g ||u_i - u_j||``, otherwise *active*. The term of an inside pair is 0, and so is its gradient. Rows of
+length 1 are at most 2 apart, so that only patients with similar ``h`` can be inside. The sum over all pairs is computed
+from the ranks of the hazards; only pairs that may be inside are visited to correct it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 # Largest distance between two rows of length 1 (or 0), with a margin for rounding in the row lengths.
 MAX_DISTANCE = 2.0 * (1.0 + 1e-12)
 
-# Columns per chunk: the work arrays stay in the nearest cache.
+# Columns per chunk, so that the work arrays stay in the L1 cache.
 _CHUNK = 512
 
-# Features per step of the distance loop: three halve its memory traffic, more gain nothing.
+# Features per step of the distance loop: three are twice as fast as one, more are not faster.
 _STRIDE = 3
 
 
@@ -51,7 +51,7 @@ def unit_rows(X: FloatArray) -> FloatArray:
 
 
 def feature_rows(features: FloatArray) -> FloatArray:
-    """Return features (n, d) as contiguous rows (d', n), with rows of zeros added to fill the last step of the loop."""
+    """Return the transpose (d', n) of features (n, d), padded with rows of zeros to a multiple of `_STRIDE`."""
     n, d = features.shape
     padded = np.zeros((max(_STRIDE, -(-d // _STRIDE) * _STRIDE), n))
     padded[:d] = features.T
@@ -67,7 +67,7 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"re
 def _add_squares(
     d2: FloatArray, u: FloatArray, v: FloatArray, w: FloatArray, a: float, b: float, c: float
 ) -> None:
-    # Differences rather than 2 - 2 u.v: as fast, and exactly 0 for equal rows.
+    # Differences are as fast as 2 - 2 u.v, and exactly 0 for equal rows.
     for j in range(len(d2)):
         x, y, z = u[j] - a, v[j] - b, w[j] - c
         d2[j] += x * x + y * y + z * z
@@ -102,14 +102,14 @@ def scan(
     sum_active: bool,
     net: NDArray[np.int64],
 ) -> tuple[int, float]:
-    """Remove the inside pairs from net sign counts, and add up distances; return their number and the sum.
+    """Remove the inside pairs from net sign counts, in place; return their number and the sum of their distances.
 
-    On entry ``net[i]`` (n,) is the number of patients that sort below i less those that sort above; on return it
-    counts active pairs only, so that ``net`` is the gradient of the hinge sum in ``h`` (n,), ascending.
+    If `sum_active`, return instead the sum of distances of the visited pairs that are active. Hazards ``h`` (n,) are
+    ascending. Initially ``net[i]`` is the number of patients below i minus the number above; at the end it counts only
+    active pairs, so that ``net`` (n,) is the gradient of the hinge sum in ``h``.
 
     `features` (d', n) come from :func:`feature_rows` in the same order; patients i + 1 to ``stop[i] - 1`` may be inside
-    with i; `scale` is g. `sum_active` adds up the distances of the visited pairs that are not inside instead: square
-    roots are most of the work, and a chunk without a pair of the wanted kind needs none.
+    with i; `scale` is g.
     """
     n_features, n = features.shape
     squared = np.empty(_CHUNK)
@@ -145,12 +145,12 @@ def hinge_sum(
 ) -> float:
     """Return the hinge sum from its active pairs: sum_i net_i h_i - scale * (sum of their distances).
 
-    Hazards (n,) are ascending; `net` (n,) counts signs of active pairs in the same order. Without an active pair the
-    sum is exactly 0.
+    Hazards (n,) are ascending; `net` (n,) are the net sign counts of active pairs. Without an active pair the sum is
+    exactly 0.
     """
     if n_active == 0:
         return 0.0
-    # The counts sum to 0, so h may be shifted: near-equal hazards then lose no digits.
+    # The counts sum to 0, so h may be shifted, which reduces rounding errors for nearly equal hazards.
     value = net.astype(np.float64) @ (h - h[len(h) // 2]) - scale * active_distance
     return float(np.maximum(value, 0.0))
 
@@ -169,14 +169,14 @@ class PairSet(Protocol):
 class PairPenalty(Penalty):
     """A factor times sums over pairs of [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+, with u the rows of X at length 1.
 
-    On the processor an evaluation takes near-linear time when scores are spread; on a device it uses dense tiles, all
-    models together. Both are exact. Neither stores an array of all pairs, except distances on the device up to the
-    limit of :mod:`drosurv.disparities.pair_tiles`.
+    On the CPU patients are sorted, which takes nearly linear time if hazards vary; an accelerator computes all pairs in
+    tiles, for all models together. Both are exact. Neither stores an array of all pairs, except distances on the
+    accelerator up to the limit of :mod:`drosurv.disparities.pair_tiles`.
     """
 
     @cached_property
     def U(self) -> FloatArray:
-        """Rows of X at length 1."""
+        """Rows of X scaled to length 1."""
         return unit_rows(self.X)
 
     @property
@@ -187,12 +187,12 @@ class PairPenalty(Penalty):
     @property
     @abstractmethod
     def _pair_sets(self) -> Sequence[PairSet]:
-        """Pairs of disjoint sets of patients; the disparity is the sum over these sets."""
+        """Pairs within disjoint sets of patients; the disparity is the sum over these sets."""
 
     @property
     @abstractmethod
     def _pair_tiles(self) -> PairTiles:
-        """The same pairs for a device."""
+        """The same pairs for accelerators."""
 
     def value_and_gradient(self, h: FloatArray) -> tuple[FloatArray, FloatArray]:
         """See :meth:`Penalty.value_and_gradient`."""
@@ -221,7 +221,7 @@ class PairPenalty(Penalty):
         return attached
 
     def tiled(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Return values and gradients in the scores by dense tiles, on any device; shapes as for :meth:`torch`."""
+        """Return values (*batch,) and gradients in the scores (*batch, n), computed in tiles on any device."""
         h = scores.detach().exp().reshape(-1, self.n)
         values, gradient = self._pair_tiles.value_and_gradient(h)
         gradient *= h * self.factor
@@ -234,8 +234,8 @@ class AllPairs:
 
     sum_{i<j} [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
-    Distances do not depend on h. Their total is computed once, in O(n^2) time and O(n) memory. An evaluation then
-    sorts, counts all pairs by rank, and visits only the pairs that may be inside. `features` (d', n) come from
+    Distances do not depend on h. Their sum is computed once, in O(n^2) time and O(n) memory. An evaluation then sorts
+    the hazards, counts all pairs by rank, and visits only the pairs that may be inside. `features` (d', n) come from
     :func:`feature_rows`.
     """
 
@@ -247,7 +247,7 @@ class AllPairs:
     def of(cls, U: FloatArray) -> AllPairs:
         """Prepare patients with unit (or zero) feature rows U (n, d)."""
         features, n = feature_rows(U), len(U)
-        # At equal hazards every pair is inside.
+        # With equal hazards every pair is inside, so that the scan sums all distances.
         _, total = scan(np.zeros(n), features, np.full(n, n), 1.0, False, np.zeros(n, dtype=np.int64))
         return cls(np.arange(n), features, total)
 
@@ -271,11 +271,11 @@ class AllPairs:
 
 
 def pairwise_hinge_sum(h: FloatArray, U: FloatArray, scale: float) -> float:
-    """Return how far hazards (n,) differ beyond what features explain, summed over pairs; exact, in O(n) memory.
+    """Return the hinge sum over all pairs of patients with hazards h (n,).
 
     sum_{i<j} [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
-    The feature rows U (n, d) have length 1 or 0.
+    It is exact and needs O(n) memory. The feature rows U (n, d) have length 1 or 0.
 
     >>> pairwise_hinge_sum(np.array([1.0, 3.0]), np.array([[1.0, 0.0], [-1.0, 0.0]]), scale=0.5)
     1.0
@@ -288,14 +288,14 @@ class KeyaIndividual(PairPenalty, name="keya_individual"):
 
     (1 / (n (n-1))) sum_{i<j} [ |h_i - h_j| - scale * ||u_i - u_j|| ]_+
 
-    with u the rows of X at length 1; 0 for a single patient. Reference as for :class:`KeyaGroup`.
+    with u the rows of X scaled to length 1; 0 for a single patient. Reference as for :class:`KeyaGroup`.
     """
 
     needs_groups = False
 
     @cached_property
     def factor(self) -> float:
-        """One over the ordered pairs."""
+        """1 / (n (n - 1))."""
         return 1.0 / max(self.n * (self.n - 1), 1)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The contract of a fairness penalty in training: scores of a batch of models in, values and gradients out."""
+"""Base class of fairness penalties: functions of the scores of a batch of models, with gradients."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-# Every penalty by the name that users pass; a subclass registers itself.
+# Penalties by the name that users pass; a subclass is registered when it is defined.
 PENALTIES: dict[str, type[Penalty]] = {}
 
 
 class Penalty(ABC):
     """A disparity of the hazards h = exp(scores), prepared for n patients.
 
-    A concrete penalty names itself, ``class MyPenalty(Penalty, name="my_penalty")``, and is then known to
-    :class:`drosurv.RegularizedCox` and the command line.
+    A subclass gives its name, ``class MyPenalty(Penalty, name="my_penalty")``, under which
+    :class:`drosurv.RegularizedCox` and the command line find it.
 
     Parameters are the standardised features (n, d), the target, and group codes (n,) from 0 to ``n_groups - 1``, which
     may be None if ``needs_groups`` is False. `scale` is the hazard difference that penalties over pairs allow per unit
     of feature distance.
 
-    The last axis of scores is patients, leading axes are models. At a kink, the gradient is the subgradient that is 0
-    for |0| and for a hinge at 0; if several groups attain a maximum, the first counts.
+    The last axis of scores is patients, leading axes are models. The gradients of |x| and [x]_+ at 0 are taken as 0; if
+    several groups attain a maximum, the gradient is that of the first.
     """
 
     needs_groups: ClassVar[bool]
@@ -71,13 +71,13 @@ class Penalty(ABC):
         """Return differentiable values (*batch,) at scores (*batch, n), on their device and in their dtype."""
 
     def subset(self, rows: NDArray[Any]) -> Self:
-        """Return the penalty of some of the patients (indices or a mask), as for a mini-batch."""
+        """Return the penalty for a subset of the patients (indices or a mask), such as a mini-batch."""
         return type(self)(self.X[rows], self.target.take(rows), self.codes[rows], self.n_groups, self.scale)
 
     def __call__(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return values (*batch,) and gradients (*batch, n) at scores (*batch, n).
 
-        Scores above 709 overflow exp; the value is then not finite.
+        For scores above 709, exp overflows and the value is not finite.
         """
         self.check_scores(scores.shape)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Objectives: a vector of losses in, a scalar out. They do not depend on survival data."""
+"""Objectives: combine the losses of all patients into one number. They do not depend on survival data."""
 
 from typing import Any
 

@@ -1,11 +1,11 @@
-"""Balls: robust objectives by name, and what they share (evaluation from sums over the losses, smoothing, torch).
+"""Robust objectives: the worst case over a ball of weights around the patients' masses.
 
-A robust objective has kinks where the largest losses are equal: it does not determine how to share the weight among
-them. The smoothed objective
+A ball is known by its name (`BALLS`). A robust objective has kinks where the largest losses are equal, because the
+distribution of the weight among them is not determined. It is determined in the smoothed objective
 
     max over allowed q of  sum_i q_i l_i - (t/2) sum_i (q_i - p_i)^2 / p_i
 
-with t > 0 does. Its weights are allowed too, so that sum_i q_i l_i never exceeds the plain objective.
+with t > 0. Its weights q are allowed too, so that sum_i q_i l_i is at most the unsmoothed objective.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 Documented = TypeVar("Documented")
 
 
-# Before the first losses, and for losses that are not finite.
+# The worst case before the first evaluation, and of losses that are not finite.
 _UNKNOWN = WorstCase(*(np.nan,) * 5)
 
 
 class RobustObjective(Objective):
-    """Worst case over the subpopulations that a ball around the patients allows.
+    """The worst case over a ball of weights around the patients' masses.
 
-    A new ball is a subclass with ``__call__`` for arrays and ``torch_evaluation`` for tensors, registered with
-    :func:`drosurv.objectives.register_ball`. `alpha` is the smallest share of patients to protect, one for all rows of
-    a batch or one for each.
+    To add a ball, write a subclass with ``__call__`` for arrays and ``torch_evaluation`` for tensors, and register it
+    with :func:`drosurv.objectives.register_ball`. `alpha` is the smallest share of patients to protect, one for all
+    rows of a batch or one for each.
     """
 
     def __init__(self, alpha: ArrayLike) -> None:
@@ -63,7 +63,7 @@ class RobustObjective(Objective):
     def torch_evaluation(self, losses: Tensor, mass: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return value (...,) and weights (..., n) in float64 at detached losses (..., n).
 
-        `mass` (..., n) are the patients' masses, of any sum; None for equal masses.
+        `mass` (..., n) are the patients' masses, with any sum; None for equal masses.
         """
 
     def torch(self, losses: Tensor, mass: Tensor | None = None) -> Tensor:
@@ -72,9 +72,9 @@ class RobustObjective(Objective):
         return value.to(losses.dtype) + (weights.to(losses.dtype) * (losses - losses.detach())).sum(-1)
 
     def torch_alpha(self, losses: Tensor) -> Tensor:
-        """Return alpha (...,) in float64 on the device of losses (..., n), one for each of their rows.
+        """Return alpha (...,) in float64 on the device of losses (..., n), one for each row of losses.
 
-        It is copied to a device once, as a training step must not wait for it.
+        It is copied to a device only once, because a copy would slow down every training step.
         """
         import torch
 
@@ -118,7 +118,7 @@ def register_ball(
     smallest_mass: Callable[[float], float] = _unchanged,
     alpha_of_mass: Callable[[float], float] = _unchanged,
 ) -> None:
-    """Make a ball known by its name, to all robust estimators, :func:`worst_case_weights` and the command line.
+    """Register a ball under a name, for all robust estimators, :func:`worst_case_weights` and the command line.
 
     Parameters
     ----------
@@ -129,8 +129,8 @@ def register_ball(
     description : str
         A few words for the documentation.
     smallest_mass, alpha_of_mass : callable
-        The mass of the smallest subpopulation that can get all weight at alpha, and the inverse. By default both are
-        alpha itself, as for every ball that just contains the subpopulations of mass alpha.
+        Map alpha to the mass of the smallest subpopulation that can get all weight, and back. By default this mass is
+        alpha, as for the smallest ball that contains all subpopulations of mass alpha.
     """
     BALLS[name] = Ball(objective, description, smallest_mass, alpha_of_mass)
     for documented, text in _documented:
@@ -138,7 +138,7 @@ def register_ball(
 
 
 def lists_balls(documented: Documented) -> Documented:
-    """Fill the names of all balls into a docstring, for ``{balls}``, and their descriptions, for ``{described}``."""
+    """In a docstring, replace ``{balls}`` by the names of all balls and ``{described}`` by their descriptions."""
     text = documented.__doc__ or ""
     _documented.append((documented, text))
     documented.__doc__ = _filled(text)
@@ -156,18 +156,18 @@ def describe_balls() -> str:
 
 
 def check_ball(ball: str, allowed: Collection[str] | None = None) -> None:
-    """Raise unless the name is that of a ball, or one of those allowed."""
+    """Raise unless `ball` is one of the allowed names, by default those of all balls."""
     names = tuple(BALLS if allowed is None else allowed)
     require(ball in names, "ball", f"be one of {names}", ball)
 
 
 def ball_objective(ball: str, alphas: FloatArray) -> Objective:
-    """Return the objective that protects subpopulations of at least mass alpha; the mean if every alpha is 1."""
+    """Return the robust objective of a ball and one or more alphas; the mean if every alpha is 1."""
     return Mean() if (alphas == 1.0).all() else BALLS[ball].objective(alphas)
 
 
 def worst_case_weights(losses: Any, alpha: ArrayLike, *, ball: str = "chi2") -> Any:
-    """Weights of the worst-off subpopulation that a ball allows.
+    """Worst-case weights: those in the ball that give the largest weighted mean of the losses.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def worst_case_weights(losses: Any, alpha: ArrayLike, *, ball: str = "chi2") -> 
     alpha : float or (...,) array or tensor
         Smallest share of patients to protect, in (0, 1].
     ball : {balls}
-        Shape of the worst case. {described}.
+        Set of weights over which to take the worst case. {described}.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def evaluate_rows(
 
 
 def torch_shares(values: Tensor, mass: Tensor | None) -> Tensor:
-    """Return masses (..., n) that sum to one, like the values (..., n)."""
+    """Return masses (..., n) that sum to one in each row, in the shape of the values (..., n)."""
     import torch
 
     if mass is None:
@@ -240,23 +240,23 @@ def torch_shares(values: Tensor, mass: Tensor | None) -> Tensor:
 
 
 class FromSums(RobustObjective):
-    """A robust objective that sums over the losses determine; a subclass implements ``from_sums``."""
+    """A robust objective that can be computed from sums over the losses; a subclass implements ``from_sums``."""
 
     smoothing = 0.0
     _last: tuple[WorstCase, ...] = ()
 
     def smoothed(self, smoothing: float) -> Objective:
-        """Return the objective without kinks."""
+        """Return the smoothed objective."""
         return Smoothed(self, smoothing)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
-        """Return value, weights and threshold; the next search starts at the last thresholds."""
+        """Return value, weights and threshold; the search for the threshold starts at the last one."""
         last = self._last if len(self._last) == len(losses) else (_UNKNOWN,) * len(losses)
         self._last = tuple(self._worst_case(losses[b], mass, last[b].eta, b) for b in range(len(losses)))
         weights = np.empty_like(losses)
         for found, row, out in zip(self._last, losses, weights, strict=True):
             np.multiply(mass, found.ratio(row), out=out)
-            # With little smoothing the threshold's last digit decides about single losses: normalise.
+            # With little smoothing, rounding of the threshold changes the sum of the weights: normalise.
             out /= out.sum()
         values, etas = np.array([(found.value, found.eta) for found in self._last]).T
         return Evaluation(values, weights, etas)
@@ -277,7 +277,7 @@ class FromSums(RobustObjective):
 
 
 class Smoothed(FromSums):
-    """A robust objective with smoothing t > 0."""
+    """A robust objective `plain` with smoothing t > 0."""
 
     def __init__(self, plain: FromSums, smoothing: float) -> None:
         super().__init__(plain.alpha)
@@ -292,20 +292,20 @@ class Smoothed(FromSums):
         return self.plain.from_sums(sums, smoothing, row)
 
     def torch_evaluation(self, losses: Tensor, mass: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Raise: the convex solver alone smooths, on the processor."""
-        raise self._needs_processor()
+        """Raise an error: smoothed objectives are only used by the convex solver, on the CPU."""
+        raise self._needs_cpu()
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
         """Return the second derivative at one row of losses (n,)."""
         eta = float(at.eta[0])
-        # Usually it is wanted at the losses of the last call.
+        # Usually these are the losses of the last call.
         known = self._last and self._last[0].eta == eta
         found = self._last[0] if known else self._worst_case(losses, mass, eta, 0)
         return curvature_of(found, losses, mass)
 
 
 def curvature_of(found: WorstCase, losses: FloatArray, mass: FloatArray) -> Curvature | None:
-    """Return the second derivative of a worst case in its losses (n,) of masses (n,); None where no weight changes."""
+    """Return the second derivative of a worst case in its losses (n,) of masses (n,); None if no weight changes."""
     if found.scale == 0.0:
         return None
     over = losses - found.eta
@@ -319,7 +319,7 @@ def curvature_of(found: WorstCase, losses: FloatArray, mass: FloatArray) -> Curv
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _ends(losses: FloatArray, mass: FloatArray) -> tuple[float, float]:
-    """Return the smallest and largest loss with positive mass; NaN where a loss is not finite."""
+    """Return the smallest and largest loss with positive mass; NaN if a loss is not finite."""
     lowest, highest, total = np.inf, -np.inf, 0.0
     for i in range(losses.shape[0]):
         if mass[i] > 0.0:
@@ -330,7 +330,7 @@ def _ends(losses: FloatArray, mass: FloatArray) -> tuple[float, float]:
 
 
 def moments(losses: FloatArray, mass: FloatArray, low: float, high: float, base: float) -> Moments:
-    """Return the moments of losses (n,) between two bounds about a base."""
+    """Return the moments about a base of the losses (n,) between two bounds."""
     return Moments(*_moments(losses, mass, low, high, base))
 
 

@@ -2,9 +2,9 @@
 
     L(l) = min over eta of  C sqrt( sum_i p_i [l_i - eta]_+^2 ) + eta
 
-The minimising eta is exact. While the losses above eta are a fixed set of mass P, mean m and variance v (under p), the
-minimiser is m - sqrt(v / a) with a = C^2 P - 1. Iterating between the set and its threshold usually stops after a few
-passes; otherwise sorting the losses lists every possible set.
+The minimising eta is exact. For a fixed set of losses above eta, with mass P, mean m and variance v (under p), the
+minimiser is m - sqrt(v / a) with a = C^2 P - 1. Alternating between set and threshold usually converges after a few
+passes; otherwise the losses are sorted and every possible set is tried.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 CONSTANTS = ("tight", "paper")
 _PASSES = 40
 _ROUNDS = 200
-# The square of a difference below this underflows.
-_ALIKE = 1e-150
+# Losses that differ by less are equal: the square of the difference underflows.
+_EQUAL = 1e-150
 
 
 def chi_square(losses: Any, alpha: ArrayLike, *, constant: str = "tight") -> Any:
-    """Chi-square robust objective of a batch of losses; of tensors differentiable, on any device.
+    """Chi-square robust objective of a batch of losses; for tensors differentiable, on any device.
 
     .. math:: min_eta  C sqrt( mean [l - eta]_+^2 ) + eta
 
@@ -58,6 +58,7 @@ def chi_square(losses: Any, alpha: ArrayLike, *, constant: str = "tight") -> Any
     Returns
     -------
     (...,) array or tensor
+        The objective.
 
     Examples
     --------
@@ -80,7 +81,7 @@ def radius_constant(alpha: ArrayLike, constant: str) -> FloatArray:
 
 
 def _squared(alphas: Any, constant: str) -> Any:
-    """Return C^2 of alphas of NumPy or torch."""
+    """Return C^2 of alphas, a number, a NumPy array or a tensor."""
     require(constant in CONSTANTS, "constant", f"be one of {CONSTANTS}", constant)
     return 1.0 / alphas if constant == "tight" else 2.0 * (1.0 / alphas - 1.0) ** 2 + 1.0
 
@@ -98,7 +99,7 @@ class ChiSquare(FromSums):
         self._start: FloatArray = np.full(1, -np.inf)
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
-        """Return value, worst-case weights and exact eta; the next search starts at the last eta."""
+        """Return value, worst-case weights and exact eta; the search for eta starts at the last one."""
         batch = len(losses)
         if len(self._start) != batch:
             self._start = np.full(batch, -np.inf)
@@ -108,7 +109,7 @@ class ChiSquare(FromSums):
         return Evaluation(value, weights, eta)
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """Return the second derivative at one row of losses, with eta eliminated; None at a kink."""
+        """Return the second derivative at one row of losses, including the change of eta; None at a kink."""
         radius, eta = float(self.radius[0]), float(at.eta[0])
         if radius == 1.0:
             return None
@@ -131,16 +132,16 @@ class ChiSquare(FromSums):
         return _smoothed(sums, smoothing) or plain
 
     def torch_evaluation(self, losses: Tensor, mass: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """See :meth:`RobustObjective.torch_evaluation`; by sorting."""
-        return _by_prefixes(losses, _squared(self.torch_alpha(losses), self.constant), mass)
+        """See :meth:`RobustObjective.torch_evaluation`; the losses are sorted."""
+        return _torch_by_sorting(losses, _squared(self.torch_alpha(losses), self.constant), mass)
 
 
 def _paper_alpha(mass: float) -> float:
-    """Return the alpha at which the published constant just allows all weight on a subpopulation of this mass."""
+    """Return the alpha for which this is the smallest mass that can get all weight under the published constant."""
     return 1.0 / (1.0 + float(np.sqrt(max(1.0 / mass - 1.0, 0.0) / 2.0)))
 
 
-register_ball("chi2", ChiSquare, "chi-square ball that just contains every subpopulation of mass alpha")
+register_ball("chi2", ChiSquare, "smallest chi-square ball that contains every subpopulation of mass alpha")
 register_ball(
     "paper",
     partial(ChiSquare, constant="paper"),
@@ -191,11 +192,10 @@ def minimise_row(
             total += part
             spread += part * over
     if total > 0.0:
-        # By optimality the weights' factor C / sqrt(spread) is 1 / total; the sum leaves less rounding.
+        # At the optimum C / sqrt(spread), the factor of the weights, equals 1 / total, which has less rounding error.
         weights *= 1.0 / total
         return threshold, c * math.sqrt(spread) + threshold
-    # The losses at the maximum alone fill the ball: eta, value and maximum coincide. So do they for C = 1 and equal
-    # losses.
+    # All weight is on the largest losses, or all losses are equal: eta and value are the maximum.
     for i in range(n):
         weights[i] = mass[i] / at_top if row[i] == highest else 0.0
     return highest, highest
@@ -203,7 +203,7 @@ def minimise_row(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _threshold(row: FloatArray, mass: FloatArray, c: float, start: float, highest: float) -> float:
-    """Return the minimising eta, below the highest loss: by iteration, or by sorting if that does not converge."""
+    """Return the minimising eta, below the highest loss: by iteration, or else by sorting."""
     threshold = start
     for _ in range(_PASSES):
         following = _iterate(row, mass, c, threshold)
@@ -220,7 +220,7 @@ def _threshold(row: FloatArray, mass: FloatArray, c: float, start: float, highes
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _iterate(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> float:
-    """Return the minimiser with the set of losses above the threshold held fixed; NaN if it has none."""
+    """Return the minimiser for the fixed set of losses above the threshold; NaN if there is none."""
     base = threshold if threshold > -np.inf else row[0]
     share = first = second = 0.0
     for i in range(row.shape[0]):
@@ -238,7 +238,7 @@ def _iterate(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> f
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
-    """Try the set of the k largest losses for every k: the one whose threshold separates it is optimal."""
+    """Return eta by trying the k largest losses for every k: optimal is the set whose eta lies just below it."""
     n = row.shape[0]
     order = _descending(row)
     base = row[order[0]]
@@ -268,7 +268,7 @@ def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
 def _descending(row: FloatArray) -> IntArray:
     """Return the positions (n,) of the losses (n,) from largest to smallest, by Shell's sort.
 
-    It is rarely called, and compiles in a tenth of the time that ``np.argsort`` takes to compile in the first fit.
+    It is rarely called, and compiles ten times as fast as ``np.argsort``.
     """
     n = row.shape[0]
     order = np.arange(n)
@@ -285,12 +285,13 @@ def _descending(row: FloatArray) -> IntArray:
 
 
 def _plain(sums: LossSums, radius: float) -> WorstCase:
+    """Return the worst case without smoothing."""
     moments, highest = sums.moments, sums.highest
     at_top = moments(math.inf, highest, 0.0).above
-    if radius**2 * at_top >= 1.0 - 1e-12 or highest - sums.lowest < _ALIKE:
-        # The losses at the maximum alone fill the ball, or all losses are equal.
+    if radius**2 * at_top >= 1.0 - 1e-12 or highest - sums.lowest < _EQUAL:
+        # All weight is on the largest losses, or all losses are equal.
         return WorstCase(highest, highest, highest, 1.0 / at_top, 0.0, border=1.0 / at_top)
-    # Go to the minimiser for the losses above eta. It may cycle, so the sign of the slope keeps a bracket.
+    # Iterate to the minimiser for the losses above eta. The iteration may cycle, so keep a bracket of the minimum.
     low, high, base = -math.inf, highest, highest
     start = sums.start if sums.may_start else -math.inf
     eta = start
@@ -301,7 +302,7 @@ def _plain(sums: LossSums, radius: float) -> WorstCase:
         variance = max(m.second / m.mass - centre**2, 0.0) if m.mass > 0.0 else math.nan
         following = base + centre - math.sqrt(variance / excess) if excess > 0.0 else math.nan
         if eta > -math.inf:
-            # The objective is convex in eta; the sign of its slope says on which side the minimum lies.
+            # The objective is convex in eta: the sign of its derivative says on which side the minimum is.
             first = m.first + m.mass * (base - eta)
             second = m.second + 2.0 * (base - eta) * m.first + m.mass * (base - eta) ** 2
             if radius * first > math.sqrt(max(second, 0.0)):
@@ -310,7 +311,7 @@ def _plain(sums: LossSums, radius: float) -> WorstCase:
                 high = eta
         if not low < following < high:
             if start > -math.inf and following != eta and not math.isfinite(low):
-                # The start was too high: begin with all losses.
+                # The start was too high: start again with all losses.
                 high, start, eta = highest, -math.inf, -math.inf
                 continue
             if following == eta or not math.isfinite(low):
@@ -324,8 +325,8 @@ def _plain(sums: LossSums, radius: float) -> WorstCase:
 
 
 def _at_threshold(eta: float, m: Moments, radius: float) -> WorstCase:
-    """Return the worst case at its threshold, given the moments of the losses above about it."""
-    # By optimality C / sqrt(second) is 1 / first; the sum leaves less rounding.
+    """Return the worst case at its threshold eta, given the moments about eta of the losses above it."""
+    # At the optimum C / sqrt(second) equals 1 / first, which has less rounding error.
     root = math.sqrt(m.second)
     scale, left = radius / root, m.mass - m.first**2 / m.second
     terms = [(-scale / m.second, 0.0, 1.0)]
@@ -336,9 +337,9 @@ def _at_threshold(eta: float, m: Moments, radius: float) -> WorstCase:
 
 
 def _smoothed(sums: LossSums, smoothing: float) -> WorstCase | None:
-    """Return the smoothed worst case with weights p_i [l_i - eta]_+ / t; eta by Newton's method from below, exact.
+    """Return the smoothed worst case with weights p_i [l_i - eta]_+ / t, with the exact eta by Newton's method.
 
-    None where the smoothing is below the last digit of the largest losses and changes nothing.
+    None if the smoothing t is smaller than the rounding error of the losses.
     """
     following = sums.mean - smoothing
     for _ in range(_ROUNDS):
@@ -350,7 +351,7 @@ def _smoothed(sums: LossSums, smoothing: float) -> WorstCase | None:
     total = m.first / smoothing
     if not total > 0.0:
         return None
-    # sum p (ratio - 1)^2 over everybody, ratio = [l - eta]_+ / t.
+    # The sum of p (ratio - 1)^2 over all losses, with ratio = [l - eta]_+ / t.
     distance = m.second / smoothing**2 - 2.0 * total + 1.0
     attained = eta + m.second / smoothing / total
     value, scale = attained - 0.5 * smoothing * distance, 1.0 / smoothing
@@ -359,8 +360,8 @@ def _smoothed(sums: LossSums, smoothing: float) -> WorstCase | None:
     )
 
 
-def _by_prefixes(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return value and weights for C^2 (...,): of all sets of largest losses, the one that its threshold separates."""
+def _torch_by_sorting(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return value and weights for C^2 (...,), by trying the k largest losses for every k as `_by_sorting` does."""
     import torch
 
     if mass is not None:
@@ -370,27 +371,27 @@ def _by_prefixes(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[T
     sorted_losses, order = losses.sort(dim=-1, descending=True)
     values, square = losses.double(), square.unsqueeze(-1)
     shares = torch_shares(values, mass)
-    # Every prefix contains the largest loss: centred on it, no sum of squares cancels.
+    # Every set contains the largest loss: differences from it keep sums of squares exact.
     highest = sorted_losses[..., :1].double()
-    lowered = values - highest
-    falling = sorted_losses.double() - highest
+    differences = values - highest
+    descending = sorted_losses.double() - highest
     parts = shares.gather(-1, order)
-    reached = parts.cumsum(-1)
-    mean = (parts * falling).cumsum(-1) / reached
-    variance = ((parts * falling.square()).cumsum(-1) / reached - mean.square()).clamp(min=0)
-    excess = square * reached - 1.0
+    cumulative = parts.cumsum(-1)
+    mean = (parts * descending).cumsum(-1) / cumulative
+    variance = ((parts * descending.square()).cumsum(-1) / cumulative - mean.square()).clamp(min=0)
+    excess = square * cumulative - 1.0
     usable = excess > 1e-12
     eta = mean - torch.sqrt(variance / torch.where(usable, excess, torch.ones_like(excess)))
-    below = torch.cat([falling[..., 1:], torch.full_like(falling[..., :1], -torch.inf)], -1)
-    miss = torch.maximum(below - eta, eta - falling).clamp(min=0)
-    pick = torch.where(usable, miss, torch.full_like(miss, torch.inf)).argmin(-1, keepdim=True)
-    threshold = eta.gather(-1, pick)
+    below = torch.cat([descending[..., 1:], torch.full_like(descending[..., :1], -torch.inf)], -1)
+    miss = torch.maximum(below - eta, eta - descending).clamp(min=0)
+    best = torch.where(usable, miss, torch.full_like(miss, torch.inf)).argmin(-1, keepdim=True)
+    threshold = eta.gather(-1, best)
 
     at_top = shares * (values == highest)
     top_share = at_top.sum(-1, keepdim=True)
     filled = square * top_share >= 1.0 - 1e-12
     is_mean = (square == 1.0) & ~filled
-    over = (lowered - threshold).clamp(min=0)
+    over = (differences - threshold).clamp(min=0)
     root = (shares * over.square()).sum(-1, keepdim=True).sqrt()
     weights = shares * over
     weights = weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _ROUNDS = 200
-# Rounds that narrow down the threshold at most, and the share of the patients among whom it is then looked up.
+# The search for the threshold narrows a bracket in at most this many rounds, or until it contains this share of the
+# mass; then it sorts the losses in the bracket.
 _NARROWINGS = 12
-_FEW = 1e-3
+_SMALL_SHARE = 1e-3
 
 
 def cvar(losses: Any, alpha: ArrayLike) -> Any:
-    """Mean loss of the worst-off share alpha; of tensors differentiable, on any device.
+    """Mean loss of the worst-off share alpha of the patients; for tensors differentiable, on any device.
 
     .. math:: min_eta  eta + mean [l - eta]_+ / alpha
 
@@ -33,6 +34,7 @@ def cvar(losses: Any, alpha: ArrayLike) -> Any:
     Returns
     -------
     (...,) array or tensor
+        The objective.
 
     Examples
     --------
@@ -48,14 +50,15 @@ class CVaR(FromSums):
 
     .. math:: min_eta  eta + sum_i p_i [l_i - eta]_+ / alpha
 
-    the exact worst case over all subpopulations of mass at least alpha, one for all rows or one for each (B,).
+    It is the exact worst case over all subpopulations of mass at least alpha. There is one alpha for all rows, or one
+    for each (B,).
     """
 
     smooth = False
 
     def __init__(self, alpha: ArrayLike, tol: float = 1e-5) -> None:
         super().__init__(alpha)
-        # The objective has kinks, so that each further digit needs another stage of smoothing.
+        # The objective has kinks, so that each further digit needs another smoothed problem.
         self.tol = tol
 
     def from_sums(self, sums: LossSums, smoothing: float = 0.0, row: int = 0) -> WorstCase:
@@ -66,18 +69,18 @@ class CVaR(FromSums):
         return (_smoothed(sums, alpha, smoothing) if smoothing > 0.0 else None) or _plain(sums, alpha)
 
     def torch_evaluation(self, losses: Tensor, mass: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """See :meth:`RobustObjective.torch_evaluation`; equal losses share their weight."""
+        """See :meth:`RobustObjective.torch_evaluation`; equal losses have equal weights per mass."""
         alphas = self.torch_alpha(losses)
-        # One row per alpha, where there are more of them than rows of losses.
+        # One row per alpha, if there are more alphas than rows of losses.
         rows = losses.expand(*alphas.shape, losses.shape[-1])
         # Sorting float32 takes half as long as sorting float64.
-        falling, order = rows.sort(dim=-1, descending=True)
-        values, falling, alphas = rows.double(), falling.double(), alphas.unsqueeze(-1)
+        descending, order = rows.sort(dim=-1, descending=True)
+        values, descending, alphas = rows.double(), descending.double(), alphas.unsqueeze(-1)
         shares = torch_shares(values, mass)
-        reached = shares.gather(-1, order).cumsum(-1)
-        # A sum that rounding left just short of alpha has reached it.
-        short = (reached < alphas * (1.0 - 1e-12)).sum(-1, keepdim=True)
-        threshold = falling.gather(-1, short.clamp(max=values.shape[-1] - 1))
+        cumulative = shares.gather(-1, order).cumsum(-1)
+        # The tolerance is for sums that equal alpha up to rounding.
+        n_below = (cumulative < alphas * (1.0 - 1e-12)).sum(-1, keepdim=True)
+        threshold = descending.gather(-1, n_below.clamp(max=values.shape[-1] - 1))
         above, equal = shares * (values > threshold), shares * (values == threshold)
         rest = (alphas - above.sum(-1, keepdim=True)) / equal.sum(-1, keepdim=True)
         weights = (above + equal * rest) / alphas
@@ -88,7 +91,7 @@ register_ball("cvar", CVaR, "every subpopulation of at least mass alpha")
 
 
 def _plain(sums: LossSums, alpha: float) -> WorstCase:
-    """Return CVaR: the threshold is the loss with a mass of at most alpha above it, and at least alpha with it."""
+    """Return CVaR: the mass above the threshold is at most alpha, and the mass at or above it at least alpha."""
     eta = _value_at_risk(sums, alpha)
     m = sums.moments(eta, math.inf, eta)
     value = eta + m.first / alpha
@@ -99,38 +102,39 @@ def _plain(sums: LossSums, alpha: float) -> WorstCase:
 
 
 def _value_at_risk(sums: LossSums, alpha: float) -> float:
-    """Return the threshold: narrowed down by the mass above, then looked up among the few losses that are left."""
-    # A sum that rounding left just short of alpha has reached it.
-    reached = alpha * (1.0 - 1e-12)
-    low, high, over_low, over_high = sums.lowest, sums.highest, 1.0, 0.0
+    """Return the threshold: narrow a bracket by the mass above points in it, then sort the losses in the bracket."""
+    # The tolerance is for sums that equal alpha up to rounding.
+    enough = alpha * (1.0 - 1e-12)
+    low, high, above_low, above_high = sums.lowest, sums.highest, 1.0, 0.0
     eta = sums.start
     for done in range(_NARROWINGS):
-        if over_low - over_high <= _FEW:
+        if above_low - above_high <= _SMALL_SHARE:
             break
         if not low < eta < high:
-            # By linear interpolation, just beyond alpha on the side that is farther away.
-            ahead = over_low - alpha > alpha - over_high
-            aim = alpha + 0.25 * _FEW if ahead else max(alpha - 0.25 * _FEW, 0.5 * (alpha + over_high))
-            even = low + (high - low) * (over_low - aim) / (over_low - over_high)
-            eta = 0.5 * (low + high) if done % 3 == 2 else even
+            # Linear interpolation of the mass above, slightly beyond alpha on the side that is farther away.
+            low_is_farther = above_low - alpha > alpha - above_high
+            beyond = 0.25 * _SMALL_SHARE
+            aim = alpha + beyond if low_is_farther else max(alpha - beyond, 0.5 * (alpha + above_high))
+            interpolated = low + (high - low) * (above_low - aim) / (above_low - above_high)
+            eta = 0.5 * (low + high) if done % 3 == 2 else interpolated
         if not low < eta < high:
             break
-        over = sums.moments(eta, math.inf, eta).mass
-        if over >= reached:
-            low, over_low = eta, over
+        above = sums.moments(eta, math.inf, eta).mass
+        if above >= enough:
+            low, above_low = eta, above
         else:
-            high, over_high = eta, over
+            high, above_high = eta, above
     lowest = low == sums.lowest
     losses, mass = sums.members(-math.inf if lowest else low, high)
     order = np.argsort(-losses)
-    short = int((over_high + np.cumsum(mass[order]) < reached).sum())
-    return float(losses[order[min(short, len(order) - 1)]])
+    n_above = int((above_high + np.cumsum(mass[order]) < enough).sum())
+    return float(losses[order[min(n_above, len(order) - 1)]])
 
 
 def _smoothed(sums: LossSums, alpha: float, smoothing: float) -> WorstCase | None:
     """Return the smoothed CVaR with weights p_i clip(1 + (l_i - nu)/t, 0, 1/alpha); nu by bracketed Newton steps.
 
-    None where the smoothing is below the last digit of the largest losses and changes nothing.
+    None if the smoothing t is smaller than the rounding error of the losses.
     """
     cap = 1.0 / alpha
     low, high = sums.lowest, sums.highest + smoothing
@@ -148,14 +152,14 @@ def _smoothed(sums: LossSums, alpha: float, smoothing: float) -> WorstCase | Non
             break
     edge = nu + (cap - 1.0) * smoothing
     capped = sums.moments(edge, math.inf, nu)
-    # Losses at the edge have full weight and lie (cap - 1) t above nu.
+    # Losses at the edge, (cap - 1) t above nu, have the largest weight.
     at_edge = m.above - capped.mass
     if not (total > 0.0 and nu - smoothing < edge):
         return None
-    over = cap * (capped.first + at_edge * (edge - nu)) + m.first + m.second / smoothing
-    # sum p (ratio - 1)^2: one for losses without weight, (cap - 1)^2 for those with full weight.
+    excess = cap * (capped.first + at_edge * (edge - nu)) + m.first + m.second / smoothing
+    # The sum of p (ratio - 1)^2, where the ratio is 0 for losses without weight and cap for the largest.
     distance = (1.0 - m.above - m.mass) + m.above * (cap - 1.0) ** 2 + m.second / smoothing**2
-    attained = nu + over / total
+    attained = nu + excess / total
     value, scale = attained - 0.5 * smoothing * distance, 1.0 / smoothing
     terms = ((-scale / m.mass, 1.0, 0.0),) if m.mass > 0.0 else ()
     return WorstCase(

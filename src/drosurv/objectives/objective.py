@@ -1,4 +1,4 @@
-"""The contract of an objective: losses to one number, with weights and second derivatives. The mean, and sums."""
+"""Base class of objectives, which combine losses into one number; the mean, and sums over blocks of patients."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """An objective at one batch of losses.
+    """An objective evaluated at a batch of losses.
 
     Attributes
     ----------
     value : (B,) float64
+        The objective.
     weights : (B, n) float64
-        The gradient of the value in the losses: not negative, summing to one. For a robust objective these are the
+        The gradient of the objective in the losses: not negative, summing to one. For a robust objective these are the
         worst-case weights.
     eta : (B,) float64
-        The threshold above which losses have weight (the value itself for the mean).
+        The threshold above which losses have weight; for the mean, the objective itself.
     """
 
     value: FloatArray
@@ -47,18 +48,18 @@ class Curvature:
 
 
 class Objective(ABC):
-    """Maps losses (B, n) and the patients' masses (n,) to one number per row.
+    """A function of losses (B, n) and the masses of the patients (n,), with one value per row of losses.
 
     Attributes
     ----------
     smooth : bool
-        Whether it has a gradient almost everywhere, so that a solver may try Newton's method.
+        Whether the objective is differentiable almost everywhere, so that a solver may try Newton's method.
     tol : float
         Relative gap at which the convex solver stops by default.
     by_patient : bool
-        Whether it needs every patient's loss, so that patients with loss zero may not be merged.
+        Whether the objective needs every patient's loss, so that patients with loss zero must not be merged.
     radius : (B,) float64 or None
-        Constants C of a chi-square ball, for the compiled solver; None for every other objective.
+        Constants C of a chi-square ball, for the compiled solver; None for other objectives.
     """
 
     smooth: bool = True
@@ -71,31 +72,34 @@ class Objective(ABC):
         """Return value, weights and threshold at the losses."""
 
     def curvature(self, losses: FloatArray, mass: FloatArray, at: Evaluation) -> Curvature | None:
-        """Return the second derivative at one row of losses (n,); None where it is zero or undefined."""
+        """Return the second derivative at one row of losses (n,); None if it is zero or undefined."""
         return None
 
     def smoothed(self, smoothing: float) -> Objective:
-        """Return an objective without kinks that is never above this one and approaches it as `smoothing` falls."""
+        """Return a differentiable objective that is at most this one, and converges to it as `smoothing` goes to 0."""
         return self
 
     def torch(self, losses: Tensor, mass: Tensor) -> Tensor:
-        """Return values (..., B) in torch, differentiable, at losses (..., B, n) and masses (..., 1, n) of any sum."""
-        raise self._needs_processor()
+        """Return differentiable values (..., B) at tensors of losses (..., B, n) and masses (..., 1, n) of any sum."""
+        raise self._needs_cpu()
 
     def from_sums(self, sums: LossSums, smoothing: float = 0.0, row: int = 0) -> WorstCase:
-        """Return the objective of one row of a batch, computed from sums over the losses alone.
+        """Return the objective of one row of a batch, computed only from sums over the losses.
 
-        Accelerators and clusters train with it: no machine needs all losses.
+        Training on accelerators and clusters uses it, because no machine has all losses.
         """
-        raise self._needs_processor()
+        raise self._needs_cpu()
 
-    def _needs_processor(self) -> OnProcessorOnly:
+    def _needs_cpu(self) -> OnProcessorOnly:
         name = type(self).__name__
-        return OnProcessorOnly("device", f"device must be 'auto' or 'cpu': {name} works on the processor.")
+        return OnProcessorOnly("device", f"device must be 'auto' or 'cpu': {name} runs only on the CPU.")
 
 
 class Moments(NamedTuple):
-    """Mass at or above the upper bound; mass, first and second moment about a base between the bounds."""
+    """Moments of losses: the mass at or above an upper bound; and mass, first and second moment between two bounds.
+
+    The moments are about a base: sums of mass times (loss - base) and of mass times (loss - base)^2.
+    """
 
     above: float
     mass: float
@@ -106,8 +110,9 @@ class Moments(NamedTuple):
 class LossSums(NamedTuple):
     """Sums over the losses, from which robust objectives find their threshold.
 
-    ``moments(low, high, base)`` are those of the losses strictly between two bounds, ``members(low, high)`` the losses
-    above the lower and up to the upper bound, with their masses. `start` is the last threshold, NaN at first.
+    ``moments(low, high, base)`` returns the moments of the losses strictly between two bounds; ``members(low, high)``
+    returns the losses in (low, high] with their masses. `lowest` and `highest` are the smallest and largest loss.
+    `start` is the threshold of the last evaluation, NaN before the first.
     """
 
     moments: Callable[[float, float, float], Moments]
@@ -118,7 +123,7 @@ class LossSums(NamedTuple):
 
     @property
     def may_start(self) -> bool:
-        """Whether the last threshold lies among the losses."""
+        """Whether the last threshold lies between the smallest and the largest loss."""
         return self.lowest < self.start < self.highest
 
     @property
@@ -129,13 +134,13 @@ class LossSums(NamedTuple):
 
 
 class WorstCase(NamedTuple):
-    """An objective at some losses, described by a few numbers: its value, its weights and its second derivative.
+    """A robust objective at some losses: a few numbers that determine its value, weights and second derivative.
 
-    Losses l_i > eta of mass p_i have the weight q_i = p_i level, or q_i = p_i min(slope (l_i - eta), cap): either
-    `level` or `slope` is zero, and `border` replaces level where l_i = eta. `attained` is sum_i q_i l_i, which is
-    above the value of a smoothed objective.
+    A loss l_i > eta of mass p_i has the weight q_i = p_i level or q_i = p_i min(slope (l_i - eta), cap), and `level` or
+    `slope` is zero. A loss l_i = eta has the weight q_i = p_i border. `attained` is sum_i q_i l_i, which is larger than
+    the value of a smoothed objective.
 
-    Among the losses whose weight changes, `scale` is the second derivative on the diagonal, over p_i; each of the
+    For the losses whose weights change, the second derivative has p_i scale on the diagonal; in addition, each of the
     `terms` (scale, by_active, by_excess) adds scale v v' with v_i = p_i (by_active + by_excess (l_i - eta)).
     """
 
@@ -156,7 +161,7 @@ class WorstCase(NamedTuple):
         return cls(value, value, -math.inf, 1.0, 0.0)
 
     def ratio(self, losses: Any) -> Any:
-        """Return q_i / p_i of losses, an array of NumPy or torch."""
+        """Return q_i / p_i of losses, a NumPy or torch array."""
         if self.slope > 0.0:
             return (self.slope * (losses - self.eta)).clip(0.0, self.cap)
         ratio = self.level * (losses > self.eta)
@@ -167,9 +172,9 @@ class Mean(Objective):
     """Weighted mean of the losses, sum_i mass_i l_i."""
 
     def __call__(self, losses: FloatArray, mass: FloatArray) -> Evaluation:
-        """Return value, weights and the value again as threshold."""
+        """Return value and weights, with the value as threshold."""
         value = losses @ mass
-        # One model is the usual case, and a plain view is much quicker than a broadcast.
+        # For one model, the usual case, a view is much faster than a broadcast.
         weights = mass[None] if len(losses) == 1 else np.broadcast_to(mass, losses.shape)
         return Evaluation(value, weights, value)
 
@@ -188,7 +193,7 @@ class Blocks(Objective):
 
     def __init__(self, objective: Objective, rows: Sequence[IntArray]) -> None:
         self.smooth, self.tol, self.rows = objective.smooth, objective.tol, list(rows)
-        # Copies, because an objective may store its last threshold.
+        # Copies, because an objective stores its last threshold.
         self.parts = [copy.copy(objective) for _ in self.rows]
         self._mass: FloatArray | None = None
         self._shares: list[FloatArray] = []
@@ -209,7 +214,7 @@ class Blocks(Objective):
         return Evaluation(values, weights, np.stack(etas, axis=-1))
 
     def shares(self, mass: FloatArray) -> list[FloatArray]:
-        """Return the masses inside each block, summing to one; stored while the same masses are passed."""
+        """Return the masses in each block, summing to one; they are cached for the last `mass`."""
         if mass is not self._mass:
             self._mass, self._shares = mass, [mass[rows] / mass[rows].sum() for rows in self.rows]
         return self._shares
