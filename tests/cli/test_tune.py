@@ -131,7 +131,7 @@ def test_groups_too_small_to_be_compared_have_no_error_to_show(drosurv, table, t
     failed = drosurv("tune", tmp_path / "rows.csv", *common, "--plot", tmp_path / "front.png")
     assert failed.exit_code == 2
     assert "highest c-index" in failed.stdout
-    assert "there is nothing to draw" in failed.stderr
+    assert "no setting has a value of" in failed.stderr
 
 
 def test_robust_settings_are_recalibrated_by_default(tune):
@@ -146,9 +146,9 @@ def test_robust_settings_are_recalibrated_by_default(tune):
         (["--rule", "luck"], "rule must be one of careful, budget, best, one-se, pareto, got 'luck'"),
         (
             ["--groups", "site", "--minimise", "luck"],
-            "--minimise 'luck' is not a metric that a search measures",
+            "--minimise 'luck' is not a metric that a search can compute",
         ),
-        (["--groups", "site", "--minimise", "dynamic_auc"], "--minimise 'dynamic_auc' is better the higher"),
+        (["--groups", "site", "--minimise", "dynamic_auc"], "--minimise 'dynamic_auc': higher values"),
         (["--rule", "budget"], "--rule budget compares groups: pass --groups"),
         (["--minimise", "zzz"], "--minimise names a disparity between groups: pass --groups"),
         (["--plot", "p.png"], "plot shows a disparity between groups: pass --groups"),

@@ -132,8 +132,8 @@ def test_what_is_wrong_is_named_with_its_part(tmp_path):
     for options, said in (
         ({"time": "days"}, "time must be among the columns"),
         ({"features": "a"}, r"features must list columns, got 'a': write \['a'\]"),
-        ({"features": ["a", "time"]}, "features must name no column that is named already, got 'time'"),
-        ({"features": ["a", "a"]}, "features must name no column that is named already, got 'a'"),
+        ({"features": ["a", "time"]}, "features must name every column only once, got 'time'"),
+        ({"features": ["a", "a"]}, "features must name every column only once, got 'a'"),
         ({"rows_per_chunk": 0}, "rows_per_chunk must be a whole number, at least 1"),
     ):
         with pytest.raises(ValueError, match=said):

@@ -75,7 +75,7 @@ def test_masked_arrays_and_dates_are_refused_by_name(cls):
             r"negative time \(row 4",
         ),
         (lambda y: raw_target(np.zeros(60, bool), y["time"]), "no event"),
-        (lambda y: raw_target(y["event"], np.full(60, 7.0)), r"single time, 7\.0, for every patient"),
+        (lambda y: raw_target(y["event"], np.full(60, 7.0)), r"same time, 7\.0, for every patient"),
         (lambda y: y["time"], "structured array with two fields"),
         (lambda y: None, "structured array with two fields"),
         (lambda y: (y["event"], y["time"]), r"drosurv\.Surv\.from_arrays"),

@@ -34,14 +34,14 @@ def test_a_splitter_or_rows_or_masks_are_taken_as_they_are():
 @pytest.mark.parametrize(
     ("cv", "message"),
     [
-        (1, "cv=1 folds"),
-        (21, "cv=21 folds need at least that many patients with and without an event, .*20, and"),
+        (1, "cv must be between 2 and 20, got 1"),
+        (21, "cv must be between 2 and 20, got 21: each fold needs a patient with an event and a censored"),
         (1.0, r"cv=1.0 as a share of the patients must lie in \(0, 1\)"),
         (True, "got True"),
         ([(np.arange(50), np.arange(70))], "fold 0 of cv must be a pair"),
-        ([(np.arange(50), np.array([1, 2]))], "validation part of fold 0 has no event"),
+        ([(np.arange(50), np.array([1, 2]))], "validation set of fold 0 has no event"),
         ([np.arange(50)], "fold 0 of cv must be a pair"),
-        (iter(()), "cv holds no fold"),
+        (iter(()), "cv contains no fold"),
     ],
 )
 def test_folds_that_cannot_be_are_refused(cv, message):

@@ -37,7 +37,7 @@ def test_the_front_and_the_choice_are_drawn_where_they_lie(search):
     drawn = lines(axes)
     names = ["concordance_index", "concordance_imparity"]
     front = pareto_front(search.results_)[names].to_numpy()
-    np.testing.assert_allclose(drawn["no other setting beats both"], front)
+    np.testing.assert_allclose(drawn["Pareto front"], front)
     np.testing.assert_allclose(
         drawn["chosen"][0], search.results_.loc[search.best_index_, names].to_numpy(float)
     )
@@ -84,5 +84,5 @@ def test_nothing_to_draw_is_said(search):
 
 
 def test_a_column_that_was_not_measured_is_named(search):
-    with pytest.raises(ValueError, match="did not measure 'individual_disparity'"):
+    with pytest.raises(ValueError, match="did not compute 'individual_disparity'"):
         search.plot_shrinkage(minimise="individual_disparity")

@@ -45,7 +45,7 @@ def test_an_unknown_metric_is_an_error_that_lists_the_columns():
 
 
 def test_a_table_in_which_everything_diverged_is_an_error():
-    with pytest.raises(ValueError, match="none of the 2 settings has a finite score: trainings"):
+    with pytest.raises(ValueError, match="none of the 2 settings has a finite score: training"):
         candidates(pd.DataFrame({"score": [np.nan, np.inf]}), ["score"])
 
 
@@ -65,5 +65,5 @@ def test_repeated_index_labels_are_an_error():
 )
 def test_scores_are_called_as_readers_write_them(column, words):
     assert in_words(column) == words
-    with pytest.raises(ValueError, match=f"has a finite {words}: trainings"):
+    with pytest.raises(ValueError, match=f"has a finite {words}: training"):
         candidates(pd.DataFrame({column: [np.nan]}), [column])

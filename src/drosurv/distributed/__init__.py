@@ -1,4 +1,4 @@
-"""Linear models on many machines, or on files larger than memory; needs the extra ``dask`` for a cluster."""
+"""Fit linear models on a Dask cluster (needs the extra ``dask``), or on files larger than memory."""
 
 from drosurv.distributed.fit import fit
 

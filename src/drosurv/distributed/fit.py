@@ -19,7 +19,7 @@ from drosurv.estimators.chunks import ChunkCohort, fit_chunks
 
 Estimator = TypeVar("Estimator")
 
-# Patients of a chunk: what one worker holds of features and running sums at a time.
+# Patients in a chunk: those whose features and cumulative sums a worker has in memory at a time.
 ROWS = 1 << 18
 
 
@@ -35,37 +35,37 @@ def fit(
     folder: str | os.PathLike[str] | None = None,
     rows_per_slab: int | None = None,
 ) -> Estimator:
-    """Fit a linear Cox model to data that are spread over machines, or do not fit into memory.
+    """Fit a linear Cox model to data that are distributed over machines, or do not fit into memory.
 
-    Patients are sorted by time once. Every step of Newton's method is then a few rounds in which each part of the
-    patients computes sums, and only these sums are sent. The coefficients are those of ``estimator.fit`` with
-    ``recalibrate=False``: recalibration would train on five more sets of patients.
+    Patients are sorted by time once. In every Newton step the workers compute sums over their patients, and only these
+    sums are sent. The coefficients are those of ``estimator.fit`` with ``recalibrate=False``; recalibration, which
+    needs fits on five folds, is not supported.
 
     Parameters
     ----------
     estimator : CoxPH, DROCox or DROCoxSplit
-        With ``network="linear"`` and the convex solver.
+        An estimator with ``network="linear"`` and the convex solver.
     data : Dask DataFrame, or path or pattern of Parquet files
-        Files are read by the workers of the current Dask client; without one, by this process, which keeps the
-        sorted patients on disk. Parquet needs the extra ``dask`` or ``formats``.
+        Files are read by the workers of the current Dask client. Without a client this process reads them, and stores
+        the sorted patients on disk. Parquet needs the extra ``dask`` or ``formats``.
     time, event : str
-        Names of the columns.
+        Names of the columns of times and of event flags.
     features : sequence of str, optional
-        Names of the feature columns; all others by default.
+        Names of the feature columns; by default all other columns.
     sample_weight : str, optional
-        Name of a column of weights.
+        Name of the column of weights.
     rows_per_chunk : int
         Number of patients in a chunk, which one worker processes at a time.
     folder : path, optional
-        Where to keep sorted patients while fitting from files without a client; a temporary folder by default.
+        Where to store the sorted patients while fitting from files without a client; by default a temporary folder.
     rows_per_slab : int, optional
         Deprecated name of ``rows_per_chunk``.
 
     Returns
     -------
     estimator
-        Fitted. Attributes with one entry per patient are left out, and a baseline hazard of more than 100,000 steps
-        is thinned to about that many.
+        The fitted estimator, without attributes that have one value per patient. A baseline hazard of more than 100,000
+        steps is reduced to about that many.
     """
     _check(estimator)
     if rows_per_slab is not None:
@@ -88,7 +88,7 @@ def fit(
 
 @contextmanager
 def _parts(data: Any, folder: str | os.PathLike[str] | None) -> Iterator[DaskParts | ParquetParts]:
-    """The parts of the data, read by a Dask client's workers or, for files without one, by this process."""
+    """Open the data: by the workers of a Dask client or, for files without a client, by this process."""
     client = _client()
     if client is not None:
         yield DaskParts(_frame(data), client)
@@ -102,20 +102,20 @@ def _parts(data: Any, folder: str | os.PathLike[str] | None) -> Iterator[DaskPar
 
 
 def _cohort(estimator: Any, outlines: Sequence[Outline]) -> ChunkCohort:
-    """Who is scored against whom, and how many there are."""
+    """Check that the patients can be fitted to, and count patients and events."""
     require(any(part.n for part in outlines), "data", "hold at least one patient", 0)
     flags = np.concatenate([part.flags for part in outlines])
     if not flags.any():
-        raise ValueError("data contains no event: every patient is censored, so there is nothing to learn.")
+        raise ValueError("data contains no event: every patient is censored, so no model can be fitted.")
     if np.ptp(np.concatenate([part.times for part in outlines])) == 0:
-        raise ValueError("data has a single time for every patient: there is no order to learn from.")
+        raise ValueError("data has the same time for every patient, so no model can be fitted.")
     weights = [part.weights for part in outlines if part.weights is not None]
     weight = np.concatenate(weights) if weights else None
     return ChunkCohort.of(estimator, flags, weight, estimator._seed())
 
 
 def _layout(cohort: ChunkCohort, outlines: Sequence[Outline], rows_per_chunk: int) -> Layout:
-    """Where to cut, and the centre of the features."""
+    """Choose the cut points, and compute the centre of the features."""
     ends = np.cumsum([part.n for part in outlines])[:-1]
     in_first = cohort.in_first
     return Layout(
@@ -127,7 +127,7 @@ def _layout(cohort: ChunkCohort, outlines: Sequence[Outline], rows_per_chunk: in
 
 
 def _check(estimator: Any) -> None:
-    """Reject what is not defined over parts of the patients."""
+    """Raise if the estimator cannot be fitted to distributed data."""
     if not getattr(estimator, "_solves_over_chunks", False):
         raise ArgumentError.must("estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
     estimator._check_parameters()
@@ -139,12 +139,12 @@ def _check(estimator: Any) -> None:
     for name, choices in allowed.items():
         if getattr(estimator, name) not in choices:
             wanted = " or ".join(map(repr, choices))
-            requirement = f"be {wanted} for a fit over parts of the patients"
+            requirement = f"be {wanted} in drosurv.distributed.fit"
             raise ArgumentError.must(name, requirement, getattr(estimator, name))
 
 
 def _client() -> Any:
-    """The current Dask client, or None."""
+    """Return the current Dask client, or None."""
     try:
         import distributed
     except ImportError:
@@ -157,7 +157,7 @@ def _client() -> Any:
 
 
 def _new_client() -> Any:
-    """A client with its worker in this process."""
+    """Start a client with a worker in this process."""
     require_extra("distributed", "dask", "a Dask DataFrame")
     import distributed
 

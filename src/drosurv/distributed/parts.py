@@ -1,7 +1,7 @@
 """The parts of distributed data, in Parquet files or a Dask DataFrame, and the chunks of patients made from them.
 
-A chunk holds the patients between two times. Parquet files larger than memory are sorted by time once, into files of
-chunks that are read again in every round.
+A chunk contains the patients between two times. Parquet files larger than memory are sorted by time once, into files
+with one chunk each, which every evaluation of the objective reads again.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from drosurv.distributed.sorting import Columns, Layout, Outline, Rows, cut, joi
 from drosurv.errors import ArgumentError, require_extra
 from drosurv.solvers.chunks import Chunk
 
-# Rows of a file that a thread reads at once.
+# Rows of a file that a thread reads at a time.
 _BATCH = 1 << 17
 # Each thread needs memory for one batch or chunk.
 _MOST_THREADS = 4
 
 
 class Threads:
-    """Runs work on chunks in a few threads of this process; compiled functions release the GIL."""
+    """Calls functions for each chunk in a few threads of this process."""
 
     def __init__(self, n_threads: int) -> None:
         self.pool = ThreadPoolExecutor(n_threads)
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
-        """Return the results of the work on each chunk."""
+        """Call a function for each chunk and return the results."""
         return list(self.pool.map(work, *arguments))
 
     def gather(self, results: list[Any]) -> list[Any]:
@@ -43,7 +43,7 @@ class Threads:
 
 
 class ChunkOnDisk:
-    """A chunk in files, one for each field; each access of a field reads its file."""
+    """A chunk stored in files, one for each field; each access to a field reads its file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,7 +57,7 @@ class ChunkOnDisk:
 
 
 class ParquetParts:
-    """The row groups of Parquet files, in the order of their names, and chunks of them in files of a folder."""
+    """The row groups of Parquet files, sorted by file name; their chunks are stored in a folder."""
 
     def __init__(self, pattern: str | os.PathLike[str], folder: Path) -> None:
         require_extra("pyarrow", "formats", "a Parquet file")
@@ -69,13 +69,13 @@ class ParquetParts:
             raise ArgumentError.must("data", "name Parquet files, by a path, a folder or a pattern", text)
         self.parts = [(path, group) for path in paths for group in range(pq.ParquetFile(path).num_row_groups)]
         schema = pq.read_schema(paths[0])
-        # The index that pandas wrote is not a column of the data.
+        # Leave out the index that pandas wrote.
         index = (schema.pandas_metadata or {}).get("index_columns", [])
         self.names: list[str] = [str(name) for name in schema.names if name not in index]
         self.workers, self.folder = Threads(min(os.cpu_count() or 1, _MOST_THREADS)), folder
 
     def outlines(self, columns: Columns) -> list[Outline]:
-        """Return one outline per batch."""
+        """Return one summary per batch of rows."""
 
         def of_part(k: int) -> list[Outline]:
             return [outline(rows) for rows in self._batches(k, columns)]
@@ -118,7 +118,7 @@ class ParquetParts:
         return [chunk for chunk in self.workers.map(join_pieces, folders[::-1]) if chunk is not None]
 
     def _batches(self, k: int, columns: Columns) -> Iterator[Rows]:
-        """Yield the checked rows of part k in batches: row groups may be large."""
+        """Yield the checked rows of part k in batches, because row groups may be large."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -130,12 +130,12 @@ class ParquetParts:
         for batch in file.iter_batches(_BATCH, [group], wanted, use_threads=False):
             yield read_rows(batch.to_pandas(), columns, name, start)
             start += len(batch)
-        # Arrow would keep its buffers until the program ends.
+        # Otherwise Arrow keeps its buffers until the program ends.
         pa.default_memory_pool().release_unused()
 
 
 class Cluster:
-    """Runs work on chunks on the workers of a Dask cluster; Dask computes lost results again."""
+    """Calls functions for each chunk on the workers of a Dask cluster; Dask computes lost results again."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -146,7 +146,7 @@ class Cluster:
         return found
 
     def gather(self, results: list[Any]) -> list[Any]:
-        """Bring results to this process."""
+        """Copy results to this process."""
         found: list[Any] = self.client.gather(results)
         return found
 
@@ -159,14 +159,14 @@ class DaskParts:
         self.names: list[str] = [str(name) for name in frame.columns]
 
     def outlines(self, columns: Columns) -> list[Outline]:
-        """Return one outline per partition."""
+        """Return one summary per partition."""
         return self.workers.gather(self.workers.map(outline, self._rows(columns)))
 
     def chunks(self, columns: Columns, layout: Layout) -> list[Any]:
         """Return the chunks on the workers, from the longest to the shortest times.
 
-        Each partition is cut into one piece per chunk and each chunk put together from its pieces: plain tasks, so that
-        a lost worker costs its share of them and nothing else.
+        Each partition is cut into one piece per chunk, and each chunk is joined from its pieces. These are separate
+        tasks, so that only the tasks of a lost worker are computed again.
         """
         n = len(layout.first)
         pieces = self.workers.map(cut, self._rows(columns), [layout] * n, range(n))

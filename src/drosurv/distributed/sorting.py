@@ -1,4 +1,4 @@
-"""Sorting by time, once: where to cut, the pieces of a partition, and the chunk made of pieces."""
+"""Sort distributed patients by time: choose cut points, cut each partition into pieces, join pieces to chunks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from drosurv.errors import ArgumentError, require
 from drosurv.solvers.chunks import Chunk, Scheme, make_chunk
 from drosurv.target import BoolArray, FloatArray
 
-# Quantiles of the times of each partition: chunks have equal sizes up to about one part in this many.
+# Number of quantiles of the times of each partition. The sizes of chunks differ by about one part in this many.
 _QUANTILES = 512
 
 
 class Outline(NamedTuple):
-    """Summary of one partition of n rows, from which the chunks are planned.
+    """Summary of one partition of n rows, from which cut points are chosen.
 
-    `feature_sums` (d,) are weighted; `times` are evenly spaced quantiles of its times, the shortest and the
-    longest among them.
+    `feature_sums` (d,) are weighted; `times` are evenly spaced quantiles of the times, including the shortest and the
+    longest.
     """
 
     n: int
@@ -42,23 +42,22 @@ def outline(rows: Rows) -> Outline:
 
 
 def cut_times(outlines: Sequence[Outline], n_chunks: int) -> FloatArray:
-    """Rising times that start a chunk each, the first at minus infinity; at most n_chunks of them."""
+    """Return the ascending times at which chunks start, at most `n_chunks`; the first is minus infinity."""
     parts = [part for part in outlines if part.n]
     times = np.concatenate([part.times for part in parts])
     shares = np.concatenate([np.full(len(part.times), part.n / len(part.times)) for part in parts])
     order = np.argsort(times, kind="stable")
-    reached = np.cumsum(shares[order])
-    wanted = np.arange(1, n_chunks) * (reached[-1] / n_chunks)
-    cuts = np.unique(times[order][np.searchsorted(reached, wanted).clip(max=len(times) - 1)])
+    cumulative = np.cumsum(shares[order])
+    sizes = np.arange(1, n_chunks) * (cumulative[-1] / n_chunks)
+    cuts = np.unique(times[order][np.searchsorted(cumulative, sizes).clip(max=len(times) - 1)])
     return np.concatenate([[-np.inf], cuts[cuts > times[order[0]]]])
 
 
 class Layout(NamedTuple):
-    """How the rows of all partitions become chunks.
+    """How to make chunks from the rows of all partitions.
 
-    `cuts` (K,) are times that start a chunk each, from :func:`cut_times`; `centre` (d,) is subtracted from the
-    features; `first` flags the rows of each partition in the first half of a split, or is
-    None.
+    `cuts` (K,) are the times at which chunks start, from :func:`cut_times`; `centre` (d,) is subtracted from the
+    features; `first` marks the rows of each partition that are in the first half of a split, None without halves.
     """
 
     cuts: FloatArray
@@ -68,7 +67,7 @@ class Layout(NamedTuple):
 
 
 def cut(rows: Rows, layout: Layout, partition: int) -> list[Rows]:
-    """Return the rows of each chunk, with centred features; some chunks may have none."""
+    """Return the rows of a partition by chunk, with centred features; some chunks may have none."""
     chunk = np.searchsorted(layout.cuts, rows.time, side="right") - 1
     order = np.argsort(chunk, kind="stable")
     ends = np.searchsorted(chunk[order], np.arange(len(layout.cuts)), side="right")
@@ -86,7 +85,7 @@ def cut(rows: Rows, layout: Layout, partition: int) -> list[Rows]:
 
 
 def join(pieces: Sequence[Rows], scheme: Scheme) -> Chunk:
-    """Return the chunk of all pieces, from the longest to the shortest time."""
+    """Join pieces to a chunk, sorted from the longest to the shortest time."""
     time = np.concatenate([piece.time for piece in pieces])
     order = np.argsort(-time, kind="stable")
     X = np.ascontiguousarray(np.concatenate([piece.X for piece in pieces])[order].T)
@@ -99,7 +98,7 @@ def join(pieces: Sequence[Rows], scheme: Scheme) -> Chunk:
 
 
 class Columns(NamedTuple):
-    """Which columns of a table hold what."""
+    """Names of the columns of a table that are read."""
 
     time: str
     event: str
@@ -110,7 +109,7 @@ class Columns(NamedTuple):
     def chosen(
         cls, found: Sequence[str], time: str, event: str, features: Sequence[str] | None, weight: str | None
     ) -> Columns:
-        """The columns of a table that has those found; features are all others unless they are named."""
+        """Check column names against the columns found in a table; by default features are all other columns."""
         taken = {time, event, weight}
         if isinstance(features, str):
             raise ArgumentError.must("features", "list columns", features, f"write [{features!r}]")
@@ -124,10 +123,12 @@ class Columns(NamedTuple):
             for name in names:
                 require(name in found, argument, f"be among the columns {list(found)}", name)
         if not wanted:
-            raise ArgumentError.must("features", "leave columns beside time, event and weight", features)
+            raise ArgumentError.must(
+                "features", "name at least one column besides time, event and weight", features
+            )
         chosen = cls(time, event, tuple(wanted), weight)
         if twice := [name for name, times in Counter(chosen.all).items() if times > 1]:
-            raise ArgumentError.must("features", "name no column that is named already", twice[0])
+            raise ArgumentError.must("features", "name every column only once", twice[0])
         return chosen
 
     @property
@@ -137,7 +138,7 @@ class Columns(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Checked rows of one partition, in their order; `first` flags those in the first half of a split, or is None."""
+    """Checked rows of one partition; `first` marks the rows in the first half of a split, None without halves."""
 
     X: NDArray[Any]
     time: FloatArray
@@ -147,9 +148,10 @@ class Rows(NamedTuple):
 
 
 def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> Rows:
-    """The rows of a pandas DataFrame; errors name the column, the partition, and the row from its `start` on.
+    """Read the rows of a pandas DataFrame, and check them.
 
-    Features keep their precision: float32 stays float32, everything else becomes float64.
+    Errors name the column, the partition and the row, counted from `start`. Features in float32 stay float32, all
+    others become float64.
     """
     missing = [name for name in columns.all if name not in frame.columns]
     if missing:
@@ -169,17 +171,17 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> R
     where = partition, start
     time = _numbers(frame[columns.time], columns.time, *where)
     weight = None if columns.weight is None else _numbers(frame[columns.weight], columns.weight, *where)
-    # A sum is finite only if all its terms are, and costs no memory; only then is the culprit looked for.
+    # A sum needs no memory and is finite only if all its terms are; only if it is not, look for the column.
     if not np.isfinite(X.sum(dtype=np.float64)):
         for j, name in enumerate(columns.features):
-            _refuse(~np.isfinite(X[:, j]), name, *where)
+            _raise_if_any(~np.isfinite(X[:, j]), name, *where)
     if len(time) and time.min() < 0:
         raise ValueError(f"{partition}: column {columns.time!r} has a negative time, {time.min():g}.")
     if weight is not None and len(weight) and weight.min() < 0:
         raise ValueError(
             f"{partition}: column {columns.weight!r} has a weight of {weight.min():g}; weights must not be negative."
         )
-    _refuse(frame[columns.event].isna().to_numpy(), columns.event, *where)
+    _raise_if_any(frame[columns.event].isna().to_numpy(), columns.event, *where)
     flags = frame[columns.event].to_numpy()
     if flags.dtype != np.bool_:
         if not np.isin(flags, (0, 1)).all():
@@ -189,7 +191,7 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> R
             )
         flags = flags.astype(np.bool_)
     if weight is not None and not weight.all():
-        # As in fit: patients of weight zero are dropped.
+        # Drop patients of weight zero, as estimators do.
         kept = weight > 0
         return Rows(X[kept], time[kept], flags[kept], weight[kept])
     return Rows(X, time, flags, weight)
@@ -200,11 +202,11 @@ def _numbers(column: Any, name: str, partition: str, start: int) -> FloatArray:
         values: FloatArray = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{partition}: column {name!r} must hold numbers: {error}.") from error
-    _refuse(~np.isfinite(values), name, partition, start)
+    _raise_if_any(~np.isfinite(values), name, partition, start)
     return values
 
 
-def _refuse(bad: BoolArray, name: str, partition: str, start: int) -> None:
+def _raise_if_any(bad: BoolArray, name: str, partition: str, start: int) -> None:
     if bad.any():
         raise ValueError(
             f"{partition}: column {name!r} has {bad.sum()} missing or infinite values (first at its row "

@@ -91,7 +91,7 @@ class TrainingData:
         if np.ptp(target.time) == 0:
             raise ArgumentError(
                 "y",
-                f"y has a single time, {target.time[0]}, for every patient: there is no order to learn from.",
+                f"y has the same time, {target.time[0]}, for every patient, so no model can be fitted.",
             )
         mass = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
         return cls(X, target, mass, weight, kept, n, names, seed=seed)

@@ -1,4 +1,4 @@
-"""Choosing a setting: grids, rules such as the accuracy budget, search."""
+"""Tuning: grids of settings, grid search, and rules that choose a setting."""
 
 from drosurv.tuning.grids import default_grid
 from drosurv.tuning.results import average_folds

@@ -1,4 +1,4 @@
-"""Who is trained on and who is scored: folds or one validation part, with the same share of events in each."""
+"""Folds for cross-validation, or one validation set, stratified by event."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Fold = tuple[IntArray, IntArray]
 
 
 def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any = None) -> list[Fold]:
-    """Rows of training and validation patients, fold by fold.
+    """Return the rows of the training and the validation patients of each fold.
 
-    `cv` is a whole number: so many folds, each patient validated once. Or a fraction: one validation part of that
-    share of the patients. Or a scikit-learn splitter, which is given the event flags to stratify by. Or the rows
-    themselves, such as ``[(train, validation)]`` for a given validation set. `groups` (n,) say whose row it
-    is: rows of one patient are never both trained on and scored.
+    `cv` is an integer, the number of folds; or a fraction, the share of patients in a single validation set; or a
+    scikit-learn splitter, which gets the event flags as its `y`; or the folds themselves, such as
+    ``[(train, validation)]`` for a given validation set. `groups` (n,) identifies the patient of each row: the rows of
+    one patient are never both in the training and in the validation set.
 
     Examples
     --------
@@ -40,40 +40,40 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
         wanted = "be a whole number that is not negative, a RandomState or None"
         raise ArgumentError.must("random_state", wanted, random_state) from None
     n, rows = len(event), np.zeros(len(event))
-    owners = None if groups is None else np.asarray(groups)
-    if owners is not None and owners.shape != (n,):
+    patients = None if groups is None else np.asarray(groups)
+    if patients is not None and patients.shape != (n,):
         raise ArgumentError(
-            "groups", f"groups must hold one label for each of the {n} rows, got shape {owners.shape}."
+            "groups", f"groups must hold one label for each of the {n} rows, got shape {patients.shape}."
         )
     if isinstance(cv, (bool, np.bool_, str)) or cv is None:
         raise ArgumentError.must("cv", "be a number of folds, a share of the patients or folds", cv)
     if isinstance(cv, (int, np.integer)):
-        fewest = int(min(event.sum(), (~event).sum() or n))
-        if not 2 <= cv <= fewest:
+        most = int(min(event.sum(), (~event).sum() or n))
+        if not 2 <= cv <= most:
             raise ArgumentError(
                 "cv",
-                f"cv={cv!r} folds need at least that many patients with and without an event, of which the "
-                f"rarer are {fewest}, and at least 2 folds: choose cv from 2 to that.",
+                f"cv must be between 2 and {most}, got {cv!r}: each fold needs a patient with an event and a "
+                "censored patient.",
             )
-        folded = StratifiedKFold if owners is None else StratifiedGroupKFold
+        folded = StratifiedKFold if patients is None else StratifiedGroupKFold
         cv = folded(int(cv), shuffle=True, random_state=random_state)
     elif isinstance(cv, (float, np.floating)):
         if not 0 < cv < 1:
             raise ArgumentError("cv", f"cv={cv!r} as a share of the patients must lie in (0, 1).")
-        shuffled = StratifiedShuffleSplit if owners is None else GroupShuffleSplit
+        shuffled = StratifiedShuffleSplit if patients is None else GroupShuffleSplit
         cv = shuffled(1, test_size=float(cv), random_state=random_state)
-    pairs = cv.split(rows, event, owners) if hasattr(cv, "split") else cv
+    pairs = cv.split(rows, event, patients) if hasattr(cv, "split") else cv
     folds = [_checked(pair, event, k) for k, pair in enumerate(pairs)]
     for k, (train, validation) in enumerate(folds):
-        if owners is not None and (both := np.intersect1d(owners[train], owners[validation])).size:
+        if patients is not None and (both := np.intersect1d(patients[train], patients[validation])).size:
             raise ArgumentError(
                 "cv",
-                f"fold {k} of cv trains on rows of {both[0]!r} and scores others of the same: keep the "
-                "rows of one patient together, or use a splitter that reads groups.",
+                f"fold {k} of cv has rows of patient {both[0]!r} in both the training and the validation set: keep the "
+                "rows of one patient together, or use a splitter that supports groups.",
             )
     if not folds:
         raise ArgumentError(
-            "cv", "cv holds no fold; an iterator of folds can be used only once, a list always."
+            "cv", "cv contains no fold: an iterator of folds can be used only once; pass a list instead."
         )
     return folds
 
@@ -89,7 +89,5 @@ def _checked(pair: Any, event: BoolArray, number: int) -> Fold:
         ) from None
     for name, part in (("training", train), ("validation", validation)):
         if not event[part].any():
-            raise ArgumentError(
-                "cv", f"the {name} part of fold {number} has no event; use fewer folds in cv."
-            )
+            raise ArgumentError("cv", f"the {name} set of fold {number} has no event; use fewer folds in cv.")
     return train, validation

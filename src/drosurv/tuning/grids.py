@@ -1,4 +1,4 @@
-"""What a search tries: the paper's grids, one that suits an estimator, and plain models to compare settings with."""
+"""Grids of settings for a search, and the plain models with which settings are compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drosurv.estimators.grid import batches
 from drosurv.estimators.network_estimator import NetworkEstimator
 
 LEARNING_RATES = (0.01, 0.001, 0.0001)
-# Learning rates of trees: with Adam's smaller rates 500 trees would learn almost nothing.
+# Learning rates of trees. With the smaller rates for Adam, 500 trees would fit almost nothing.
 TREE_RATES = (0.02, 0.05, 0.1)
 WEIGHTS = (1.0, 0.7, 0.4)
 ALPHAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
@@ -21,10 +21,9 @@ Grid = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 
 
 def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
-    """The paper's grid of an estimator: alpha or the penalty's weight, and Adam's learning rate.
+    """Return the paper's grid for an estimator: alpha or the weight of the penalty, and the learning rate.
 
-    The learning rate is left out where the convex solver finds the optimum, which does not depend on it. Trees have
-    other rates.
+    The grid has no learning rate if the convex solver is used, and larger ones for trees.
 
     Examples
     --------
@@ -52,7 +51,7 @@ def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
 
 
 def grid_points(grid: Grid) -> list[dict[str, Any]]:
-    """Every combination of the grid's values, the last parameter varying fastest; of several grids one by one.
+    """Return every combination of the values of a grid, or of several grids; the last parameter varies fastest.
 
     Examples
     --------
@@ -73,26 +72,26 @@ def grid_points(grid: Grid) -> list[dict[str, Any]]:
                 )
         points += [dict(zip(part, values, strict=True)) for values in product(*part.values())]
     if not points or not all(points):
-        raise ArgumentError("grid", "grid holds no setting; name at least one parameter and its values.")
+        raise ArgumentError("grid", "grid contains no setting; name at least one parameter and its values.")
     return points
 
 
 def plain_models(candidates: Sequence[NetworkEstimator]) -> list[NetworkEstimator]:
-    """Unregularised models: what a plain Cox model has of each candidate's parameters, each model once."""
+    """Return the distinct plain Cox models with the parameters that they share with the candidates."""
     known = CoxPH().get_params()
     models: list[NetworkEstimator] = []
     for candidate in candidates:
         shared = {name: value for name, value in candidate.get_params(deep=False).items() if name in known}
-        # Only robust training shrinks risks, which recalibration corrects.
+        # Recalibration corrects the shrinkage of robust training; plain models do not need it.
         shared["recalibrate"] = False
-        # Plain models use the candidate's solver: 500 steps of Adam are not the optimum. For networks the solver also
-        # decides whether they stop early.
+        # Plain models use the candidate's solver, because 500 steps of Adam do not reach the optimum. For networks the
+        # solver also decides whether training stops early.
         if candidate._is_linear:
             shared["solver"] = "convex" if candidate._uses_convex else "adam"
         if candidate._uses_convex:
             shared["lr"] = known["lr"]
         model = CoxPH(**shared)
-        # Parameters that no batch may differ in and equal learning rates: the same model.
+        # Models that can be trained in one batch and have the same learning rate are equal.
         if not any(len(batches([model, other])) == 1 and model.lr == other.lr for other in models):
             models.append(model)
     return models

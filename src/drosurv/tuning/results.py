@@ -13,22 +13,22 @@ from drosurv.target import FloatArray
 from drosurv.tuning.scoring import DRAWS, attribute_metrics
 
 FOLD, CANDIDATE, FACTOR = "fold", "candidate", "factor"
-#: Column of a search's table that marks the plain model's row.
+#: Column of a search's table that marks the row of the plain model.
 PLAIN = "plain"
-# These carry an interval, because a choice by them is only as good as they are known.
+# Metrics for which a search reports confidence intervals.
 WITH_INTERVAL = ("concordance_index", "concordance_imparity")
-# Names and abbreviations in columns, as readers write them.
-_WRITTEN = {"auc": "AUC", "brier": "Brier", "d": "D", "uno": "Uno's"}
+# Spelling of the words in column names.
+_SPELLING = {"auc": "AUC", "brier": "Brier", "d": "D", "uno": "Uno's"}
 
 
 def average_folds(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """Mean of each metric over folds, with its standard error sd / sqrt(folds) as ``<metric>_se``.
 
-    A setting that has no finite value in one fold has none on average: it is not judged by its lucky folds.
+    If the value of a setting is not finite in one fold, its mean is NaN.
 
-    `results` have a row per setting and fold with the columns ``candidate`` (which setting), ``fold``, the metrics, and
-    any others, which keep the value of the setting's first fold. What comes back has one row per setting, indexed by
-    ``candidate`` in order of first appearance.
+    `results` has one row per setting and fold, with the columns ``candidate`` (the number of the setting), ``fold``,
+    the metrics, and any others, which keep the value of the setting's first fold. The returned table has one row per
+    setting, indexed by ``candidate`` in order of first appearance.
 
     Examples
     --------
@@ -55,10 +55,7 @@ def average_folds(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame
 
 
 def candidates(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """The settings that can be judged: one row each, with a finite value of every metric asked for.
-
-    Results that come by fold are averaged first.
-    """
+    """Return the rows of the settings for which all given metrics are finite; results by fold are averaged first."""
     missing = [metric for metric in metrics if metric not in results.columns]
     if missing:
         raise ValueError(f"results has no column {missing[0]!r}; it has {list(results.columns)}.")
@@ -73,34 +70,34 @@ def candidates(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     usable: pd.DataFrame = results.loc[finite]
     if usable.empty:
         raise ValueError(
-            f"none of the {len(results)} settings has a finite {' and '.join(map(in_words, metrics))}: trainings "
-            "diverged (lower the learning rate), or patients or events of a group are missing where settings are "
-            "scored (use fewer folds or merge small groups)."
+            f"none of the {len(results)} settings has a finite {' and '.join(map(in_words, metrics))}: training "
+            "diverged (lower the learning rate), or a validation set has no patients or events of a group (use fewer "
+            "folds or merge small groups)."
         )
     return usable
 
 
 def in_words(column: str) -> str:
-    """What readers call a column of scores.
+    """Return the name of a column of scores in words.
 
     >>> in_words("concordance_index"), in_words("integrated_brier_score")
     ('c-index', 'integrated Brier score')
     """
     if column == "concordance_index":
         return "c-index"
-    return " ".join(_WRITTEN.get(word, word) for word in column.split("_"))
+    return " ".join(_SPELLING.get(word, word) for word in column.split("_"))
 
 
 def numbers(frame: pd.DataFrame, *names: str) -> tuple[FloatArray, ...]:
-    """The named columns, each as an array of floats."""
+    """Return the named columns, each as an array of floats."""
     return tuple(frame[name].to_numpy(dtype=float) for name in names)
 
 
 def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """One row per setting, indexed by its number: means over folds, standard errors and intervals.
+    """Return one row per setting, indexed by its number: means over folds, standard errors and intervals.
 
-    With a single fold the standard errors and intervals are those that the fold brought along. Averaged are the metrics
-    and the columns that tell a metric by attribute.
+    The means are over the metrics and their columns by attribute. With a single fold, its standard errors and intervals
+    are used.
     """
     if (folds[FOLD] == 0).all():
         return folds.drop(columns=[FOLD, DRAWS], errors="ignore").set_index(CANDIDATE)
@@ -108,7 +105,7 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     table = average_folds(
         folds, [name for name in map(str, folds) if name in metrics or name.startswith(by_attribute)]
     )
-    # A standard error of few folds is itself uncertain, which the t distribution allows for.
+    # The t distribution accounts for the uncertainty of a standard error from few folds.
     reach = float(student.ppf(0.975, folds[FOLD].nunique() - 1))
     table["error"] = folds.groupby(CANDIDATE, sort=False)["error"].agg(lambda errors: max(errors, key=len))
     for metric in WITH_INTERVAL:
@@ -121,14 +118,13 @@ def setting_table(folds: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 
 
 def paired_differences(folds: pd.DataFrame, plain: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """How far each setting is from the plain model, ``<metric>_difference``, and how sure that is, ``..._se``.
+    """Return the mean difference of each setting from the plain model, ``<metric>_difference``, and its ``..._se``.
 
-    On the same patients, fold by fold, or replicate by replicate where there is one validation part: what the patients
-    have in common cancels.
+    Differences are paired by fold or, with a single validation set, by bootstrap replicate.
     """
     base = plain.set_index(FOLD)
-    own = base[metric].reindex(folds[FOLD]).to_numpy(dtype=float)
-    by_setting = (folds[metric] - own).groupby(folds[CANDIDATE], sort=False)
+    of_plain = base[metric].reindex(folds[FOLD]).to_numpy(dtype=float)
+    by_setting = (folds[metric] - of_plain).groupby(folds[CANDIDATE], sort=False)
     mean, error = by_setting.mean(), by_setting.sem()
     if len(base) == 1 and DRAWS in folds:
         reference = base[DRAWS].iloc[0]
@@ -139,21 +135,21 @@ def paired_differences(folds: pd.DataFrame, plain: pd.DataFrame, metric: str) ->
 
 
 def with_plain(table: pd.DataFrame, plain: pd.Series[Any], differences: pd.DataFrame) -> pd.DataFrame:
-    """The table of settings with the plain model's row last, and every setting's difference from it."""
+    """Add the differences from the plain model to the table of settings, and the plain model as its last row."""
     joined = table.join(differences)
     joined[PLAIN] = False
-    own = plain.to_frame().T
-    # Its settings are not those of the grid.
-    own = own.drop(columns=[name for name in own if name not in joined])
-    own.index = pd.Index([len(table)], name=table.index.name)
-    own[[*differences]], own[PLAIN] = 0.0, True
-    return pd.concat([joined, own.infer_objects()])
+    row = plain.to_frame().T
+    # Drop parameters that the grid does not have.
+    row = row.drop(columns=[name for name in row if name not in joined])
+    row.index = pd.Index([len(table)], name=table.index.name)
+    row[[*differences]], row[PLAIN] = 0.0, True
+    return pd.concat([joined, row.infer_objects()])
 
 
-def _paired_error(own: Any, reference: Any, metric: str) -> float:
-    """Standard deviation of the differences of two settings' replicates; a setting that failed has none."""
-    if not all(isinstance(kept, dict) and metric in kept for kept in (own, reference)):
+def _paired_error(draws: Any, reference: Any, metric: str) -> float:
+    """Standard deviation of the differences between the replicates of two settings; NaN if training failed."""
+    if not all(isinstance(found, dict) and metric in found for found in (draws, reference)):
         return float("nan")
-    differences = own[metric] - reference[metric]
+    differences = draws[metric] - reference[metric]
     known = differences[np.isfinite(differences)]
     return float(known.std(ddof=1)) if len(known) > 1 else float("nan")

@@ -1,4 +1,4 @@
-"""Rules that pick one setting of a grid from its scores, and the accuracy-disparity front."""
+"""Rules that choose one setting of a grid from its scores, and the Pareto front of accuracy and disparity."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from drosurv.tuning.results import PLAIN, candidates, in_words, numbers
 
 @dataclass(frozen=True)
 class Choice:
-    """Which setting a rule took.
+    """The setting that a rule chose.
 
     Parameters
     ----------
     index : hashable
-        Index label of the row in ``results`` (value of ``candidate`` where results come by fold).
+        Index label of the row in ``results`` (value of ``candidate`` for results by fold).
     reason : str
-        Why this one, with the numbers the rule compared.
+        Why it was chosen, with the numbers that the rule compared.
     fallback : bool
-        True when no setting met the rule's condition and its second best was taken instead.
+        Whether no setting met the rule's condition, so that the rule used its alternative.
     """
 
     index: Any
@@ -35,10 +35,10 @@ class Choice:
 
 
 class SelectionRule(Protocol):
-    """Anything with ``choose``: a table of scores in, one :class:`Choice` out."""
+    """An object with a method ``choose`` that returns a :class:`Choice` from a table of scores."""
 
     def choose(self, results: pd.DataFrame) -> Choice:
-        """Pick a row of ``results`` (one row per setting, or per setting and fold)."""
+        """Choose a row of ``results`` (one row per setting, or per setting and fold)."""
         ...
 
 
@@ -64,7 +64,7 @@ class BestScore:
     maximise: bool = True
 
     def choose(self, results: pd.DataFrame) -> Choice:
-        """Pick the best row."""
+        """Choose the best row."""
         usable = candidates(results, [self.metric])
         scores = usable[self.metric].to_numpy(dtype=float)
         row = int(np.argmax(scores if self.maximise else -scores))
@@ -95,7 +95,7 @@ class FixedSetting:
     parameters: Mapping[str, Any] = field(hash=False)
 
     def choose(self, results: pd.DataFrame) -> Choice:
-        """Pick the matching row."""
+        """Choose the matching row."""
         wanted = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
         usable = candidates(results, [])
         match = np.ones(len(usable), dtype=bool)
@@ -113,25 +113,24 @@ class FixedSetting:
 
 @dataclass(frozen=True)
 class AccuracyBudget:
-    """Give up a little accuracy for the lowest disparity: the paper's rule.
+    """Choose the lowest disparity among settings that lose little accuracy: the paper's rule.
 
-    Among settings with ``metric >= (1 - tolerance) * reference``, take the one with the lowest ``minimise``;
-    ties go to the higher ``metric``, then to the first row. If none qualifies, take the highest ``metric``
-    and say so (``fallback``).
+    Among settings with ``metric >= (1 - tolerance) * reference``, choose the one with the lowest ``minimise``;
+    ties go to the higher ``metric``, then to the first row. If there is none, choose the highest ``metric``
+    and set ``fallback``.
 
     Parameters
     ----------
     metric : str
         Accuracy column; higher is better and positive.
     tolerance : float in [0, 1)
-        Share of the reference that may be given up.
+        Share of the reference that may be lost.
     minimise : str
-        Column to make small, such as ``concordance_imparity`` or ``average_disparity``.
+        Column to minimise, such as ``concordance_imparity`` or ``average_disparity``.
     reference : float, "unregularised" or "best"
-        The accuracy that the budget is a share of. A number is used as it is; "best" is the highest value
-        in the table itself; "unregularised", the paper's choice, is the plain model's score on the same
-        patients, which a table of robust models does not hold: a search measures it, then calls
-        :meth:`against`.
+        The accuracy with which settings are compared: a number; "best", the highest value in the table; or
+        "unregularised", the paper's choice, the accuracy of the plain model on the same patients. The table does not
+        contain it: a search computes it and passes it to :meth:`against`.
 
     Examples
     --------
@@ -148,21 +147,21 @@ class AccuracyBudget:
     reference: float | Literal["unregularised", "best"] = "unregularised"
 
     maximise: ClassVar[bool] = True
-    # The paper chooses among the settings of the grid alone.
+    # The paper chooses only among the settings of the grid.
     may_choose_plain: ClassVar[bool] = False
 
     def against(self, reference: float) -> AccuracyBudget:
-        """The same rule with the unregularised model's score filled in."""
+        """Return the same rule with the score of the unregularised model as reference."""
         return replace(self, reference=float(reference))
 
     def choose(self, results: pd.DataFrame) -> Choice:
-        """Pick the row with the lowest disparity inside the budget."""
+        """Choose the row with the lowest disparity within the budget."""
         check_share("tolerance", self.tolerance)
         usable = candidates(results, [self.metric, self.minimise])
-        reference, bar = self._reference(usable), self.least(usable)
-        budget = f"{in_words(self.metric)} >= {1 - self.tolerance:g} x {reference:.4f} = {bar:.4f}"
+        reference, least = self._reference(usable), self.least(usable)
+        budget = f"{in_words(self.metric)} >= {1 - self.tolerance:g} x {reference:.4f} = {least:.4f}"
         accuracy, disparity = numbers(usable, self.metric, self.minimise)
-        inside = accuracy >= bar
+        inside = accuracy >= least
         if not inside.any():
             best = BestScore(self.metric).choose(usable)
             return Choice(best.index, f"no setting with {budget}, so the {best.reason}", fallback=True)
@@ -174,14 +173,14 @@ class AccuracyBudget:
         )
 
     def least(self, results: pd.DataFrame) -> float:
-        """The least accuracy that the budget allows."""
+        """Return the lowest accuracy that the budget allows."""
         return (1 - self.tolerance) * self._reference(results)
 
     def _reference(self, usable: pd.DataFrame) -> float:
         if self.reference == "unregularised":
             raise ValueError(
-                "reference is 'unregularised', a score that this table does not hold; give the plain model's "
-                f"{self.metric} with rule.against(score), or use reference='best'."
+                "reference is 'unregularised', and this table does not contain the score of the plain model; pass "
+                f"its {self.metric} with rule.against(score), or use reference='best'."
             )
         best = self.reference == "best"
         try:
@@ -200,17 +199,16 @@ class AccuracyBudget:
 
 @dataclass(frozen=True)
 class OneStandardError:
-    """Take the lowest disparity among settings whose accuracy does not differ from the best beyond chance.
+    """Choose the lowest disparity among settings whose accuracy is within one standard error of the best.
 
-    Settings qualify whose ``metric`` is within one standard error (that of the best setting) of the best.
+    The standard error is that of the best setting.
 
     Parameters
     ----------
     metric : str
         Accuracy column; its standard error comes from folds, or from a column ``<metric>_se``.
     minimise : str
-        Column to make small among those that qualify; ties go to the better ``metric``, then to the first
-        row.
+        Column to minimise among these settings; ties go to the better ``metric``, then to the first row.
     maximise : bool
         Whether a higher ``metric`` is better.
 
@@ -228,16 +226,16 @@ class OneStandardError:
     maximise: bool = True
 
     def choose(self, results: pd.DataFrame) -> Choice:
-        """Pick the row with the lowest disparity within one standard error of the best."""
+        """Choose the row with the lowest disparity within one standard error of the best."""
         usable = candidates(results, [self.metric, self.minimise])
         error_column = f"{self.metric}_se"
         if error_column not in usable.columns:
             raise ValueError(
-                f"results has neither folds nor a column {error_column!r}, so a standard error is not known. "
-                "Score by folds, or add that column (for example from a bootstrap)."
+                f"results has neither folds nor a column {error_column!r}, so the standard error is unknown. "
+                "Pass results by fold, or add that column (for example from a bootstrap)."
             )
         accuracy, disparity = numbers(usable, self.metric, self.minimise)
-        # The sign turns "lower is better" into "higher is better".
+        # Change the sign if lower is better, so that a higher score is better.
         score = accuracy if self.maximise else -accuracy
         best = int(np.argmax(score))
         error = float(usable[error_column].to_numpy(dtype=float)[best])
@@ -256,28 +254,28 @@ class OneStandardError:
 
 
 def check_share(name: str, share: float) -> None:
-    """Refuse a budget that is no share."""
-    require(0 <= as_number(share) < 1, name, "be in [0, 1)", share, "it is the share to give up")
+    """Raise unless a tolerance is a share in [0, 1)."""
+    require(0 <= as_number(share) < 1, name, "be in [0, 1)", share, "it is the share that may be lost")
 
 
 def lowest(disparity: FloatArray, score: FloatArray, inside: BoolArray) -> int:
-    """Position of the lowest disparity inside; ties go to the higher score, then to the first row."""
+    """Return the row of the lowest disparity among those `inside`; ties go to the higher score, then the first."""
     rows = np.flatnonzero(inside)
     return int(rows[np.lexsort((-score[rows], disparity[rows]))[0]])
 
 
 @dataclass(frozen=True)
 class CarefulBudget:
-    """Keep the plain model unless a setting lowers the disparity beyond chance, within two budgets.
+    """Choose the plain model unless a setting has a disparity that is lower by more than its standard error.
 
     The plain model is one of the candidates. A setting is preferred to it only if
 
     - its disparity is lower by more than the standard error of the paired difference,
-    - its accuracy is at least ``(1 - tolerance)`` of the plain model's, and
-    - its gain in log partial likelihood over no model is at least ``(1 - likelihood_tolerance)`` of the plain
-      model's. The c-index does not notice scores that are all too timid; the likelihood does.
+    - its accuracy is at least ``(1 - tolerance)`` times that of the plain model, and
+    - its gain in log partial likelihood over the null model is at least ``(1 - likelihood_tolerance)`` times that of
+      the plain model. The likelihood falls if all scores are shrunk, the c-index does not.
 
-    Of those, the one with the lowest disparity is taken; ties go to the higher accuracy, then to the first row.
+    Of these settings, choose the one with the lowest disparity; ties go to the higher accuracy, then to the first row.
     The paper's rule is :class:`AccuracyBudget`.
 
     Parameters
@@ -285,12 +283,12 @@ class CarefulBudget:
     metric : str
         Accuracy column; higher is better and positive.
     tolerance : float in [0, 1)
-        Share of the plain model's accuracy that may be given up.
+        Share of the plain model's accuracy that may be lost.
     minimise : str
-        Disparity column; also needed are ``<minimise>_difference`` from the plain model and its
-        ``<minimise>_difference_se``, which a search computes on the same folds or replicates.
+        Disparity column. The columns ``<minimise>_difference`` (from the plain model) and
+        ``<minimise>_difference_se`` are also needed; a search computes them on the same folds or replicates.
     likelihood_tolerance : float in [0, 1)
-        Share of the plain model's likelihood gain that may be given up.
+        Share of the plain model's likelihood gain that may be lost.
 
     Examples
     --------
@@ -318,58 +316,59 @@ class CarefulBudget:
     may_choose_plain: ClassVar[bool] = True
 
     def least(self, results: pd.DataFrame) -> float:
-        """The least accuracy that the budget allows."""
+        """Return the lowest accuracy that the budget allows."""
         return (1 - self.tolerance) * float(results.loc[results[PLAIN].astype(bool), self.metric].iloc[0])
 
     def choose(self, results: pd.DataFrame) -> Choice:
-        """Pick the plain row, or the fairest of those that are surely fairer and cost little."""
+        """Choose the plain model, or the setting with the lowest disparity that meets the conditions."""
         check_share("tolerance", self.tolerance)
         check_share("likelihood_tolerance", self.likelihood_tolerance)
         if PLAIN not in results.columns or int(results[PLAIN].sum()) != 1:
             raise ValueError(
-                f"results must mark the plain model's row in a column {PLAIN!r}; a GridSearch with this rule does."
+                f"results must mark the row of the plain model in a column {PLAIN!r}, as GridSearch does."
             )
         usable = candidates(results, [self.metric, self.minimise, "gain_over_null"])
         plain = usable[PLAIN].to_numpy(dtype=bool)
         if not plain.any():
-            raise ValueError("the plain model has no finite scores, so nothing can be held against it.")
+            raise ValueError("the plain model has no finite scores, so settings cannot be compared with it.")
         accuracy, disparity, gain = numbers(usable, self.metric, self.minimise, "gain_over_null")
         difference, error = numbers(usable, f"{self.minimise}_difference", f"{self.minimise}_difference_se")
-        own = int(np.flatnonzero(plain)[0])
-        bar = self.least(usable)
-        least = gain[own] - self.likelihood_tolerance * max(gain[own], 0.0)
-        affordable = (accuracy >= bar) & (gain >= least) & ~plain
-        # Without a standard error nothing is known to be better.
-        surer = affordable & (difference < -error)
+        reference = int(np.flatnonzero(plain)[0])
+        least_accuracy = self.least(usable)
+        least_gain = gain[reference] - self.likelihood_tolerance * max(gain[reference], 0.0)
+        within = (accuracy >= least_accuracy) & (gain >= least_gain) & ~plain
+        # Without a standard error (NaN) a setting does not count as better.
+        better = within & (difference < -error)
         metric, minimise = in_words(self.metric), in_words(self.minimise)
-        budgets = f"{metric} at least {bar:.4f} and likelihood gain at least {least:.4f}"
-        if surer.any():
-            row = lowest(disparity, accuracy, surer)
+        budgets = f"{metric} at least {least_accuracy:.4f} and likelihood gain at least {least_gain:.4f}"
+        if better.any():
+            row = lowest(disparity, accuracy, better)
             return Choice(
                 usable.index[row],
                 f"{minimise} {disparity[row]:.4g}, lower than the plain model's by {-difference[row]:.4g} (standard "
-                f"error {error[row]:.4g}); {metric} {accuracy[row]:.4f} against {accuracy[own]:.4f}; likelihood gain "
-                f"{gain[row]:.4f} against {gain[own]:.4f}; the lowest of {surer.sum()} such settings with {budgets}",
+                f"error {error[row]:.4g}); {metric} {accuracy[row]:.4f} against {accuracy[reference]:.4f}; likelihood "
+                f"gain {gain[row]:.4f} against {gain[reference]:.4f}; the lowest of {better.sum()} such settings with "
+                f"{budgets}",
             )
-        reason = f"the plain model: {affordable.sum()} of {len(usable) - 1} settings have {budgets}"
-        if affordable.any():
-            best = lowest(difference, accuracy, affordable)
+        reason = f"the plain model: {within.sum()} of {len(usable) - 1} settings have {budgets}"
+        if within.any():
+            best = lowest(difference, accuracy, within)
             reason += (
                 f", and in none of them is the {minimise} lower by more than the standard error of the difference "
                 f"(the best is {abs(difference[best]):.4g} {'lower' if difference[best] < 0 else 'higher'}, standard "
                 f"error {error[best]:.4g})"
             )
-        return Choice(usable.index[own], reason)
+        return Choice(usable.index[reference], reason)
 
 
 def pareto_front(
     results: pd.DataFrame, *, maximise: str = "concordance_index", minimise: str = "concordance_imparity"
 ) -> pd.DataFrame:
-    """Rows that no other row beats in one column without losing in the other.
+    """Return the Pareto front: the rows that no other row beats in one column without losing in the other.
 
-    `results` have one row per setting, or per setting and fold (averaged first); of an accuracy higher is better, of a
-    disparity lower. The front goes from the most accurate setting to the one with the least disparity, and keeps all
-    rows that are equal in both columns.
+    `results` has one row per setting, or per setting and fold (averaged first). Higher accuracy (`maximise`) and lower
+    disparity (`minimise`) are better. The front is sorted from the most accurate setting to the one with the lowest
+    disparity, and contains all rows that are equal in both columns.
 
     Examples
     --------
@@ -383,8 +382,8 @@ def pareto_front(
         [maximise, minimise], ascending=[False, True], kind="stable"
     )
     gain, harm = numbers(ordered, maximise, minimise)
-    # Rows before this one are at least as accurate, so it survives only if its disparity is below all of
-    # theirs, or if it equals the last survivor in both.
+    # Earlier rows are at least as accurate, so a row is on the front only if its disparity is lower than all of
+    # theirs, or if it equals the last row of the front in both columns.
     lowest_before = np.concatenate([[np.inf], np.minimum.accumulate(harm)[:-1]])
     better = harm < lowest_before
     block = np.cumsum(better) - 1
@@ -396,19 +395,18 @@ def pareto_front(
 
 @dataclass(frozen=True)
 class ParetoPoint:
-    """Take one point of the accuracy-disparity front.
+    """Choose one point of the Pareto front of accuracy and disparity.
 
-    Both columns are scaled to [0, 1] over the front, a_i for accuracy and u_i for disparity; the point with
-    the largest ``weight * a_i - (1 - weight) * u_i`` is taken. Equal weights give the knee: scaled, the chord
-    between the ends of the front runs from (0, 0) to (1, 1), so a_i - u_i is the height above it, and past
-    the highest point a little more of one costs a lot of the other.
+    Both columns are scaled to [0, 1] over the front, a_i for accuracy and u_i for disparity; the point with the largest
+    ``weight * a_i - (1 - weight) * u_i`` is chosen. With equal weights this is the knee of the front, the point
+    farthest from the line between its ends.
 
     Parameters
     ----------
     maximise, minimise : str
         Accuracy column (higher is better) and disparity column (lower is better).
     weight : float in [0, 1]
-        How much accuracy counts; 0.5 is the knee.
+        Weight of accuracy; 0.5 is the knee.
 
     Examples
     --------
@@ -424,9 +422,9 @@ class ParetoPoint:
     weight: float = 0.5
 
     def choose(self, results: pd.DataFrame) -> Choice:
-        """Pick a row on the front."""
+        """Choose a row of the front."""
         require(
-            0 <= as_number(self.weight) <= 1, "weight", "be in [0, 1]", self.weight, "it is accuracy's share"
+            0 <= as_number(self.weight) <= 1, "weight", "be in [0, 1]", self.weight, "it is that of accuracy"
         )
         front = pareto_front(results, maximise=self.maximise, minimise=self.minimise)
         gain, harm = numbers(front, self.maximise, self.minimise)
@@ -440,6 +438,6 @@ class ParetoPoint:
 
 
 def _unit(values: FloatArray) -> FloatArray:
-    """Scaled to [0, 1]; a constant column carries no preference and becomes 0."""
+    """Scale values to [0, 1]; equal values become 0."""
     width = values.max() - values.min()
     return (values - values.min()) / width if width > 0 else np.zeros_like(values)

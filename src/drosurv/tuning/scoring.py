@@ -1,4 +1,4 @@
-"""Scores of settings on patients that they were not trained on."""
+"""Metrics of settings on held-out patients."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from drosurv.tables.encoder import encode_features
 from drosurv.target import FloatArray, Target, parse_target
 from drosurv.tuning.folds import Fold
 
-# A log hazard ratio of this size is no prediction any more.
+# Training has diverged if a log hazard ratio is larger.
 _LARGEST = 1e6
-#: Where a row keeps the replicates of what settings are compared by, until pairs have been made.
+#: Column of bootstrap replicates, which is dropped after settings have been compared.
 DRAWS = "draws"
 
 
 def known_metrics() -> tuple[str, ...]:
-    """What a search measures: every number of all patients, or between groups, that needs no reference."""
+    """Return the metrics that a search can compute: those of all patients or between groups, without a reference."""
     return tuple(
         metric.name
         for metric in CATALOGUE.values()
@@ -51,13 +51,13 @@ def known_metrics() -> tuple[str, ...]:
 
 
 def attribute_metrics() -> tuple[str, ...]:
-    """Those that every attribute has one of."""
+    """Return the metrics with one value per attribute."""
     return tuple(metric.name for metric in CATALOGUE.values() if metric.of == "attribute")
 
 
 @dataclass(frozen=True, eq=False)
 class BreslowCurves:
-    """Survival of n patients from their scores and a baseline hazard, fast at one time per patient."""
+    """Survival curves of n patients from their scores and a baseline hazard."""
 
     baseline: Baseline
     risk: FloatArray
@@ -77,7 +77,7 @@ class BreslowCurves:
 
     def at_patient_times(self, times: FloatArray) -> FloatArray:
         """Survival of each patient at that patient's time, (n,) -> (n,)."""
-        # The patient of mean score has the baseline itself, whose log is added to.
+        # The cumulative hazard of a score of zero is the baseline; the log hazards of others differ by their scores.
         with np.errstate(over="ignore", divide="ignore"):
             log_baseline = np.log(self.baseline.cumulative_hazard(np.zeros(1), times)[0])
             survival: FloatArray = np.exp(-np.exp(log_baseline + self.risk))
@@ -89,10 +89,10 @@ class BreslowCurves:
 
 
 class HeldOut:
-    """Held-out patients with everything that scoring them needs of the training patients.
+    """Held-out patients, and the follow-up of the training patients that metrics need.
 
-    Features are standardised by the training patients' mean and deviation. Without labels, disparities between
-    groups have no value. Groups that are too small to be compared, by attribute and label, are left out of them.
+    Features `X` are standardised by the training patients' mean and standard deviation. Disparities need
+    `sensitive_features`; groups in `small`, pairs of attribute and label, are left out of them.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class HeldOut:
         self.X = np.asarray(X, dtype=np.float64)
         self.target = parse_target(y, require_event=False)
         self.convention = convention
-        # A fold may have lost all but one group of an attribute.
+        # In a fold an attribute may have only one group.
         parsed = parse_attributes(sensitive_features, len(self.target), at_least=1)
         large = (attribute.without(small) for attribute in parsed)
         self.attributes = [attribute for attribute in large if attribute.labels]
@@ -123,24 +123,24 @@ class HeldOut:
         metrics: Collection[str] | None = None,
         replicates: int = 0,
     ) -> dict[Key, Draws]:
-        """Score one setting with the engine behind :func:`~drosurv.evaluation.evaluate`: its `Evaluator.numbers`.
+        """Compute metrics of one setting with the `Evaluator` of :func:`~drosurv.evaluation.evaluate`.
 
-        Metrics of curves have no value without curves. The same patients are drawn for every setting, so that
-        settings compare paired.
+        Metrics of survival curves need `curves`. The same bootstrap replicates are used for every setting, so that
+        differences between settings are paired.
         """
         how: dict[str, Any] = {"convention": self.convention, "features": self.X}
         scoring = EvaluationData(Predictions(risk, curves), None, self.target, self.follow_up, **how)
         evaluator = Evaluator(Subset(scoring), self.attributes, metrics, inside_groups=False)
-        # One thread: settings and folds are what runs in parallel.
+        # One thread, because settings and folds run in parallel.
         return evaluator.numbers(evaluator.draw(replicates, random_state=0, threads=1))
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
-        """Return curves from Breslow's baseline hazard, for scores without a model, such as shrunken ones."""
+        """Return curves from Breslow's baseline hazard, for scores without a fitted model, such as shrunken scores."""
         return BreslowCurves(Baseline.breslow(self.train_target, train_risk), risk)
 
 
 def interval_columns(metric: str, number: Draws) -> dict[str, float]:
-    """Standard error and 95 % interval of a bootstrapped number, under the metric's name."""
+    """Return the standard error and 95 % interval of a bootstrapped metric, as columns of a table."""
     found = number.interval(0.95)
     return {f"{metric}_se": found.standard_error, f"{metric}_low": found.low, f"{metric}_high": found.high}
 
@@ -148,7 +148,7 @@ def interval_columns(metric: str, number: Draws) -> dict[str, float]:
 def small_groups(
     labels: pd.DataFrame | None, target: Target, min_group: int, min_events: int
 ) -> tuple[frozenset[tuple[str, str]], bool]:
-    """Groups too small to be compared, after a warning, and whether an attribute has two that are not."""
+    """Return the groups that are too small to be compared, with a warning, and whether an attribute has two others."""
     groups = rows_by_group(parse_attributes(labels, len(target)))
     counts = {key: Count.of(target.take(rows)) for key, rows in groups.items()}
     then = "they are left out of the disparities"
@@ -159,11 +159,11 @@ def small_groups(
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What a search measures, on what data.
+    """The data and metrics of a search.
 
-    The preparation, if any, makes features of X, and is fitted anew on the training patients of each fold. Small
-    groups, by attribute and label, train penalties but are left out of disparities. Where there
-    are bootstrap replicates, those of the compared metrics are kept.
+    `preparation` is None or a transformer of X, which is fitted to the training patients of each fold. Groups in
+    `small`, pairs of attribute and label, are used in penalties but left out of disparities. If `replicates` is
+    positive, the bootstrap replicates of the metrics in `compared` are kept.
     """
 
     X: Any
@@ -178,9 +178,9 @@ class Trials:
     def fold(
         self, estimators: Sequence[NetworkEstimator], fold: Fold, factors: Sequence[float] = (1.0,)
     ) -> list[list[dict[str, Any]]]:
-        """Train on one fold, in place, and score: per estimator and factor its metrics and ``error``.
+        """Train the estimators on one fold, in place; return the metrics and ``error`` by estimator and factor.
 
-        Scores are multiplied by each of the factors. The error is empty unless training failed; metrics are then NaN.
+        Scores are multiplied by each of the factors. If training failed, metrics are NaN; otherwise the error is empty.
         """
         train, validation = fold
         X, X_held = (_safe_indexing(self.X, rows) for rows in fold)
@@ -190,7 +190,7 @@ class Trials:
         groups = [None if self.sensitive_features is None else self.sensitive_features.iloc[r] for r in fold]
         sample = {"X": X, "y": self.y[train], "sensitive_features": groups[0]}
         (errors,) = fit_grids([estimators], [sample])
-        # A table of text or gaps as the numbers that the estimators made of it.
+        # The features as the numbers to which the estimators encode a table with text or missing values.
         entered = [np.asarray(encode_features(estimators[0], part), dtype=np.float64) for part in (X, X_held)]
         _, features = standardise(*entered)
         held_out = HeldOut(self.y[train], features, self.y[validation], groups[1], small=self.small)
@@ -199,17 +199,17 @@ class Trials:
             problem = str(error or "")
             if not problem:
                 risk, train_risk = estimator.predict(X_held), estimator.predict(X)
-                problem = _runaway(np.concatenate([risk, train_risk]))
+                problem = _divergence(np.concatenate([risk, train_risk]))
             if problem:
                 out.append([{"error": problem, **dict.fromkeys(self.metrics, float("nan"))} for _ in factors])
                 continue
-            # Risks are relative: where the features' origin puts their level must not change a disparity.
+            # Subtract the mean, so that disparities of hazards do not depend on the origin of the features.
             risk, train_risk = risk - train_risk.mean(), train_risk - train_risk.mean()
-            own = predict_curves(estimator, X_held, len(risk))
+            fitted = predict_curves(estimator, X_held, len(risk))
             rows = []
             for factor in factors:
-                # A shrunken model is no fitted one: its baseline hazard follows from its scores.
-                curves = own if factor == 1 else held_out.breslow(factor * risk, factor * train_risk)
+                # Shrunken scores need a new baseline hazard.
+                curves = fitted if factor == 1 else held_out.breslow(factor * risk, factor * train_risk)
                 rows.append({"error": "", **self._row(held_out, factor * risk, curves)})
             out.append(rows)
         return out
@@ -239,14 +239,14 @@ def _value(number: Draws | None) -> float:
 
 
 def _of_all(measured: Mapping[Key, Draws], metric: str) -> Draws | None:
-    """The number of everybody; of a disparity between groups, that of the attribute where it is largest."""
+    """Return the value of all patients; for a disparity between groups, the largest over attributes."""
     if (EVERYONE, metric) in measured:
         return measured[EVERYONE, metric]
-    found = (own for (_, name), own in measured.items() if name == metric and np.isfinite(own.estimate))
+    found = (draws for (_, name), draws in measured.items() if name == metric and np.isfinite(draws.estimate))
     return max(found, key=lambda number: number.estimate, default=None)
 
 
-def _runaway(scores: FloatArray) -> str:
-    """Return a warning about implausibly large log hazards; empty if there are none."""
+def _divergence(scores: FloatArray) -> str:
+    """Return an error message if scores are implausibly large, else an empty string."""
     largest = float(np.abs(scores).max())
-    return "" if largest <= _LARGEST else f"training ran away to scores of {largest:.3g}; lower lr."
+    return "" if largest <= _LARGEST else f"training diverged to scores of {largest:.3g}; lower lr."

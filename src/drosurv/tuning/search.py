@@ -1,4 +1,4 @@
-"""Grid search over settings of an estimator, with a rule that picks one."""
+"""Grid search over settings of an estimator, with a rule that chooses one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _LABELS = {"gain_share": "share of the unregularised model's gain in log partial
 
 
 class SearchPlots:
-    """Pictures of a finished search, from its tables, its rule and its choice."""
+    """Plots of a finished search."""
 
     results_: pd.DataFrame
     control_: pd.DataFrame
@@ -59,12 +59,12 @@ class SearchPlots:
     best_index_: int
 
     def plot_front(self, ax: Axes | None = None, *, minimise: str = "concordance_imparity") -> Axes:
-        """Draw the c-index against a disparity.
+        """Plot a disparity against the c-index.
 
-        Every setting is a point with its 95 % interval, where one is known; the line joins those that no other
-        beats on both; the chosen one is ringed. The cross is the unregularised model, the dotted line its scores
-        multiplied by c < 1, which moves disparities of hazards and leaves the c-index and concordance imparity where
-        they are. The vertical line is the accuracy budget, where the rule has one.
+        Every setting is a point, with its 95 % interval if it is known. The solid line is the Pareto front, the circle
+        the chosen setting, the cross the unregularised model. The dotted line is the unregularised model with scores
+        multiplied by c < 1, which changes disparities of hazards but not the c-index and concordance imparity. The
+        vertical line is the accuracy budget, if the rule has one.
         """
         check_is_fitted(self, "results_")
         ax = axes_or_new(ax)
@@ -79,7 +79,7 @@ class SearchPlots:
         front = pareto_front(results, minimise=minimise)
         ax.plot(
             *numbers(front, "concordance_index", minimise), "o-", color=_FRONT, markersize=5, zorder=2,
-            label="no other setting beats both",
+            label="Pareto front",
         )  # fmt: skip
         control = self.control_
         if minimise in control:
@@ -92,10 +92,10 @@ class SearchPlots:
         return self._finished(ax, results, "concordance_index", minimise)
 
     def plot_shrinkage(self, ax: Axes | None = None, *, minimise: str = "group_disparity") -> Axes:
-        """Draw a disparity against the share of the unregularised model's gain over no model at all.
+        """Plot a disparity against the share of the unregularised model's gain over the null model.
 
-        The line is the unregularised model with its scores multiplied by c from 1 down to 0. A setting on or above
-        the line has bought its low disparity by saying less, and nothing else; one below it has done better.
+        The line is the unregularised model with its scores multiplied by c from 1 down to 0. A setting on or above the
+        line has no lower disparity than such shrinkage would have at the same gain; a setting below the line has.
         """
         check_is_fitted(self, "results_")
         ax = axes_or_new(ax)
@@ -114,7 +114,7 @@ class SearchPlots:
         return self._finished(ax, results, "gain_share", minimise)
 
     def _finished(self, ax: Axes, results: pd.DataFrame, x: str, y: str) -> Axes:
-        """The picture with a ring around the chosen setting, where it is among the results, and words."""
+        """Add a circle around the chosen setting, if it is among the results, axis labels and a legend."""
         if self.best_index_ in results.index:
             row = results.loc[self.best_index_]
             ax.plot(
@@ -130,95 +130,93 @@ def _with(table: pd.DataFrame, *names: str) -> pd.DataFrame:
     for name in names:
         if name not in table:
             raise ValueError(
-                f"minimise: the search did not measure {name!r}; it has {list(table.columns)}. Name it in metrics."
+                f"minimise: the search did not compute {name!r}; it has {list(table.columns)}. Name it in metrics."
             )
     known = table.dropna(subset=list(names))
     if known.empty:
         raise ValueError(
-            f"there is nothing to draw: no setting has a number for {' and '.join(map(in_words, names))}. Groups may "
-            "be too small to be compared."
+            f"no setting has a value of {' and '.join(map(in_words, names))} to plot. Groups may be too small to be "
+            "compared."
         )
     return known
 
 
 def _reach(table: pd.DataFrame, name: str) -> FloatArray | None:
-    """Distances (2, settings) from a value to the ends of its interval; None where no interval is known."""
+    """Return the distances (2, settings) of values from the ends of their intervals; None without intervals."""
     if f"{name}_low" not in table:
         return None
     value, low, high = numbers(table, name, f"{name}_low", f"{name}_high")
     return np.nan_to_num(np.maximum(np.stack([value - low, high - value]), 0.0))
 
 
-# Always measured: accuracy, and what the shrinkage control needs.
+# Metrics that are always computed: accuracy, and those for the comparison with shrunken scores.
 _ALWAYS = ("concordance_index", "log_partial_likelihood", "gain_over_null", "calibration_slope")
 _DISPARITIES = ("concordance_imparity", "group_disparity", "intersectional_disparity")
-# The first is the model itself, the others its shrunk versions.
+# Factors of the scores of the unregularised model: 1 is the model itself, the others shrink its scores.
 FACTORS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)
 
 
 @dataclass(eq=False, repr=False)
 class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
-    """Tune any estimator of drosurv over a grid, under an accuracy budget or any other rule.
+    """Tune an estimator over a grid of settings, under an accuracy budget or another rule.
 
-    Settings that may share a batch are trained as one. Each is scored on folds or on one validation part,
-    and the rule picks one, which is trained again on everybody.
+    Each setting is evaluated on folds or on one validation set. The rule chooses one of them, which is trained again on
+    all patients. Settings that can be trained in one batch are trained together.
 
     Parameters
     ----------
     estimator : estimator, or Pipeline that ends in one
-        What to tune; its parameters that the grid does not name stay. The steps before it are fitted anew on
+        Estimator to tune; parameters that the grid does not name keep their values. The steps before it are fitted to
         the training patients of each fold.
     grid : mapping of parameter to values, or a list of such, optional
-        Parameters of the estimator, without the name of a Pipeline step. By default the paper's: alpha or the penalty's
-        weight, and the learning rate where Adam trains.
+        Parameters of the estimator, without the name of a Pipeline step. By default the paper's grid: alpha or the
+        weight of the penalty, and the learning rate if Adam is used.
     rule : SelectionRule, optional
-        Picks a row of ``results_``. By default :class:`CarefulBudget`; without sensitive features, the best c-index.
-        The plain model is a candidate beside every other one's settings, except of the paper's rule,
-        :class:`AccuracyBudget`.
+        Chooses a row of ``results_``. By default :class:`CarefulBudget`; without sensitive features, the best c-index.
+        With every rule except the paper's, :class:`AccuracyBudget`, the plain model is one of the candidates.
     cv : int, float, splitter or iterable
-        Number of folds; or the share of patients in one validation part; or given folds (see
+        Number of folds; or the share of patients in one validation set; or given folds (see
         :func:`drosurv.tuning.folds.parse_folds`).
     metrics : sequence of str, optional
-        Measured beside those that the rule reads, such as ``integrated_brier_score``, ``dynamic_auc``,
-        ``individual_disparity``.
+        Further metrics to compute, such as ``integrated_brier_score``, ``dynamic_auc``, ``individual_disparity``.
     min_group, min_events : int
         Groups with fewer patients or events are left out of the disparities.
     bootstrap : int
-        Replicates behind the standard errors of the c-index and of concordance imparity when there is only
-        one validation part; folds give theirs by themselves.
+        Number of bootstrap replicates for the standard errors of the c-index and of concordance imparity with a single
+        validation set. With folds, standard errors come from the folds.
     refit : bool
-        Train the chosen setting on everybody.
+        Whether to train the chosen setting on all patients.
     n_jobs : int, optional
-        Processes, as in joblib.
+        Number of processes, as in joblib.
     random_state : int, RandomState or None
-        Draws the folds.
+        Seed of the folds.
     verbose : bool, optional
-        Show a progress bar when it takes long; by default only in a terminal.
+        Whether to show a progress bar for a long search; by default only in a terminal.
 
     Attributes
     ----------
     best_estimator_ : estimator or Pipeline
-        The chosen setting, trained on everybody.
+        The chosen setting, trained on all patients.
     best_params_ : dict
-        The chosen setting; empty if that is the plain model.
+        Parameters of the chosen setting; empty for the plain model.
     best_index_ : int
-        Its row in ``results_``.
+        Row of the chosen setting in ``results_``.
     choice_ : Choice
-        The rule's choice, with its reason and whether it had to fall back.
+        The choice of the rule, with its reason and whether no setting met the rule's condition.
     results_ : DataFrame
         One row per setting: its parameters; the mean over folds of every metric, with ``<metric>_se`` and,
         for the c-index and concordance imparity, ``_low`` and ``_high`` (95 %); ``gain_share``, the gain in log
-        partial likelihood over no model as a share of the unregularised model's. With several sensitive
-        features a disparity is that of the attribute where it is largest; that of each attribute is in
-        ``<metric>_<attribute>``. ``error`` says what went wrong in training, where something did. The plain
-        model's row is the last one, marked in ``plain``; ``<minimise>_difference`` with ``_se`` compares every
-        setting with it on the same patients.
+        partial likelihood over the null model, divided by that of the unregularised model. With several sensitive
+        features a disparity is the largest over attributes; that of each attribute is in ``<metric>_<attribute>``.
+        ``error`` is the error message if training failed. The last row is the plain model, marked in ``plain``;
+        ``<minimise>_difference`` with ``_se`` is the paired difference of every setting from it.
     fold_results_ : DataFrame
         The same per setting and fold.
     reference_ : Series
-        The unregularised model's row: a Cox model of the same network, at the best c-index of its settings.
+        Row of the unregularised model: a Cox model with the same network, and of its settings the one with the best
+        c-index.
     control_ : DataFrame
-        What multiplying the unregularised model's scores by c does: the shrinkage control.
+        Metrics of the unregularised model with its scores multiplied by each c <= 1.
 
     Examples
     --------
@@ -246,7 +244,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
     verbose: bool | None = None
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, groups: Any = None) -> Self:
-        """Search.
+        """Evaluate all settings, choose one, and train it on all patients.
 
         Parameters
         ----------
@@ -255,10 +253,10 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         y : structured array (n,)
             Event flag and time.
         sensitive_features : Series, DataFrame or array, optional
-            One column of labels per attribute: disparities compare its groups, and penalties that compare
-            groups are trained with them.
+            One column of labels per attribute, for disparities between its groups and penalties that compare groups.
         groups : (n,) labels, optional
-            Whose row it is, where patients have several: their rows are never both trained on and scored.
+            Patient of each row, if patients have several rows: the rows of one patient are never both in the training
+            and in the validation set.
 
         Returns
         -------
@@ -296,7 +294,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         reference, reference_folds = self._compare(references, plain, metrics)
         if getattr(rule, "reference", None) == "unregularised":
             rule = rule.against(float(self.reference_[rule.metric]))
-        # Among settings of plain Cox it is chosen from already.
+        # The settings of CoxPH are plain models already.
         if getattr(rule, "may_choose_plain", type(model) is not CoxPH):
             compared_by = getattr(rule, "minimise", "concordance_index")
             differences = paired_differences(self.fold_results_, reference_folds, compared_by)
@@ -313,7 +311,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _steps(self) -> tuple[Any, NetworkEstimator]:
-        """The steps before the estimator, as one transformer or None, and the estimator."""
+        """Return the steps before the estimator, as one transformer or None, and the estimator."""
         *before, last = (
             self.estimator.steps if isinstance(self.estimator, Pipeline) else [("", self.estimator)]
         )
@@ -335,51 +333,53 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
     def _compare(
         self, references: Sequence[NetworkEstimator], plain: pd.DataFrame, metrics: Sequence[str]
     ) -> tuple[NetworkEstimator, pd.DataFrame]:
-        """Set the unregularised model's row, its shrunk versions, and every setting's share of its gain.
+        """Set `reference_`, `control_`, and the `gain_share` of every setting.
 
-        Returns that model and its scores by fold.
+        Return the unregularised model and its results by fold.
         """
         as_trained = plain.loc[plain[FACTOR] == 1.0]
         table = setting_table(as_trained, metrics)
         if table["concordance_index"].isna().all():
             raise ValueError(
-                f"the unregularised model could not be trained, so nothing can be held against it: "
+                f"the unregularised model could not be trained, so settings cannot be compared with it: "
                 f"{table['error'].iloc[0]}"
             )
         best = int(table["concordance_index"].argmax())
-        # Each factor is a separate setting.
-        own = plain.loc[plain[CANDIDATE] == table.index[best]]
-        self.control_ = setting_table(own.assign(**{CANDIDATE: own[FACTOR]}), metrics).reset_index(drop=True)
+        # One row per factor instead of one per setting.
+        rows = plain.loc[plain[CANDIDATE] == table.index[best]]
+        by_factor = rows.assign(**{CANDIDATE: rows[FACTOR]})
+        self.control_ = setting_table(by_factor, metrics).reset_index(drop=True)
         full = float(self.control_["gain_over_null"].iloc[0])
         for table in (self.results_, self.control_):
             table["gain_share"] = kept_share(table["gain_over_null"], full)
         self.reference_ = self.control_.iloc[0].drop(FACTOR)
-        return references[best], own.loc[own[FACTOR] == 1.0]
+        return references[best], rows.loc[rows[FACTOR] == 1.0]
 
     def _metrics(self, rule: SelectionRule, groups: pd.DataFrame | None, comparable: bool) -> tuple[str, ...]:
+        """Return the names of the metrics to compute."""
         read = list(_read_by(rule).values())
         asked = [*(self.metrics or ()), *read]
         unknown = [name for name in asked if name not in known_metrics()]
         if unknown:
             raise ArgumentError(
                 "metrics",
-                f"metrics={unknown[0]!r} is not a metric that a search measures; choose from "
+                f"metrics={unknown[0]!r} is not a metric that a search can compute; choose from "
                 f"{', '.join(known_metrics())}.{did_you_mean(unknown[0], known_metrics())}",
             )
-        _refuse_the_worst(rule)
+        _check_direction(rule)
         grouped = [name for name in asked if "groups" in CATALOGUE[name].needs]
         if groups is None and grouped:
             raise ArgumentError(
                 "sensitive_features",
-                f"{grouped[0]} compares groups: pass sensitive_features, or choose with a "
-                f"rule that does not, such as the best c-index.",
+                f"{grouped[0]} compares groups: pass sensitive_features, or use a rule that does not compare groups, "
+                "such as BestScore().",
             )
         if not comparable and any(name in read for name in grouped):
             raise ArgumentError(
                 "sensitive_features",
                 f"{grouped[0]} compares groups, and sensitive_features has no two with at least "
-                f"{self.min_group:,} patients and {self.min_events:,} events: merge groups, or choose with a "
-                f"rule that does not compare them, such as the best c-index.",
+                f"{self.min_group:,} patients and {self.min_events:,} events: merge groups, or use a rule that does "
+                "not compare groups, such as BestScore().",
             )
         parts = [part for name in asked for part in CATALOGUE[name].reads if CATALOGUE[part].of != "groups"]
         return tuple(dict.fromkeys([*_ALWAYS, *(() if groups is None else _DISPARITIES), *asked, *parts]))
@@ -391,9 +391,9 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
         trials: Trials,
         folds: Sequence[Fold],
     ) -> list[list[dict[str, Any]]]:
-        """Of each model one row per fold and factor: its number, its parameters and its metrics.
+        """Return for each model one row per fold and factor: its number, its parameters and its metrics.
 
-        After the settings come the unregularised models, and only they are also scored shrunk.
+        The unregularised models come after the settings; only they are also evaluated with shrunken scores.
         """
         settings = [*points, *({"lr": model.lr} for model in models[len(points) :])]
         plain = [[len(points) + m for m in part] for part in batches(models[len(points) :])]
@@ -439,18 +439,18 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
     @property
     def _chosen(self) -> Any:
         check_is_fitted(self, "best_estimator_")
-        # Of a Pipeline, scikit-survival passes curves on as well.
+        # scikit-survival adds predict_survival_function to Pipeline.
         return self.best_estimator_
 
 
 def _read_by(rule: SelectionRule) -> dict[str, str]:
-    """Metrics that a rule looks at, by the part they play in it."""
+    """Return the metrics that a rule uses, by the name of its attribute."""
     named = {part: getattr(rule, part, None) for part in ("metric", "minimise", "maximise")}
     return {part: name for part, name in named.items() if isinstance(name, str)}
 
 
-def _refuse_the_worst(rule: SelectionRule) -> None:
-    """Raise if a rule takes the worst values of a metric for the best."""
+def _check_direction(rule: SelectionRule) -> None:
+    """Raise if a rule minimises a metric of which higher values are better, or the reverse."""
     wanted, maximise = {"minimise": "lower", "maximise": "higher"}, getattr(rule, "maximise", None)
     if isinstance(maximise, bool):
         wanted["metric"] = "higher" if maximise else "lower"
@@ -459,6 +459,6 @@ def _refuse_the_worst(rule: SelectionRule) -> None:
         if part in wanted and {better, wanted[part]} == {"higher", "lower"}:
             raise ArgumentError(
                 part,
-                f"{part}={name!r} is better the {better}, but rule takes {wanted[part]} for "
-                "better: name another metric, or turn maximise round where the rule has it.",
+                f"{part}={name!r}: {better} values of it are better, but the rule prefers {wanted[part]} values: name "
+                "another metric, or change maximise if the rule has it.",
             )
