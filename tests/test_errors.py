@@ -46,7 +46,7 @@ def test_a_warning_knows_its_argument():
 
 @pytest.mark.parametrize(
     ("model", "said"),
-    [(CoxPH(max_iter=1), "before the optimum"), (DROCox(alpha=0.001), "single largest loss")],
+    [(CoxPH(max_iter=1), "before the optimum"), (DROCox(alpha=0.001), "minimises only the largest loss")],
 )
 def test_a_warning_from_deep_inside_names_the_users_line(model, said):
     rng = np.random.default_rng(0)

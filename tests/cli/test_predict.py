@@ -119,10 +119,10 @@ def test_bad_tables_and_options_are_one_line(drosurv, model, patients, tmp_path,
 
 
 def test_a_broken_model_and_the_wrong_way_round_are_one_line(drosurv, model, data, tmp_path):
-    assert "not a model that drosurv saved" in drosurv.fails("predict", data, model)
+    assert "not a model saved by drosurv" in drosurv.fails("predict", data, model)
     cut = tmp_path / "cut"
     cut.write_bytes(model.read_bytes()[:-5])
-    assert "not a model that drosurv saved, or only a part" in drosurv.fails("predict", cut, data)
+    assert "not a model saved by drosurv, or is incomplete" in drosurv.fails("predict", cut, data)
 
 
 def test_the_data_is_never_overwritten(drosurv, model, data):

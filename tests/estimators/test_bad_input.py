@@ -243,7 +243,7 @@ def test_a_half_without_events_is_refused():
     event = np.zeros(60, bool)
     event[:5] = True
     y = Surv.from_arrays(event, y["time"])
-    with pytest.raises(ValueError, match="leaves a half without any event among 5 events"):
+    with pytest.raises(ValueError, match=r"leaves a half without events \(5 in all\)"):
         DROCoxSplit(shuffle=False).fit(X, y)
     # One side needs no events in the half it only compares with.
     assert DROCoxSplit(0.5, shuffle=False, sides="one", l2=0.1).fit(X, y).converged_

@@ -379,7 +379,7 @@ class TestLoadRefuses:
 
     def test_a_safetensors_file_of_another_program(self, path):
         write(path, {}, {"weight": np.zeros(3)}, key="author")
-        with pytest.raises(ValueError, match="but not a model that drosurv saved"):
+        with pytest.raises(ValueError, match="but not a model saved by drosurv"):
             load(path)
 
     def test_a_newer_format_and_says_to_upgrade(self, path):
@@ -443,7 +443,7 @@ class TestLoadRefuses:
         content = described["content"]
         content["model"]["attributes"][name] = 1
         resealed(path, content, arrays)
-        with pytest.raises(ValueError, match="no fitted attribute"):
+        with pytest.raises(ValueError, match="not a fitted attribute"):
             load(path)
 
     def test_a_parameter_this_version_does_not_have(self, path, linear_bytes):

@@ -234,14 +234,14 @@ def test_a_model_that_learned_nothing_is_left_as_it_is_and_says_so():
     rng = np.random.default_rng(1)
     noise = rng.normal(size=(60, 8))
     y = Surv.from_arrays(np.ones(60, dtype=bool), rng.exponential(size=60))
-    with pytest.warns(UserWarning, match="recalibration leaves the scores as they are"):
+    with pytest.warns(UserWarning, match="scores are not recalibrated"):
         model = CoxPH(recalibrate=True, random_state=0).fit(noise, y)
     assert model.recalibration_ == 1.0
 
 
 @pytest.mark.parametrize("cls", [AcceleratedFailureTime, DeepHit, DiscreteTimeHazard])
 def test_losses_with_curves_of_their_own_say_why_not(cls):
-    with pytest.raises(ValueError, match=f"recalibrate=True stretches log hazards, but {cls.__name__} has"):
+    with pytest.raises(ValueError, match=f"multiplies log hazards by a factor, but {cls.__name__} has"):
         cls(recalibrate=True).fit(X, Y)
 
 

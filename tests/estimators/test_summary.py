@@ -324,7 +324,7 @@ def test_models_of_groups_have_tables_too():
     [
         (
             lambda: CoxPH("mlp", max_iter=2).fit(X, Y).summary(),
-            "summary is about coefficients, which network='mlp'",
+            "summary needs coefficients, which network='mlp'",
         ),
         (lambda: CoxPH().fit(X, Y).summary(method="exact"), r"method must be one of .*, got 'exact'"),
         (

@@ -329,9 +329,7 @@ def test_a_fold_without_a_group_is_named_where_the_rule_needs_it(data):
     groups = np.where(np.arange(len(data)) < 3, "rare", "common")
     folds = [(np.arange(100, 300), np.arange(100)), (np.arange(200), np.arange(200, 300))]
     search = GridSearch(DROCox(recalibrate=False), {"alpha": [0.5]}, cv=folds, min_group=1, min_events=1)
-    with pytest.raises(
-        ValueError, match="patients or events of a group are missing where settings are scored"
-    ):
+    with pytest.raises(ValueError, match="a validation set has no patients or events of a group"):
         search.fit(data.X, data.y, sensitive_features=groups)
     tuned = GridSearch(
         DROCox(recalibrate=False), {"alpha": [0.5]}, cv=folds, rule=BestScore(), min_group=1, min_events=1

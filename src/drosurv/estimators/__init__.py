@@ -1,4 +1,4 @@
-"""Estimators: the scikit-learn surface over networks, losses, objectives and solvers."""
+"""Estimators: survival models with the interface of scikit-learn."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from drosurv.estimators.dro_cox_split import DROCoxSplit
 from drosurv.estimators.group_dro_cox import GroupDROCox
 from drosurv.estimators.null_model import NullModel
 
-# Where 0.1 had them; their home is drosurv.estimators.persistence.
+# These were importable from here in 0.1; they are defined in drosurv.estimators.persistence.
 from drosurv.estimators.persistence import load as load
 from drosurv.estimators.persistence import read_saved_model as read_saved_model
 from drosurv.estimators.persistence import save as save

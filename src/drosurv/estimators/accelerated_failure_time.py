@@ -45,11 +45,11 @@ class AcceleratedFailureTime(NetworkEstimator):
     Attributes
     ----------
     coef_ : (d,) float64
-        Effects on log time (linear): a positive one means later.
+        Effects on log time (linear); a positive effect means later events.
     intercept_ : float
         Location mu of a patient whose features are zero; for other networks, of a patient of score zero.
     scale_ : float
-        sigma.
+        Scale sigma.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class AcceleratedFailureTime(NetworkEstimator):
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Return the risk -mu (n,) of each patient; higher means an earlier event."""
         scores = super().predict(X, offset=offset)
-        # coef_ are effects on log time, other networks give the score -(mu - mu_0) / sigma.
+        # coef_ are effects on log time; the scores of other networks are -(mu - mu_0) / sigma.
         return -scores - self.intercept_ if hasattr(self, "coef_") else self.scale_ * scores - self.intercept_
 
     def summary(  # type: ignore[override]
@@ -116,8 +116,8 @@ class AcceleratedFailureTime(NetworkEstimator):
         level : float
             Level of the confidence intervals.
         method : {"auto", "information", "sandwich"}
-            The observed information, or the sandwich estimator, valid for a misspecified model, sampling weights and
-            clusters. "auto" is the sandwich for clusters of several rows, as in R.
+            Source of the standard errors: the observed information, or the sandwich estimator, valid for a misspecified
+            model, sampling weights and clusters. "auto" is the sandwich for clusters of several rows, as in R.
         scale, names : (d,) arrays, optional
             As in :meth:`drosurv.CoxPH.summary`.
 
@@ -135,8 +135,8 @@ class AcceleratedFailureTime(NetworkEstimator):
             if getattr(self, name) != plain:
                 raise ArgumentError(
                     name,
-                    f"{name}={getattr(self, name)!r} is not maximum likelihood, so its information gives no "
-                    f"standard errors; fit {name}={plain!r} beside it.",
+                    f"{name}={getattr(self, name)!r} is not maximum likelihood, so the information gives no "
+                    f"standard errors; fit a model with {name}={plain!r} as well.",
                 )
         units = np.append(np.ones(len(self.coef_)) if scale is None else scale, [1.0, 1.0])
         values = np.append(self.coef_, [self.intercept_, np.log(self.scale_)])
@@ -148,14 +148,14 @@ class AcceleratedFailureTime(NetworkEstimator):
             self._errors[list(ORIGIN).index(used)] / units,
             level=level,
             caption=f"{title(self)}, {self.distribution}: {self.n_patients_:,} patients, {self.n_events_:,} events",
-            notes=[f"Effects on log time: a positive one means later. {ORIGIN[used]}{zero}"],
+            notes=[f"Effects on log time: a positive effect means later events. {ORIGIN[used]}{zero}"],
             ratio="time ratio",
         )
 
 
 @dataclass(frozen=True, eq=False)
 class LogTimeCurves(Curves):
-    """Survival curves S((log t - mu) / scale), by default at the event times (K,) of the training patients."""
+    """Survival curves S((log t - mu) / scale); the default times (K,) are the event times in training."""
 
     distribution: str
     scale: float
@@ -178,9 +178,9 @@ class LogTimeCurves(Curves):
 def _standard_errors(result: Result) -> FloatArray:
     """Return standard errors (2, d + 2) of coefficients, intercept and log(scale), by information and by sandwich.
 
-    The information is that of (theta, kappa, tau) with centred features, which is better conditioned. The delta method
-    gives the errors of beta = -theta / tau, mu_0 = const - kappa / tau and log sigma = -log tau; at the optimum they
-    are those of the observed information in these parameters.
+    The information is computed for (theta, kappa, tau) with centred features, because it is better conditioned. The
+    delta method gives the standard errors of beta = -theta / tau, mu_0 = const - kappa / tau and
+    log sigma = -log tau; at the optimum they equal those from the observed information in these parameters.
     """
     data, theta, (kappa, tau) = result.problem.data, result.network, result.extra
     weight = np.ones(len(data.X)) if data.weight is None else data.weight
@@ -190,15 +190,15 @@ def _standard_errors(result: Result) -> FloatArray:
     loss(result.scores[None], result.extra[None])
     X = data.X - centre
     covariance = inverse(loss.hessian(weight[None], X))
-    # The influence of each patient on the parameters.
-    moves = weight[:, None] * loss.jacobian(X, np.arange(len(X))) @ covariance
-    covariances = covariance, squares(moves, data.clusters)
+    influence = weight[:, None] * loss.jacobian(X, np.arange(len(X))) @ covariance
+    covariances = covariance, squares(influence, data.clusters)
     d = len(theta)
-    slopes = np.zeros((d + 2, d + 2))
-    slopes[:d, :d], slopes[:d, -1] = -np.eye(d) / tau, theta / tau**2
-    slopes[d] = np.concatenate([centre / tau, [-1.0 / tau, kappa / tau**2]])
-    slopes[-1, -1] = -1.0 / tau
-    return np.array([np.sqrt(np.diag(slopes @ found @ slopes.T)) for found in covariances])
+    # Derivatives of (beta, mu_0, log sigma) in (theta, kappa, tau).
+    jacobian = np.zeros((d + 2, d + 2))
+    jacobian[:d, :d], jacobian[:d, -1] = -np.eye(d) / tau, theta / tau**2
+    jacobian[d] = np.concatenate([centre / tau, [-1.0 / tau, kappa / tau**2]])
+    jacobian[-1, -1] = -1.0 / tau
+    return np.array([np.sqrt(np.diag(jacobian @ found @ jacobian.T)) for found in covariances])
 
 
 def _curves(distribution: str, data: TrainingData, scores: FloatArray, extra: FloatArray) -> LogTimeCurves:

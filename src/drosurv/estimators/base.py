@@ -1,4 +1,4 @@
-"""Base of all survival models: fit, scores, survival curves, and times read from the curves."""
+"""Base class of all survival models: fit, scores, survival curves, and survival times."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from drosurv.solvers.networks import network_scores, network_state
 from drosurv.tables.encoder import encode_features
 from drosurv.target import FloatArray, parse_target
 
-# Arguments of fit about the rows.
+# Arguments of fit with one value per row.
 ROW_ARGUMENTS = ("entry", "strata", "clusters", "offset", "id")
-# Survival curves are computed for so many numbers at a time.
+# Number of values of survival curves that are computed at a time.
 _BLOCK = 4_000_000
 # Number of patients whose curves are integrated together.
 _TOGETHER = 256
@@ -36,17 +36,17 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
 class SurvivalModel(BaseEstimator):
-    """Base of the survival models.
+    """Base class of the survival models.
 
-    A subclass that is trained gives its problem (what is minimised) and its options (how); ``fit`` solves it. The
-    fitted curves are ``_baseline``. A subclass that predicts in another way overrides ``fit``, ``predict``,
+    A subclass defines what is minimised (``_problem``) and how (``_options``); ``fit`` solves the problem. The fitted
+    curves are ``_baseline``. A subclass that predicts in another way overrides ``fit``, ``predict``,
     ``unique_times_`` and ``predict_cumulative_hazard_function``.
 
     Attributes
     ----------
     score_type : {"log hazard", "log time", "other"}
         What :meth:`predict` returns: log hazards up to a constant, minus the expected log time, or something else.
-        Numbers that compare log hazards are defined for the first only.
+        Metrics that compare log hazards are defined only for "log hazard".
     """
 
     score_type: ClassVar[str] = "log hazard"
@@ -54,7 +54,7 @@ class SurvivalModel(BaseEstimator):
     _per_patient: ClassVar[tuple[str, ...]] = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
     # Parameters in which models that are trained in one batch may differ.
     _batched: ClassVar[tuple[str, ...]] = ()
-    # Arguments of fit about the rows that this model supports, and why it does not support the others.
+    # The row arguments of fit that this model supports, and why it does not support the others.
     _row_arguments: ClassVar[tuple[str, ...]] = ("clusters",)
     _why_not_rows = "its loss does not support it"
     # Whether training weights patients by their losses, and whether the weights are those of a worst case.
@@ -62,11 +62,11 @@ class SurvivalModel(BaseEstimator):
     _minimises_worst_case = True
     # Whether the model was fitted with an offset, so that predictions need one too.
     _has_offset = False
-    # Numbers of training patients and events; weighted ones need not be whole.
+    # Numbers of training patients and events; with weights they may not be integers.
     n_patients_: Any
     n_events_: Any
     _baseline: Curves
-    # The training data of a linear model, for inference, which are never saved, and what inference has found.
+    # The training data of a linear model for inference on coefficients, which are never saved, and its results.
     _kept_training: Any = None
     _findings: Any = None
 
@@ -74,7 +74,7 @@ class SurvivalModel(BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": UNUSED}
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags; survival targets are structured arrays, which scikit-learn has no tag for."""
+        """Return the tags; scikit-learn has none for structured arrays, the targets of survival models."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
@@ -82,7 +82,7 @@ class SurvivalModel(BaseEstimator):
     # Training.
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
-        """Return what a batch of estimators minimises; they differ from this one only in ``_batched``."""
+        """Return what a batch of estimators minimises; they differ only in the parameters of ``_batched``."""
         raise NotImplementedError
 
     def _options(self, batch: Sequence[Self]) -> Options:
@@ -93,7 +93,7 @@ class SurvivalModel(BaseEstimator):
         """Raise ArgumentError for invalid parameters; called when fitting begins."""
 
     def _describe(self, result: Result) -> None:
-        """Set the attributes that only this model reports of its training."""
+        """Set the fitted attributes that are specific to this model."""
         if self._weights_losses:
             self.worst_case_weights_ = result.worst_case_weights
             if self._minimises_worst_case:
@@ -101,7 +101,7 @@ class SurvivalModel(BaseEstimator):
 
     @property
     def _compares_groups(self) -> str | None:
-        """What compares groups in training, for messages; None where nothing does."""
+        """Name, for messages, of what compares groups in training; None if groups are not compared."""
         return None
 
     def _seed(self) -> int:
@@ -125,28 +125,30 @@ class SurvivalModel(BaseEstimator):
         Parameters
         ----------
         X : (n, d) array, DataFrame or torch tensor
-            Features; column names are kept in ``feature_names_in_``. Linear Cox models are solved on the device of a
-            tensor. A DataFrame may hold text, categories and missing values: a :class:`drosurv.tables.TableEncoder`,
-            kept as ``encoder_``, turns them into features, here and in prediction.
+            Features; column names are stored in ``feature_names_in_``. Linear Cox models are solved on the device of a
+            tensor. A DataFrame may contain text, categories and missing values: a
+            :class:`drosurv.tables.TableEncoder`, stored as ``encoder_``, turns them into features, here and in
+            prediction.
         y : structured array (n,)
             Event flag and time; see :class:`drosurv.Surv`.
         sample_weight : (n,) array, optional
-            Weights; a patient of weight 2 counts as two (but two tied events differ under ``ties="efron"``).
+            Patient weights; weight 2 counts a patient twice (with ``ties="efron"``, two tied events differ from one
+            event of weight 2).
         sensitive_features : Series, DataFrame or array (n,) or (n, J), optional
-            Group labels, for models that are trained with groups; several columns define groups by their combinations.
+            Group labels, for models that compare groups in training; several columns define groups by their
+            combinations.
         entry : (n,) array, optional
-            Times from which the rows are under observation (left truncation): a row is at risk at t only if
-            entry < t <= time.
+            Entry times (left truncation): a row is at risk at t only if entry < t <= time.
         strata : (n,) labels, optional
-            Patients are compared within their stratum, and each stratum has its own baseline hazard.
+            Strata: each has its own baseline hazard, and risk sets are within strata.
         clusters : (n,) labels, optional
-            Rows of one cluster are correlated: the standard errors of :meth:`summary` account for it, the coefficients
-            do not change.
+            Clusters of correlated rows: the standard errors of :meth:`summary` account for them, the coefficients do
+            not change.
         offset : (n,) array, optional
             Known effects, added to the scores.
         id : (n,) labels, optional
-            Patient of each row, where features change with time: the rows (entry, time] of one patient do not overlap.
-            Patients, not rows, are counted and weighted.
+            Patient of each row, for features that change with time: the rows (entry, time] of one patient must not
+            overlap. Patients, not rows, are counted and weighted.
 
         Returns
         -------
@@ -163,7 +165,7 @@ class SurvivalModel(BaseEstimator):
         return self
 
     def _fit_on_accelerator(self, data: TrainingData) -> bool:
-        """Solve a linear model on an accelerator where that is possible and wanted; return whether it was done."""
+        """Solve a linear model on an accelerator if its parameters allow it; return whether it was done."""
         return False
 
     def _training_data(
@@ -190,12 +192,12 @@ class SurvivalModel(BaseEstimator):
         return data.observed(target, given, name=name, robust=self._weights_losses)
 
     def _forget_last_fit(self) -> None:
-        """Remove the last fit, which may have been of another network: a fit that fails leaves no model."""
+        """Remove the attributes of the last fit, so that a failed fit leaves no model."""
         for name in ("coef_", "network_", "recalibration_", "_baseline", "_kept_training", "_findings"):
             self.__dict__.pop(name, None)
 
     def _share_checks(self, other: Self) -> None:
-        """Prepare for training data that another estimator of the same class and settings has checked."""
+        """Prepare to train on data that another estimator of the same class has checked."""
         self._forget_last_fit()
         self._check_parameters()
         for name in ("n_features_in_", "feature_names_in_", "encoder_"):
@@ -204,13 +206,13 @@ class SurvivalModel(BaseEstimator):
                 setattr(self, name, getattr(other, name))
 
     def _check_groups(self, sensitive_features: Any) -> None:
-        """Raise unless groups are given exactly where training compares them."""
+        """Raise if groups are given but not compared in training, or compared but not given."""
         needed_by = self._compares_groups
         if needed_by is None and sensitive_features is not None:
             raise ArgumentError(
                 "sensitive_features",
-                f"sensitive_features would have no effect: {type(self).__name__} with these parameters compares no "
-                "groups. Leave it out, or use GroupDROCox.",
+                f"sensitive_features would have no effect: {type(self).__name__} with these parameters does not "
+                "compare groups. Leave it out, or use GroupDROCox.",
             )
         if needed_by is not None and sensitive_features is None:
             raise ArgumentError(
@@ -223,18 +225,18 @@ class SurvivalModel(BaseEstimator):
         if is_tensor(X):
             X = cpu_array(X, type(self).__name__)
         elif type(X) is np.ndarray and X.dtype.kind in "biuf":
-            # Plain numbers need no encoder; one of an earlier fit is forgotten.
+            # Numbers need no encoder; remove that of an earlier fit.
             self.__dict__.pop("encoder_", None)
         else:
             X = encode_features(self, X, y, fit=True)
         return validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
 
     def _recalibrated(self, result: Result) -> Result:
-        """Return the trained model with its scores multiplied by a factor, where the parameters ask for it."""
+        """Return the trained model, recalibrated if the parameters say so."""
         return result
 
     def _accept(self, result: Result) -> None:
-        """Become the trained model."""
+        """Set the fitted attributes from a training result."""
         if result.factor is not None:
             self.recalibration_ = result.factor
         if isinstance(result.network, np.ndarray):
@@ -250,13 +252,13 @@ class SurvivalModel(BaseEstimator):
         self._baseline = fitted_curves(result)
 
     def _set_status(self, found: Any, objective: float) -> None:
-        """Set how training ended."""
+        """Set the attributes about convergence."""
         self.n_iter_, self.status_, self.gap_ = found.n_iter, found.status, found.gap
         self.converged_ = found.status in ("converged", "steps_done", "stopped_early")
         self.history_, self.objective_ = found.history, objective
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether a fit has ended; names and number of features are set before that."""
+        """Return whether fit has finished; names and number of features are set before that."""
         return hasattr(self, "_baseline")
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -266,7 +268,7 @@ class SurvivalModel(BaseEstimator):
         save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return parameters and fitted attributes, a network as plain arrays."""
+        """Return parameters and fitted attributes, with a network as plain arrays."""
         state = dict(super().__getstate__())
         if "network_" in state:
             state["network_"] = network_state(state["network_"])
@@ -276,7 +278,7 @@ class SurvivalModel(BaseEstimator):
 
     @property
     def _fitted_with(self) -> tuple[str, ...]:
-        """What predictions need besides features."""
+        """Names of the arguments that predictions need besides features."""
         given = {"strata": self._baseline.strata, "offset": self._has_offset}
         return tuple(name for name, needed in given.items() if needed)
 
@@ -286,8 +288,9 @@ class SurvivalModel(BaseEstimator):
         Parameters
         ----------
         X : (n, d) array, DataFrame or torch tensor
+            Features.
         offset : (n,) array, optional
-            Known effects, for a model that was fitted with them; zeros for none.
+            Known effects, for a model that was fitted with an offset.
         """
         check_is_fitted(self)
         if is_tensor(X) and hasattr(self, "coef_"):
@@ -295,7 +298,7 @@ class SurvivalModel(BaseEstimator):
         else:
             features = self._new_features(X)
             network = self.coef_ if hasattr(self, "coef_") else self.network_
-            # Coefficients contain the factor already.
+            # Coefficients already include the factor.
             factor = 1.0 if hasattr(self, "coef_") else getattr(self, "recalibration_", 1.0)
             scores = network_scores(network, features) * factor
         return with_offset(scores, offset, fitted_with=self._has_offset)
@@ -308,7 +311,7 @@ class SurvivalModel(BaseEstimator):
         return features
 
     def score(self, X: Any, y: Any, *, entry: Any = None, strata: Any = None, offset: Any = None) -> float:
-        """Return Harrell's c-index of the predicted risks, within strata and among those at risk if these are given."""
+        """Return Harrell's c-index of the predicted risks; see :func:`drosurv.metrics.concordance_index`."""
         return float(concordance_index(y, self.predict(X, offset=offset), entry=entry, strata=strata))
 
     # Curves.
@@ -321,17 +324,17 @@ class SurvivalModel(BaseEstimator):
 
     @property
     def curve_type(self) -> CurveType:
-        """Type of the survival curves: "step" if they change at ``unique_times_`` only, else "smooth"."""
+        """Type of the survival curves: "step" if they change only at ``unique_times_``, else "smooth"."""
         return "step" if hasattr(self, "_baseline") and self._baseline.in_steps else "smooth"
 
     @property
     def cum_baseline_hazard_(self) -> Any:
-        """Cumulative baseline hazard, a step function; for a model with strata, one for each label."""
+        """Cumulative baseline hazard: a step function or, with strata, a dict from labels to them."""
         return self._baseline_curve(lambda hazard: hazard)
 
     @property
     def baseline_survival_(self) -> Any:
-        """Survival of a patient of log risk zero, a step function; for a model with strata, one for each label."""
+        """Survival of a patient of log risk zero: a step function or, with strata, a dict from labels to them."""
         return self._baseline_curve(lambda hazard: np.exp(-hazard))
 
     def _baseline_curve(self, curve: Callable[[FloatArray], FloatArray]) -> Any:
@@ -354,19 +357,20 @@ class SurvivalModel(BaseEstimator):
         Parameters
         ----------
         X : (n, d) array or DataFrame
+            Features.
         return_array : bool
             False: (n,) step functions. True: (n, T) values.
         times : (T,) array, optional
-            Times of the values; ``unique_times_`` if not given. Giving them implies ``return_array=True``. Curves are
-            constant after the longest follow-up in training, where they are too optimistic, except those that follow a
-            formula (:class:`drosurv.AcceleratedFailureTime`).
+            Times of the values, by default ``unique_times_``. If given, an array is returned. After the longest
+            follow-up in training curves are constant, and too optimistic, except those of a parametric model
+            (:class:`drosurv.AcceleratedFailureTime`).
         strata : (n,) labels, optional
             Stratum of each patient, for a model that was fitted with strata.
         offset : (n,) array, optional
             As in :meth:`predict`.
         conditional_after : float or (n,) array, optional
-            Time s up to which each patient is known to have had no event: the curve is S(t | x) / S(s | x), and one up
-            to s.
+            Time s up to which each patient is known to have had no event: the curve is S(t | x) / S(s | x) after s, and
+            1 before.
         """
         hazard = self.predict_cumulative_hazard_function(X, True, times, strata=strata, offset=offset)
         if conditional_after is not None:
@@ -396,12 +400,12 @@ class SurvivalModel(BaseEstimator):
         return self._baseline.of_patients(strata, len(scores)), scores
 
     def _hazard_at_patient_times(self, X: Any, times: FloatArray, **given: Any) -> FloatArray:
-        """Return the cumulative hazard of each patient at that patient's time, (n,) -> (n,)."""
+        """Return the cumulative hazard of each patient at one time each, (n,) -> (n,)."""
         curves, scores = self._curves_and_scores(X, **given)
         return curves.at_patient_times(scores, times)
 
     def _outputs(self, X: Any, offset: ArrayLike | None) -> FloatArray:
-        """Return what the curves are a function of: scores (n,), or outputs (n, K)."""
+        """Return the scores (n,), or network outputs (n, K), that determine the curves."""
         return self.predict(X, offset=offset)
 
     # Times read from the curves.
@@ -409,8 +413,8 @@ class SurvivalModel(BaseEstimator):
     def predict_median(self, X: Any, **given: Any) -> FloatArray:
         """Return median survival times (n,); infinity where the curve ends above 1/2.
 
-        Further arguments are those of :meth:`predict_cumulative_hazard_function`, here and in the methods below, and
-        ``conditional_after``, times that patients are known to have survived.
+        Other arguments are ``strata`` and ``offset`` as in :meth:`predict`, and ``conditional_after`` as in
+        :meth:`predict_survival_function`; so they are in :meth:`predict_quantile` and :meth:`predict_expectation`.
 
         Examples
         --------
@@ -427,26 +431,27 @@ class SurvivalModel(BaseEstimator):
         Parameters
         ----------
         X : (n, d) array or DataFrame
+            Features.
         q : float
-            Between 0 and 1. Infinity is returned for patients whose curve ends above 1 - q.
+            Between 0 and 1. The quantile is infinite for patients whose curve ends above 1 - q.
         """
         check_is_fitted(self)
         require(0 < as_number(q) < 1, "q", "lie between 0 and 1", q)
-        # In hazards, because survival at high risk soon rounds to 0.
+        # Computed with hazards, because the survival of patients at high risk soon rounds to 0.
         after = given.pop("conditional_after", None)
         reached = self._times_of_hazard(X, self._survived_hazard(X, after, given) - np.log1p(-q), given)
-        # A small increase may be lost beside a large hazard.
+        # By rounding, a small increase of a large hazard may be lost.
         return reached if after is None else np.maximum(reached, after)
 
     def _times_of_hazard(self, X: Any, hazard: FloatArray, given: dict[str, Any]) -> FloatArray:
-        """Return the first times (n,) at which cumulative hazards reach the given ones (n,); infinity if never."""
+        """Return the first times (n,) at which patients reach given cumulative hazards (n,); infinity if never."""
         if hasattr(self, "_baseline"):
             curves, scores = self._curves_and_scores(X, **given)
             return curves.first_at(hazard, scores)
         times, found = self.unique_times_, np.empty(len(X))
         for part, rows, arguments in _in_parts(X, given, len(times)):
             reached_by = self.predict_cumulative_hazard_function(rows, times=times, **arguments)
-            # A curve that should just reach it must not miss it by rounding.
+            # The tolerance is for curves that equal the given hazard up to rounding.
             reached = reached_by >= hazard[part, None] * (1.0 - 1e-12)
             found[part] = np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
         return found
@@ -457,8 +462,9 @@ class SurvivalModel(BaseEstimator):
         Parameters
         ----------
         X : (n, d) array or DataFrame
+            Features.
         until : float, optional
-            Horizon; the last event time by default, after which the curves are unknown.
+            Horizon; by default the last event time, after which the curves are unknown.
         """
         times = self.unique_times_
         until = float(times[-1]) if until is None else until
@@ -469,7 +475,7 @@ class SurvivalModel(BaseEstimator):
         after = given.pop("conditional_after", None)
         survived = self._survived_hazard(X, after, given)
         if np.ndim(after):
-            # Each patient's time is one more grid point for the others in the block, so blocks are small.
+            # Each patient adds a time to the grid of the block, so blocks must be small.
             width = max(width, _BLOCK // _TOGETHER)
         for part, rows, arguments in _in_parts(X, given, width):
             grid, widths = self._grid(until, _rows(after, part) if np.ndim(after) else after)
@@ -478,9 +484,9 @@ class SurvivalModel(BaseEstimator):
         return found
 
     def _grid(self, until: float, after: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-        """Return times (T,) and weights (T,) of an integral of curves from zero to a horizon."""
+        """Return times (T,) and weights (T,) of the numerical integral of curves from zero to a horizon."""
         times, in_steps = self.unique_times_, self.curve_type == "step"
-        # A smooth conditional curve has a kink at the time up to which the patient is known to have survived.
+        # A smooth conditional curve has a kink at the time `after`.
         kinks = times if in_steps or after is None else np.append(times, after)
         edges = np.concatenate([[0.0], np.unique(kinks[(kinks > 0) & (kinks < until)]), [until]])
         starts, widths = edges[:-1], np.diff(edges)
@@ -490,7 +496,7 @@ class SurvivalModel(BaseEstimator):
         return grid.ravel(), (widths[:, None] * _WEIGHTS / 2.0).ravel()
 
     def _survived_hazard(self, X: Any, after: ArrayLike | None, given: dict[str, Any]) -> FloatArray:
-        """Return each patient's cumulative hazard (n,) at the time they are known to have survived; 0 without one."""
+        """Return each patient's cumulative hazard (n,) at the time `after`, up to which they survived; 0 if None."""
         if after is None:
             return np.zeros(len(X))
         known, survived = np.asarray(after, dtype=np.float64), np.empty(len(X))
@@ -500,7 +506,7 @@ class SurvivalModel(BaseEstimator):
         known = np.broadcast_to(known, len(X))
         if hasattr(self, "_baseline"):
             return self._hazard_at_patient_times(X, known, **given)
-        # All patients of a block may have different times.
+        # The patients of a block may all have different times.
         for part, rows, arguments in _in_parts(X, given, int(_BLOCK**0.5)):
             times, column = np.unique(known[part], return_inverse=True)
             hazard = self.predict_cumulative_hazard_function(rows, times=times, **arguments)
@@ -509,13 +515,13 @@ class SurvivalModel(BaseEstimator):
 
 
 def training_follow_up(data: TrainingData) -> FollowUp:
-    """Return how long the training patients were observed."""
+    """Return the follow-up of the training patients."""
     target = data.target if data.observation.patient is None else data.observation.patients(data.target)
     return FollowUp.of(target, data.patient_weight, entry=target.entry)
 
 
 def fitted_curves(result: Result) -> Curves:
-    """Return the survival curves of a trained model; by default Cox's, with the loss's treatment of ties."""
+    """Return the survival curves of a trained model; by default those of a Cox model, with the ties of the loss."""
     problem = result.problem
     if problem.curves is not None:
         curves: Curves = problem.curves(problem.data, result.scores, result.extra)
@@ -525,7 +531,7 @@ def fitted_curves(result: Result) -> Curves:
 
 
 def _in_parts(X: Any, given: dict[str, Any], width: int) -> Iterator[tuple[slice, Any, dict[str, Any]]]:
-    """Yield blocks of patients with their arguments, so that `width` numbers for each patient need little memory."""
+    """Yield blocks of patients with their arguments, small enough for `width` numbers per patient in memory."""
     size = max(1, _BLOCK // width)
     for start in range(0, len(X), size):
         part = slice(start, start + size)
@@ -550,8 +556,7 @@ def all_estimators(causes: bool = False) -> list[tuple[str, type[BaseEstimator]]
     Parameters
     ----------
     causes : bool
-        Whether to include models of competing causes, which need another target, of
-        :meth:`drosurv.Surv.competing`.
+        Whether to include models of competing risks, whose target is made by :meth:`drosurv.Surv.competing`.
 
     Examples
     --------

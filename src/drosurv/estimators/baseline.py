@@ -1,4 +1,4 @@
-"""Baseline hazards, and the survival curves they give."""
+"""Baseline hazards, and the survival curves of patients."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from drosurv.solvers import TrainingData
 from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
-# Log of the largest cumulative hazard; larger ones are set to it.
+# Log of the largest cumulative hazard; larger hazards are set to it.
 _LARGEST = 700.0
-# Number of patients per batch where each has a different time: hazards of m patients at m times cost m * m.
+# Number of patients per batch if each has a different time: m patients have m * m hazards at their m times.
 _TOGETHER = 256
 
 
 class Curves(ABC):
-    """What a model's survival curves are read from; a subclass is a dataclass, so that it can be saved.
+    """The survival curves of a model as functions of the scores; a subclass is a dataclass, so that it can be saved.
 
-    `times` (K,) are those at which curves are given unless others are asked for, `strata` the labels of those that have
-    separate curves. Curves `in_steps` change at their times only.
+    `times` (K,) are the default times of predicted curves, `strata` the labels of strata with separate curves. If
+    `in_steps`, curves change only at `times`.
     """
 
     times: FloatArray
@@ -35,10 +35,10 @@ class Curves(ABC):
 
     @abstractmethod
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """Cumulative hazards (n, T) of patients with the given scores, at the given times or those of the curve."""
+        """Return cumulative hazards (n, T) of patients with scores (n,) at the given times, by default at `times`."""
 
     def at_patient_times(self, scores: FloatArray, times: FloatArray) -> FloatArray:
-        """Cumulative hazards (n,) of patients with the given scores, each at that patient's time (n,)."""
+        """Return cumulative hazards (n,) of patients with scores (n,), each at one time (n,)."""
         found = np.empty(len(scores))
         for rows in gen_batches(len(scores), _TOGETHER):
             distinct, column = np.unique(times[rows], return_inverse=True)
@@ -47,13 +47,12 @@ class Curves(ABC):
         return found
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
-        """First times (n,) at which patients reach a cumulative hazard (n,); infinity for those who never do.
+        """Return the first times (n,) at which patients reach given cumulative hazards (n,); infinity if never.
 
-        Between the times of the curve the cumulative hazard is interpolated linearly. Override this where a formula
-        gives the times.
+        Between `times` the cumulative hazard is interpolated linearly.
         """
         curves = self.cumulative_hazard(scores)
-        # Rounding must not keep a curve from reaching it.
+        # The tolerance is for curves that equal the given hazard up to rounding.
         reached = curves >= hazard[:, None] * (1.0 - 1e-12)
         first, rows = reached.argmax(axis=1), np.arange(len(curves))
         before = np.maximum(first - 1, 0)
@@ -64,18 +63,18 @@ class Curves(ABC):
         return np.where(reached.any(axis=1), found, np.inf)
 
     def of_patients(self, strata: Any, n: int) -> Curves:
-        """The curves of n patients by the labels (n,) of their strata, None for a model without any."""
+        """Return the curves for n patients in given strata (n,); `strata` is None for a model without strata."""
         if strata is not None:
             raise ArgumentError("strata", "the model was fitted without strata; leave strata out.")
         return self
 
     def at_zero(self) -> FloatArray:
-        """Cumulative hazards (1, K) of a patient of score zero, or (S, K) of one in each stratum."""
+        """Return cumulative hazards (1, K) of a patient of score zero; with strata, (S, K)."""
         return self.cumulative_hazard(np.zeros(1))
 
 
 def step_functions(times: FloatArray, values: FloatArray) -> NDArray[Any]:
-    """One step function per row of values (n, K) at the times (K,)."""
+    """Return one step function per row of values (n, K) at the times (K,)."""
     out = np.empty(len(values), dtype=object)
     for i, row in enumerate(values):
         out[i] = StepFunction(times, row)
@@ -83,20 +82,20 @@ def step_functions(times: FloatArray, values: FloatArray) -> NDArray[Any]:
 
 
 def checked_times(times: ArrayLike) -> FloatArray:
-    """The times of curves, checked."""
-    wanted = as_numbers(times)
-    if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted < 0).any():
+    """Check the times at which curves are predicted."""
+    checked = as_numbers(times)
+    if checked.ndim != 1 or not np.isfinite(checked).all() or (checked < 0).any():
         raise ArgumentError.must("times", "be a list of finite times >= 0", times)
-    return wanted
+    return checked
 
 
 @dataclass(frozen=True, eq=False)
 class Baseline(Curves):
-    """Cumulative baseline hazard on a grid of times, in logs; one for each stratum where there are strata.
+    """Log cumulative baseline hazard at the event times; with strata, one for each stratum.
 
-    `times` (K,) are zero (unless someone had the event then) and each time of an event. `log_cumulative` (K,), or (S,
-    K) of the S `strata`, is minus infinity where the hazard is still zero, and NaN for a stratum without events. Then
-    `stratum` (n,) is the number of each patient's.
+    `times` (K,) are the event times, and zero if no event is at zero. `log_cumulative` (K,), or (S, K) for S `strata`,
+    is minus infinity before the first event, and NaN for a stratum without events. `stratum` (n,) is the number of the
+    stratum of each patient for whom curves are predicted.
     """
 
     times: FloatArray
@@ -108,89 +107,89 @@ class Baseline(Curves):
 
     @staticmethod
     def breslow(target: Target, scores: FloatArray, weight: FloatArray | None = None) -> Baseline:
-        """Breslow's estimate: at each event time, events over the summed risks of those at risk.
+        """Breslow's estimator: the hazard at an event time is the number of events over the summed risk at that time.
 
-        Everything stays in logs, so that scores of any size give a baseline.
+        It is computed in logs, so that scores of any size do not overflow.
         """
         loss = CoxPartial(Target(target.event, target.time), weight=weight)
         return Baseline.through(loss.event_times, loss.log_hazard_jumps(scores))
 
     @staticmethod
     def through(at: FloatArray, log_jumps: FloatArray) -> Baseline:
-        """From the logs of the jumps (K,) at event times (K,), from zero on."""
+        """From the logs of the jumps (K,) of the cumulative hazard at event times (K,)."""
         return Baseline.from_zero(at, np.logaddexp.accumulate(log_jumps))
 
     @staticmethod
     def from_zero(at: FloatArray, log_cumulative: FloatArray) -> Baseline:
-        """From the log cumulative hazard (K,) at event times (K,), with zero before the first."""
+        """From the log cumulative hazard (K,) at event times (K,); it is zero before the first."""
         if at[0] > 0:
             at, log_cumulative = np.append(0.0, at), np.append(-np.inf, log_cumulative)
         return Baseline(at, log_cumulative)
 
     def cumulative_hazard(self, scores: FloatArray, times: ArrayLike | None = None) -> FloatArray:
-        """Cumulative hazards (n, T) of patients with the given scores, at the given times or those of the curve."""
+        """See :meth:`Curves.cumulative_hazard`."""
         log_base = self.log_cumulative
         if times is not None:
-            place = np.searchsorted(self.times, checked_times(times), side="right") - 1
-            log_base = np.where(place >= 0, log_base[..., np.maximum(place, 0)], -np.inf)
+            index = np.searchsorted(self.times, checked_times(times), side="right") - 1
+            log_base = np.where(index >= 0, log_base[..., np.maximum(index, 0)], -np.inf)
         log_base = log_base if self.stratum is None else log_base[self.stratum]
         return np.exp(log_base + self._bounded(scores)[:, None])
 
     def at_patient_times(self, scores: FloatArray, times: FloatArray) -> FloatArray:
-        """Cumulative hazards (n,) of patients with the given scores, each at that patient's time (n,)."""
-        place = np.searchsorted(self.times, checked_times(times), side="right") - 1
+        """See :meth:`Curves.at_patient_times`."""
+        index = np.searchsorted(self.times, checked_times(times), side="right") - 1
         stratum = () if self.stratum is None else (self.stratum,)
-        log_base = np.where(place >= 0, self.log_cumulative[(*stratum, np.maximum(place, 0))], -np.inf)
+        log_base = np.where(index >= 0, self.log_cumulative[(*stratum, np.maximum(index, 0))], -np.inf)
         hazard: FloatArray = np.exp(log_base + self._bounded(scores))
         return hazard
 
     def _bounded(self, scores: FloatArray) -> FloatArray:
-        """Scores whose hazards are numbers: nobody survives the largest, and their differences are numbers too."""
+        """Return the scores, bounded so that hazards are finite and their differences are defined."""
         return np.minimum(scores, _LARGEST - float(np.nanmax(self.log_cumulative)))
 
     def first_at(self, hazard: FloatArray, scores: FloatArray) -> FloatArray:
-        """First times (n,) at which patients reach a cumulative hazard (n,); infinity for those who never do."""
-        # Rounding must not keep a curve from reaching it.
-        wanted = np.log(hazard) - self._bounded(scores) - 1e-12
+        """See :meth:`Curves.first_at`."""
+        # The tolerance is for curves that equal the given hazard up to rounding.
+        log_baseline = np.log(hazard) - self._bounded(scores) - 1e-12
         times, found = np.append(self.times, np.inf), np.empty(len(scores))
         for k, curve in enumerate(np.atleast_2d(self.log_cumulative)):
             inside = slice(None) if self.stratum is None else self.stratum == k
-            found[inside] = times[np.searchsorted(curve, wanted[inside])]
+            found[inside] = times[np.searchsorted(curve, log_baseline[inside])]
         return found
 
     def of_patients(self, strata: Any, n: int) -> Curves:
-        """The curves of n patients by the labels (n,) of their strata; one that has no baseline hazard is an error."""
+        """See :meth:`Curves.of_patients`; raise for a stratum that is unknown or had no events in training."""
         if not self.strata:
             return super().of_patients(strata, n)
         if strata is None:
             raise ArgumentError(
                 "strata",
-                f"the model was fitted with strata {list(self.strata)}: give strata, one for each patient.",
+                f"the model was fitted with strata {list(self.strata)}: pass strata, one label per patient.",
             )
         given = np.asarray(strata, dtype=object)
         require(given.shape == (n,), "strata", f"have one label per row, shape ({n},)", given.shape)
-        place = {label: k for k, label in enumerate(self.strata)}
-        found = np.array([place.get(label, -1) for label in given.tolist()], dtype=np.intp)
-        if (found < 0).any():
-            known, unknown = list(self.strata), given[found < 0][0]
+        numbers = {label: k for k, label in enumerate(self.strata)}
+        stratum = np.array([numbers.get(label, -1) for label in given.tolist()], dtype=np.intp)
+        if (stratum < 0).any():
+            known, unknown = list(self.strata), given[stratum < 0][0]
             raise ArgumentError(
                 "strata", f"strata contains {unknown!r}, but the model was fitted with {known}."
             )
-        silent = np.flatnonzero(np.isnan(self.log_cumulative[found]).any(axis=1))
-        if len(silent):
+        without_events = np.flatnonzero(np.isnan(self.log_cumulative[stratum]).any(axis=1))
+        if len(without_events):
             raise ValueError(
-                f"no curve can be predicted for stratum {given[silent[0]]!r}: it had no event in data."
+                f"no curve can be predicted for stratum {given[without_events[0]]!r}: it had no event in training."
             )
-        return replace(self, stratum=found)
+        return replace(self, stratum=stratum)
 
     def at_zero(self) -> FloatArray:
-        """Cumulative hazards (1, K) of a patient of score zero, or (S, K) of one in each stratum."""
+        """See :meth:`Curves.at_zero`."""
         with np.errstate(over="ignore"):
             return np.exp(np.atleast_2d(self.log_cumulative))
 
 
 def cox_baseline(loss: CoxPartial, data: TrainingData, scores: FloatArray, extra: FloatArray) -> Baseline:
-    """The baseline that goes with a partial likelihood: Breslow's or Efron's, one for each stratum."""
+    """Return the baseline of a partial likelihood, Breslow's or Efron's; with strata, one for each."""
     jumps = loss.log_hazard_jumps(scores)
     if loss.event_strata is None or data.target.stratum is None:
         return Baseline.through(loss.event_times, jumps)
@@ -205,23 +204,23 @@ def cox_baseline(loss: CoxPartial, data: TrainingData, scores: FloatArray, extra
 
 
 def piecewise(loss: ConvexLoss, data: TrainingData, scores: FloatArray, extra: FloatArray) -> Baseline:
-    """The piecewise-constant hazard whose logs are the full likelihood's extra parameters, one for each stratum.
+    """Return the baseline of a full likelihood, whose extra parameters are the logs of piecewise-constant hazards.
 
-    It is read at zero and every event time.
+    The cumulative hazard is computed at zero and at every event time.
     """
     strata, times = data.observation.strata, data.target.curve_times
     if not isinstance(loss, StratifiedLikelihood):
         return Baseline(times, _log_cumulative(loss, extra, times))
     log_cumulative = np.full((len(strata), len(times)), np.nan)
     for stratum, part in zip(loss.strata, loss.parts, strict=True):
-        # Constant after the last event of the stratum, as every curve is.
+        # Curves are constant after the last event of the stratum.
         last = data.target.take(part.rows).curve_times[-1]
         log_cumulative[stratum] = _log_cumulative(part.loss, extra[part.psi], np.minimum(times, last))
     return Baseline(times, log_cumulative, strata)
 
 
 def _log_cumulative(loss: ConvexLoss, psi: FloatArray, times: FloatArray) -> FloatArray:
-    """Log (T,) of the integral up to each time of the hazard with logs psi (K,) on the loss's intervals."""
+    """Return the log cumulative hazard (T,) at each time, given log hazards psi (K,) on the intervals of the loss."""
     assert isinstance(loss, PiecewiseExponential), "a full likelihood"
     with np.errstate(divide="ignore"):
         level = psi.max()

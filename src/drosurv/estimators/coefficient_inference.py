@@ -32,16 +32,16 @@ from drosurv.tables.encoder import TableEncoder
 from drosurv.target import BoolArray, FloatArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")
-# A saved model contains the covariance of its coefficients, unless computing it costs more than this.
+# A saved model contains the covariance of its coefficients if computing it takes at most this many operations.
 _SAVED_WORK = 2e9
-# Log hazards of two patients that differ by more than this in one feature: the effect is large, or infinite.
+# A coefficient whose feature changes log hazards by more than this is large, or infinite.
 _FAR = 10.0
 
 
 class CoefficientInference:
-    """Inference on the coefficients of one fitted linear model, from the training data that it keeps.
+    """Inference on the coefficients of one fitted linear model, from its training data.
 
-    What was computed is stored as the model's ``_findings`` and saved with it; the training data are not saved.
+    Results are stored as ``_findings`` of the model and saved with it; the training data are not saved.
     """
 
     def __init__(self, model: Any) -> None:
@@ -87,7 +87,7 @@ class CoefficientInference:
         return proportional_hazards_test(fit, transform, feature_names(self.model))
 
     def findings_to_save(self) -> Findings | None:
-        """Return what a saved model needs for its table; None where computing it would cost too much."""
+        """Return the results that a saved model needs for its table; None if computing them would take too long."""
         data = self.model._kept_training
         if max(data.X.shape) * data.X.shape[1] ** 2 <= _SAVED_WORK:
             self._compute("auto")
@@ -95,7 +95,7 @@ class CoefficientInference:
         return findings
 
     def _compute(self, method: str) -> str | None:
-        """Compute the covariance of a method and return its name; None where only refits can give one."""
+        """Compute the covariance of a method and return its name; None if only a bootstrap can give one."""
         model, used, known = self.model, self._method(method), self._findings()
         wanted = used in ("information", "sandwich") and used not in known.covariances
         if wanted or (model._maximises_likelihood and known.log_likelihoods is None):
@@ -133,7 +133,7 @@ class CoefficientInference:
         return "sandwich" if correlated else "information"
 
     def _findings(self) -> Findings:
-        """Return what is known of the coefficients; for a robust model also plain Cox on the same patients."""
+        """Return the results so far; the first call for a robust model also fits plain Cox to the same patients."""
         model = self.model
         if model._findings is None:
             data = self._data("summary")
@@ -169,7 +169,7 @@ class CoefficientInference:
         check_linear(model, asked)
         if not model._maximises_likelihood:
             raise ValueError(
-                f"{asked} is defined for plain Cox, not for {title(model)}; fit a CoxPH beside it."
+                f"{asked} is defined for plain Cox, not for {title(model)}; fit a CoxPH to the same patients."
             )
         data = self._data(asked)
         return FittedCox(data.X, data.cox_loss(model.ties), model.coef_, model.l2)
@@ -185,7 +185,7 @@ class CoefficientInference:
 
 
 def initial_findings(data: TrainingData) -> Findings:
-    """Return the counts of patients and events, and of rows and clusters where fit was given clusters."""
+    """Return findings with only the numbers of patients and events and, with clusters, of rows and clusters."""
     n_rows, n_clusters = 0, 0
     if data.observation.clusters is not None:
         n_rows, n_clusters = len(data.X), int(data.clusters.max()) + 1
@@ -197,7 +197,7 @@ def check_linear(model: Any, asked: str) -> None:
     check_is_fitted(model)
     if not hasattr(model, "coef_"):
         raise ArgumentError(
-            "network", f"{asked} is about coefficients, which network={model.network!r} does not have."
+            "network", f"{asked} needs coefficients, which network={model.network!r} does not have."
         )
 
 
@@ -211,20 +211,20 @@ def title(model: Any) -> str:
 
 
 def feature_names(model: Any) -> list[str]:
-    """Return the names of a model's features, x0, x1, ... where it has none."""
+    """Return the names of a model's features; x0, x1, ... if it has none."""
     names = getattr(model, "feature_names_in_", None)
     return [f"x{j}" for j in range(len(model.coef_))] if names is None else [str(name) for name in names]
 
 
 def _infinite(coef: FloatArray, fit: FittedCox) -> BoolArray:
-    """Return which coefficients (d,) the likelihood drives to infinity; the solver stops at some large number."""
+    """Return which coefficients (d,) have no finite maximum likelihood estimate; the solver stops at a large number."""
     far: BoolArray = np.zeros(len(coef), dtype=np.bool_)
-    # Where no two scores are far apart, no coefficient is infinite.
+    # If no two scores are far apart, no coefficient is infinite.
     if np.ptp(fit.scores) > _FAR:
         far = abs(coef) * np.ptp(fit.X, axis=0) > _FAR
     if not far.any():
         return far
-    # A large effect that the data support has a small standard error, an infinite one has next to no information.
+    # The standard error of a large finite coefficient is small, that of an infinite one huge.
     return far & (np.sqrt(np.diag(fit.covariance)) > abs(coef))
 
 
@@ -247,10 +247,10 @@ def encoder_notes(encoder: Any) -> list[str]:
 
 
 def summary(model: Any, level: float = 0.95, method: str = "auto", **options: Any) -> CoxTable:
-    """Return the Cox table of a fitted linear model, or of a Pipeline that ends in one, on the original units.
+    """Return the Cox table of a fitted linear model, or of a Pipeline that ends in one, in the original units.
 
-    A hazard ratio is per unit of the feature before the Pipeline scaled it: per year, or of one level of a category
-    against its reference.
+    Hazard ratios are per unit of the feature before the Pipeline scaled it, such as a year, or of a category relative
+    to the reference category.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
 
 
 def _working(steps: Any) -> Iterator[Any]:
-    """Yield the steps of a Pipeline, and of Pipelines within it, that do something."""
+    """Yield the steps of a Pipeline, including those of nested Pipelines, without "passthrough" steps."""
     for step in steps:
         if hasattr(step, "steps"):
             yield from _working(step)
@@ -303,9 +303,9 @@ def _working(steps: Any) -> Iterator[Any]:
 
 
 def _units(steps: list[Any]) -> tuple[list[str] | None, FloatArray | None, FloatArray | None]:
-    """Return names, scale and center (d,) of the features that the steps make: a value was center + scale * feature.
+    """Return names, scale and center (d,) of the transformed features: the original value is center + scale * feature.
 
-    None where they are unknown. A feature with a new name, such as a principal component, has scale 1 and center 0.
+    They are None if unknown. A feature with a new name, such as a principal component, has scale 1 and center 0.
     """
     names: list[str] | None = None
     known: dict[str, tuple[float, float]] = {}
@@ -321,8 +321,10 @@ def _units(steps: list[Any]) -> tuple[list[str] | None, FloatArray | None, Float
             center = -scale * _fitted_array(step, ("min_",), len(names), 0.0)
         before = [known.get(name, (1.0, 0.0)) for name in names]
         known = {
-            name: (s * own, c + s * shift)
-            for name, (s, c), own, shift in zip(names, before, scale.tolist(), center.tolist(), strict=True)
+            name: (s * factor, c + s * shift)
+            for name, (s, c), factor, shift in zip(
+                names, before, scale.tolist(), center.tolist(), strict=True
+            )
         }
     if names is None:
         return None, None, None
@@ -331,7 +333,7 @@ def _units(steps: list[Any]) -> tuple[list[str] | None, FloatArray | None, Float
 
 
 def _fitted_array(step: Any, attributes: Sequence[str], d: int, default: float) -> FloatArray:
-    """Return the first of the attributes that has one number per feature, (d,); the default where none has."""
+    """Return the first of the attributes that has one number per feature, (d,); the default if none has."""
     for attribute in attributes:
         values = getattr(step, attribute, None)
         if values is not None and np.shape(values) == (d,):

@@ -26,22 +26,22 @@ class CoxPH(NetworkEstimator):
         "convex" finds the global optimum of linear models by Newton's method; "adam" takes ``max_iter`` full-batch
         steps and keeps the last; "auto" is "convex" for linear models where possible.
     lr : float
-        Adam's learning rate. For trees the shrinkage, which is 0.05 where ``lr`` is left at 0.01.
+        Learning rate of Adam, or shrinkage of trees; for trees the default 0.01 means 0.05.
     max_iter : int
-        Number of Adam steps (epochs, with ``batch_size``) or trees, or the most iterations of Newton's method.
+        Number of steps of Adam (epochs, with ``batch_size``) or of trees, or largest number of Newton iterations.
     tol : float, optional
-        Relative optimality gap at which the convex solver stops: 1e-8, or 1e-5 where the objective has kinks.
+        Relative optimality gap at which the convex solver stops; by default 1e-8, or 1e-5 if the objective has kinks.
     l2 : float
         Adds l2/2 ||coefficients||^2 to the objective.
     ties : {"breslow", "efron"}
         Method for tied event times.
     batch_size : int, optional
-        Train on random batches of this many patients, with risk sets inside the batch; None uses all patients.
+        Train on random batches of this many patients, with risk sets within the batch; None uses all patients.
     early_stopping : bool or "auto"
         Whether to stop when the criterion on a validation set no longer improves, and to keep the best step. Trees are
-        then grown again on all patients, with the best number of rounds. "auto" does so for networks that are not
-        linear, where ``solver`` is "auto" and there are enough events, because ``max_iter`` steps would overfit. The
-        paper's training is ``solver="adam"``.
+        then grown again on all patients, with the best number of rounds. "auto" stops early if the network is not
+        linear, ``solver`` is "auto" and there are enough events: after ``max_iter`` steps such a network overfits. The
+        paper trains without early stopping (``solver="adam"``).
     validation_fraction : float
         Fraction of the patients to set aside as validation set, stratified by event.
     n_iter_no_change : int
@@ -52,16 +52,16 @@ class CoxPH(NetworkEstimator):
         Passed to LightGBM, such as ``{"max_depth": 4, "num_leaves": 16}``.
     recalibrate : bool or "auto"
         Whether to multiply the scores after training by the factor that maximises the partial likelihood of held-out
-        patients, in five folds drawn with ``random_state`` (seed 0 if None), and to estimate the baseline again. The
-        order of the patients does not change; robust training shrinks scores, and this corrects it. "auto" does so for
-        models of log hazards that minimise a worst case, with at least 50 events; not for ``ball="paper"``, on named
-        accelerators, for tensors, or in :func:`drosurv.distributed.fit`.
+        patients, in five folds drawn with ``random_state`` (seed 0 if None), and to estimate the baseline again. This
+        corrects the shrinkage of scores by robust training, and keeps the order of the patients. "auto" recalibrates
+        models of log hazards that minimise a worst case, with at least 50 events; not with ``ball="paper"``, on a named
+        accelerator, for tensors, or in :func:`drosurv.distributed.fit`.
     random_state : int, RandomState or None
         Seed of the initial parameters, batches, validation set and folds.
     device : str
         Where to train: "cpu", "cuda", or "auto", the faster of the two for the size of the data.
     verbose : bool
-        Show a progress bar over Adam's steps or trees (not in the compiled loop of linear models and chi-square balls).
+        Whether to show a progress bar over steps of Adam or trees (linear models with a chi-square ball show none).
 
     Attributes
     ----------
@@ -76,7 +76,8 @@ class CoxPH(NetworkEstimator):
     objective_ : float
         Final training objective.
     n_iter_, converged_, status_, gap_, history_
-        Iterations, whether and why training stopped, the certified relative gap, the objective along the way.
+        Number of iterations, whether training converged, why it stopped, the certified relative gap, and the objective
+        after each iteration.
     n_patients_, n_events_, follow_up_
         Numbers of training patients and events, and their :class:`drosurv.metrics.FollowUp`, which metrics take
         in place of ``y_train``.

@@ -1,4 +1,4 @@
-"""DeepHit for a single risk: a network gives the probability of the event in each interval of time."""
+"""DeepHit for a single risk: a network that predicts the probability of the event in each interval."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from drosurv.target import FloatArray
 
 @dataclass(eq=False, repr=False)
 class DeepHit(NetworkEstimator):
-    """Probabilities of the event in K intervals, trained on their likelihood and on a ranking loss.
+    """DeepHit: a network for the probabilities of the event in K intervals, with a likelihood and a ranking loss.
 
-    The ranking loss compares patients with each other, so the robust form (``alpha`` below 1) compares each half of the
-    patients with the other half.
+    The ranking loss compares patients with each other, so with ``alpha`` below 1 each half of the patients is compared
+    with the other half.
 
     Parameters
     ----------
     n_intervals, alpha, ball
         As in :class:`drosurv.DiscreteTimeHazard`.
     split : bool
-        Whether halves are compared with each other where alpha is below 1; False is an error there.
+        Whether halves are compared with each other; required if alpha is below 1.
     network : {"mlp", "linear"} or callable
-        A function of the number of features must give a module with ``n_intervals`` outputs.
+        A function must map the number of features to a module with ``n_intervals`` outputs.
 
     Examples
     --------
@@ -72,8 +72,8 @@ class DeepHit(NetworkEstimator):
         if self.alpha < 1 and not self.split:
             raise ArgumentError(
                 "alpha",
-                f"alpha={self.alpha!r} needs split=True: DeepHit's ranking compares "
-                "patients with each other, and a patient's loss is defined only between halves.",
+                f"alpha={self.alpha!r} needs split=True: the ranking loss compares patients with each other, and the "
+                "worst case needs independent losses.",
             )
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
@@ -81,7 +81,7 @@ class DeepHit(NetworkEstimator):
         if self.alpha < 1:
             in_first = first_half(data.target.event, 0.5, data.seed, both=True)
         loss = DeepHitLoss(data.target, self.n_intervals, in_first, data.weight)
-        # One output per interval; ties or few events give fewer intervals than n_intervals.
+        # One output per interval; with ties or few events there are fewer than n_intervals.
         self._n_outputs = loss.n_outputs
         return Problem(data, loss, self._objective(batch, [data.mass]), curves=partial(_curves, loss))
 
@@ -90,7 +90,7 @@ class DeepHit(NetworkEstimator):
 
     def _module(self, n_features: int, seed: int) -> Any:
         if self._is_linear:
-            # Masses need an intercept: a linear map with a bias.
+            # The probabilities need an intercept, so use a linear map with a bias.
             return build(lambda d: mlp(d, (), n_outputs=self._n_outputs), n_features, seed)
         return super()._module(n_features, seed)
 
@@ -111,10 +111,10 @@ class DeepHit(NetworkEstimator):
 
 @dataclass(frozen=True, eq=False)
 class MassCurves(Curves):
-    """Curves of the probabilities that the network gives.
+    """Survival curves from the network's probabilities of intervals.
 
-    `times` (K + 1,) are zero and the ends of the intervals, `hazard` (K + 1,) is the cumulative hazard of the average
-    survival of the training patients, which serves as the baseline.
+    `times` (K + 1,) are zero and the ends of the intervals; `hazard` (K + 1,), the cumulative hazard of the training
+    patients' mean survival, is used as the baseline.
     """
 
     times: FloatArray
@@ -126,17 +126,17 @@ class MassCurves(Curves):
         return hazard if times is None else interpolate(self.times, hazard, checked_times(times))
 
     def at_zero(self) -> FloatArray:
-        """Return the cumulative hazard (1, K + 1) of the average survival."""
+        """Return the cumulative hazard (1, K + 1) of the mean survival."""
         return self.hazard[None]
 
 
 def _survival(logits: FloatArray) -> FloatArray:
-    """Return survival (n, K + 1) of logits (n, K), or (n,) of one interval; the time after the last has logit zero."""
+    """Return survival (n, K + 1), given logits (n, K) or, for one interval, (n,); the time after it has logit zero."""
     logits = np.column_stack([logits, np.zeros(len(logits))])
     mass = np.exp(logits - logits.max(axis=1, keepdims=True))
-    # Summed from the end, so that small survival keeps its precision.
-    left: FloatArray = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1]
-    return np.maximum(left / left[:, :1], np.finfo(np.float64).tiny)
+    # Summed from the last interval, so that small probabilities keep their precision.
+    remaining: FloatArray = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1]
+    return np.maximum(remaining / remaining[:, :1], np.finfo(np.float64).tiny)
 
 
 def _curves(loss: DeepHitLoss, data: TrainingData, scores: FloatArray, extra: FloatArray) -> MassCurves:

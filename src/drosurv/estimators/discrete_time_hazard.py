@@ -1,4 +1,4 @@
-"""Discrete-time hazards: the probability of the event in an interval, given none before."""
+"""The discrete-time hazard model: the probability of the event in each interval, given survival so far."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ from drosurv.target import FloatArray
 @lists_balls
 @dataclass(eq=False, repr=False)
 class DiscreteTimeHazard(NetworkEstimator):
-    """Discrete-time hazard model: on the link scale a level per interval of time plus the patient's score.
+    """Discrete-time hazard model: the hazard on the link scale is a level per interval plus the patient's score.
 
-    It equals a binary regression with one row per patient and interval at risk, without making these rows. With late
-    entry (``entry`` in :meth:`fit`) the intervals before it do not count; in the interval of entry a patient counts as
-    at risk throughout.
+    It equals a binary regression with one row per patient and interval at risk, without creating these rows. With
+    ``entry`` in :meth:`fit`, a patient is at risk from the interval of entry on, for all of that interval.
 
     Parameters
     ----------
     n_intervals : int
-        Number of intervals, cut at quantiles of the event times; ties or few events give fewer.
+        Number of intervals, cut at quantiles of the event times; with ties or few events there are fewer.
     link : {"logit", "cloglog"}
         Link function of the hazard. With "cloglog" scores are log hazard ratios in continuous time.
     alpha : float
@@ -81,12 +80,12 @@ class DiscreteTimeHazard(NetworkEstimator):
 
     @property
     def score_type(self) -> str:  # type: ignore[override]
-        """What scores are: log hazards under the complementary log-log link, log odds under the logit."""
+        """Type of the scores: "log hazard" with the complementary log-log link, "other" (log odds) with the logit."""
         return "log hazard" if self.link == "cloglog" else "other"
 
     @property
     def _ratio(self) -> str:  # type: ignore[override]
-        """What exp(coef) is: a ratio of odds under the logit link, of hazards under the other."""
+        """Name of exp(coef): odds ratio with the logit link, hazard ratio with the complementary log-log link."""
         return "odds ratio" if self.link == "logit" else "hazard ratio"
 
     @property
@@ -104,9 +103,9 @@ class DiscreteTimeHazard(NetworkEstimator):
 
 @dataclass(frozen=True, eq=False)
 class IntervalCurves(Curves):
-    """Survival curves of hazards on intervals; inside an interval the cumulative hazard is linear.
+    """Survival curves from hazards on intervals; the cumulative hazard is linear within intervals.
 
-    `times` (K + 1,) are zero and the ends of the intervals, `levels` (K,) hazards on the link scale at score zero.
+    `times` (K + 1,) are zero and the ends of the intervals, `levels` (K,) the hazards on the link scale at score zero.
     """
 
     times: FloatArray
@@ -121,7 +120,7 @@ class IntervalCurves(Curves):
 
 
 def interpolate(ends: FloatArray, values: FloatArray, times: FloatArray) -> FloatArray:
-    """Interpolate values (n, K + 1) at the interval ends linearly at times (T,); constant after the last."""
+    """Interpolate values (n, K + 1) at the ends of intervals linearly at times (T,); constant after the last end."""
     k = np.clip(np.searchsorted(ends, times, side="right") - 1, 0, len(ends) - 2)
     share = np.clip((times - ends[k]) / (ends[k + 1] - ends[k]), 0.0, 1.0)
     return values[:, k] + share * (values[:, k + 1] - values[:, k])

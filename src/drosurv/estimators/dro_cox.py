@@ -22,9 +22,9 @@ class DROCox(NetworkEstimator):
     alpha : float
         Smallest share of patients to protect, in (0, 1]; 1 is plain Cox.
     ball : {balls}
-        Set of subpopulations. {described}.
+        Set of weights over which the worst case is taken. {described}.
     tol : float, optional
-        As in :class:`drosurv.CoxPH`: 1e-8 by default, or 1e-5 for ``ball="cvar"``.
+        As in :class:`drosurv.CoxPH`; by default 1e-8, or 1e-5 for ``ball="cvar"``.
 
     Attributes
     ----------
@@ -37,8 +37,8 @@ class DROCox(NetworkEstimator):
 
     Notes
     -----
-    ``sample_weight`` at fit counts patients, so it must not be scaled to sum to one: the loss of an event grows with
-    the summed weight at risk, and that of a censored patient is zero.
+    ``sample_weight`` in fit counts patients and must not be scaled to sum to one: the loss of an event increases with
+    the summed weight at risk, while that of a censored patient is always zero.
 
     References
     ----------

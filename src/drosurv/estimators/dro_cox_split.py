@@ -1,4 +1,4 @@
-"""DRO-COX (SPLIT): each half of the patients is compared with the other half, so that losses are independent."""
+"""DRO-COX (SPLIT): patients are compared with the other half only, so that losses in a half are independent."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class DROCoxSplit(NetworkEstimator):
     shuffle : bool
         True draws D1 at random, stratified by event; False takes the first rows.
     ties : {"breslow"}
-        A patient's risk set is the other half and the patient, so tied events do not share a risk set.
+        A risk set consists of the patient and patients of the other half, so it contains no tied events.
 
     Attributes
     ----------
     eta_ : (float, float)
         The threshold of each half (one threshold with ``sides="one"``).
     worst_case_weights_ : (n,) float64
-        Sums to one; each half has mass one half.
+        Weights of the training patients in the worst case; they sum to one, and to one half in each half.
     """
 
     alpha: float = 0.5
@@ -89,19 +89,19 @@ def first_half(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> 
     if seed is None:
         in_first[: round(n * n1)] = True
     else:
-        # Censored patients first, then events, both in random order; every patient at whose rank the rounded-down
-        # share n1 of the ranks increases is in D1, so that both halves have the same share of events.
+        # Sort censored patients first, then events, each in random order, and put a share n1 of the positions, evenly
+        # spaced, into D1: both halves then have the same share of events.
         order = np.random.default_rng(seed).permutation(n)
         order = order[np.argsort(event[order], kind="stable")]
         in_first[order] = np.diff(np.floor(np.arange(n + 1) * n1 + 1e-9)) > 0
     for half, name in ((in_first, "D1"), (~in_first, "D2")):
         if not half.any():
             raise ArgumentError(
-                "n1", f"n1={n1!r} leaves {name} empty among {n} patients; choose one nearer to 0.5."
+                "n1", f"n1={n1!r} leaves {name} empty among {n} patients; choose n1 nearer to 0.5."
             )
     if not (event & in_first).any() or (both and not (event & ~in_first).any()):
         raise ArgumentError(
             "n1",
-            f"n1={n1!r} leaves a half without any event among {int(event.sum())} events; choose one nearer to 0.5.",
+            f"n1={n1!r} leaves a half without events ({int(event.sum())} in all); choose n1 nearer to 0.5.",
         )
     return in_first

@@ -1,4 +1,4 @@
-"""Fit many settings to the same patients; settings that differ only in a few parameters are trained as one batch."""
+"""Fit several settings of an estimator to the same patients, in batches that are trained together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drosurv.solvers import TrainingData, solve, solve_together
 def batches(estimators: Sequence[SurvivalModel]) -> list[list[int]]:
     """Return the positions of the estimators that can be trained together, in order of first appearance.
 
-    They are of one class and differ only in the learning rate, and alpha or the penalty's weight.
+    They are of the same class and differ only in the learning rate, and in alpha or the weight of the penalty.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def batches(estimators: Sequence[SurvivalModel]) -> list[list[int]]:
     [[0, 2], [1], [3]]
     """
     found: list[list[int]] = []
-    # Parameter names come from signatures, which is slow: read them once for each class.
+    # Reading parameter names from signatures is slow: do it once for each class.
     names = {kind: kind._get_param_names() for kind in {type(estimator) for estimator in estimators}}
     fixed = [_fixed(estimator, names[type(estimator)]) for estimator in estimators]
     for k, values in enumerate(fixed):
@@ -43,9 +43,9 @@ def fit_grid(
     *,
     sensitive_features: Any = None,
 ) -> None:
-    """Fit every estimator, in place, on the same patients, in as few batches as possible.
+    """Fit several estimators, in place, to the same patients, in as few batches as possible.
 
-    The results are those of ``fit``, up to rounding, in a fraction of the time.
+    The results equal those of ``fit`` up to rounding.
 
     Examples
     --------
@@ -66,11 +66,11 @@ def fit_grid(
 def fit_grids(
     grids: Sequence[Sequence[SurvivalModel]], training_sets: Sequence[Mapping[str, Any]]
 ) -> list[list[ValueError | None]]:
-    """Fit the same settings, in place, on several training sets; on an accelerator all of them at once.
+    """Fit the same settings, in place, to several training sets; on an accelerator all of them in one batch.
 
-    A training set is a dict of fit's arguments ``X``, ``y``, ``sample_weight`` and ``sensitive_features``; groups are
-    passed only to estimators that compare them. Training sets on an accelerator must have one shape. Returns for every
-    estimator of every list the error of its training, or None.
+    A training set is a dict of the arguments ``X``, ``y``, ``sample_weight`` and ``sensitive_features`` of fit; groups
+    are passed only to estimators that compare them. On an accelerator all training sets must have the same shape.
+    Return for every estimator of every list the error of its training, or None.
     """
     errors: list[list[ValueError | None]] = [[None] * len(grid) for grid in grids]
     for positions in batches(grids[0]):
@@ -89,7 +89,7 @@ def fit_grids(
 
 
 def fit_together(batches: Sequence[Sequence[SurvivalModel]], data: Sequence[TrainingData]) -> None:
-    """Fit one batch of estimators on each training set; those of a batch differ only in ``_batched``."""
+    """Fit one batch of estimators to each training set; those of a batch differ only in ``_batched``."""
     options = batches[0][0]._options(batches[0])
     if options.solver != "adam":
         # Newton's method and trees train one model at a time.

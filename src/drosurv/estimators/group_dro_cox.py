@@ -20,15 +20,16 @@ from drosurv.solvers.neighborhoods import known_groups
 class GroupDROCox(NetworkEstimator):
     """Cox model trained on the average loss of the worst of known groups.
 
-    Fitted with strata, it has a baseline hazard for each of them; a group may have patients of several strata.
+    With strata, each stratum has its own baseline hazard; a group may have patients of several strata.
 
     Parameters
     ----------
     alpha : float, optional
-        Share of patients in the worst groups to train on; by default the single worst group.
+        Share of patients in the worst groups, whose mean loss is minimised; by default that of the smallest group, so
+        that only the worst group counts.
     regret : bool
-        True compares groups by their regret against the null model, so that a high-risk group does not count as badly
-        predicted; False by the full-likelihood loss.
+        True compares groups by their mean regret, the full-likelihood loss minus that of the null model, so that a
+        high-risk group does not count as badly predicted; False compares groups by their mean loss.
     n_intervals : int
         Intervals of the piecewise-constant baseline hazard, as in :class:`drosurv.SubgroupRobustCox`.
 
@@ -77,7 +78,7 @@ class GroupDROCox(NetworkEstimator):
         if data.n_groups < 2:
             raise ArgumentError(
                 "sensitive_features",
-                "sensitive_features holds a single group: there is nothing to compare. Use CoxPH.",
+                "sensitive_features has a single group, but GroupDROCox compares groups. Use CoxPH.",
             )
         share = np.bincount(data.codes, data.mass).min() if self.alpha is None else self.alpha
         groups = known_groups(data.codes, sample_weight=data.weight)
@@ -85,4 +86,6 @@ class GroupDROCox(NetworkEstimator):
 
     def _describe(self, result: Result) -> None:
         super()._describe(result)
-        describe_subgroups(self, result, "Small groups follow chance: merge them, or raise alpha.")
+        describe_subgroups(
+            self, result, "Losses of small groups are mostly noise: merge them, or raise alpha."
+        )

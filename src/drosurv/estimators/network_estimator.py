@@ -1,4 +1,4 @@
-"""Base of the models whose scores come from a network: linear, a perceptron, boosted trees, or a module of the user."""
+"""Base class of models with a network: linear, a multilayer perceptron, boosted trees, or a user's torch module."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ from drosurv.objectives import CVaR, Mean
 from drosurv.objectives.balls import BALLS, ball_objective, check_ball
 from drosurv.observation import draw_folds
 from drosurv.solvers import Options, Result, TrainingData, solve
+from drosurv.solvers.convex import SEPARATED
 from drosurv.solvers.device import check_device, is_tensor, resolve_device, solves_on_accelerator
 from drosurv.solvers.networks import build, linear, mlp, network_scores, restored
 from drosurv.target import BoolArray, FloatArray, IntArray
@@ -47,23 +48,21 @@ SOLVERS = ("auto", "adam", "convex")
 NETWORKS = ("linear", "mlp", "trees")
 # Folds of recalibration.
 N_FOLDS = 5
-# With fewer events recalibrate="auto" leaves the scores as they are: the standard error of the factor is about
-# 1 / (standard deviation of the log hazards * sqrt(events)), .2 to .3 with 50 events, as large as what it corrects.
+# With fewer events recalibrate="auto" does not recalibrate: the standard error of the factor, about
+# 1 / (standard deviation of the log hazards * sqrt(events)), is 0.2 to 0.3 with 50 events, as large as the correction.
 FEWEST_EVENTS = 50
-# Steps of Newton's method to the best factor, and the relative precision at which it stops.
+# Most Newton steps to the best factor, and the relative precision at which they stop.
 _MOST_STEPS, _PRECISION = 100, 1e-12
-# Scores that differ by more than this diverge: no data support a hazard ratio of e^500.
-_SEPARATED = 500.0
-# Shrinkage of trees where the learning rate is left at Adam's default.
+# Shrinkage of trees if the learning rate has its default, which is that of Adam.
 TREES_LR = 0.05
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NetworkEstimator(SurvivalModel):
-    """Base of estimators whose scores come from a network.
+    """Base class of estimators whose scores come from a network.
 
-    An estimator is a dataclass: its fields are its parameters, these shared ones among them. It gives its problem; a
-    model with fields ``alpha`` and ``ball`` minimises the worst case over subpopulations of at least mass alpha.
+    An estimator is a dataclass; its fields, including these shared ones, are its parameters. A model with the fields
+    ``alpha`` and ``ball`` minimises the worst case over subpopulations of at least mass alpha.
     """
 
     network: str | Callable[[int], Any] = "linear"
@@ -86,15 +85,15 @@ class NetworkEstimator(SurvivalModel):
     verbose: bool = False
 
     _batched: ClassVar[tuple[str, ...]] = ("lr",)
-    # Outputs of the network per patient.
+    # Number of outputs of the network per patient.
     _n_outputs = 1
     # Whether the criterion of a linear model is convex.
     _convex = True
-    # Why ties in event times play no role in the loss; empty where they do.
+    # Name of a loss that does not depend on ties of event times; empty if it does.
     _no_ties = ""
-    # Why no factor can recalibrate the scores; empty for log hazards with Breslow's baseline.
+    # Why the scores cannot be recalibrated, as the end of a sentence; empty if they can.
     _own_curves = ""
-    # The choices of `ball`; None for all.
+    # Allowed values of `ball`; None for all balls.
     _balls: ClassVar[tuple[str, ...] | None] = None
     # Whether training is implemented on the CPU only.
     _cpu_only = False
@@ -108,7 +107,7 @@ class NetworkEstimator(SurvivalModel):
     _keeps_data = True
 
     def __init_subclass__(cls, **rest: Any) -> None:
-        """Add to the documentation of every model the shared parameters that it does not explain itself."""
+        """Add the shared parameters that a model does not document itself to its docstring."""
         super().__init_subclass__(**rest)
         cls.__doc__ = _with_shared_parameters(cls.__doc__ or "")
 
@@ -167,7 +166,7 @@ class NetworkEstimator(SurvivalModel):
         if self.recalibrate is True and self._own_curves:
             raise ArgumentError(
                 "recalibrate",
-                f"recalibrate=True stretches log hazards, but {type(self).__name__} "
+                f"recalibrate=True multiplies log hazards by a factor, but {type(self).__name__} "
                 f"{self._own_curves}. Use recalibrate=False.",
             )
         if self.device not in ("auto", "cpu"):
@@ -217,7 +216,7 @@ class NetworkEstimator(SurvivalModel):
     def _objective(self, batch: Sequence[Any], masses: Sequence[FloatArray]) -> Any:
         """Return the objective of a batch: the mean, or the worst case of a model with ``alpha`` and ``ball``.
 
-        `masses` are those of the patients in each block, or the smallest of each block.
+        `masses` are the masses of the patients in each block; the smallest mass of each block is enough.
         """
         if not hasattr(self, "ball"):
             return Mean()
@@ -225,21 +224,21 @@ class NetworkEstimator(SurvivalModel):
         if len(batch) == 1 and self.ball != "cvar" and alphas[0] != 1.0:
             alpha = float(alphas[0])
             ball, smallest = BALLS[self.ball], [float(mass.min()) for mass in masses]
-            reach = ball.smallest_mass(alpha)
-            if reach <= max(smallest):
+            protected = ball.smallest_mass(alpha)
+            if protected <= max(smallest):
                 least = ball.alpha_of_mass(max(smallest))
                 named = f"{least:.4g}" if float(f"{least:.4g}") >= least else f"{1.001 * least:.4g}"
                 warn_caller(
-                    f"alpha={alpha} protects groups smaller than one patient here, so only the single largest "
-                    f"loss is trained on; use alpha > {named} or more patients."
+                    f"alpha={alpha} protects groups smaller than one patient, so that training minimises only the "
+                    f"largest loss; use alpha > {named} or more patients."
                 )
-            if reach <= min(smallest):
-                # The ball contains every single patient, so the objective is the largest loss: CVaR of one patient.
+            if protected <= min(smallest):
+                # All weight can be on one patient, so the objective is the largest loss: CVaR with mass of one patient.
                 return CVaR(min(smallest), tol=1e-8)
         return ball_objective(self.ball, alphas)
 
     def _halves(self, event: BoolArray, seed: int) -> list[BoolArray] | None:
-        """Return flags (n,) of the halves that are scored against each other; None without halves."""
+        """Return flags (n,) of the scored halves, each compared with the other half; None without halves."""
         return None
 
     def _seed(self) -> int:
@@ -263,7 +262,7 @@ class NetworkEstimator(SurvivalModel):
 
     @property
     def _recalibrates(self) -> bool:
-        """Whether scores are recalibrated, where there are enough events for "auto"."""
+        """Whether scores are recalibrated; with "auto", if there are enough events."""
         if self.recalibrate != "auto":
             return bool(self.recalibrate)
         worst_case = self._weights_losses and self._minimises_worst_case and getattr(self, "alpha", None) != 1
@@ -273,8 +272,8 @@ class NetworkEstimator(SurvivalModel):
     def _on_accelerator(self, X: Any) -> bool:
         """Whether a linear model is solved on the device of a tensor, or on an accelerator.
 
-        Such models are not recalibrated. With ``recalibrate="auto"`` an array is solved on an accelerator only if the
-        device is named or nothing is to be recalibrated, so that scores do not depend on the machine.
+        Such models are not recalibrated. So that scores do not depend on the machine, an array is solved on an
+        accelerator only if the device is named, or if the model would not be recalibrated on the CPU either.
         """
         if not self._solves_over_chunks or not self._uses_convex or self.recalibrate is True:
             return False
@@ -282,7 +281,7 @@ class NetworkEstimator(SurvivalModel):
             return True
         if self.device != "auto" or self._recalibrates:
             return self.device not in ("auto", "cpu")
-        # Lists and other array-likes have no shape yet, and are small.
+        # Lists and other array-likes have no shape; they are small.
         shape = getattr(X, "shape", ())
         return len(shape) == 2 and solves_on_accelerator(*shape)
 
@@ -295,14 +294,14 @@ class NetworkEstimator(SurvivalModel):
     def _recalibrated(self, result: Result) -> Result:
         """Multiply the scores by the factor that maximises the partial likelihood of held-out patients.
 
-        Each patient's score comes from a model trained without the patient's fold. The factor is 1, with a warning,
-        where no positive one is best. With ``recalibrate="auto"`` there is no factor then, nor with few events, nor
-        where four fifths of the patients cannot be trained on.
+        The held-out score of each patient comes from a model trained without the patient's fold. If the best factor is
+        not positive and finite, it is set to 1, with a warning. With ``recalibrate="auto"`` the model is not
+        recalibrated in that case, with few events, or if training on a fold fails.
         """
         data, problem, auto = result.problem.data, result.problem, self.recalibrate == "auto"
         if not self._recalibrates or (auto and data.n_events < FEWEST_EVENTS):
             return result
-        # A copy trains, because making the problem may set attributes of its estimator.
+        # Train a copy, because `_problem` may set attributes of its estimator.
         other, fold = clone(self).set_params(verbose=False), recalibration_folds(data, self.random_state)
         held_out = []
         for k in range(N_FOLDS):
@@ -310,7 +309,7 @@ class NetworkEstimator(SurvivalModel):
             if not data.target.event[rest].any():
                 continue
             try:
-                # Training on all patients has given these warnings already.
+                # Training on all patients has already given these warnings.
                 with warnings.catch_warnings(action="ignore"):
                     found = solve(other._problem(data.take(training), [other]), other._options([other]))
             except ValueError as error:
@@ -318,7 +317,7 @@ class NetworkEstimator(SurvivalModel):
                     return result
                 raise ArgumentError(
                     "recalibrate",
-                    f"recalibrate=True also trains on four fifths of the patients, and there: "
+                    f"recalibrate=True also trains on four fifths of the patients, which failed: "
                     f"{str(error).rstrip('.')}; or use recalibrate=False.",
                 ) from error
             loss = data.take(rest).cox_loss(self.ties)
@@ -328,15 +327,15 @@ class NetworkEstimator(SurvivalModel):
             if auto:
                 return result
             warn_caller(
-                f"recalibration leaves the scores as they are: on patients not trained on the best factor is "
-                f"{factor:.3g}. The model may have learned nothing that holds for others."
+                f"scores are not recalibrated: the best factor on held-out patients is {factor:.3g}. The model may not "
+                "predict patients outside of the training set."
             )
             factor = 1.0
         result.factor, result.scores = factor, result.scores * factor
         if isinstance(result.network, np.ndarray):
             result.network = result.network * factor
         if problem.curves is not None:
-            # A baseline that was trained together with the scores belongs to their old spread.
+            # A baseline that was trained together with the scores does not fit the multiplied scores.
             result.problem = replace(problem, curves=partial(cox_baseline, data.cox_loss(self.ties)))
         return result
 
@@ -377,14 +376,14 @@ class NetworkEstimator(SurvivalModel):
         random_state : int
             Seed of the bootstrap.
         n_jobs : int, optional
-            Threads of the bootstrap; by default the number of processors.
+            Number of threads of the bootstrap; by default the number of processors.
         verbose : bool, optional
             Whether the bootstrap shows a progress bar; by default the estimator's ``verbose``.
         scale : (d,) array, optional
-            What the features were divided by before training, for a table on their original units;
-            :func:`drosurv.summary` reads it from a Pipeline.
+            Numbers by which the features were divided before training, for a table in their original units;
+            :func:`drosurv.summary` reads them from a Pipeline.
         names : sequence of str, optional
-            Names of the features, where the model has none.
+            Names of the features; by default those of the model.
 
         Examples
         --------
@@ -414,12 +413,12 @@ class NetworkEstimator(SurvivalModel):
         Parameters
         ----------
         transform : {"km", "rank", "identity", "log"} or callable
-            Function of time that the change follows.
+            Function of time with which coefficients change under the alternative hypothesis.
         """
         return CoefficientInference(self).check_proportional_hazards(transform)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return parameters and fitted attributes, with what inference found and without the training data."""
+        """Return parameters and fitted attributes, with results of inference and without the training data."""
         state = super().__getstate__()
         if state.pop("_kept_training", None) is not None:
             state["_findings"] = CoefficientInference(self).findings_to_save()
@@ -433,10 +432,9 @@ class NetworkEstimator(SurvivalModel):
 
 
 def recalibration_folds(data: TrainingData, random_state: Any) -> IntArray:
-    """Return the fold (n,) of each row, the same for the same seed; members of a cluster share one.
+    """Return the fold (n,) of each row; rows of one cluster are in the same fold.
 
-    Without a random state the seed is 0, so that linear models, which need no random numbers otherwise, are the same
-    in every fit.
+    Without a random state the seed is 0, so that repeated fits of a linear model give the same result.
     """
     rng = np.random.default_rng(0 if random_state is None else data.seed)
     return draw_folds(len(data.X), N_FOLDS, rng, data.target.event, data.observation.clusters)
@@ -446,9 +444,8 @@ def best_factor(held_out: Sequence[tuple[CoxPartial, FloatArray, FloatArray]]) -
     """Return the factor b that maximises the partial likelihood of scores b f; 1 for equal scores.
 
     `held_out` has for each fold its loss, and the masses (n,) and scores (n,) of its patients. Patients are compared
-    within their fold, because scores of different models differ by a constant. The factor is infinite where the
-    scores separate early from late events. Newton's method on the derivative, which rises with b, inside the
-    interval where it changes its sign.
+    within their fold, because scores of different models may differ by a constant. The factor is infinite if the
+    scores separate early from late events. It is found by Newton's method, bracketed by the sign of the derivative.
     """
     parts = [
         (loss, mass[loss.rows][None], scores - scores.mean())
@@ -459,14 +456,14 @@ def best_factor(held_out: Sequence[tuple[CoxPartial, FloatArray, FloatArray]]) -
         return 1.0
     factor, low, high, widest = 0.0, -np.inf, np.inf, max(np.ptp(scores) for *_, scores in parts)
     for _ in range(_MOST_STEPS):
-        slope = bend = 0.0
+        slope = curvature = 0.0
         for loss, mass, scores in parts:
             loss(factor * scores[None])
             slope += float(loss.pullback(mass)[0][0] @ scores)
-            bend += float(loss.hessian(mass, scores[:, None])[0, 0])
-        if slope < 0.0 and (bend <= 0.0 or factor * widest > _SEPARATED):
+            curvature += float(loss.hessian(mass, scores[:, None])[0, 0])
+        if slope < 0.0 and (curvature <= 0.0 or factor * widest > SEPARATED):
             return np.inf
-        step = -slope / bend if bend > 0.0 else np.inf
+        step = -slope / curvature if curvature > 0.0 else np.inf
         if abs(step) <= _PRECISION * abs(factor):
             return factor + step
         low, high = (factor, high) if slope < 0.0 else (low, factor)
@@ -475,7 +472,7 @@ def best_factor(held_out: Sequence[tuple[CoxPartial, FloatArray, FloatArray]]) -
 
 
 def _with_shared_parameters(documentation: str) -> str:
-    """Add to a model's documentation the parameters that CoxPH explains."""
+    """Add the parameters that CoxPH documents to the docstring of another model."""
     before, header, after = cleandoc(documentation).partition("Parameters\n----------\n")
     parameters, gap, rest = after.partition("\n\n")
     named = [line.split(" : ")[0].split(", ") for line in parameters.splitlines() if not line.startswith(" ")]

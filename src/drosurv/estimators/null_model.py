@@ -16,9 +16,9 @@ from drosurv.solvers import Options, Problem, Result, TrainingData
 class NullModel(SurvivalModel):
     """The same survival curve for every patient: the reference that other models are compared with.
 
-    Its curve is the Nelson-Aalen estimate, so its gain over no model is zero. Its losses are those of a
-    piecewise-constant hazard, events over time at risk in each interval, which maximises the full likelihood without
-    covariates. A model harms a group if its predictions for the group are worse than these.
+    The curve is the Nelson-Aalen estimate. ``null_loss_`` are the losses of a piecewise-constant hazard, events divided
+    by time at risk in each interval, which maximises the full likelihood without covariates. A model harms a group if
+    it predicts the group worse than the null model.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class NullModel(SurvivalModel):
         check_count("n_intervals", self.n_intervals)
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
-        # With equal scores Breslow's baseline is the Nelson-Aalen estimate, evaluation's null model.
+        # With equal scores Breslow's baseline is the Nelson-Aalen estimate, the null model of evaluate().
         return Problem(data, PiecewiseExponential(data.target, self.n_intervals, data.weight))
 
     def _options(self, batch: Sequence[Self]) -> Options:

@@ -1,9 +1,9 @@
 """Saved models: one safetensors file with everything prediction needs, without pickle and without training rows.
 
-The file's metadata is one JSON text with the format's version, a checksum of everything that is read from the file, the
-packed model, the versions of the libraries that wrote it and notes of the caller. A packed model is its class, its
-parameters and its fitted attributes: no estimator needs code here. Only classes of drosurv and a few of scikit-learn
-are ever built from a file.
+The file's metadata is one JSON text with the version of the format, a checksum of everything that is read from the
+file, the packed model, the versions of the libraries that wrote it, and notes of the caller. A packed model is its
+class, its parameters and its fitted attributes, so that no estimator needs code here. Only classes of drosurv and a few
+of scikit-learn are created from a file.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Arrays = dict[str, NDArray[Any]]
 
 FORMAT = 1
 _KEY = "drosurv"
-# Versions of these are written to the file, where they are installed.
+# Libraries whose versions are written to the file, if they are installed.
 _LIBRARIES = ("numpy", "scikit-learn", "torch", "lightgbm")
 _FROM_SKLEARN = ("sklearn.pipeline:Pipeline", "sklearn.preprocessing:StandardScaler")
 _OURS = re.compile(r"drosurv(\.[a-z_0-9]+)+:[A-Za-z_0-9]+")
 _ATTRIBUTE = re.compile(r"_?[a-z][a-z0-9_]*")
-# Request for the routing of metadata in a search; not part of a fitted model.
+# Metadata routing requests of scikit-learn, which are not part of a fitted model.
 _LEFT_OUT = ("_metadata_request",)
-# Values of parameters that a file of 0.1 or 0.2 does not contain, where the default has changed since.
+# Values of parameters that files of 0.1 and 0.2 do not contain, and whose defaults have changed since.
 _FORMER_DEFAULTS = {"recalibrate": False}
 _NARROWER = (np.uint8, np.uint16, np.int32, np.float32)
-# Stored classes that no public subpackage exports, by name, and where they are now. Files name the module in which the
-# version that wrote them had the class. Whoever moves such a class changes its line here.
+# Modules of the stored classes that no public subpackage exports. Files name the module in which the class was when
+# they were written. Change the line here when you move a class.
 _HOMES = {
     "Baseline": "drosurv.estimators.baseline",
     "BaselineFactor": "drosurv.repairs.repaired_predictions",
@@ -79,19 +79,19 @@ class SavedModel:
 
 
 def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted model to exactly one file at `path`, whole or not at all.
+    """Write a fitted model to one file; if writing fails, no partial file is left.
 
     The file contains everything that prediction and evaluation need: parameters, feature names, coefficients or
     network, baseline hazard, follow-up curves, numbers of patients and events, and the preparation of the data if
-    `model` is a Pipeline with a :class:`drosurv.tables.TableEncoder` or a ``StandardScaler``. It does not contain
-    numbers of single training patients (``worst_case_weights_``). The same model always gives the same bytes.
+    `model` is a Pipeline with a :class:`drosurv.tables.TableEncoder` or a ``StandardScaler``. It contains no values of
+    single training patients, such as ``worst_case_weights_``. The same model always gives the same bytes.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        Fitted. If its ``network`` is a function, only its weights are saved: pass the function to :func:`load`.
+        Fitted model. If its ``network`` is a function, only its weights are saved: pass the function to :func:`load`.
     path : path
-        Used as it is; no suffix is added.
+        Path of the file; no suffix is added.
     notes : mapping, optional
         Numbers, texts, lists and dicts to save with the model; see :class:`SavedModel`.
 
@@ -119,14 +119,14 @@ def save(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] |
             **_versions(),
         },
     }
-    # One key only: safetensors writes several in an order that changes from run to run.
+    # One key only, because safetensors writes several keys in random order.
     described = json.dumps({"format": FORMAT, "checksum": _checksum(content, arrays), "content": content})
     write_file(path, to_bytes(arrays, {_KEY: described}))
 
 
 @cache
 def _versions() -> dict[str, str]:
-    """Return the versions of those of the libraries that are installed."""
+    """Return the versions of the installed libraries."""
     found = {}
     for library in _LIBRARIES:
         try:
@@ -142,7 +142,8 @@ def load(path: str | os.PathLike[str], **functions: Callable[..., Any]) -> Any:
     Parameters
     ----------
     path : path
-        The file. A truncated or altered file, one of another program or of a newer format raises ValueError.
+        Path of the file. ValueError is raised if it is truncated or altered, is not a model of drosurv, or has a newer
+        format.
     **functions : callable
         The functions to use for parameters that were functions when the model was saved, such as
         ``network=make_network``.
@@ -180,12 +181,12 @@ def read_saved_model(path: str | os.PathLike[str], **functions: Callable[..., An
         raise ValueError(f"{path} cannot be loaded: {str(error).rstrip('.')}.") from error
     except (TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(
-            f"{path}, written by another drosurv than this {__version__}, does not fit it ({error}): load it with the "
-            "version that wrote it, or fit the model again."
+            f"{path} was written by another version of drosurv and cannot be read by {__version__} ({error}): load it "
+            "with the version that wrote it, or fit the model again."
         ) from error
     if unused := sorted(set(functions) - unpacker.used):
         raise ValueError(
-            f"{unused[0]} was given, but in {path} that parameter is not a function: leave it out."
+            f"{unused[0]} was given, but this parameter of the model in {path} is not a function: leave it out."
         )
     return saved
 
@@ -210,25 +211,25 @@ def _parse(path: Path) -> tuple[Arrays, dict[str, Any]]:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     except (SafetensorError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise ValueError(
-            f"{path} is not a model that drosurv saved, or only a part of one: it is not a complete safetensors file."
+            f"{path} is not a model saved by drosurv, or is incomplete: it is not a complete safetensors file."
         ) from error
     metadata = header.get("__metadata__") or {}
     if _KEY not in metadata:
-        raise ValueError(f"{path} is a safetensors file, but not a model that drosurv saved.")
+        raise ValueError(f"{path} is a safetensors file, but not a model saved by drosurv.")
     try:
         described = json.loads(metadata[_KEY])
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} was altered or damaged: its description cannot be read.") from error
     if not isinstance(described, dict):
-        raise ValueError(f"{path} was altered or damaged: its description is not what drosurv writes.")
+        raise ValueError(f"{path} was altered or damaged: its description is not one of drosurv.")
     return arrays, described
 
 
 def pack(value: Any, arrays: Arrays, where: str = "model") -> Any:
-    """Return a value as JSON types; arrays go to `arrays`, under the names that the packed form refers to.
+    """Return a value as JSON types; its arrays are added to `arrays`, under names that the JSON refers to.
 
-    The value may be numbers, texts, lists, tuples, dicts, arrays, dataclasses and estimators of drosurv, and any
-    nesting of them. Random generators become None, functions their name. `where` names the value in error messages.
+    The value may consist of numbers, texts, lists, tuples, dicts, arrays, dataclasses and estimators of drosurv.
+    Random generators become None, functions their name. `where` names the value in error messages.
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -286,7 +287,7 @@ def _narrowed(values: NDArray[Any]) -> NDArray[Any]:
             continue
         with np.errstate(invalid="ignore", over="ignore"):
             small = native.astype(dtype)
-        # Bytes, not values, so that -0.0 and NaN are restored exactly.
+        # Compare bytes, not values, so that -0.0 and NaN are restored exactly.
         if small.astype(native.dtype).tobytes() == native.tobytes():
             return small
     return native
@@ -304,21 +305,21 @@ def _pack_estimator(estimator: BaseEstimator, arrays: Arrays, where: str) -> dic
 
 
 def _reference(cls: type, where: str) -> str:
-    """Return the name of a class in a file: in its public subpackage if that exports it."""
+    """Return the name of a class in a file, with its public subpackage if that exports it."""
     package = ".".join(cls.__module__.split(".")[:2])
     exported = cls.__name__ in getattr(import_module(package), "__all__", ())
     name = f"{package if exported else _HOMES.get(cls.__name__, cls.__module__)}:{cls.__name__}"
     if _class(name) is not cls:
         raise TypeError(
-            f"cannot save {where}, a {cls.__module__}.{cls.__qualname__}, without pickle: only drosurv's own classes "
-            f"and {', '.join(_FROM_SKLEARN)} can be. Prepare tables with drosurv.tables.TableEncoder, or use "
+            f"cannot save {where}, a {cls.__module__}.{cls.__qualname__}: only classes of drosurv and "
+            f"{', '.join(_FROM_SKLEARN)} can be saved. Prepare tables with drosurv.tables.TableEncoder, or use "
             "joblib.dump."
         )
     return name
 
 
 def _class(name: str) -> type | None:
-    """Return the class that a file names; None if a file may not name it or this version does not have it."""
+    """Return the class that a file names; None if it is not allowed or does not exist in this version."""
     if name not in _FROM_SKLEARN and not _OURS.fullmatch(name):
         return None
     module, _, attribute = name.partition(":")
@@ -333,9 +334,9 @@ def _class(name: str) -> type | None:
 
 
 class Unpacker:
-    """Builds values from their packed form and their arrays.
+    """Creates values from their packed form and their arrays.
 
-    `functions` are the functions to use for parameters that were functions, by parameter name.
+    `functions` maps the names of parameters that were functions to the functions to use.
     """
 
     def __init__(self, arrays: Arrays, functions: Mapping[str, Callable[..., Any]]) -> None:
@@ -382,7 +383,7 @@ class Unpacker:
         for name in packed["attributes"]:
             defined = getattr(cls, name, None)
             if not _ATTRIBUTE.fullmatch(name) or callable(defined) or isinstance(defined, property):
-                raise ValueError(f"it sets {name!r}, which is no fitted attribute of {cls.__name__}")
+                raise ValueError(f"it sets {name!r}, which is not a fitted attribute of {cls.__name__}")
         estimator.__setstate__({**vars(estimator), **self._named(packed["attributes"])})
         return estimator
 
@@ -391,8 +392,8 @@ class Unpacker:
             return self.unpack(packed)
         if name not in self.functions:
             raise ValueError(
-                f"its parameter {name} was the function {packed['function']}, which no file can contain: pass it "
-                f"again, load(path, {name}=...)"
+                f"its parameter {name} was the function {packed['function']}, which is not saved: pass it, "
+                f"load(path, {name}=...)"
             )
         self.used.add(name)
         return self.functions[name]

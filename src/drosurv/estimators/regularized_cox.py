@@ -29,11 +29,11 @@ class RegularizedCox(NetworkEstimator):
     weight : float
         Factor of the penalty.
     scale : float
-        How much two patients' hazards may differ per unit of distance between their features.
+        Difference of hazards that is allowed per unit of distance between features.
     batch_size : int, optional
         Train on random batches of this many patients, for ``max_iter`` epochs; None uses all patients at every step.
     solver : {"auto", "adam"}
-        Both are Adam: the penalties are not convex. So ``tol`` has no effect.
+        Both are Adam, because the penalties are not convex; ``tol`` has no effect.
 
     References
     ----------

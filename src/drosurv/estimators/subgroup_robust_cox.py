@@ -1,4 +1,4 @@
-"""Subgroup-robust Cox: the worst average losses over subgroups that covariates define."""
+"""Subgroup-robust Cox regression: minimise the worst average loss over subgroups defined by covariates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from drosurv.solvers.neighborhoods import (
 from drosurv.target import FloatArray
 
 KERNELS = ("forest", "neighbors")
-# A model whose worst-off share gains less than this per event is called the null model.
+# If the worst-off share gains less than this per event, the optimum counts as the null model.
 _NO_GAIN = 1e-4
 
 
@@ -36,10 +36,11 @@ _NO_GAIN = 1e-4
 class SubgroupRobustCox(NetworkEstimator):
     """Cox model trained on the worst average regret over covariate-defined subgroups.
 
-    DRO-COX considers every set of patients, also "everyone who died early", which no model can predict. Here a
-    patient's loss is the full likelihood's regret against the null model, averaged over patients with similar
-    covariates before the worst share alpha is taken. The linear problem stays convex. Fitted with strata, the model and
-    the null model have a baseline hazard for each of them; neighbourhoods include patients of all strata.
+    DRO-COX protects every set of patients, even those who died early, whom no model can identify. This model protects
+    subgroups that covariates define: a patient's regret is the full-likelihood loss minus that of the null model, and
+    regrets are averaged over patients with similar covariates before the worst share alpha is taken. The linear problem
+    is convex. With strata, the model and the null model have a baseline hazard for each stratum; neighbourhoods contain
+    patients of all strata.
 
     Parameters
     ----------
@@ -49,20 +50,21 @@ class SubgroupRobustCox(NetworkEstimator):
         Neighbourhoods: leaves of a forest that predicts the plain model's regret, nearest neighbours, or a function
         (X, regret) -> row-stochastic matrix or object with ``average`` and ``adjoint``.
     min_group : int or "auto"
-        Smallest number of training patients in a leaf of a tree, which is grown on half of the patients, or number of
-        neighbours. "auto" is min(50, max(20, n / 80)) of n patients, see ``min_group_``.
+        Smallest number of patients in a leaf of a tree, counted among the half of the patients to which it is fitted;
+        or number of neighbours. "auto" is min(50, max(20, n / 80)) for n patients; see ``min_group_``.
     subgroup_features : sequence of names or positions, optional
-        The only columns that may define subgroups; all by default.
+        Columns that define subgroups; all by default.
     ball : {"cvar", "chi2"}
-        The worst share alpha exactly, or the chi-square ball that contains it.
+        The worst share alpha exactly, or the smallest chi-square ball that contains it.
     n_intervals : int
-        Intervals of the piecewise-constant baseline hazard, cut at quantiles of the event times (of each stratum).
+        Number of intervals of the piecewise-constant baseline hazard, cut at quantiles of the event times (of each
+        stratum).
     n_trees : int
-        Trees of the forest.
+        Number of trees of the forest.
     cross_fit : bool
-        Whether a tree defines the neighbourhoods only of patients it was not grown on.
+        Whether a tree defines neighbourhoods only for patients to whom it was not fitted.
     tol : float, optional
-        As in :class:`drosurv.CoxPH`, relative to the share of events: 1e-5 by default, or 1e-8 for ``ball="chi2"``.
+        As in :class:`drosurv.CoxPH`, relative to the share of events; by default 1e-5, or 1e-8 for ``ball="chi2"``.
 
     Attributes
     ----------
@@ -130,11 +132,11 @@ class SubgroupRobustCox(NetworkEstimator):
     def _describe(self, result: Result) -> None:
         super()._describe(result)
         describe_subgroups(
-            self, result, "Raise min_group or alpha: averages over fewer patients are mostly chance."
+            self, result, "Raise min_group or alpha: averages over few patients are mostly noise."
         )
 
     def _columns(self, data: TrainingData) -> FloatArray:
-        """Return the covariates (n, d') that define subgroups, checked before training begins."""
+        """Return the covariates (n, d') that define subgroups; raise if there can be no subgroup."""
         names = data.names
         if callable(self.kernel):
             return chosen_columns(data.X, self.subgroup_features, names)
@@ -178,7 +180,7 @@ def averaged_problem(
 
 
 def describe_subgroups(model: Any, result: Result, remedy: str) -> None:
-    """Set the attributes about subgroups, and warn where the optimum is the null model."""
+    """Set the attributes about subgroups, and warn if the optimum is the null model."""
     if model._uses_convex:
         warn_if_null(type(model).__name__, result, remedy)
     data, loss = result.problem.data, result.problem.loss
@@ -187,10 +189,10 @@ def describe_subgroups(model: Any, result: Result, remedy: str) -> None:
 
 
 def warn_if_null(name: str, result: Result, remedy: str) -> None:
-    """Warn if the worst-off share of the patients gains nothing over the null model, where regrets are trained on."""
+    """Warn if a model trained on regrets is the null model: the worst-off share gains nothing over it."""
     problem = result.problem
     if problem.regret and result.evaluation.value[0] > -_NO_GAIN * problem.loss.event_share:
         warn_caller(
-            f"{name} is the null model: under every other one the worst-off share of the patients is predicted no "
-            f"better than by no model. {remedy}"
+            f"{name} is the null model: every other model predicts the worst-off share of the patients no better than "
+            f"the null model does. {remedy}"
         )
