@@ -116,7 +116,7 @@ def test_the_table_says_where_its_errors_come_from():
     assert "observed information" in str(plain.summary())
     robust = str(plain.summary(method="sandwich"))
     assert "sandwich" in robust
-    assert "That test assumes independent rows" in robust
+    assert "This test assumes independent rows" in robust
     assert "independent" not in str(plain.summary())
     assert "sandwich" in str(CoxPH().fit(X, Y, clusters=DATA["hospital"]).summary())
     # As in R, ids alone do not: a patient cut into rows is still one, unless he has several events.

@@ -35,14 +35,14 @@ from drosurv.solvers.solver import warn_unless_converged
 from drosurv.tables.encoder import encode_features
 from drosurv.target import BoolArray, FloatArray
 
-# About so many steps of each curve are kept in a fitted model; each is exact at its time.
+# About this many steps of each curve are stored in a fitted model; each is exact at its time.
 MOST_STEPS = 100_000
 
 
 def features_on_device(estimator: Any, X: Any, y: Any) -> Any:
     """Return checked features for an accelerator: a tensor, or an array that may be float32.
 
-    On an accelerator float32 stays float32: half the memory, and the optimum is the same to 1e-6.
+    Features in float32 stay float32, which needs half the memory and changes the optimum by at most 1e-6.
     """
     if is_tensor(X):
         return checked_tensor(estimator, X, fit=True)
@@ -51,7 +51,7 @@ def features_on_device(estimator: Any, X: Any, y: Any) -> Any:
 
 
 def fit_on_device(estimator: Any, data: TrainingData) -> bool:
-    """Solve a linear model on the device of its features, or on an accelerator; return False if only a CPU can."""
+    """Solve a linear model on the device of its features, or on an accelerator; return False if the CPU is needed."""
     tensor = is_tensor(data.X)
     plain = data.target.is_plain and data.observation.offset is None
     if tensor and not plain:
@@ -80,11 +80,11 @@ def fit_on_device(estimator: Any, data: TrainingData) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ChunkCohort:
-    """What is known of all patients before chunks are made.
+    """Numbers about all patients that are needed to make and fit chunks.
 
-    `objective` is taken of the losses of each half; `halves` are flags (n,) of the scored halves, None without halves.
-    `n` and `n_events` count patients and events, `patients` and `events` their weights. `scheme` says how events are
-    scored, `rests` which share of each half has no event.
+    `objective` combines the losses of each half; `halves` are flags (n,) of the scored halves, None without halves.
+    `n` and `n_events` are the numbers of patients and events, `patients` and `events` their summed weights. `scheme`
+    has total weights and the treatment of ties, `rests` the share of each half that has no event.
     """
 
     objective: Objective
@@ -98,7 +98,7 @@ class ChunkCohort:
 
     @classmethod
     def of(cls, estimator: Any, event: BoolArray, weight: FloatArray | None, seed: int) -> ChunkCohort:
-        """Summarise patients with these event flags and weights; `seed` draws the estimator's halves."""
+        """Summarise patients with given event flags and weights; `seed` is that of the estimator's halves."""
         halves, everyone = estimator._halves(event, seed), np.ones(len(event), dtype=np.bool_)
         sides = halves or [everyone]
         totals = tuple(_total(weight, side) for side in sides)
@@ -127,9 +127,9 @@ def _total(weight: FloatArray | None, rows: BoolArray) -> float:
 def fit_chunks(
     estimator: Any, cohort: ChunkCohort, chunks: Sequence[Any], centre: FloatArray, workers: Workers
 ) -> ChunkProblem:
-    """Fit a linear estimator to chunks of patients; warn where the optimum was not reached.
+    """Fit a linear estimator to chunks of patients; warn if the optimum was not reached.
 
-    Chunks go from the longest to the shortest times; `centre` (d,) was subtracted from their features.
+    Chunks are sorted from the longest to the shortest times; `centre` (d,) was subtracted from their features.
     """
     problem = ChunkProblem(
         chunks, len(centre), cohort.rests, cohort.objective, l2=estimator.l2, workers=workers, centre=centre
@@ -147,7 +147,7 @@ def fit_chunks(
     times, hazard = chunk_baseline(
         chunks, problem.point.scores, problem.point.shift, cohort.n_events, cohort.scheme.ties, workers
     )
-    # Scores of a fitted model are of features that are not centred; the baseline accounts for it.
+    # The fitted model gets features that are not centred, so the baseline is shifted.
     estimator._baseline = Baseline.from_zero(times, np.log(hazard) - float(centre @ found.x))
     return problem
 
@@ -186,10 +186,10 @@ def _patient_weights(
 def chunk_baseline(
     chunks: Sequence[Any], scores: Sequence[Any], shift: float, n_events: int, ties: str, workers: Workers
 ) -> tuple[FloatArray, FloatArray]:
-    """Return rising times and the cumulative baseline hazard at them.
+    """Return ascending event times and the cumulative baseline hazard at these times.
 
-    Chunks go from the longest to the shortest times and have ``time``, ``event`` and ``weight``; `scores` are one array
-    (m,) for each, and `shift` is about the largest of them.
+    Chunks are sorted from the longest to the shortest times; `scores` has one array (m,) for each chunk, and `shift` is
+    about the largest score.
     """
     n = len(chunks)
     risks = workers.gather(workers.map(_risk, chunks, scores, [shift] * n))
@@ -217,36 +217,36 @@ def _risks(chunk: Any, f: Any, shift: float) -> Any:
 def _steps(
     chunk: Any, f: Any, shift: float, before: float, ties: str, every: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return every k-th time of a chunk and the last, rising, and the hazard that the chunk adds up to each."""
-    # Times fall; their negatives rise, and equal ones form blocks.
-    rising, risk, places = -double(chunk.time), _risks(chunk, f, shift), flatnonzero(chunk.event)
-    block, starts, counts, earlier = equal_blocks(rising[places])
-    firsts = rising[places[starts]]
-    at_risk = (risk.cumsum(0) + before)[searchsorted_right(rising, firsts) - 1]
-    weight = double(chunk.event if chunk.weight is None else chunk.weight)[places]
-    deaths = sum_by_block(weight, block, starts)
-    jumps = deaths / at_risk
+    """Return every k-th event time of a chunk and the last, ascending, and the chunk's cumulative hazard at each."""
+    # Times are descending, their negatives ascending; equal times form blocks.
+    ascending, risk, positions = -double(chunk.time), _risks(chunk, f, shift), flatnonzero(chunk.event)
+    block, starts, counts, earlier = equal_blocks(ascending[positions])
+    firsts = ascending[positions[starts]]
+    at_risk = (risk.cumsum(0) + before)[searchsorted_right(ascending, firsts) - 1]
+    weight = double(chunk.event if chunk.weight is None else chunk.weight)[positions]
+    n_events = sum_by_block(weight, block, starts)
+    jumps = n_events / at_risk
     if ties == "efron":
-        # A block's m events with summed risk D leave in turn: the mean of 1 / (S - k/m D), k = 0..m-1.
-        tied = sum_by_block(risk[places], block, starts)
+        # The mean of 1 / (S - k/m D), k = 0..m-1, for m tied events with summed risk D.
+        tied = sum_by_block(risk[positions], block, starts)
         terms = 1.0 / (at_risk[block] - double(earlier) / counts * tied[block])
-        jumps = deaths / counts[starts] * sum_by_block(terms, block, starts)
+        jumps = n_events / counts[starts] * sum_by_block(terms, block, starts)
     hazard = flip(jumps).cumsum(0) * np.exp(-shift)
     return _thinned(-flip(firsts), every), _thinned(hazard, every)
 
 
 def _thinned(values: Any, every: int) -> FloatArray:
-    """Copy every k-th value and the last; a view would keep all values in memory."""
+    """Copy every k-th value and the last; a slice without a copy would keep all values in memory."""
     return np.array(on_host(values[(len(values) - 1) % every :: every]))
 
 
 def chunk_follow_up(chunks: Sequence[Any], n: int, workers: Workers) -> FollowUp:
-    """Return the follow-up of n patients."""
+    """Return the follow-up of the n patients of all chunks."""
     every = max(n // MOST_STEPS, 1)
     totals = workers.gather(workers.map(_weight, chunks))
     before = list(accumulate(totals[:-1], initial=0.0))
     found = workers.gather(workers.map(_followed, chunks, before, [every] * len(chunks)))
-    # Chunks begin with the longest times, curves with the shortest.
+    # Chunks are sorted from the longest to the shortest times, curves from the shortest.
     times, survival, censoring, event_times, weights = zip(*reversed(found), strict=True)
     return FollowUp(
         np.concatenate(times),
@@ -257,9 +257,9 @@ def chunk_follow_up(chunks: Sequence[Any], n: int, workers: Workers) -> FollowUp
 
 
 def _continued(curves: Sequence[FloatArray]) -> FloatArray:
-    """Join curves that each start at one."""
-    reached = accumulate((curve[-1] for curve in curves[:-1]), mul, initial=1.0)
-    return np.concatenate([begun * curve for begun, curve in zip(reached, curves, strict=True)])
+    """Join the survival curves of consecutive chunks, each of which starts at one."""
+    starts = accumulate((curve[-1] for curve in curves[:-1]), mul, initial=1.0)
+    return np.concatenate([start * curve for start, curve in zip(starts, curves, strict=True)])
 
 
 def _weight(chunk: Any) -> float:
@@ -267,29 +267,29 @@ def _weight(chunk: Any) -> float:
 
 
 def _followed(chunk: Any, before: float, every: int) -> tuple[FloatArray | None, ...]:
-    """Return rising times of a chunk, both Kaplan-Meier curves from its first time on, and times and weights of events.
+    """Return ascending times of a chunk, its Kaplan-Meier curves of events and censoring, and event times and weights.
 
-    `before` is the weight of all earlier chunks, whose patients are at risk throughout.
+    `before` is the summed weight of all earlier chunks, whose patients are at risk at all times of this chunk.
     """
-    rising, weight = -double(chunk.time), chunk.weight
-    mass = 0.0 * rising + 1.0 if weight is None else double(weight)
-    block, starts, counts, _ = equal_blocks(rising)
+    ascending, weight = -double(chunk.time), chunk.weight
+    mass = 0.0 * ascending + 1.0 if weight is None else double(weight)
+    block, starts, counts, _ = equal_blocks(ascending)
     at_risk = mass.cumsum(0)[starts + counts[starts] - 1] + before
-    died = sum_by_block(mass * chunk.event, block, starts)
-    left = sum_by_block(mass * ~chunk.event, block, starts)
-    places = flip(flatnonzero(chunk.event))
+    events = sum_by_block(mass * chunk.event, block, starts)
+    censored = sum_by_block(mass * ~chunk.event, block, starts)
+    positions = flip(flatnonzero(chunk.event))
     return (
-        _thinned(-flip(rising[starts]), every),
-        _thinned(_surviving(died, at_risk), every),
+        _thinned(-flip(ascending[starts]), every),
+        _thinned(_kaplan_meier(events, at_risk), every),
         # At equal times events come before censoring.
-        _thinned(_surviving(left, at_risk - died), every),
-        _thinned(-rising[places], every),
-        None if weight is None else _thinned(mass[places], every),
+        _thinned(_kaplan_meier(censored, at_risk - events), every),
+        _thinned(-ascending[positions], every),
+        None if weight is None else _thinned(mass[positions], every),
     )
 
 
-def _surviving(gone: Any, at_risk: Any) -> Any:
-    """Return the Kaplan-Meier curve, from the shortest time on, of counts that begin with the longest."""
-    # With nobody at risk nobody leaves: 0 / 1, not 0 / 0.
-    share = gone / (at_risk + (gone == 0.0))
+def _kaplan_meier(events: Any, at_risk: Any) -> Any:
+    """Return the Kaplan-Meier curve by ascending time, given counts by descending time."""
+    # Add 1 to the denominator where there are no events, to avoid 0 / 0.
+    share = events / (at_risk + (events == 0.0))
     return flip((1.0 - share).clip(0.0, 1.0)).cumprod(0)

@@ -21,22 +21,22 @@ HARRELL = {
     6: (0.05, 0.23, 0.41, 0.59, 0.77, 0.95),
     7: tuple(np.linspace(0.025, 0.975, 7).tolist()),
 }
-# A column whose standard deviation is this share of its size is constant up to rounding.
+# A column whose standard deviation is at most this share of its largest value is constant up to rounding.
 _ROUNDING = 1e-12
-# A nonlinear column with this share of variance left is a combination of those before it.
+# A column is a linear combination of earlier ones if they leave at most this share of its variance unexplained.
 _DEPENDENT = 1e-10
 
 
 def knots_for_events(n_events: float) -> int:
-    """Number of knots: 3 for fewer than 100 events, 4 up to 300, else 5."""
+    """Return the number of knots: 3 for fewer than 100 events, 4 up to 300, else 5."""
     return 3 if n_events < 100 else 4 if n_events <= 300 else 5
 
 
 def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[FloatArray, ...]:
-    """Knots of each column of X (n, d); none, so that it stays linear, where it has too few distinct values.
+    """Return the knots of each column of X (n, d); none for a column with few distinct values, which stays linear.
 
-    Where many patients share a value, several quantiles may be equal. If fewer than three knots are left, they are
-    quantiles of the distinct values.
+    If many patients have the same value, several quantiles may be equal. If fewer than three distinct knots are left,
+    the knots are quantiles of the distinct values.
     """
     q, found = HARRELL[n_knots], []
     for x in np.ascontiguousarray(X.T):
@@ -50,20 +50,19 @@ def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[
 
 
 def _has_more_values(x: FloatArray, number: int) -> bool:
-    """Whether a column (n,) has more than `number` distinct values; most have among their first rows."""
+    """Whether a column (n,) has more than `number` distinct values; usually the first rows are enough to see it."""
     return len(np.unique(x[:100])) > number or len(np.unique(x)) > number
 
 
 @dataclass(frozen=True, eq=False)
 class SplineDesign:
-    """Design of a Cox model: each column, and beside it the nonlinear columns of its spline, if it has one.
+    """Design columns of a Cox model: each feature, followed by the nonlinear columns of its spline, if it has one.
 
-    `knots` are those of each column, empty where it is linear. `low` and `high` (d,) are the range of the columns in
-    training: values outside are replaced by its ends, because a patient far outside would get an extreme hazard that
-    no training patient supports. `centre` are the means (m,) of each column's m design columns in training, and
-    `basis` (m, m) transforms them to standardised ones: mean zero, standard deviation one, and the nonlinear ones
-    uncorrelated with the linear one and with each other. So a large penalty on the nonlinear ones gives the straight
-    line that fits best.
+    `knots` are the knots of each feature, empty if it is linear. `low` and `high` (d,) are the range of the features in
+    training: values outside are set to the nearer end, because a patient far outside would get an extreme hazard that
+    no training patient supports. `centre` are the training means (m,) of the m design columns of each feature, and
+    `basis` (m, m) transforms the centred columns to standardised columns, which have variance one and are uncorrelated
+    with each other. With a large penalty on the nonlinear columns, the fit is then the best straight line.
     """
 
     knots: tuple[FloatArray, ...]
@@ -74,7 +73,7 @@ class SplineDesign:
 
     @classmethod
     def learn(cls, X: FloatArray, weight: FloatArray | None, n_knots: int) -> SplineDesign:
-        """The design of training rows (n, d); with 0 knots every column is linear."""
+        """Return the design for training rows (n, d); with 0 knots every feature is linear."""
         knots = find_knots(X, weight, n_knots) if n_knots else (np.empty(0),) * X.shape[1]
         share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
         parts = [spline_columns(x, t) for x, t in zip(X.T, knots, strict=True)]
@@ -84,21 +83,21 @@ class SplineDesign:
 
     @property
     def feature(self) -> IntArray:
-        """The column (p,) that each design column comes from."""
+        """The feature (p,) from which each design column is made."""
         return np.repeat(np.arange(len(self.knots)), [1 + max(len(t) - 2, 0) for t in self.knots])
 
     @property
     def nonlinear(self) -> BoolArray:
-        """Whether each design column (p,) is a nonlinear one."""
+        """Whether each design column (p,) is nonlinear."""
         return np.asarray(np.diff(self.feature, prepend=-1) == 0)
 
     def columns(self, X: FloatArray) -> FloatArray:
-        """Design columns (n, p) of rows (n, d), in the units of the columns."""
+        """Return the design columns (n, p) of rows (n, d), in the units of the features."""
         inside = np.clip(X, self.low, self.high)
         return np.vstack([spline_columns(x, t) for x, t in zip(inside.T, self.knots, strict=True)]).T
 
     def standardised(self, X: FloatArray) -> FloatArray:
-        """Standardised design columns (n, p) of rows (n, d)."""
+        """Return the standardised design columns (n, p) of rows (n, d)."""
         out, start, inside = np.empty((len(self.feature), len(X))), 0, np.clip(X, self.low, self.high)
         for x, knots, centre, basis in zip(inside.T, self.knots, self.centre, self.basis, strict=True):
             columns = spline_columns(x, knots) - centre[:, None]
@@ -107,7 +106,7 @@ class SplineDesign:
         return np.ascontiguousarray(out.T)
 
     def in_units(self, coef: FloatArray) -> FloatArray:
-        """Coefficients (p,) of the standardised columns, or such columns (p, k), as those of the design columns."""
+        """Convert coefficients (p,) or (p, k) of the standardised columns to those of the design columns."""
         starts = np.cumsum([0, *map(len, self.centre)])
         parts = [
             basis @ coef[low : low + len(basis)] for basis, low in zip(self.basis, starts[:-1], strict=True)
@@ -115,14 +114,14 @@ class SplineDesign:
         return np.concatenate(parts)
 
     def with_nonlinear_penalty(self, factor: float) -> SplineDesign:
-        """Scale nonlinear columns down, so that a ridge penalises them `factor` times as much."""
+        """Scale the nonlinear columns down, so that their ridge penalty is `factor` times as large."""
         basis = tuple(
             matrix / np.sqrt(np.where(np.arange(len(matrix)) > 0, factor, 1.0)) for matrix in self.basis
         )
         return replace(self, basis=basis)
 
     def names(self, features: Sequence[str]) -> list[str]:
-        """Names of the design columns: age, age', age''."""
+        """Return the names of the design columns, such as age, age' and age''."""
         out: list[str] = []
         for name, knots in zip(features, self.knots, strict=True):
             out += [name + "'" * j for j in range(1 + max(len(knots) - 2, 0))]
@@ -130,9 +129,9 @@ class SplineDesign:
 
 
 def _standard_basis(columns: FloatArray, centre: FloatArray, share: FloatArray) -> FloatArray:
-    """The upper triangular matrix (m, m) that makes centred columns, rows of (m, n), uncorrelated with variance one.
+    """Return the upper triangular matrix (m, m) that makes centred columns uncorrelated with variance one.
 
-    A column that is constant, or a combination of those before it, becomes zero.
+    The columns are given as rows (m, n). One that is constant, or a linear combination of earlier ones, becomes zero.
     """
     centred = columns - centre[:, None]
     spread = np.sqrt(centred**2 @ share)
@@ -141,7 +140,7 @@ def _standard_basis(columns: FloatArray, centre: FloatArray, share: FloatArray) 
     correlation = (scaled * share) @ scaled.T
     basis = np.zeros_like(correlation)
     for j in np.flatnonzero(~constant):
-        # Column j less its projection on those before it, over what is left of its standard deviation.
+        # Gram-Schmidt: subtract the projection of column j on earlier columns, and divide by the standard deviation.
         rest = np.eye(len(basis))[j] - basis @ (basis.T @ correlation[j])
         variance = float(rest @ correlation @ rest)
         if variance > _DEPENDENT:

@@ -363,8 +363,7 @@ def calibration_slope_of_curves(
     :math:`H_i(t_0)` the predicted cumulative hazard at one horizon, the same for everybody. The slope b of a calibrated
     model is 1, with or without proportional hazards, strata, entry times or several causes. Below 1, patients with high
     predicted risk have relatively fewer events than predicted; above 1, relatively more. For proportional hazards it
-    estimates the same slope as :func:`calibration_slope`, which estimates the baseline hazard anew while this function
-    uses the model's.
+    estimates the same slope as :func:`calibration_slope`, which does not use the model's baseline hazard.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ def concordance_counts(
         Which pairs are comparable and how ties count: Algorithm B.1 of the paper, in which two events at the same
         time are comparable and only equal scores are tied, or Harrell's rule (see :func:`concordance_index`).
     sample_weight : (n,) array, optional
-        Patient weights. Weight 2 counts a patient twice, but no patient is compared with their own copy.
+        Patient weights. Weight 2 counts a patient twice, but a patient is not compared with a copy of the same patient.
 
     Returns
     -------

@@ -128,10 +128,10 @@ def dynamic_auc_curve(
 def _mean(auc: FloatArray, survival: FloatArray) -> float:
     if len(auc) == 1:
         return float(auc[0])
-    died = -np.diff(survival, prepend=1.0)
+    weights = -np.diff(survival, prepend=1.0)
     # The AUC is undefined at times before the first event; their weight is 0.
-    total = float(died.sum())
-    return float((died * auc)[died > 0].sum() / total) if total > 0 else float("nan")
+    total = float(weights.sum())
+    return float((weights * auc)[weights > 0].sum() / total) if total > 0 else float("nan")
 
 
 @numba.njit(cache=True, nogil=True)

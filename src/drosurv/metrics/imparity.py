@@ -180,7 +180,7 @@ def concordance_imparity_over_cuts(
     numerator, denominator = counts.numerator[order], counts.denominator[order]
 
     def either_side(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        # Each side is added up on its own: a difference of sums would leave rounding where there is no pair.
+        # Sum each side separately: a difference of sums would leave rounding errors where there is no pair.
         return np.cumsum(values)[last_of_value], np.cumsum(values[::-1])[::-1][last_of_value + 1]
 
     with np.errstate(invalid="ignore"):

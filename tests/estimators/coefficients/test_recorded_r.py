@@ -122,14 +122,14 @@ def test_the_test_names_features_that_change_with_time():
     time = np.where(X[:, 0] > 0, rng.uniform(0, 1, 400) ** 3, rng.uniform(0.2, 0.6, 400))
     changing = FittedCox(X, CoxPartial(Target(np.ones(400, dtype=bool), time)), np.array([0.3, 0.0]))
     test = proportional_hazards_test(changing, names=["a", "b"])
-    assert "effects that change with time are those of a (p below 0.001) (test" in str(test)
+    assert "the effects of a (p below 0.001) change with time (test" in str(test)
     # Each of several has a p-value of its own, Holm's: twice the smaller, and the larger.
     both = replace(test, p=np.array([0.01, 0.04, 0.01])).sentence()
     assert "those of a (p = 0.020), b (p = 0.040) (test" in both
     constant = FittedCox(np.ones((400, 1)), changing.likelihood, np.zeros(1))
     nothing = proportional_hazards_test(constant)
     assert nothing.sentence().startswith(
-        "Proportional hazards cannot be tested: all events happen at one time, or"
+        "Proportional hazards cannot be tested: all events have the same time, or"
     )
 
 

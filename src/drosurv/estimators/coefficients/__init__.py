@@ -1,4 +1,4 @@
-"""Inference about the coefficients of a linear Cox model: standard errors, residuals, proportional hazards."""
+"""Inference on the coefficients of a linear Cox model: standard errors, residuals, proportional hazards."""
 
 from drosurv.estimators.coefficients.design import DesignCheck, check_design
 from drosurv.estimators.coefficients.fitted_cox import FittedCox

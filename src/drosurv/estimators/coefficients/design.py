@@ -10,7 +10,7 @@ import numpy as np
 from drosurv.losses.loss import block_sums, constant_features
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
-# Share of its variance below which what other features do not explain of a feature is rounding.
+# A feature is a linear combination of others if they leave at most this share of its variance unexplained.
 _DEPENDENT = 1e-10
 
 
@@ -21,7 +21,7 @@ class DesignCheck:
     Attributes
     ----------
     constant : tuple of str
-        Features that do not vary among patients at risk together.
+        Features that do not vary within risk sets.
     collinear : tuple of tuples of str
         Sets of linearly dependent features: the first of each set is a linear combination of the others.
     separating : tuple of str
@@ -39,8 +39,8 @@ class DesignCheck:
         found = []
         if self.constant:
             found.append(
-                f"{', '.join(self.constant)}: no coefficient can be estimated, because the feature does not vary among "
-                "patients at risk together. Leave it out."
+                f"{', '.join(self.constant)}: no coefficient can be estimated, because the feature does not vary "
+                "within risk sets. Leave it out."
             )
         for first, *others in self.collinear:
             found.append(
@@ -59,7 +59,7 @@ class DesignCheck:
 def check_design(X: FloatArray, target: Target, names: Sequence[str]) -> DesignCheck:
     """Find constant, linearly dependent and separating features.
 
-    It takes about as long as one Newton step of the fit. Separation is looked for in one feature at a time.
+    The check takes about as long as one Newton step of the fit. Separation by a combination of features is not found.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ of nested categories, the wider one.
 
 
 def _centred(X: FloatArray, compared: IntArray) -> FloatArray:
-    """Return the features of patients at risk at any event, less their means in each stratum."""
+    """Return the features of the patients at risk at any event, minus their means in each stratum."""
     inside = compared >= 0
     X, sets = X[inside], compared[inside]
     size = np.maximum(np.bincount(sets), 1)
@@ -106,7 +106,7 @@ def _centred(X: FloatArray, compared: IntArray) -> FloatArray:
 
 
 def _dependent(X: FloatArray, index: IntArray) -> list[list[int]]:
-    """Return sets of dependent columns of X (m, d): each that earlier ones determine, with those of them it needs."""
+    """Return sets of linearly dependent columns of X (m, d): a column, and the earlier columns that determine it."""
     scale = np.sqrt((X**2).sum(axis=0))
     scale[scale == 0] = 1.0
     gram = (X / scale).T @ (X / scale)
@@ -123,9 +123,9 @@ def _dependent(X: FloatArray, index: IntArray) -> list[list[int]]:
 
 
 def _separating(X: FloatArray, target: Target) -> BoolArray:
-    """Return which features (d,) are largest at every event among patients at risk, or smallest at every event.
+    """Return which features (d,) are the largest of the risk set at every event, or the smallest at every event.
 
-    Entry times are left out: that only enlarges risk sets, so that every feature found is separating.
+    Entry times are ignored, which only enlarges risk sets, so that every feature found is separating.
     """
     highest = np.ones(X.shape[1], dtype=np.bool_)
     lowest = highest.copy()
@@ -134,7 +134,7 @@ def _separating(X: FloatArray, target: Target) -> BoolArray:
         rows = target.order[strata[target.order] == stratum]
         features, time = X[rows], target.time[rows]
         event = target.event[rows]
-        # Of tied times the first row: the risk set of an event begins there.
+        # The risk set of an event begins at the first row with its time.
         first = np.searchsorted(time, time[event])
         for extreme, holds in ((np.maximum, highest), (np.minimum, lowest)):
             at_risk = extreme.accumulate(features[::-1], axis=0)[::-1][first]

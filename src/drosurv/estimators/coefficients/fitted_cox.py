@@ -12,7 +12,7 @@ from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
 from drosurv.losses.loss import constant_features
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
-# Below this share of its own information, a feature's information given the others is rounding.
+# Eigenvalues of the scaled information below this are rounding errors: the features are linearly dependent.
 _DEPENDENT = 1e-11
 
 
@@ -20,12 +20,12 @@ _DEPENDENT = 1e-11
 class FittedCox:
     """Coefficients of a linear Cox model and its n training rows.
 
-    The partial likelihood is a product of terms, one per event e: the risk of the patient with the event over the
-    summed risk S_e of all at risk. Of m tied events with summed risk D, Efron's form subtracts shares k/m,
-    S_e = S - k/m D, k = 0..m-1; Breslow's form subtracts nothing.
+    The partial likelihood is a product of terms, one per event e: the risk of the patient with the event divided by the
+    summed risk S_e of all patients at risk. For m tied events with summed risk D, Efron's method uses
+    S_e = S - k/m D, k = 0..m-1, and Breslow's uses S.
 
     The `likelihood` is the loss that was minimised, with target, ties, case weights and offset; `l2` is the ridge
-    weight of the mean loss.
+    penalty of the mean loss.
     """
 
     X: FloatArray
@@ -49,13 +49,13 @@ class FittedCox:
 
     @cached_property
     def middle(self) -> FloatArray:
-        """A point (d,) near the mean of the features; centring at it reduces rounding."""
+        """A point (d,) near the mean of the features; subtracting it reduces rounding errors."""
         middle: FloatArray = self.X[:: max(1, len(self.X) // 1024)].mean(axis=0)
         return middle
 
     @cached_property
     def centred(self) -> FloatArray:
-        """Features (n, d) centred at ``middle``."""
+        """Features (n, d) minus ``middle``."""
         return self.X - self.middle
 
     @property
@@ -85,7 +85,7 @@ class FittedCox:
 
     @cached_property
     def case_weight(self) -> FloatArray:
-        """Weights (n,), ones where none were given."""
+        """Weights (n,); ones if none were given."""
         weight = self.likelihood.weight
         return np.ones(len(self.X)) if weight is None else weight
 
@@ -99,18 +99,18 @@ class FittedCox:
 
     @property
     def tie_share(self) -> FloatArray:
-        """Share k/m (E,) of the tied events' risk that is subtracted in each term."""
+        """Share k/m (E,) of the risk of the tied events that each term subtracts."""
         return np.zeros(len(self.rows)) if self.loss.efron is None else self.loss.efron.step
 
     @cached_property
     def means(self) -> FloatArray:
-        """Risk-weighted means (E, d) of the centred features among those at risk in each term."""
+        """Risk-weighted means (E, d) of the centred features over the patients at risk in each term."""
         plain, ties = self.loss.risk_sets.means(self.X) - self.middle, self.loss.efron
         return plain[self.loss.block] if ties is None else ties.terms(self.centred, plain)
 
     @cached_property
     def hazard(self) -> FloatArray:
-        """Jump (E,) of the baseline hazard with each term, for a patient of (shifted) log risk zero."""
+        """Jump (E,) of the baseline hazard at each term, for a patient of (shifted) log risk zero."""
         log_sums = self.loss.risk_sets.log_sums(self.scores[None, :])[0]
         left = 1.0 if self.loss.efron is None else self.loss.efron.left
         hazard: FloatArray = self.term_weight * np.exp(-log_sums[self.loss.block]) / left
@@ -131,19 +131,19 @@ class FittedCox:
         return self.information(np.ones(len(self.rows)))
 
     def information(self, factor: FloatArray) -> FloatArray:
-        """Return the information with every term's covariance times a factor (E,)."""
+        """Return the information with every term's covariance multiplied by a factor (E,)."""
         information = self.loss.hessian((self.term_weight * factor)[None, :], self.X, self.middle)
-        # For constant features only rounding is left.
+        # Entries of constant features are rounding errors.
         constant = constant_features(self.X, self.loss.compared)
         information[constant, :] = information[:, constant] = 0.0
         return information
 
     @cached_property
     def covariance(self) -> FloatArray:
-        """Inverse (d, d) of the observed information, the model's covariance of its coefficients.
+        """Covariance (d, d) of the coefficients: the inverse of the observed information plus the ridge penalty.
 
-        The information includes the ridge. The rows and columns of constant and of linearly dependent features are NaN:
-        their coefficients are not determined.
+        Rows and columns of constant and of linearly dependent features are NaN, because their coefficients are not
+        determined.
         """
         ridge = self.l2 * self.case_weight.sum() * np.eye(self.X.shape[1])
         return inverse(self.observed_information + ridge)
@@ -155,21 +155,24 @@ class FittedCox:
 
 
 def inverse(information: FloatArray) -> FloatArray:
-    """Return the inverse of a symmetric matrix, with NaN in the rows and columns of its null space."""
+    """Return the inverse of an information matrix, with NaN in the rows and columns of undetermined features."""
     known, size, values, vectors = _directions(information)
-    flat = values <= _DEPENDENT
-    turned = vectors[:, ~flat]
-    part = (turned / values[~flat]) @ turned.T / np.outer(size, size)
-    # Features in a direction without information have no standard error.
-    lost = (vectors[:, flat] ** 2).sum(axis=1) > 1e-12
-    part[lost, :] = part[:, lost] = np.nan
+    zero = values <= _DEPENDENT
+    informative = vectors[:, ~zero]
+    part = (informative / values[~zero]) @ informative.T / np.outer(size, size)
+    # Features that are part of a direction without information have no standard error.
+    undetermined = (vectors[:, zero] ** 2).sum(axis=1) > 1e-12
+    part[undetermined, :] = part[:, undetermined] = np.nan
     out = np.full_like(information, np.nan)
     out[np.ix_(known, known)] = part
     return out
 
 
 def _directions(information: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
-    """Return which features (d,) have information, its roots (m,), and eigenvalues and vectors of the scaled rest."""
+    """Scale an information matrix to unit diagonal, and return its eigenvalues and eigenvectors.
+
+    Return also which features (d,) have information, and the square roots (m,) by which they were scaled.
+    """
     size = np.sqrt(np.diag(information).clip(min=0.0))
     known = size > 0
     scaled = information[np.ix_(known, known)] / np.outer(size[known], size[known])
@@ -178,11 +181,12 @@ def _directions(information: FloatArray) -> tuple[BoolArray, FloatArray, FloatAr
 
 
 def martingale(fit: FittedCox) -> FloatArray:
-    """Return martingale residuals (n,): observed less expected events.
+    """Return martingale residuals (n,): observed minus expected events.
 
     .. math:: M_i = d_i - e^{f_i} sum_{e : V_i < t_e <= Y_i} h_e
 
-    with the jumps h_e of the baseline hazard. A patient among m tied events counts in Efron's k-th term by 1 - k/m.
+    with the jumps h_e of the baseline hazard. In the k-th term of Efron's method, each of the m tied events counts
+    1 - k/m.
     """
     expected = fit.risk_sets.over_windows(fit.by_block(fit.hazard[:, None]))[:, 0]
     expected[fit.rows] -= fit.by_block((fit.tie_share * fit.hazard)[:, None])[fit.loss.block, 0]
@@ -191,15 +195,15 @@ def martingale(fit: FittedCox) -> FloatArray:
 
 
 def deviance(fit: FittedCox) -> FloatArray:
-    """Return deviance residuals (n,): martingale residuals made symmetric about zero.
+    """Return deviance residuals (n,): martingale residuals transformed to be more symmetric about zero.
 
     .. math:: D_i = sign(M_i) sqrt( -2 ( M_i + d_i log(d_i - M_i) ) )
     """
-    left = martingale(fit)
+    m = martingale(fit)
     event = fit.target.event
-    logs = np.log(np.where(event, np.maximum(1.0 - left, np.finfo(float).tiny), 1.0))
-    # Rounding may leave a negative number under the root.
-    residuals: FloatArray = np.sign(left) * np.sqrt(np.maximum(-2.0 * (left + event * logs), 0.0))
+    logs = np.log(np.where(event, np.maximum(1.0 - m, np.finfo(float).tiny), 1.0))
+    # By rounding, the number under the root may be negative.
+    residuals: FloatArray = np.sign(m) * np.sqrt(np.maximum(-2.0 * (m + event * logs), 0.0))
     return residuals
 
 
@@ -213,7 +217,7 @@ def score(fit: FittedCox) -> FloatArray:
     block, X = fit.loss.block, fit.centred
     jumps = np.column_stack([fit.hazard, fit.hazard[:, None] * fit.means])
     sums = fit.risk_sets.over_windows(fit.by_block(jumps))
-    # Tied events were counted in full; Efron's terms contain only a part of them.
+    # Subtract the share of tied events that Efron's terms leave out.
     sums[fit.rows] -= fit.by_block(fit.tie_share[:, None] * jumps)[block]
     residuals: FloatArray = -np.exp(fit.scores)[:, None] * (X * sums[:, :1] - sums[:, 1:])
     residuals[fit.rows] += schoenfeld(fit)
@@ -235,7 +239,7 @@ def sandwich(fit: FittedCox, clusters: IntArray | None = None) -> FloatArray:
 
 
 def squares(rows: FloatArray, clusters: IntArray | None = None) -> FloatArray:
-    """Return the sum of squares (d, d) of the rows of (n, d), after adding up those of each cluster (n,)."""
+    """Return the sum of squares (d, d) of the rows of (n, d); rows of the same cluster (n,) are summed first."""
     if clusters is not None:
         order = np.argsort(clusters, kind="stable")
         rows = np.add.reduceat(rows[order], np.flatnonzero(np.diff(clusters[order], prepend=-1)), axis=0)
@@ -243,7 +247,7 @@ def squares(rows: FloatArray, clusters: IntArray | None = None) -> FloatArray:
 
 
 def schoenfeld(fit: FittedCox) -> FloatArray:
-    """Return Schoenfeld residuals (E, d): features of each event less their risk-weighted mean, by stratum and time."""
+    """Return Schoenfeld residuals (E, d): features of each event minus the risk-weighted mean, by stratum and time."""
     block = fit.loss.block
     tied_means = fit.by_block(fit.means) / np.bincount(block)[:, None]
     residuals: FloatArray = fit.centred[fit.rows] - tied_means[block]
@@ -255,14 +259,14 @@ def scaled_schoenfeld(fit: FittedCox) -> FloatArray:
 
     .. math:: r*_e = beta + E V r_e
 
-    with the number E of events and the coefficients' covariance V: under proportional hazards they scatter about
-    beta at all times.
+    with the number E of events and the covariance V of the coefficients. Under proportional hazards their mean is beta
+    at all times.
     """
     return _times_covariance(schoenfeld(fit), fit) * len(fit.rows) + fit.coef
 
 
 def _times_covariance(values: FloatArray, fit: FittedCox) -> FloatArray:
-    """Return values (m, d) times the covariance of the coefficients; NaN only for features without one."""
+    """Return values (m, d) times the covariance of the coefficients; NaN for undetermined features only."""
     product: FloatArray = values @ np.nan_to_num(fit.covariance)
     product[:, np.isnan(np.diag(fit.covariance))] = np.nan
     return product

@@ -25,18 +25,18 @@ ALL = "all together"
 
 @dataclass(frozen=True, eq=False)
 class ProportionalHazardsTest:
-    """Score tests of coefficients that change with a function g of time.
+    """Score tests of whether coefficients change with a function g of time.
 
     Attributes
     ----------
     names : tuple of str
         Names of the d features.
     chi_square, p : (d + 1,) float64
-        For each feature and, last, for all together; NaN for a constant feature.
+        Statistic and p-value for each feature and, last, for all together; NaN for a constant feature.
     df : (d + 1,) int
-        Degrees of freedom: one each, and the number of linearly independent features.
+        Degrees of freedom: one for each feature, and the number of linearly independent features for all together.
     time, transformed : (E,) float64
-        Times of the events and g there.
+        Times of the events, and g at these times.
     residuals : (E, d) float64
         Scaled Schoenfeld residuals: estimates of the coefficients at each event.
     coef : (d,) float64
@@ -72,14 +72,14 @@ class ProportionalHazardsTest:
             named = ", ".join(f"{name} ({p_text(p)})" for name, p in changing.items())
             tested = counted(int(np.isfinite(self.p[:-1]).sum()), "feature")
             return (
-                f"Hazards are not proportional: effects that change with time are those of {named} (test of scaled "
-                f"Schoenfeld residuals, corrected for {tested}). Stratify by "
-                "such a feature, or read its hazard ratio as an average over time."
+                f"Hazards are not proportional: the effects of {named} change with time (test of scaled Schoenfeld "
+                f"residuals, corrected for {tested}). Stratify by such a feature, or interpret its hazard ratio as an "
+                "average over time."
             )
         if np.isnan(self.p[-1]):
             return (
-                "Proportional hazards cannot be tested: all events happen at one time, or no feature varies among "
-                "patients at risk together."
+                "Proportional hazards cannot be tested: all events have the same time, or no feature varies within "
+                "risk sets."
             )
         if self.p[-1] < level:
             return (
@@ -123,22 +123,23 @@ def proportional_hazards_test(
 ) -> ProportionalHazardsTest:
     """Test each coefficient for a change with time.
 
-    The model with coefficients beta_j + gamma_j g(t) is tested against gamma = 0 by its score test. With the
-    Schoenfeld residuals r_e, the terms' covariances V_e of the features and their weights w_e,
+    In the model with coefficients beta_j + gamma_j g(t), the hypothesis gamma = 0 is tested by the score test. With the
+    Schoenfeld residuals r_e, the covariances V_e of the features in the risk sets and the weights w_e of the events,
 
     .. math:: U = sum_e w_e g_e r_e,  I = sum_e w_e (1, g_e)' (1, g_e) (x) V_e
 
-    and the statistic of a set of features is U' I^{-1} U over the coefficients and the set. These are the numbers of
+    and the statistic of a set of features is U' I^{-1} U over beta and the gamma of the set. The results equal those of
     ``cox.zph`` in R's survival package since version 3.
 
     Parameters
     ----------
     fit : FittedCox
+        The fitted model.
     transform : {"km", "rank", "identity", "log"} or callable
-        g: one less Kaplan-Meier's survival just before t, the rank of t, t itself, its logarithm, or a function of
-        all n times.
+        The function g: one minus the Kaplan-Meier survival just before t, the rank of t, t itself, its logarithm, or a
+        function of all n times.
     names : sequence of str, optional
-        Of the features; x0, x1, ... if not given.
+        Names of the features; by default x0, x1, ...
 
     References
     ----------
@@ -146,7 +147,7 @@ def proportional_hazards_test(
     """
     d, rows = fit.X.shape[1], fit.rows
     transformed = _transformed(fit.target, transform)
-    # Centring g does not change the statistics and improves the condition of the matrix.
+    # Centring g does not change the statistics, and reduces rounding errors.
     g = transformed[rows] - transformed[rows].mean()
     plain, mixed, square = fit.observed_information, fit.information(g), fit.information(g * g)
     information = np.block([[plain, mixed], [mixed, square]])
@@ -176,7 +177,7 @@ def _score_statistic(information: FloatArray, slope: FloatArray, features: IntAr
     scale = np.sqrt(size[kept])
     score = np.concatenate([np.zeros(d), slope])[kept] / scale
     scaled = information[np.ix_(kept, kept)] / np.outer(scale, scale)
-    # Nor can directions without information of dependent features.
+    # The pseudoinverse leaves out directions without information of linearly dependent features.
     return float(score @ np.linalg.pinv(scaled, rcond=1e-12, hermitian=True) @ score)
 
 
@@ -199,7 +200,7 @@ def _transformed(target: Target, transform: str | Transform) -> FloatArray:
 
 
 def _event_share_before(target: Target) -> FloatArray:
-    """Return one less the Kaplan-Meier survival just before each patient's time, (n,), strata pooled."""
+    """Return one minus the Kaplan-Meier survival just before each patient's time, (n,), with strata pooled."""
     curve = KaplanMeier.of(target, entry=target.entry)
     before = np.concatenate([[1.0], curve.survival])
     return 1.0 - before[np.searchsorted(curve.times, target.time, side="left")]

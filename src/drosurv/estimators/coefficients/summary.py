@@ -1,4 +1,4 @@
-"""The Cox table of papers, what is known about the coefficients of a fitted linear model, and the bootstrap."""
+"""The Cox table, results of inference on the coefficients of a fitted linear model, and the bootstrap."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ ORIGIN = {
 
 
 class CoxTable(pd.DataFrame):
-    """A Cox regression table: a DataFrame with one row per feature, on the units of the features.
+    """A Cox regression table: a DataFrame with one row per feature, in the units of the features.
 
-    Columns are called as in lifelines: ``coef``, ``exp(coef)``, ``se(coef)``, ``coef lower 95%``, ``coef upper 95%``,
-    ``exp(coef) lower 95%``, ``exp(coef) upper 95%``, ``z``, ``p``. For a robust model ``plain coef``,
-    ``plain exp(coef)`` and ``change`` follow: the coefficients of plain Cox on the same patients, and the difference of
-    the robust ones from them. Slices of it, and results of computations, are plain DataFrames.
+    Columns have the names of lifelines: ``coef``, ``exp(coef)``, ``se(coef)``, ``coef lower 95%``, ``coef upper 95%``,
+    ``exp(coef) lower 95%``, ``exp(coef) upper 95%``, ``z``, ``p``. For a robust model, ``plain coef``,
+    ``plain exp(coef)`` and ``change`` are added: the coefficients of plain Cox on the same patients, and the robust
+    coefficients minus these. Slices of the table, and results of computations, are ordinary DataFrames.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class CoxTable(pd.DataFrame):
         return pd.DataFrame
 
     def to_table(self) -> Table:
-        """Return it as a table for reports."""
+        """Return the table in the form used by reports."""
         low, high = _bounds("exp(coef)", self.level)
         percent = f"{100 * self.level:g} %"
         columns = [
@@ -79,15 +79,15 @@ class CoxTable(pd.DataFrame):
         return Table.of("cox_table", self.caption, columns, frame, self.notes)
 
     def to_markdown(self) -> str:  # type: ignore[override]
-        """Return it as GitHub-flavoured Markdown, with its notes."""
+        """Return the table as GitHub-flavoured Markdown, with its notes."""
         return self.to_table().to_markdown()
 
     def to_latex(self) -> str:  # type: ignore[override]
-        """Return it as a LaTeX table; the document needs the package booktabs."""
+        """Return the table as LaTeX; the document needs the package booktabs."""
         return self.to_table().to_latex()
 
     def to_html(self) -> str:  # type: ignore[override]
-        """Return it as an HTML table."""
+        """Return the table as HTML."""
         return self.to_table().to_html()
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ class CoxTable(pd.DataFrame):
         return self.to_table().to_html()
 
     def forest_plot(self, ax: Axes | None = None) -> Axes:
-        """Plot every hazard ratio with its interval on a log scale; for a robust model with plain Cox's.
+        """Plot every hazard ratio with its interval on a log scale; for a robust model also those of plain Cox.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ def cox_table(
     plain_coef: FloatArray | None = None,
     ratio: str = "hazard ratio",
 ) -> CoxTable:
-    """Return the table of coefficients (d,) with standard errors (d,), NaN where unknown.
+    """Return the table of coefficients (d,) with standard errors (d,), NaN if unknown.
 
     Intervals are coef +- z se with normal quantiles z, so that they agree with the p-values.
 
@@ -182,7 +182,7 @@ def cox_table(
 
 @dataclass(frozen=True, eq=False)
 class BesidePlain:
-    """Plain Cox on the patients of a robust model: its coefficients (d,), and means and deviations of the features.
+    """Plain Cox on the training patients of a robust model: coefficients (d,), and mean and deviation of the features.
 
     `worst_mean` (d,) are the means under the worst-case weights; None for a model without a worst case.
     """
@@ -194,23 +194,23 @@ class BesidePlain:
 
     @classmethod
     def of(cls, X: FloatArray, share: FloatArray, coef: FloatArray, worst: FloatArray | None) -> BesidePlain:
-        """Build it from plain Cox's coefficients; shares (n,) and worst-case weights (n,) sum to one."""
+        """From the coefficients of plain Cox; shares (n,) and worst-case weights (n,) sum to one."""
         mean = share @ X
         return cls(coef, mean, np.sqrt(share @ (X - mean) ** 2), None if worst is None else worst @ X)
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Numbers about the coefficients of one fit, on the units of training; no number of a single patient.
+    """Results of inference on the coefficients of one fit, in the units of training; none are of a single patient.
 
     Attributes
     ----------
     n_patients, n_events : float
         Weighted numbers of patients and events.
     covariances : dict of str to (d, d) float64
-        Covariances of the coefficients by method ("information", "sandwich", "bootstrap"), those computed so far.
+        Covariances of the coefficients computed so far, by method ("information", "sandwich", "bootstrap").
     n_boot : int
-        Refits of the bootstrap.
+        Number of bootstrap refits.
     log_likelihoods : pair of float, optional
         Log partial likelihoods of plain Cox without and with its features.
     plain : BesidePlain, optional
@@ -220,9 +220,9 @@ class Findings:
     degrees : int, optional
         Number of linearly independent features of plain Cox; None with l2 > 0.
     ties : str
-        How plain Cox treats tied event times; empty if there are none.
+        Method for tied event times of plain Cox; empty if there are none.
     n_rows, n_clusters : int
-        Rows and clusters (or patients), if fit was given clusters or ids.
+        Numbers of rows and of clusters (or patients), if fit was given clusters or ids.
     """
 
     n_patients: float
@@ -238,7 +238,7 @@ class Findings:
     n_clusters: int = 0
 
     def with_bootstrap(self, draws: FloatArray) -> Findings:
-        """Return the findings with the covariance of coefficients (R, d) of refits."""
+        """Return the findings with the covariance of the coefficients (R, d) of bootstrap refits."""
         known = {**self.covariances, "bootstrap": np.atleast_2d(np.cov(draws, rowvar=False))}
         return replace(self, covariances=known, n_boot=len(draws))
 
@@ -265,9 +265,8 @@ def findings_table(
 ) -> CoxTable:
     """Return the Cox table of a fit, with notes.
 
-    `names`, `coef` (d,) and `scale` (d,) are those of the features; features were divided by `scale` before training,
-    and the table is on their units before that. `method` is the source of the standard errors, None for none. `ratio`
-    names exp(coef).
+    Features were divided by `scale` (d,) before training; the table is in their units before that. `method` is the
+    source of the standard errors, None for none. `ratio` is the name of exp(coef).
     """
     scale = np.ones(len(coef)) if scale is None else scale
     error = np.full(len(coef), np.nan) if method is None else np.sqrt(np.diag(findings.covariances[method]))
@@ -276,14 +275,15 @@ def findings_table(
     if np.isnan(error).any() and method is not None:
         lost = [name for name, value in zip(names, error, strict=True) if np.isnan(value)]
         notes.append(
-            f"{', '.join(lost)}: no standard error, because other features determine these, or they do not vary among "
-            "patients at risk together. Leave out one of each such set; of nested categories, the wider one."
+            f"{', '.join(lost)}: no standard error, because other features determine these, or they do not vary "
+            "within risk sets. Leave out one of each such set; of nested categories, the wider one."
         )
     if findings.endless is not None and findings.endless.any():
         lost = [name for name, infinite in zip(names, findings.endless, strict=True) if infinite]
         notes.append(
-            f"{', '.join(lost)}: the coefficient may be infinite, as where no patient of a category had the event. The "
-            "hazard ratio and its interval are not estimates: leave it out, merge categories, or set l2 > 0."
+            f"{', '.join(lost)}: the coefficient may be infinite, as that of a category in which no patient had the "
+            "event. The hazard ratio and its interval are not valid: leave the feature out, merge categories, or set "
+            "l2 > 0."
         )
     if findings.ties == "breslow":
         notes.append(
@@ -293,7 +293,7 @@ def findings_table(
     if findings.log_likelihoods is not None:
         notes.append(_likelihood_ratio(*findings.log_likelihoods, findings.degrees))
         if method == "sandwich" and findings.degrees is not None:
-            notes[-1] += " That test assumes independent rows, which robust standard errors do not."
+            notes[-1] += " This test assumes independent rows; robust standard errors do not."
     if plain is not None:
         notes += _notes_beside_plain(title, names, coef, plain, ratio)
     events = "event" if findings.n_events == 1 else "events"
@@ -324,7 +324,7 @@ def _origin(title: str, method: str | None, findings: Findings) -> str:
 def _likelihood_ratio(null: float, fitted: float, d: int | None) -> str:
     ratio, reached = 2 * (fitted - null), f"Log partial likelihood {fitted:.2f} (without features {null:.2f})"
     if d is None:
-        return f"{reached}; no likelihood ratio test, because coefficients with l2 > 0 do not maximise it."
+        return f"{reached}; no likelihood ratio test, because coefficients with l2 > 0 do not maximise the likelihood."
     return (
         f"{reached}; likelihood ratio test {ratio:.2f} on {counted(d, 'degree')} of freedom, "
         f"{p_text(float(chi2.sf(ratio, d)))}."
@@ -334,7 +334,7 @@ def _likelihood_ratio(null: float, fitted: float, d: int | None) -> str:
 def _notes_beside_plain(
     title: str, names: Sequence[str], coef: FloatArray, plain: BesidePlain, ratio: str
 ) -> list[str]:
-    """Return notes on the meaning of such coefficients, the largest differences from plain Cox, and whom they serve."""
+    """Return notes on the meaning of robust coefficients, on the largest changes, and on the worst-case weights."""
     mean, deviation, worst_mean = plain.mean, plain.deviation, plain.worst_mean
     # Penalised and recalibrated models have no worst case; at alpha = 1 all patients have the same weight.
     has_worst_case = worst_mean is not None and not np.allclose(worst_mean, mean, rtol=1e-6, atol=1e-9)
@@ -344,14 +344,14 @@ def _notes_beside_plain(
         else f"Plain Cox maximises the partial likelihood; {title} minimises another criterion."
     )
     notes = [
-        f"{aim} exp(coef) is the {ratio} that this model predicts with; to estimate the average hazard ratio, use "
-        "plain Cox's."
+        f"{aim} exp(coef) is the {ratio} that this model predicts with; as an estimate of the average hazard ratio, "
+        "use that of plain Cox."
     ]
-    # Per standard deviation of the feature, so that years and indicators compare.
+    # Per standard deviation of the feature, so that features in different units can be compared.
     robust, usual = coef * deviation, plain.coef * deviation
     change = robust - usual
     most = [j for j in np.argsort(-np.abs(change))[:_MENTIONED] if change[j] != 0]
-    # Another ratio differs from a hazard ratio even where the models agree.
+    # Other ratios, such as odds ratios, cannot be compared with the hazard ratios of plain Cox.
     if most and ratio == "hazard ratio":
         changes = (
             f"{names[j]} (hazard ratio {written(np.exp(usual[j]))} to {written(np.exp(robust[j]))})"
@@ -373,8 +373,8 @@ def _notes_beside_plain(
     return notes
 
 
-# A replicate fails if it has too few events. At least this share of the replicates must succeed.
-_ENOUGH = 0.9
+# At least this share of the bootstrap refits must succeed; a refit fails if it has too few events.
+_LEAST_SUCCESSFUL = 0.9
 
 
 def bootstrap_coefficients(
@@ -386,18 +386,18 @@ def bootstrap_coefficients(
     threads: int | None = None,
     verbose: bool = False,
 ) -> FloatArray:
-    """Return coefficients (R, d) of refits to clusters drawn with replacement; R is n_boot less the refits that fail.
+    """Return the coefficients (R, d) of refits to clusters drawn with replacement; failed refits are left out.
 
-    `refit` maps the numbers (n,) of times that each row was drawn to coefficients (d,); it returns None or raises
-    ValueError where such data have no fit, and its warnings are not shown. It runs in several threads, by default as
-    many as there are processors; the draws do not depend on their number. Rows of one cluster (n,), numbered from 0,
-    are drawn together. `verbose` shows a progress bar.
+    `refit` maps the number of times that each row was drawn (n,) to coefficients (d,); it returns None or raises
+    ValueError if such data cannot be fitted. Its warnings are not shown. It runs in threads, by default one per
+    processor; the draws do not depend on their number. Rows of one cluster (n,), numbered from 0, are drawn together.
+    `verbose` shows a progress bar.
     """
     n_clusters = int(clusters.max()) + 1
-    streams = seed_sequence(random_state)
+    seed = seed_sequence(random_state)
 
     def replicate(number: int) -> FloatArray | None:
-        drawn = replicate_rng(streams, number).integers(0, n_clusters, n_clusters)
+        drawn = replicate_rng(seed, number).integers(0, n_clusters, n_clusters)
         counts = np.bincount(drawn, minlength=n_clusters)[clusters]
         try:
             return refit(counts.astype(np.float64))
@@ -405,12 +405,12 @@ def bootstrap_coefficients(
             return None
 
     draws = []
-    with bar("bootstrap", n_boot, shown=verbose) as tell, warnings.catch_warnings(action="ignore"):
+    with bar("bootstrap", n_boot, shown=verbose) as advance, warnings.catch_warnings(action="ignore"):
         for coef in in_parallel(replicate, n_boot, threads):
             if coef is not None and np.isfinite(coef).all():
                 draws.append(coef)
-            tell()
-    if len(draws) < max(2, _ENOUGH * n_boot):
+            advance()
+    if len(draws) < max(2, _LEAST_SUCCESSFUL * n_boot):
         raise ValueError(
             f"only {len(draws)} of {n_boot} bootstrap refits have a solution: there are too few events for so many "
             "features. Use fewer features, or set l2 > 0."

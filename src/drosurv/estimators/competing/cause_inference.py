@@ -1,4 +1,4 @@
-"""Inference about the coefficients of cause-specific models: the Cox table of each cause."""
+"""Inference on the coefficients of cause-specific models: the Cox table of each cause."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
 class CauseInference(SurvivalModel):
-    """Inference about the coefficients of cause-specific models.
+    """Inference on the coefficients of cause-specific models.
 
-    It needs the training data, which a robust model keeps in memory and never saves.
+    It needs the training data, which a robust model stores in memory but does not save.
     """
 
     alpha: float
@@ -55,8 +55,8 @@ class CauseInference(SurvivalModel):
     ) -> CoxTable:
         """Return the Cox table of one cause; other parameters as in :meth:`drosurv.CoxPH.summary`.
 
-        Below alpha 1 it includes plain Cox of the same cause, and standard errors come from a bootstrap of all causes
-        together, which is then used for every cause.
+        If alpha is below 1, the table includes plain Cox for the same cause, and standard errors come from a bootstrap
+        of all causes together, which is stored and used for every cause.
         """
         row = self._row(cause)
         how: dict[str, Any] = {"n_boot": n_boot, "random_state": random_state, "verbose": verbose}
@@ -72,32 +72,37 @@ class CauseInference(SurvivalModel):
             if method == "bootstrap":
                 draws = np.split(self._bootstrap(**how, threads=n_jobs), len(known), axis=1)
                 pairs = zip(known, draws, strict=True)
-                known = self._findings = [own.with_bootstrap(refits) for own, refits in pairs]
+                known = self._findings = [findings.with_bootstrap(refits) for findings, refits in pairs]
             numbered = [f"x{j}" for j in range(self.n_features_in_)]
-            called = names or list(map(str, getattr(self, "feature_names_in_", numbered)))
+            features = names or list(map(str, getattr(self, "feature_names_in_", numbered)))
             used = "bootstrap" if "bootstrap" in known[row].covariances else None
             title = f"CauseSpecificCox (alpha = {self.alpha:g})"
-            table = findings_table(title, called, self.coef_[row], known[row], used, level, scale)
+            table = findings_table(title, features, self.coef_[row], known[row], used, level, scale)
         table.caption = f"Cause {cause}, {table.caption}"
         table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
         return table
 
     def _known(self) -> list[Findings]:
-        """Return what is known about each cause's coefficients; the first call fits plain Cox."""
+        """Return the findings of each cause; the first call fits plain Cox."""
         if self._findings is None:
             training, target = self._training_and_causes()
             y = Surv.competing(target.cause, target.time)
-            seen = training.observation
-            rows = {"entry": seen.entry, "strata": seen.stratum, "offset": seen.offset, "id": seen.patient}
+            given = training.observation
+            rows = {
+                "entry": given.entry,
+                "strata": given.stratum,
+                "offset": given.offset,
+                "id": given.patient,
+            }
             plain = clone(self).set_params(alpha=1.0)
             with warnings.catch_warnings(action="ignore"):
-                # The robust fit has already given the warnings about the rows.
+                # The robust fit has already given these warnings.
                 plain.fit(training.X, y, training.weight, **rows)
             weights, self._findings = self.worst_case_weights_[training.kept], []
             for k, coef in enumerate(plain.coef_, start=1):
-                own = initial_findings(replace(training, target=target.of_cause(k)))
+                findings = initial_findings(replace(training, target=target.of_cause(k)))
                 beside = BesidePlain.of(training.X, training.mass, coef, weights)
-                self._findings.append(replace(own, plain=beside))
+                self._findings.append(replace(findings, plain=beside))
         return self._findings
 
     def _bootstrap(self, **how: Any) -> FloatArray:
@@ -113,13 +118,13 @@ class CauseInference(SurvivalModel):
     def _training_and_causes(self) -> tuple[TrainingData, CompetingTarget]:
         if self._kept_training is None:
             raise ValueError(
-                "summary needs the training data, which a saved model does not keep: call it before saving, or fit "
+                "summary needs the training data, which a saved model does not contain: call it before saving, or fit "
                 "again."
             )
         return self._kept_training
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return parameters and fitted attributes, with what summary() needs and without the training data."""
+        """Return parameters and fitted attributes, with the findings for summary() and without the training data."""
         if self._kept_training is not None:
             self._known()
         state = dict(super().__getstate__())

@@ -34,33 +34,36 @@ _CHUNK = 2_000_000
 class CauseSpecificCox(CauseInference):
     """Linear Cox models of competing risks, one per cause.
 
-    With ``alpha=1`` each cause has Cox's partial likelihood with the others counted as censoring, as ``coxph`` fits it
-    cause by cause. Below 1 the causes are trained together: a patient's loss is the sum over the causes of the
-    full-likelihood loss less the null model's, and the worst case over subpopulations of mass alpha is minimised.
+    With ``alpha=1`` each cause has a Cox model in which events of other causes count as censored, as with ``coxph`` in
+    R. With alpha below 1 all causes are trained together: a patient's loss is the sum over causes of the
+    full-likelihood loss minus that of the null model, and the worst case over subpopulations of at least mass alpha is
+    minimised.
 
     Parameters
     ----------
     alpha : float
         Smallest share of patients to protect, in (0, 1]; 1 is the plain model.
     ball : {balls}
-        Shape of the worst case, below alpha 1.
+        As in :class:`drosurv.DROCox`, for alpha below 1.
     n_intervals : int
-        Intervals of each cause's baseline hazard, below alpha 1.
+        Number of intervals of each cause's baseline hazard, for alpha below 1.
     l2 : float
         Adds l2/2 ||coefficients||^2 to the objective.
     ties : {"breslow", "efron"}
-        How equal event times share a risk set, at alpha 1.
+        Method for tied event times, for alpha 1.
     max_iter, tol
-        Limits of the convex solver.
+        Largest number of iterations and relative gap of the convex solver.
 
     Attributes
     ----------
     coef_ : (causes, d) float64
+        Coefficients of each cause.
     n_causes_ : int
+        Number of causes.
     models_ : list of CoxPH
-        The model of each cause, with alpha 1.
+        The model of each cause, for alpha 1.
     worst_case_weights_ : (n,) float64
-        Weights of the patients in the worst case, below alpha 1.
+        Weights of the patients in the worst case, for alpha below 1.
     unique_times_ : (K,) float64
         Zero and every event time of any cause.
     n_patients_, n_events_, follow_up_
@@ -90,7 +93,7 @@ class CauseSpecificCox(CauseInference):
     max_iter: int = 500
     tol: float | None = None
 
-    # Set by fit: an attribute, where the base class has a property.
+    # Set by fit; replaces the property of the base class.
     unique_times_ = np.empty(0)
 
     def fit(  # type: ignore[override]
@@ -110,13 +113,14 @@ class CauseSpecificCox(CauseInference):
         Parameters
         ----------
         X : (n, d) array or DataFrame
-            Text, categories and missing values of a DataFrame become features as in :meth:`drosurv.CoxPH.fit`.
+            Features; a DataFrame is encoded as in :meth:`drosurv.CoxPH.fit`.
         y : structured array (n,)
-            Of :meth:`drosurv.Surv.competing`: cause (0 is censored) and time.
+            Cause (0 is censored) and time, from :meth:`drosurv.Surv.competing`.
         sample_weight : (n,) array, optional
+            Patient weights.
         entry, strata, clusters, offset, id : (n,) arrays, optional
-            As in :meth:`drosurv.CoxPH.fit`. Each cause has a baseline hazard in each stratum; below alpha 1 a patient's
-            loss is the sum over causes and rows.
+            As in :meth:`drosurv.CoxPH.fit`. Each cause has a baseline hazard in each stratum; with alpha below 1, the
+            loss of a patient with several rows is the sum over rows and causes.
         """
         check_alpha(self.alpha)
         check_ball(self.ball)
@@ -125,10 +129,10 @@ class CauseSpecificCox(CauseInference):
         target = parse_competing_target(y)
         X = encode_features(self, X, y, fit=True)
         features = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        # A fit that fails leaves no model behind.
-        kept = ("_kept_training", "_findings")
-        for earlier in ("models_", "_baselines", "worst_case_weights_", "follow_up_", *kept):
-            self.__dict__.pop(earlier, None)
+        # Remove the last fit, so that a failed fit leaves no model.
+        inference = ("_kept_training", "_findings")
+        for name in ("models_", "_baselines", "worst_case_weights_", "follow_up_", *inference):
+            self.__dict__.pop(name, None)
         self.n_causes_ = target.n_causes
         observed = {"entry": entry, "strata": strata, "clusters": clusters, "offset": offset, "id": id}
         given = {name: value for name, value in observed.items() if value is not None}
@@ -140,9 +144,9 @@ class CauseSpecificCox(CauseInference):
             training = training.observed(any_cause, parsed, name="CauseSpecificCox", robust=robust)
         if not robust:
             self._fit_each(X, target, sample_weight, given)
-        target, seen = target.take(training.kept), training.target
+        target, of_any = target.take(training.kept), training.target
         if robust:
-            self._fit_together(training, replace(target, entry=seen.entry, stratum=seen.stratum))
+            self._fit_together(training, replace(target, entry=of_any.entry, stratum=of_any.stratum))
         self._has_offset = training.observation.offset is not None
         self.unique_times_ = training.target.curve_times
         self.n_patients_ = training.n_patients
@@ -161,7 +165,7 @@ class CauseSpecificCox(CauseInference):
         self.coef_ = np.stack([model.coef_ for model in self.models_])
 
     def _trained(self, training: TrainingData, target: CompetingTarget) -> tuple[Result, CompetingRisks]:
-        """The causes together, trained to the optimum, and their loss by row."""
+        """Train all causes together; return the result and the loss by row."""
         if len(np.unique(target.cause[target.cause > 0])) < self.n_causes_:
             raise ValueError(
                 "a cause has no event among patients of positive weight: count its events as censored (cause 0)."
@@ -190,11 +194,11 @@ class CauseSpecificCox(CauseInference):
         self._kept_training = training, target
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether a fit has come to its end."""
+        """Return whether fit has finished."""
         return hasattr(self, "follow_up_")
 
     def predict(self, X: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> FloatArray:
-        """Log risk (n,) of one cause; pass an offset if the model was fitted with one."""
+        """Return the log risk (n,) of one cause; pass an offset if the model was fitted with one."""
         row = self._row(cause)
         features = validate_data(self, encode_features(self, X), dtype=np.float64, reset=False)
         return with_offset(features @ self.coef_[row], offset, fitted_with=self._has_offset)
@@ -208,22 +212,23 @@ class CauseSpecificCox(CauseInference):
         strata: Any = None,
         offset: ArrayLike | None = None,
     ) -> FloatArray:
-        """Probability (n, T) of an event of the cause by each time, in the presence of the other causes.
+        """Return the cumulative incidence (n, T) of one cause: the probability of its event by each time.
 
         Parameters
         ----------
         X : (n, d) array or DataFrame
+            Features.
         times : (T,) array, optional
-            ``unique_times_`` if not given. After the longest follow-up in training probabilities stay as they were.
+            Times, by default ``unique_times_``. After the longest follow-up in training the incidence is constant.
         cause : int
-            From 1.
+            Number of the cause, from 1.
         strata : (n,) labels, optional
             Stratum of each patient, for a model that was fitted with strata.
         offset : (n,) array, optional
             As in :meth:`predict`.
         """
         row, index = self._row(cause), self._index_of(times)
-        # All jumps count, whatever times are asked for.
+        # The incidence depends on all jumps up to a time, not only on the hazards at the given times.
         hazards = self._hazards(X, strata, offset)
         return np.concatenate([cumulative_incidence(part)[row][:, index] for part in hazards])
 
@@ -235,7 +240,10 @@ class CauseSpecificCox(CauseInference):
         strata: Any = None,
         offset: ArrayLike | None = None,
     ) -> FloatArray:
-        """Probability (n, T) of no event of any cause by each time; parameters as above."""
+        """Return the probability (n, T) of no event of any cause by each time.
+
+        Parameters as in :meth:`predict_cumulative_incidence`.
+        """
         check_is_fitted(self)
         index, hazards = self._index_of(times), self._hazards(X, strata, offset)
         return np.concatenate([np.exp(-part.sum(axis=0))[:, index] for part in hazards])
@@ -243,7 +251,7 @@ class CauseSpecificCox(CauseInference):
     def score(  # type: ignore[override]
         self, X: Any, y: Any, cause: int = 1, *, offset: ArrayLike | None = None
     ) -> float:
-        """Concordance of the cause's risks, with patients of other causes known never to have it."""
+        """Return the concordance index of one cause; see :func:`drosurv.metrics.concordance_by_cause`."""
         target, risk = parse_competing_target(y, complete=False), self.predict(X, cause, offset=offset)
         return float(concordance_by_cause(target.cause, target.time, risk, of=cause))
 
@@ -267,21 +275,24 @@ class CauseSpecificCox(CauseInference):
         strata: Any = None,
         offset: ArrayLike | None = None,
     ) -> FloatArray:
-        """Return the cumulative hazard (n, T) of an event of any cause; parameters as above."""
+        """Return the cumulative hazard (n, T) of an event of any cause.
+
+        Parameters as in :meth:`predict_cumulative_incidence`; `return_array` is not used.
+        """
         check_is_fitted(self)
         index, hazards = self._index_of(times), self._hazards(X, strata, offset)
         return np.concatenate([part.sum(axis=0)[:, index] for part in hazards])
 
     @property
     def _cause_curves(self) -> Sequence[Curves]:
-        """The baseline of each cause: zero in a stratum that has events of other causes only."""
+        """The baseline of each cause; its hazard is zero in a stratum that has only events of other causes."""
         known: Sequence[Any] = (
             [model._baseline for model in self.models_] if self.alpha == 1.0 else self._baselines
         )
         causes: list[Baseline] = list(known)
         if not causes[0].strata:
             return causes
-        # The NaN of a stratum without events of any cause stays: no curve can be predicted there.
+        # A stratum without events of any cause stays NaN: no curve can be predicted for it.
         unknown = np.logical_and.reduce([np.isnan(cause.log_cumulative).any(axis=1) for cause in causes])
         return [
             replace(
@@ -295,7 +306,7 @@ class CauseSpecificCox(CauseInference):
 
     @property
     def _fitted_with(self) -> tuple[str, ...]:
-        """What predictions need besides features."""
+        """Names of the arguments that predictions need besides features."""
         needed = {"strata": self._cause_curves[0].strata, "offset": self._has_offset}
         return tuple(name for name, given in needed.items() if given)
 
@@ -311,7 +322,7 @@ class CauseSpecificCox(CauseInference):
             labels = None if strata is None else np.asarray(strata)[part]
             curves = [base.of_patients(labels, len(features[part])) for base in baselines]
             pairs = zip(curves, scores, strict=True)
-            yield np.stack([curve.cumulative_hazard(own[part], times) for curve, own in pairs])
+            yield np.stack([curve.cumulative_hazard(of_cause[part], times) for curve, of_cause in pairs])
 
 
 def cumulative_incidence(hazards: FloatArray) -> FloatArray:
@@ -319,9 +330,9 @@ def cumulative_incidence(hazards: FloatArray) -> FloatArray:
 
     .. math:: F_k(t_j) = F_k(t_{j-1}) + S(t_{j-1}) (1 - e^{-dH_j}) dH_kj / dH_j,  S(t) = e^{-sum_k H_k(t)}
 
-    with the jumps dH_kj of the causes' cumulative hazards and dH_j of their sum: events of an interval are divided
-    among the causes in proportion to their hazards. Incidences and survival sum to one at all times. The hazards
-    (causes, n, T) must be given at all their jumps, so that no interval contains jumps at different times.
+    with the jumps dH_kj of the cumulative hazards of the causes and dH_j of their sum: events at a time are divided
+    among the causes in proportion to their hazards, so that incidences and survival sum to one. The hazards
+    (causes, n, T) must be given at all times at which one of them jumps.
 
     Examples
     --------
