@@ -506,7 +506,7 @@ def test_rows_of_one_patient_stay_together(data):
     search.fit(data.X, data.y, groups=owners)
     assert len(search.results_) == 2
     straddling = [(np.arange(200), np.arange(200, 300)), (np.arange(100, 300), np.arange(101))]
-    with pytest.raises(ValueError, match="fold 0 of cv trains on rows of"):
+    with pytest.raises(ValueError, match="fold 0 of cv has rows of patient 28 in both"):
         GridSearch(CoxPH(), {"l2": [0.0]}, cv=straddling).fit(data.X, data.y, groups=np.arange(300) // 7)
 
 
