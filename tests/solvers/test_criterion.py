@@ -1,11 +1,13 @@
-"""The criterion keeps one entry for all patients without a loss; it must not show."""
+"""The criterion: merged censored patients change nothing, and the criterion on a validation set."""
 
 import numpy as np
 import pytest
 
-from drosurv.losses import CoxPartial, CoxSplit
+from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential
 from drosurv.objectives import Blocks, ChiSquare, CVaR, Mean, uniform_mass
 from drosurv.solvers import Criterion
+from drosurv.solvers.criterion import validation_criterion
+from drosurv.solvers.neighborhoods import known_groups
 from drosurv.target import Target
 
 N = 40
@@ -77,3 +79,51 @@ def test_gradient_follows_finite_differences():
     moves = step * np.eye(N)
     slope = (criterion(scores[:1] + moves)[0] - criterion(scores[:1] - moves)[0]) / (2 * step)
     np.testing.assert_allclose(gradient[0], slope, atol=1e-8)
+
+
+RNG = np.random.default_rng(0)
+N_SPLIT = 120
+TARGET = Target(RNG.random(N_SPLIT) < 0.7, RNG.exponential(size=N_SPLIT))
+GROUPS = np.arange(N_SPLIT) % 3
+ROWS, VALIDATION = np.flatnonzero(np.arange(N_SPLIT) % 4 > 0), np.flatnonzero(np.arange(N_SPLIT) % 4 == 0)
+SCORES = RNG.normal(size=(1, N_SPLIT))
+MASS = np.full(N_SPLIT, 1.0 / N_SPLIT)
+
+
+def never():
+    raise AssertionError("training scores are not needed")
+
+
+def test_without_neighbourhoods_validation_uses_the_criterion_of_the_validation_set():
+    criterion = Criterion(CoxPartial(TARGET), ChiSquare(0.4), MASS)
+    found = validation_criterion(criterion, ROWS, VALIDATION, never)(SCORES[:, VALIDATION])
+    np.testing.assert_allclose(found[0], criterion.take(VALIDATION)(SCORES[:, VALIDATION])[0])
+
+
+def regrets(loss):
+    return loss(SCORES, loss.start[None])[0] - loss.null_losses()
+
+
+def test_the_training_set_determines_the_worst_group_whose_validation_regret_is_returned():
+    loss = PiecewiseExponential(TARGET, 4)
+    criterion = Criterion(
+        loss, CVaR(0.2), MASS, neighborhoods=known_groups(GROUPS), null_losses=loss.null_losses()
+    )
+    (found,) = validation_criterion(criterion, ROWS, VALIDATION, lambda: SCORES[:, ROWS])(
+        SCORES[:, VALIDATION]
+    )
+    regret = regrets(loss)
+    means = [regret[ROWS][GROUPS[ROWS] == g].mean() for g in range(3)]
+    # The worst fifth of the training patients lies in one group.
+    assert found[0] == pytest.approx(regret[VALIDATION][GROUPS[VALIDATION] == np.argmax(means)].mean())
+
+
+def test_with_the_mean_objective_all_validation_patients_have_equal_weight():
+    loss = PiecewiseExponential(TARGET, 4)
+    criterion = Criterion(
+        loss, Mean(), MASS, neighborhoods=known_groups(GROUPS), null_losses=loss.null_losses()
+    )
+    (found,) = validation_criterion(criterion, ROWS, VALIDATION, lambda: SCORES[:, ROWS])(
+        SCORES[:, VALIDATION]
+    )
+    assert found[0] == pytest.approx(regrets(loss)[VALIDATION].mean())

@@ -121,7 +121,7 @@ class Baseline(Curves):
 
     @staticmethod
     def from_zero(at: FloatArray, log_cumulative: FloatArray) -> Baseline:
-        """From the log cumulative hazard (K,) at event times (K,); it is zero before the first."""
+        """From the log cumulative hazard (K,) at event times (K,); the cumulative hazard before the first is zero."""
         if at[0] > 0:
             at, log_cumulative = np.append(0.0, at), np.append(-np.inf, log_cumulative)
         return Baseline(at, log_cumulative)

@@ -68,8 +68,8 @@ def parse_folds(cv: Any, event: BoolArray, random_state: Any = None, groups: Any
         if patients is not None and (both := np.intersect1d(patients[train], patients[validation])).size:
             raise ArgumentError(
                 "cv",
-                f"fold {k} of cv has rows of patient {both.tolist()[0]!r} in both the training and the validation set: keep the "
-                "rows of one patient together, or use a splitter that supports groups.",
+                f"fold {k} of cv has rows of patient {both.tolist()[0]!r} in both the training and the validation "
+                "set: keep the rows of one patient together, or use a splitter that supports groups.",
             )
     if not folds:
         raise ArgumentError(
