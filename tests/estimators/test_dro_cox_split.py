@@ -170,5 +170,5 @@ def test_a_half_without_an_event_is_refused_where_it_is_scored():
     event = np.zeros(10, dtype=bool)
     event[0] = True
     assert first_half(event, 0.5, None, both=False)[0]
-    with pytest.raises(ArgumentError, match="without any event"):
+    with pytest.raises(ArgumentError, match="without events"):
         first_half(event, 0.5, None, both=True)
