@@ -99,7 +99,7 @@ def test_each_stratum_has_a_baseline_of_its_own(fitted):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"offset": DATA["offset"]}, r"fitted with strata \['x', 'y', 'z'\]: give strata,"),
+        ({"offset": DATA["offset"]}, r"fitted with strata \['x', 'y', 'z'\]: pass strata,"),
         ({"strata": DATA["stratum"]}, "fitted with an offset: give offset"),
         (
             {**PREDICT, "strata": ["w"] * len(X)},

@@ -373,7 +373,7 @@ class TestLoadRefuses:
     def test_files_of_another_kind(self, path, data):
         path.write_bytes(data)
         with pytest.raises(
-            ValueError, match=r"model is (not|a safetensors file, but not) a model that drosurv"
+            ValueError, match=r"model is (not|a safetensors file, but not) a model saved by drosurv"
         ):
             load(path)
 

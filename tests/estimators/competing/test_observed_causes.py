@@ -237,7 +237,7 @@ for (k in 1:2) {
         (lambda model: model.predict(X), "fitted with an offset: give offset"),
         (
             lambda model: model.predict_cumulative_incidence(X, TIMES, offset=DATA["offset"]),
-            r"fitted with strata \['quick', 'slow'\]: give strata",
+            r"fitted with strata \['quick', 'slow'\]: pass strata",
         ),
         (
             lambda _: CauseSpecificCox(ALPHA).fit(X, Y).predict_survival_function(X, **PREDICT),
