@@ -80,7 +80,7 @@ def test_fitted_attributes_follow_from_the_fitted_model(ball):
 
 
 def test_averaging_nobody_is_the_worst_share_of_patients_regrets():
-    with pytest.warns(UserWarning, match="predicted no better than by no model.*Raise min_group or alpha"):
+    with pytest.warns(UserWarning, match="no better than the null model does.*Raise min_group or alpha"):
         model = robust(kernel=only_oneself, n_intervals=1).fit(X, Y)
     regrets = regrets_of(model)
     np.testing.assert_allclose(model.subgroup_regret_, regrets, atol=1e-9)

@@ -79,7 +79,7 @@ def test_the_shrinkage_control_is_the_curve_that_settings_are_held_against(searc
 def test_nothing_to_draw_is_said(search):
     other = copy(search)
     other.results_ = search.results_.assign(concordance_imparity=np.nan)
-    with pytest.raises(ValueError, match="no setting has a number for c-index and concordance imparity"):
+    with pytest.raises(ValueError, match="no setting has a value of c-index and concordance imparity"):
         other.plot_front()
 
 

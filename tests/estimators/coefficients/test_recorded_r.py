@@ -125,7 +125,7 @@ def test_the_test_names_features_that_change_with_time():
     assert "the effects of a (p below 0.001) change with time (test" in str(test)
     # Each of several has a p-value of its own, Holm's: twice the smaller, and the larger.
     both = replace(test, p=np.array([0.01, 0.04, 0.01])).sentence()
-    assert "those of a (p = 0.020), b (p = 0.040) (test" in both
+    assert "the effects of a (p = 0.020), b (p = 0.040) change with time (test" in both
     constant = FittedCox(np.ones((400, 1)), changing.likelihood, np.zeros(1))
     nothing = proportional_hazards_test(constant)
     assert nothing.sentence().startswith(
