@@ -84,6 +84,14 @@ def name(request):
     return request.param
 
 
+# One of each way to train: tables, targets and seeds are read alike whatever the ball, the ties and the sides.
+each_way = pytest.mark.parametrize(
+    "name",
+    ["cox", "cox, adam", "deepsurv", "dro cox", "split", "deep split", "regularized", "subgroup robust",
+     "group dro", "just train twice"],
+)  # fmt: skip
+
+
 def is_linear(estimator):
     return estimator.network == "linear"
 
@@ -254,6 +262,7 @@ def test_the_seed_matters_where_something_is_random(name):
     assert np.array_equal(fitted(name).predict(X), other.predict(X)) is not random
 
 
+@each_way
 def test_a_random_state_object_is_used_up_like_scikit_learns(name):
     def after(seed):
         return fit(clone(ESTIMATORS[name]).set_params(random_state=np.random.RandomState(seed)))
@@ -261,6 +270,7 @@ def test_a_random_state_object_is_used_up_like_scikit_learns(name):
     np.testing.assert_array_equal(after(3).predict(X), after(3).predict(X))
 
 
+@each_way
 def test_training_leaves_global_random_numbers_alone(name):
     torch.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002 - the global state is what is being watched
@@ -272,6 +282,7 @@ def test_training_leaves_global_random_numbers_alone(name):
     assert np.array_equal(np.random.random(2), wanted[1])  # noqa: NPY002
 
 
+@each_way
 def test_fitting_again_forgets_the_first_fit(name):
     model = copy.deepcopy(fitted(name))
     other_X, other_Y = sample(seed=9)
@@ -299,6 +310,7 @@ def test_parameters_set_for_the_next_fit_do_not_change_the_fitted_model():
     np.testing.assert_array_equal(model.set_params(network="mlp").predict(X), risk)
 
 
+@each_way
 def test_inputs_are_left_as_they_were(name):
     table, y, weight = X.copy(), Y.copy(), np.linspace(0.5, 2, 150)
     kept = weight.copy()
@@ -354,6 +366,7 @@ def test_whole_number_weights_are_copies(name, weights):
         )
 
 
+@each_way
 def test_arrays_lists_and_tables_give_the_same_model(name):
     for same in (X.to_numpy(), X.to_numpy().tolist(), np.asfortranarray(X)):
         model = fit(clone(ESTIMATORS[name]), same)
@@ -361,12 +374,14 @@ def test_arrays_lists_and_tables_give_the_same_model(name):
         assert not hasattr(model, "feature_names_in_")
 
 
+@each_way
 def test_any_field_names_of_the_target_are_understood(name):
     other = Y.astype([("dead", "?"), ("days", "<f4")])
     model = fit(clone(ESTIMATORS[name]), X, other)
     np.testing.assert_allclose(model.predict(X), fitted(name).predict(X), rtol=1e-6, atol=1e-6)
 
 
+@each_way
 def test_wrong_features_at_prediction_are_named(name):
     model = fitted(name)
     with pytest.raises(ValueError, match=r"(?s)feature names should match.*weight"):

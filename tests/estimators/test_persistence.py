@@ -43,7 +43,7 @@ def fitted(model):
 
 def small(cls, **parameters):
     # Subgroups that so few patients can hold; of all this each class takes what it knows.
-    wanted = {"max_iter": 20, "min_group": 10, **parameters}
+    wanted = {"max_iter": 20, "min_group": 10, "n_trees": 3, **parameters}
     return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
 
 

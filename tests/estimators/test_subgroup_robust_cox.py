@@ -177,18 +177,19 @@ def test_own_kernels_see_the_chosen_columns_in_their_places():
     np.testing.assert_array_equal(seen[0], constant[["x2", "x5"]])
 
 
-@pytest.mark.parametrize("ball", ["cvar", "chi2"])
-def test_weights_count_as_copies(ball):
+@pytest.mark.parametrize(("ball", "alpha"), [("cvar", 0.2), ("chi2", 0.8)])
+def test_weights_count_as_copies(ball, alpha):
     n = 150
     few, y, rng = X.iloc[:n], Y[:n], np.random.default_rng(1)
     weight = rng.integers(0, 4, size=n)
     copies = np.repeat(np.arange(n), weight)
     labels = (few["x5"] > 0.3).to_numpy() + 2 * (few["x1"] > 0).to_numpy()
     kept = weight > 0
+    settings = {"alpha": alpha, "ball": ball, "tol": 1e-9}
     weighted = robust(
-        ball=ball, kernel=lambda *_: Partitions(labels[kept][None], weight[kept].astype(float)), tol=1e-9
+        kernel=lambda *_: Partitions(labels[kept][None], weight[kept].astype(float)), **settings
     ).fit(few, y, sample_weight=weight)
-    copied = robust(ball=ball, kernel=lambda *_: Partitions(labels[copies][None]), tol=1e-9).fit(
+    copied = robust(kernel=lambda *_: Partitions(labels[copies][None]), **settings).fit(
         few.iloc[copies], y[copies]
     )
     np.testing.assert_allclose(weighted.coef_, copied.coef_, atol=1e-5)

@@ -46,8 +46,7 @@ def test_a_tensor_gives_the_model_of_the_array(model, weighted, patients):
         np.testing.assert_allclose(found.worst_case_weights_, expected.worst_case_weights_, atol=atol)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("model", "weighted"), [*zip(MODELS, [True, False, True, False], strict=True)])
 def test_a_constant_feature_of_a_tensor_has_no_coefficient(model, weighted, patients):
     X, y, weight = patients
     given = weight if weighted else None
