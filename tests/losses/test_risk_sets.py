@@ -3,7 +3,8 @@ import pytest
 from scipy.special import logsumexp
 
 from drosurv.losses import risk_sets as module
-from drosurv.losses.risk_sets import RiskSets, distinct, exponentials
+from drosurv.losses.risk_sets import RiskSets, exponentials
+from drosurv.target import distinct
 
 
 def sample(seed, spread, n=30, latest=10):

@@ -61,6 +61,7 @@ class CoxPartial(ConvexLoss):
         """Return the losses (B, E) of the patients in ``rows`` at scores (B, n)."""
         if self.offset is not None:
             scores = scores + self.offset
+        scores = np.ascontiguousarray(scores)
         log_sums = self.risk_sets.log_sums(scores)
         if self.efron is not None:
             log_sums = log_sums + self.efron.correction(scores, log_sums)

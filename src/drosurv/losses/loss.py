@@ -232,22 +232,18 @@ def constant_features(X: FloatArray, compared: IntArray | None = None) -> BoolAr
     `compared` is as in :attr:`Loss.compared`.
     """
     sets = np.zeros(len(X), np.intp) if compared is None else compared
+    inside = np.flatnonzero(sets >= 0)
+    sets = sets[inside]
+    # The first patient of each set: of several assignments to one entry the last is kept.
+    first = np.empty(sets.max(initial=-1) + 1, np.intp)
+    first[sets[::-1]] = inside[::-1]
     constant = np.ones(X.shape[1], dtype=np.bool_)
-    _find_varying(X, sets, np.empty(sets.max(initial=-1) + 1), constant)
+    low, rows = 0, 16
+    # Usually one of the first few patients differs from the first of the set.
+    while low < len(inside) and constant.any():
+        left, part = np.flatnonzero(constant), slice(low, low + rows)
+        value, before = X[np.ix_(inside[part], left)], X[np.ix_(first[sets[part]], left)]
+        size = np.maximum(np.abs(value), np.abs(before))
+        constant[left] = (np.abs(value - before) <= _CONSTANT * size).all(axis=0)
+        low, rows = low + rows, 4 * rows
     return constant
-
-
-@numba.njit(cache=True, nogil=True)
-def _find_varying(X: FloatArray, sets: IntArray, first: FloatArray, constant: BoolArray) -> None:
-    """Set `constant` to False for features in which a patient differs from the first patient of the same set."""
-    for j in range(X.shape[1]):
-        first[:] = np.nan
-        for i in range(X.shape[0]):
-            if sets[i] < 0:
-                continue
-            value, before = X[i, j], first[sets[i]]
-            if np.isnan(before):
-                first[sets[i]] = value
-            elif abs(value - before) > _CONSTANT * max(abs(value), abs(before)):
-                constant[j] = False
-                break

@@ -145,7 +145,9 @@ class RiskSets(RiskSums):
         if self._means is None:
             risks, levels, sums = self._saved
             self._means = np.empty((len(self.first), X.shape[1]))
-            _risk_means(X, self.order, self.first, risks[0], levels[0], sums[0], self._means)
+            _risk_means(
+                np.ascontiguousarray(X), self.order, self.first, risks[0], levels[0], sums[0], self._means
+            )
         return self._means
 
     def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:

@@ -20,8 +20,11 @@ from drosurv.losses.risk_sets import log_sums, pull_back
 from drosurv.objectives.chi_square import minimise_row
 from drosurv.solvers.adam import DECAY_FIRST, DECAY_SECOND, EPSILON
 from drosurv.solvers.criterion import Criterion
-from drosurv.solvers.networks import Linear, combine, project
+from drosurv.solvers.networks import Linear
 from drosurv.target import FloatArray, IntArray
+
+# Patients processed at a time, so that their data stay in the cache.
+_CHUNK = 16384
 
 
 def _parts(criterion: Criterion) -> list[RiskPart] | None:
@@ -137,7 +140,7 @@ def _train(
         theta, first_moment, second_moment = thetas[b], np.zeros(d), np.zeros(d)
         eta = np.full(len(parts), -np.inf)
         for step in range(1, history.shape[1] + 1):
-            combine(columns, theta, scores[0])
+            _combine(columns, theta, scores[0])
             total, k = 0.0, 0
             for p in parts:
                 log_sums(scores, p.order, p.first, p.weight, p.risks, p.levels, p.sums, p.logs)
@@ -157,7 +160,7 @@ def _train(
                 pull_back(p.pull, p.order, p.first, p.risks, p.levels, p.sums, gradient)
             for p in parts:
                 subtract_from_events(p.weights[:-1].reshape(p.slopes.shape), p.rows, gradient)
-            project(columns, gradient[0], slope)
+            _project(columns, gradient[0], slope)
             rate = lr[b] / (1.0 - DECAY_FIRST**step)
             shrink = math.sqrt(1.0 - DECAY_SECOND**step)
             for j in range(d):
@@ -167,3 +170,42 @@ def _train(
                 second_moment[j] = DECAY_SECOND * second_moment[j] + (1.0 - DECAY_SECOND) * g * g
                 theta[j] -= rate * first_moment[j] / (math.sqrt(second_moment[j]) / shrink + EPSILON)
             history[b, step - 1] = total
+
+
+# Two features at a time: as fast as a general matrix-vector product, which takes longer to compile.
+@numba.njit(cache=True, nogil=True, fastmath={"contract"})
+def _combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:
+    """Write the scores (n,), columns' theta, of coefficients theta (d,)."""
+    d, n = columns.shape
+    odd = d % 2
+    for low in range(0, n, _CHUNK):
+        high = min(low + _CHUNK, n)
+        part, first, one = out[low:high], columns[0, low:high], theta[0] if odd else 0.0
+        for i in range(part.shape[0]):
+            part[i] = one * first[i]
+        for j in range(odd, d, 2):
+            first, second, one, two = columns[j, low:high], columns[j + 1, low:high], theta[j], theta[j + 1]
+            for i in range(part.shape[0]):
+                part[i] += one * first[i] + two * second[i]
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _project(columns: FloatArray, gradient: FloatArray, out: FloatArray) -> None:
+    """Write the gradient (d,) in the coefficients, given the gradient (n,) in the scores."""
+    d, n = columns.shape
+    out[:] = 0.0
+    for low in range(0, n, _CHUNK):
+        high = min(low + _CHUNK, n)
+        part = gradient[low:high]
+        for j in range(0, d - 1, 2):
+            first, second, one, two = columns[j, low:high], columns[j + 1, low:high], 0.0, 0.0
+            for i in range(part.shape[0]):
+                one += first[i] * part[i]
+                two += second[i] * part[i]
+            out[j] += one
+            out[j + 1] += two
+        if d % 2:
+            last, one = columns[d - 1, low:high], 0.0
+            for i in range(part.shape[0]):
+                one += last[i] * part[i]
+            out[d - 1] += one

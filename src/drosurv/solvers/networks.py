@@ -13,7 +13,6 @@ from itertools import pairwise
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-# Patients processed at a time, so that their data stay in the cache: in products with the features, and in their
-# transposition.
-_CHUNK = 16384
+# Patients transposed at a time, so that their data stay in the cache.
 _TRANSPOSED = 128
 # LightGBM stores at most 256 bins in one byte; bins of fewer patients do not give better splits.
 _MOST_BINS = 255
@@ -47,20 +44,11 @@ class Linear:
 
     def scores(self) -> FloatArray:
         """Return the scores (B, n) at the current coefficients."""
-        theta = self.parameters[0]
-        if len(theta) > 1:
-            return theta @ self.columns
-        out = np.empty((1, self.columns.shape[1]))
-        combine(self.columns, theta[0], out[0])
-        return out
+        return self.parameters[0] @ self.columns
 
     def pullback(self, gradient: FloatArray) -> list[FloatArray]:
         """Return the gradient in the coefficients (B, d), given the gradient in the scores (B, n)."""
-        if len(gradient) > 1:
-            return [gradient @ self.columns.T]
-        out = np.empty((1, self.columns.shape[0]))
-        project(self.columns, gradient[0], out[0])
-        return [out]
+        return [gradient @ self.columns.T]
 
     # Scores in training and in evaluation mode are equal.
     evaluated = scores
@@ -115,45 +103,6 @@ class DeviceLinear:
     def trained(self) -> list[FloatArray]:
         """Return the coefficients (d,) of each model."""
         return list(self.parameters[0].double().cpu().numpy())
-
-
-# For one model these loops, two features at a time, are faster than a general matrix-vector product.
-@numba.njit(cache=True, nogil=True, fastmath={"contract"})
-def combine(columns: FloatArray, theta: FloatArray, out: FloatArray) -> None:
-    """Write the scores (n,), columns' theta, of coefficients theta (d,)."""
-    d, n = columns.shape
-    odd = d % 2
-    for low in range(0, n, _CHUNK):
-        high = min(low + _CHUNK, n)
-        part, first, one = out[low:high], columns[0, low:high], theta[0] if odd else 0.0
-        for i in range(part.shape[0]):
-            part[i] = one * first[i]
-        for j in range(odd, d, 2):
-            first, second, one, two = columns[j, low:high], columns[j + 1, low:high], theta[j], theta[j + 1]
-            for i in range(part.shape[0]):
-                part[i] += one * first[i] + two * second[i]
-
-
-@numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def project(columns: FloatArray, gradient: FloatArray, out: FloatArray) -> None:
-    """Write the gradient (d,) in the coefficients, given the gradient (n,) in the scores."""
-    d, n = columns.shape
-    out[:] = 0.0
-    for low in range(0, n, _CHUNK):
-        high = min(low + _CHUNK, n)
-        part = gradient[low:high]
-        for j in range(0, d - 1, 2):
-            first, second, one, two = columns[j, low:high], columns[j + 1, low:high], 0.0, 0.0
-            for i in range(part.shape[0]):
-                one += first[i] * part[i]
-                two += second[i] * part[i]
-            out[j] += one
-            out[j + 1] += two
-        if d % 2:
-            last, one = columns[d - 1, low:high], 0.0
-            for i in range(part.shape[0]):
-                one += last[i] * part[i]
-            out[d - 1] += one
 
 
 def mlp(n_features: int, hidden: Sequence[int] = (24,), dropout: float = 0.0, n_outputs: int = 1) -> Module:
