@@ -138,7 +138,7 @@ def test_no_patient_is_in_the_report(model, train, held_out):
         X_train=X_train,
         y_train=train.y,
         alpha_path=(1.0,),
-        n_bootstrap=2,
+        n_bootstrap=0,
         search_rules=False,
     )
     assert max(len(table) for model in report.models for table in model.tables.values()) < len(X)
@@ -311,7 +311,7 @@ def test_many_groups_with_long_hostile_names_and_patients_without_a_label(model,
         held_out.X,
         held_out.y,
         sensitive_features={hostile: group},
-        n_bootstrap=2,
+        n_bootstrap=0,
         search_rules=False,
     )
     assert len(report.audited.tables["by_group"]) == 32

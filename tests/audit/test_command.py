@@ -68,7 +68,7 @@ def exported(tmp_path_factory):
     return tmp_path / "p.csv"
 
 
-FAST = ("--bootstrap", "4", "--no-rules")
+FAST = ("--bootstrap", "2", "--no-rules")
 
 
 def test_it_writes_the_page_and_says_what_it_found(run, files, tmp_path):

@@ -73,7 +73,7 @@ def audited(predicted, rotterdam, probabilities, score):
             times=found.times,
             risk=found.risk,
             sensitive_features={"meno": X["meno"].to_numpy()[tested]},
-            n_bootstrap=4,
+            n_bootstrap=2,
             search_rules=False,
         )
 
@@ -95,7 +95,7 @@ def test_scores_alone_are_ranked_and_not_called_wrong(rotterdam, program, score)
     _, y, tested = rotterdam
     risk = score(program(*rotterdam)["lp"].to_numpy())
     with warnings.catch_warnings(action="ignore"):
-        report = audit_predictions(risk, y[tested], n_bootstrap=4, search_rules=False)
+        report = audit_predictions(risk, y[tested], n_bootstrap=2, search_rules=False)
     facts = report.parts["verdict"].facts
     assert facts["status"] == "unclear"
     assert report.tables["groups"].rows[0]["c_index"] > 0.6

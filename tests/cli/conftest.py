@@ -17,11 +17,11 @@ def wide_terminal(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def few_replicates(monkeypatch):
-    """Comparisons with plain Cox draw 20 replicates, checks 2 instead of 200; checks try two penalties in 3 folds."""
+    """Comparisons with plain Cox draw 20 replicates, checks 2 instead of 200; checks try two penalties."""
     checking = import_module("drosurv.workflows.check")
     monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
     monkeypatch.setattr(checking, "check", partial(checking.check, n_bootstrap=2))
-    monkeypatch.setattr(checking, "CoxPHCV", partial(checking.CoxPHCV, l2s=[0.01, 0.1], cv=3))
+    monkeypatch.setattr(checking, "CoxPHCV", partial(checking.CoxPHCV, splines=False, l2s=[0.01, 0.1], cv=3))
     monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
 
 
