@@ -1,4 +1,4 @@
-"""Subgroups that a model serves worst, and bounds on how wrong it can be for them."""
+"""Subgroups that a model predicts worst, and bounds on its error in all subgroups."""
 
 from typing import Any
 

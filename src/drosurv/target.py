@@ -92,7 +92,7 @@ class Target:
         return np.where(at_risk, stratum, -1)
 
     def take(self, rows: NDArray[Any]) -> Target:
-        """The target of the given rows (indices or a mask)."""
+        """Return the target of some rows (indices or a mask)."""
         entry = None if self.entry is None else self.entry[rows]
         stratum = None if self.stratum is None else self.stratum[rows]
         return Target(self.event[rows], self.time[rows], entry, stratum)
@@ -125,7 +125,7 @@ class CompetingTarget:
         return int(self.cause.max())
 
     def take(self, rows: NDArray[Any]) -> CompetingTarget:
-        """The target of the given rows (indices or a mask)."""
+        """Return the target of some rows (indices or a mask)."""
         entry = None if self.entry is None else self.entry[rows]
         stratum = None if self.stratum is None else self.stratum[rows]
         return CompetingTarget(self.cause[rows], self.time[rows], entry, stratum)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from drosurv.estimators import CoxPH
+from drosurv.evaluation import evaluate
 from drosurv.target import Surv, Target
 
 
@@ -47,3 +48,19 @@ def held_out():
 @pytest.fixture(scope="session")
 def model(train):
     return CoxPH().fit(train.X, train.y)
+
+
+@pytest.fixture(scope="session")
+def evaluated(model, train, held_out):
+    """Evaluate the model, or another one, on the held-out patients and their groups."""
+
+    def evaluated(other=None, **options):
+        options = {"y_train": train.y, "sensitive_features": held_out.sensitive_features, **options}
+        return evaluate(model if other is None else other, held_out.X, held_out.y, **options)
+
+    return evaluated
+
+
+@pytest.fixture(scope="session")
+def without_replicates(evaluated):
+    return evaluated(n_bootstrap=0)

@@ -3,7 +3,7 @@ import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.estimators import DROCox
-from drosurv.evaluation import Predictions, compare, evaluate
+from drosurv.evaluation import Predictions, compare
 from drosurv.metrics import concordance_imparity, concordance_index, paired_comparison
 
 
@@ -30,17 +30,9 @@ def cell(table, model, metric, attribute="overall"):
     return rows.iloc[0]
 
 
-def test_values_are_those_of_evaluate(table, models, train, held_out):
+def test_values_are_those_of_evaluate(table, models, evaluated):
     for name, model in models.items():
-        result = evaluate(
-            model,
-            held_out.X,
-            held_out.y,
-            y_train=train.y,
-            sensitive_features=held_out.sensitive_features,
-            reference=models["Cox"],
-            n_bootstrap=0,
-        )
+        result = evaluated(model, reference=models["Cox"], n_bootstrap=0)
         for metric in (
             "concordance_index",
             "integrated_brier_score",

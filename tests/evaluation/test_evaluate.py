@@ -23,18 +23,8 @@ from drosurv.target import Surv
 
 
 @pytest.fixture(scope="module")
-def result(model, train, held_out):
-    return evaluate(
-        model,
-        held_out.X,
-        held_out.y,
-        y_train=train.y,
-        sensitive_features=held_out.sensitive_features,
-        X_train=train.X,
-        intersections=True,
-        n_bootstrap=40,
-        min_group=30,
-    )
+def result(train, evaluated):
+    return evaluated(X_train=train.X, intersections=True, n_bootstrap=40, min_group=30)
 
 
 def quick(model, train, held_out, **changes):
@@ -586,18 +576,10 @@ def test_a_handful_of_patients_is_neither_best_nor_worst_served(opposite):
         assert found == {"size": "small group", "site": "ok"}
 
 
-def test_an_evaluation_counts_its_replicates_and_tests(monkeypatch, capsys, model, train, held_out):
+def test_an_evaluation_counts_its_replicates_and_tests(monkeypatch, capsys, evaluated):
     monkeypatch.setattr(progress, "SECONDS", -1.0)
     for show in (True, None):
-        evaluate(
-            model,
-            held_out.X,
-            held_out.y,
-            y_train=train.y,
-            sensitive_features=held_out.sensitive_features,
-            n_bootstrap=2,
-            progress=show,
-        )
+        evaluated(n_bootstrap=2, progress=show)
         # By default a bar needs a terminal.
         assert ("evaluating" in capsys.readouterr().err) is (show is True)
 

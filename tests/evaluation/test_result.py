@@ -5,19 +5,11 @@ import pandas as pd
 import pytest
 
 from drosurv.errors import ArgumentError
-from drosurv.evaluation import evaluate
 
 
-@pytest.fixture(scope="module")
-def result(model, train, held_out):
-    return evaluate(
-        model,
-        held_out.X,
-        held_out.y,
-        y_train=train.y,
-        sensitive_features=held_out.sensitive_features,
-        n_bootstrap=0,
-    )
+@pytest.fixture
+def result(without_replicates):
+    return without_replicates
 
 
 def test_overall_and_groups_hold_the_numbers_of_the_table(result):

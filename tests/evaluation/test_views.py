@@ -14,29 +14,13 @@ mpl.use("Agg")
 
 
 @pytest.fixture(scope="module")
-def result(model, train, held_out):
-    return evaluate(
-        0.5 * model.predict(held_out.X),
-        held_out.X,
-        held_out.y,
-        y_train=train.y,
-        sensitive_features=held_out.sensitive_features,
-        reference=model,
-        n_bootstrap=20,
-    )
+def result(model, held_out, evaluated):
+    return evaluated(0.5 * model.predict(held_out.X), reference=model, n_bootstrap=20)
 
 
 @pytest.fixture(scope="module")
-def full(model, train, held_out):
-    return evaluate(
-        model,
-        held_out.X,
-        held_out.y,
-        y_train=train.y,
-        sensitive_features=held_out.sensitive_features,
-        X_train=train.X,
-        n_bootstrap=20,
-    )
+def full(train, evaluated):
+    return evaluated(X_train=train.X, n_bootstrap=20)
 
 
 @pytest.fixture
@@ -72,19 +56,12 @@ def test_disparity_between_patients_is_shown_per_pair(model, train, held_out, co
     assert row["model"] == pytest.approx(found.value("individual_disparity") / pairs, rel=1e-4)
 
 
-def test_without_intervals_the_summary_says_that_differences_may_be_chance(model, train, held_out):
-    bare = evaluate(
-        model,
-        held_out.X,
-        held_out.y,
-        y_train=train.y,
-        sensitive_features=held_out.sensitive_features,
-        n_bootstrap=0,
-    )
-    assert "it is not known which differences are chance" in bare.summary()
-    assert "chance would explain" not in bare.summary()
-    assert "may be chance" not in bare.summary()
-    assert "no intervals" in bare.to_markdown()
+def test_without_intervals_the_summary_says_that_differences_may_be_chance(without_replicates):
+    summary = without_replicates.summary()
+    assert "it is not known which differences are chance" in summary
+    assert "chance would explain" not in summary
+    assert "may be chance" not in summary
+    assert "no intervals" in without_replicates.to_markdown()
 
 
 def test_markdown_tables_are_whole_and_hold_the_numbers(full):
@@ -107,21 +84,17 @@ def test_markdown_names_both_p_values_of_a_gap(full):
     assert f"| c-index | {row.group} | {tested}" in full.to_markdown()
 
 
-def test_two_cuts_of_one_column_have_two_headings(model, train, held_out):
+def test_two_cuts_of_one_column_have_two_headings(held_out, evaluated):
     age = np.arange(len(held_out.y))
     cuts = {f"age>{cut}": np.where(age > cut, f">{cut}", f"<={cut}") for cut in (80, 120)}
-    found = evaluate(
-        model, held_out.X, held_out.y, y_train=train.y, sensitive_features=cuts, n_bootstrap=0
-    ).to_markdown()
+    found = evaluated(sensitive_features=cuts, n_bootstrap=0).to_markdown()
     assert "## By age>80" in found.replace("\\", "")
     assert "## By age>120" in found.replace("\\", "")
 
 
-def test_names_are_shown_as_they_are(model, train, held_out, axes):
+def test_names_are_shown_as_they_are(held_out, evaluated, axes):
     hostile = held_out.sensitive_features["site"].map({"a": "*<b>$1$|", "b": "_x_"}).rename("# [s](t)")
-    shown = evaluate(
-        model, held_out.X, held_out.y, y_train=train.y, sensitive_features=hostile, n_bootstrap=0
-    )
+    shown = evaluated(sensitive_features=hostile, n_bootstrap=0)
     document = shown.to_markdown()
     assert r"## By \# \[s\](t)" in document
     assert r"| \*\<b>\$1\$\| |" in document

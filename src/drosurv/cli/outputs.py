@@ -54,7 +54,7 @@ class PlainMessages(TyperGroup):
     """A group of commands whose bad inputs end in one line on stderr and exit code 2, never in a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
+        """Run the command that the user called."""
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
@@ -89,7 +89,7 @@ class PlainMessages(TyperGroup):
             raise typer.Exit(_BAD_INPUT)
 
     def _spelling(self, ctx: Any) -> Spelling:
-        """How the command that ran writes its parameters, such as event_value as --event-value."""
+        """Return a function that writes parameters of the command as options, such as event_value as --event-value."""
         command = self.get_command(ctx, ctx.invoked_subcommand or "")
         options = [] if command is None else [p for p in command.params if p.param_type_name == "option"]
         return partial(spelled, {str(option.name): max(option.opts, key=len) for option in options})
@@ -196,7 +196,7 @@ _OUR_TABLES = (
     {"who", "before", "after"},
     {"group", "patients", "observed", "expected", "ratio", "p"},
 )
-# Columns that predict writes, beside one that names the patient.
+# Columns that predict writes; there may be one more, which names the patient.
 _PREDICTED = re.compile(r"log_risk(_\d+)?|(survival|incidence_\d+)_[\d.e+-]+")
 
 

@@ -88,7 +88,10 @@ def tune(
     table: Annotated[Path | None, about("CSV file to write every setting's scores to.", "Output")] = None,
     plot: Annotated[
         Path | None,
-        about("Picture to write: the accuracy-disparity front and the shrinkage control.", "Output"),
+        about(
+            "Picture to write: c-index against disparity of all settings, and the shrinkage control.",
+            "Output",
+        ),
     ] = None,
     jobs: Annotated[int, about("Processes.", "Scoring")] = 1,
     force: Force = False,

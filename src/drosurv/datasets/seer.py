@@ -58,8 +58,8 @@ def load_seer(as_published: bool = False, path: str | os.PathLike[str] | None = 
     Teng (2019), SEER Breast Cancer Data, IEEE Dataport.
     """
     table = SourceTable(_SEER_FILE.ensure() if path is None else path)
-    # Two spellings are in circulation. In every column but the grade the first word tells the level ("Married
-    # (including common law)", "Single "); the grade's last word does ("Moderately differentiated; Grade II",
+    # Two spellings are in circulation. In every column but the grade the first word is the level ("Married
+    # (including common law)", "Single "); of the grade it is the last word ("Moderately differentiated; Grade II",
     # "2", " anaplastic; Grade IV").
     first, last = 0, -1
     marital = {"Married": 0, "Divorced": 1, "Single": 2, "Widowed": 3, "Separated": 4}

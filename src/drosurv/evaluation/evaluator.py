@@ -117,7 +117,7 @@ class Evaluator:
         return replace(self, attributes=compared, wanted=wanted)
 
     def of_scores(self, everyone: Subset, wanted: Collection[str]) -> Evaluator:
-        """The same patients and groups with other scores, for the metrics `wanted` only."""
+        """Return an evaluator of the same patients and groups with other scores, for the metrics `wanted` only."""
         other = replace(self, everyone=everyone, wanted=wanted)
         # Follow-up does not depend on scores, and is slow to compare.
         vars(other)["follow_ups"] = self.follow_ups
@@ -133,7 +133,7 @@ class Evaluator:
     @cached_property
     def kept(self) -> dict[str, Subset]:
         """Patients that belong to a group, by partition."""
-        # Partitions that leave nobody out share the sorted pairs of everyone.
+        # Partitions of all patients share their sorted pairs.
         everybody = len(self.everyone)
         return {
             name: self.weighted(name) if len(of.kept) == everybody else self.weighted(name).take(of.kept)

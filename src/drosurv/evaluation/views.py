@@ -399,7 +399,7 @@ def shrinkage_table(result: Any, reference: str) -> Table:
             }
         )
     caption = (
-        f"Disparities beside those of {reference}, with its scores shrunk until it gains as little likelihood"
+        f"Disparities of the model, of {reference}, and of {reference} shrunk to the same likelihood gain"
     )
     return Table("shrinkage", caption, columns, tuple(rows))
 

@@ -59,7 +59,7 @@ class Subgroups:
             [np.prod([_codes_met(atom, n_codes) for atom in atoms], axis=0) for atoms in singles]
         ).reshape(-1, n_codes)
         self._by_column = by_column
-        # Columns have different numbers of conditions: which elements of the (most, most) arrays of a pair exist.
+        # Columns have fewer than `most` conditions: which elements of the (most, most) arrays of a pair are used.
         size = np.array([len(atoms) for atoms in by_column], dtype=np.intp)
         number = np.arange(most)
         exists = (number[None, :, None] < size[self._pairs[:, 0], None, None]) & (

@@ -250,7 +250,7 @@ class NumberColumn:
         return (self.mean, self.deviation) != (0.0, 1.0)
 
     def encode(self, column: pd.Series[Any], unseen: str) -> FloatArray:
-        """The features (n, 1) of a column of another table."""
+        """Return the features (n, 1) of a column."""
         values = to_floats(column)
         filled = np.where(np.isnan(values), self.median, values)
         return ((filled - self.mean) / self.deviation)[:, None]
@@ -300,7 +300,7 @@ class CategoryColumn:
         return found[~found.index.isin(self.levels)]
 
     def encode(self, column: pd.Series[Any], unseen: str) -> FloatArray:
-        """The features (n, levels - 1) of a column of another table; `unseen` is "reference" or "error"."""
+        """Return the features (n, levels - 1) of a column; `unseen` is "reference" or "error"."""
         found = labels(column)
         if not set(found.dropna().unique()) <= set(self.levels):
             new = self.unseen(column)

@@ -55,7 +55,7 @@ def hash_rows(frame: pd.DataFrame) -> pd.Series[Any]:
             hashed = pd.util.hash_array(floats(column))
         else:
             codes, values = pd.factorize(column)
-            # Missing values have the code -1, the last place.
+            # Missing values have the code -1, which takes the last element.
             texts = np.array([*map(label, values), "\0"], dtype=object)
             hashed = pd.util.hash_array(texts, categorize=False)[codes]
         total = total * _FACTOR + hashed

@@ -118,7 +118,7 @@ class TargetColumns:
             )
 
     def known(self, frame: pd.DataFrame) -> BoolArray:
-        """Which rows have a time that is not negative and an event, (n,)."""
+        """Return which rows (n,) have an event and a time that is not negative."""
         complete = frame[list(self.names)].notna().all(axis="columns").to_numpy(dtype=np.bool_)
         if self.time is not None and holds_numbers(frame[self.time]):
             return complete & ~(floats(frame[self.time]) < 0)
