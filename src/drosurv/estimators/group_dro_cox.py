@@ -43,7 +43,7 @@ class GroupDROCox(NetworkEstimator):
     Examples
     --------
     >>> from drosurv import GroupDROCox, datasets
-    >>> data = datasets.make_hidden_minority(n_samples=1000, random_state=0)
+    >>> data = datasets.make_hidden_minority(n_samples=300, random_state=0)
     >>> model = GroupDROCox().fit(data.X, data.y, sensitive_features=data.sensitive_features)
     >>> len(set(model.subgroup_regret_.round(9)))
     2

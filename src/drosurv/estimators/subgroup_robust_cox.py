@@ -82,7 +82,7 @@ class SubgroupRobustCox(NetworkEstimator):
     Examples
     --------
     >>> from drosurv import SubgroupRobustCox, datasets
-    >>> data = datasets.make_hidden_minority(n_samples=1000, random_state=0)
+    >>> data = datasets.make_hidden_minority(n_samples=400, random_state=0)
     >>> model = SubgroupRobustCox(alpha=0.1, random_state=0).fit(data.X, data.y)
     >>> model.converged_
     True

@@ -116,7 +116,7 @@ def compare(
     ...     "Cox": drosurv.CoxPH().fit(train.X, train.y),
     ...     "DRO-COX": drosurv.DROCox().fit(train.X, train.y),
     ... }
-    >>> table = compare(models, test.X, test.y, y_train=train.y, n_bootstrap=50)
+    >>> table = compare(models, test.X, test.y, y_train=train.y, n_bootstrap=20)
     >>> table.query("metric == 'concordance_index'")["model"].tolist()
     ['Cox', 'DRO-COX']
     """
@@ -424,7 +424,7 @@ def against_plain(
     >>> from drosurv.evaluation import against_plain
     >>> train, test = make_hidden_minority(600, random_state=0), make_hidden_minority(600, random_state=1)
     >>> shrunken = drosurv.CoxPH(l2=3.0).fit(train.X, train.y)
-    >>> found = against_plain(shrunken, train.X, train.y, test.X, test.y)
+    >>> found = against_plain(shrunken, train.X, train.y, test.X, test.y, n_bootstrap=20)
     >>> found.dominated, found.slope_is_far
     (True, True)
     """

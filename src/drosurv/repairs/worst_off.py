@@ -111,11 +111,11 @@ def worst_off(
     >>> from sksurv.linear_model import CoxPHSurvivalAnalysis
     >>> from drosurv.datasets import make_hidden_minority
     >>> from drosurv.insight import worst_off
-    >>> train, test = make_hidden_minority(random_state=0), make_hidden_minority(random_state=1)
+    >>> train, test = make_hidden_minority(1500, random_state=0), make_hidden_minority(1500, random_state=1)
     >>> model = CoxPHSurvivalAnalysis().fit(train.X, train.y)
     >>> result = worst_off(model, test.X, test.y, y_train=train.y, n_bootstraps=5)
     >>> str(result.groups[0].rule)
-    'x5 > 1.02'
+    'x5 > 1.03'
     """
     target = parse_target(y)
     names = getattr(model, "feature_names_in_", None)
