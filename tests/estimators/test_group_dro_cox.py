@@ -20,7 +20,8 @@ def losses(theta, log_rate):
 
 
 def group_means(values):
-    return pd.Series(values).groupby(GROUPS.to_numpy()).mean()
+    labels, codes = np.unique(GROUPS, return_inverse=True)
+    return pd.Series(np.bincount(codes, values) / np.bincount(codes), labels)
 
 
 def worst_group(joint, regret):
@@ -110,10 +111,10 @@ def test_several_attributes_define_groups_together():
     assert len(np.unique(model.subgroup_regret_.round(9))) == 4
 
 
-@pytest.mark.parametrize("network", ["linear", "mlp"])
-def test_networks_learn_by_adam(network):
+@pytest.mark.parametrize(("network", "steps"), [("linear", 200), ("mlp", 40)])
+def test_networks_learn_by_adam(network, steps):
     model = GroupDROCox(
-        network=network, solver="adam", max_iter=200, lr=0.02, random_state=0, recalibrate=False
+        network=network, solver="adam", max_iter=steps, lr=0.02, random_state=0, recalibrate=False
     )
     model.fit(X, Y, sensitive_features=GROUPS)
     assert model.objective_ < model.history_[0] - 0.01

@@ -13,7 +13,7 @@ from drosurv import GroupDROCox, SubgroupRobustCox, Surv
 FEATURES, K = ["a", "b"], 4
 
 
-def simulated(seed=0, n=300):
+def simulated(seed=0, n=180):
     """Ties, weights, late entry, an offset; strata on different scales of time, groups with effects of their own."""
     rng = np.random.default_rng(seed)
     data = pd.DataFrame(rng.normal(size=(n, 2)), columns=FEATURES).assign(
@@ -40,7 +40,7 @@ def group_dro(**parameters):
 
 def subgroup_robust(alpha=0.3, **parameters):
     settings = {
-        "min_group": 40,
+        "min_group": 24,
         "n_trees": 5,
         "n_intervals": K,
         "tol": 1e-9,
@@ -153,7 +153,7 @@ def test_the_worst_groups_regret_is_as_small_as_can_be():
     np.testing.assert_allclose(model.null_loss_, null, rtol=1e-10)
 
     def worst(z):
-        return pd.Series(losses(z) - null).groupby(GROUPS).mean().to_numpy()
+        return np.bincount(GROUPS, losses(z) - null) / np.bincount(GROUPS)
 
     start = np.concatenate([np.zeros(2), rates, [0.0]])
     best = optimize.minimize(
