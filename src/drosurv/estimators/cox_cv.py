@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 from scipy.stats import chi2
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -19,6 +18,7 @@ from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.coefficient_inference import encoder_notes
 from drosurv.estimators.coefficients import CoxTable, FittedCox
 from drosurv.estimators.coefficients.fitted_cox import sandwich
+from drosurv.estimators.coefficients.summary import coefficient_columns, interval_names
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.spline_design import HARRELL, SplineDesign, find_knots, knots_for_events
 from drosurv.losses import CoxPartial
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 # Penalties that are tried unless others are given.
 L2S = tuple(float(f"{l2:.2g}") for l2 in np.geomspace(1e-4, 1.0, 13))
-# How many times as much as linear columns nonlinear ones are penalised, to choose from.
+# Factors by which the penalty of nonlinear columns is larger than that of linear ones, to choose from.
 NONLINEAR_PENALTIES = (3.0, 10.0)
-# Saving a model computes the tests of nonlinearity, unless they cost more operations than this.
+# Saving a model computes the tests of nonlinearity if they take at most this many operations.
 _SAVED_WORK = 2e9
 _POINTS = 200
 
@@ -49,10 +49,9 @@ class CoxPHCV(SurvivalModel):
     """Cox regression with a ridge penalty, and splines of numeric columns, chosen by cross-validation.
 
     Every numeric column with more than 8 distinct values may enter as a restricted cubic spline: the column itself and
-    nonlinear columns beside it, linear beyond the outer knots. Values outside the range of the training patients are
-    replaced by its ends. A ridge penalty on the standardised columns keeps effects small where there are few events.
-    The penalty, and whether splines are used, maximise the cross-validated partial likelihood of Verweij and van
-    Houwelingen (1993).
+    nonlinear columns, which are linear beyond the outer knots. Values outside the range of the training patients are
+    set to the nearer end of the range. A ridge penalty on the standardised columns shrinks the effects. The penalty,
+    and whether splines are used, maximise the cross-validated partial likelihood of Verweij and van Houwelingen (1993).
 
     Parameters
     ----------
@@ -60,33 +59,34 @@ class CoxPHCV(SurvivalModel):
         "auto" chooses between linear effects and splines of 3 knots (fewer than 100 events), 4 (up to 300) or 5; a
         number from 3 to 7 is the number of knots; False means linear effects.
     l2s : sequence of float, optional
-        Penalties to choose from; 13 values from 1e-4 to 1 if not given. l2/2 times the sum of squared coefficients
-        of the standardised columns is added to the mean loss per patient. Nonlinear columns, made uncorrelated with
-        the linear one, are penalised 3 or 10 times as much, whichever is better.
+        Penalties to choose from; by default 13 values from 1e-4 to 1. l2/2 times the sum of squared coefficients of the
+        standardised columns is added to the mean loss per patient. The penalty of nonlinear columns, which are made
+        uncorrelated with the linear one, is 3 or 10 times as large, whichever is better.
     cv : int
-        Number of folds. Rows of one id or cluster are in one fold, and events are spread evenly, within strata.
+        Number of folds. Rows of one id or cluster are in the same fold; folds are stratified by event and stratum.
     ties : {"breslow", "efron"}
-        How equal event times share a risk set.
+        Method for tied event times.
     random_state : int, RandomState, Generator or None
-        Seed or source of the folds; None draws the same folds in every fit.
+        Seed of the folds; None uses the same folds in every fit.
 
     Attributes
     ----------
     l2_ : float
         Chosen penalty.
     nonlinear_penalty_ : float
-        How many times as much the nonlinear columns are penalised; 1 if there are none.
+        Factor by which the penalty of nonlinear columns is larger; 1 if there are none.
     knots_ : dict
-        Knots of each column, empty where its effect is linear.
+        Knots of each column; empty if its effect is linear.
     cv_results_ : dict of arrays
-        One entry per choice: ``l2``, ``knots`` (0 for linear effects), ``nonlinear_penalty``, ``split0_test_score``
-        and so on (the fold's part of the cross-validated log partial likelihood), ``mean_test_score``,
+        One entry per candidate: ``l2``, ``knots`` (0 for linear effects), ``nonlinear_penalty``, ``split0_test_score``
+        and so on (the part of each fold in the cross-validated log partial likelihood), ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``.
     estimator_ : CoxPH
-        Fitted on the standardised design columns.
+        The Cox model fitted to the standardised design columns.
     coef_ : (p,) float64
         Coefficients of the design columns in the units of X; their names are :meth:`get_feature_names_out`.
     n_patients_, n_events_ : int
+        Numbers of training patients and events.
 
     References
     ----------
@@ -132,7 +132,7 @@ class CoxPHCV(SurvivalModel):
             As in :meth:`drosurv.CoxPH.fit`.
         id : (n,) labels, optional
             Patient of each row, as in :meth:`drosurv.CoxPH.fit`. Without entry times, rows of one id must be copies of
-            each other, such as a bootstrap draws; each copy counts.
+            each other, as in a bootstrap sample; each copy counts.
 
         Returns
         -------
@@ -150,7 +150,7 @@ class CoxPHCV(SurvivalModel):
         given = {name: value for name, value in observed.items() if value is not None}
         training = TrainingData.parse(features, target, sample_weight)
         if given:
-            # CoxPH, which is fitted below, gives the warnings.
+            # The fit of CoxPH below gives these warnings.
             with warnings.catch_warnings(action="ignore"):
                 training = training.observed(target, given, name=type(self).__name__, robust=False)
         chosen = self._choose(training)
@@ -168,9 +168,9 @@ class CoxPHCV(SurvivalModel):
         return self
 
     def _forget(self) -> None:
-        """A fit that fails leaves no model behind."""
-        kept = ("_design", "_quartiles", "_range", "_covariance", "_kept_training", "_nonlinearity")
-        for name in [name for name in vars(self) if name in kept or name.endswith("_")]:
+        """Remove the last fit, so that a failed fit leaves no model."""
+        private = ("_design", "_quartiles", "_range", "_covariance", "_kept_training", "_nonlinearity")
+        for name in [name for name in vars(self) if name in private or name.endswith("_")]:
             del self.__dict__[name]
 
     def _check_parameters(self) -> None:
@@ -184,7 +184,7 @@ class CoxPHCV(SurvivalModel):
             require(fits, "l2s", "list finite numbers that are not negative, or be None", self.l2s)
 
     def _choose(self, training: TrainingData) -> CandidateModel:
-        """Set the results of cross-validation and return the best choice."""
+        """Set the results of cross-validation and return the best candidate."""
         l2s = L2S if self.l2s is None else tuple(float(l2) for l2 in self.l2s)
         knots = knots_for_events(training.n_events) if self.splines == "auto" else int(self.splines)
         linear = [CandidateModel(l2, 0, 1.0) for l2 in l2s]
@@ -197,7 +197,7 @@ class CoxPHCV(SurvivalModel):
             ]
         choices = [*linear, *splined] if self.splines == "auto" else splined or linear
         scores = cross_validated_likelihood(training, self._folds(training), choices, self.ties)
-        # Of equal choices the simplest: linear, then the largest penalty.
+        # Of candidates with equal scores choose the simplest: linear, then the largest penalty.
         columns = {f"split{k}_test_score": part for k, part in enumerate(scores.T)}
         table = {name: np.array([getattr(c, name) for c in choices]) for name in CandidateModel._fields}
         order = np.lexsort((-table["nonlinear_penalty"], -table["l2"], table["knots"], -scores.sum(axis=1)))
@@ -211,12 +211,12 @@ class CoxPHCV(SurvivalModel):
         return choices[int(order[0])]
 
     def _folds(self, training: TrainingData) -> IntArray:
-        """Fold of each row, numbered from 0."""
+        """Return the fold (n,) of each row, numbered from 0."""
         units, event = training.clusters, training.target.event
         with_event = int((np.bincount(units, event) > 0).sum())
         if with_event < 2:
             raise ArgumentError(
-                "y", "y has one patient with an event: cross-validation needs two. Use CoxPH(l2=0.1)."
+                "y", "y has one patient with an event, but cross-validation needs two. Use CoxPH(l2=0.1)."
             )
         if with_event < self.cv:
             warn_caller(
@@ -232,39 +232,40 @@ class CoxPHCV(SurvivalModel):
         )
 
     def _keep(self, training: TrainingData) -> None:
-        """Keep what the summary and the plots need of the training patients."""
+        """Store what the summary and the plots need from the training patients."""
         X, q = training.X, (0.01, 0.25, 0.5, 0.75, 0.99)
         quantiles = np.array([weighted_quantiles(x, training.weight, q) for x in np.ascontiguousarray(X.T)])
         self._quartiles, self._range = quantiles[:, 1:4], quantiles[:, [0, 4]]
         fit = FittedCox(
             self._design.standardised(X), training.cox_loss(self.ties), self.estimator_.coef_, self.l2_
         )
-        # Columns without information have no effect, and no error.
+        # Columns without information have coefficient 0 and standard error 0.
         self._covariance = self._design.in_units(self._design.in_units(np.nan_to_num(fit.covariance)).T)
         self._kept_training = training
 
     def _generator(self) -> np.random.Generator:
-        """The source of the folds; without a seed the same in every fit."""
+        """Return the random generator of the folds; without a seed it is the same in every fit."""
         given = 0 if self.random_state is None else self.random_state
         if isinstance(given, np.random.RandomState):
             given = int(given.randint(2**31 - 1))
         return generator(given)
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
-        """Log hazard ratio (n,) of each patient to the mean of the training patients; higher means sooner.
+        """Return the log hazard ratio (n,) of each patient to the mean of the training patients.
 
         Parameters
         ----------
         X : (n, d) array or DataFrame
+            Features.
         offset : (n,) array, optional
-            Known effects, for a model that was fitted with them; zeros for none.
+            Known effects, for a model that was fitted with an offset.
         """
         check_is_fitted(self)
         features = validate_data(self, encode_features(self, X), dtype=np.float64, reset=False)
         return self.estimator_.predict(self._frame(features), offset=offset)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names (p,) of the design columns: age is the column itself, age' and age'' are nonlinear."""
+        """Return the names (p,) of the design columns: age is the column itself, age' and age'' are nonlinear."""
         check_is_fitted(self)
         return np.array(self._design.names(self._names()), dtype=object)
 
@@ -277,23 +278,23 @@ class CoxPHCV(SurvivalModel):
         center: FloatArray | None = None,
         names: Sequence[str] | None = None,
     ) -> EffectTable:
-        """The effect of each column: the hazard ratio of its upper to its lower quartile, or per unit if it is linear.
+        """Return the effect of each column: the hazard ratio of upper to lower quartile, or per unit if linear.
 
-        Intervals are those of the penalised fit with its penalty taken as given. ``p nonlinear`` is of Wald's test
-        that a column's effect is linear, in the unpenalised model with splines of all columns that may have one: the
-        choice of the penalty and of splines has no part in it.
+        Intervals are those of the penalised fit and treat the penalty as known. ``p nonlinear`` is the p-value of the
+        Wald test that the effect of a column is linear, in the unpenalised model with splines of all columns that can
+        have one, so that it does not depend on the chosen penalty and splines.
 
         Parameters
         ----------
         level : float
-            Of the intervals.
+            Level of the confidence intervals.
         method : {"auto"}
-            As in :meth:`drosurv.CoxPH.summary`, which has others.
+            Present for compatibility with :meth:`drosurv.CoxPH.summary`.
         scale, center : (d,) array, optional
-            Of columns that were standardised before: what they were divided by, after this was subtracted. Effects
-            are then on the units before that.
+            If ``(original - center) / scale`` were the columns passed to fit, effects are reported in the original
+            units.
         names : sequence of str, optional
-            Names of the columns, where the model was fitted on an array.
+            Names of the columns; by default those of the model.
 
         Examples
         --------
@@ -312,7 +313,7 @@ class CoxPHCV(SurvivalModel):
         for j, knots in enumerate(self._design.knots):
             if len(knots):
                 low, high = self._quartiles[j, [0, 2]]
-                # Where most patients share a value, its quartiles may be equal.
+                # If most patients have the same value, the quartiles may be equal.
                 low, high = (low, high) if low < high else (knots[0], knots[-1])
                 shown = zero[j] + unit[j] * np.array([low, high])
                 contrasts.append(f"{shown[0]:.4g} to {shown[1]:.4g}")
@@ -326,7 +327,7 @@ class CoxPHCV(SurvivalModel):
         coef, error = np.array(effects).T
         contrast, splined = np.array(contrasts), any(map(len, self._design.knots))
         table = EffectTable(
-            _columns(coef, error, level, contrast=contrast),
+            {"contrast": contrast, **coefficient_columns(coef, error, level)},
             index=pd.Index(list(names or self._names()), name="covariate"),
         )
         table["p nonlinear"] = self._tested()
@@ -337,16 +338,16 @@ class CoxPHCV(SurvivalModel):
     def partial_effect(
         self, column: str | int, values: ArrayLike | None = None, *, level: float = 0.95
     ) -> pd.DataFrame:
-        """Log hazard ratio of values of one column to its median, everything else equal, with an interval.
+        """Return log hazard ratios of values of one column to its median, other columns equal, with intervals.
 
         Parameters
         ----------
         column : str or int
             Name or number of the column.
         values : (m,) array, optional
-            Values of the column; 200 between the 1st and the 99th percentile of the training patients if not given.
+            Values of the column; by default 200 between the 1st and the 99th percentile of the training patients.
         level : float
-            Of the intervals, pointwise, with the penalty taken as given.
+            Level of the pointwise intervals, which treat the penalty as known.
 
         Returns
         -------
@@ -362,26 +363,26 @@ class CoxPHCV(SurvivalModel):
         low, high = (float(end) for end in self._range[j])
         at = np.linspace(low, high, _POINTS) if values is None else np.asarray(values, dtype=np.float64)
         index = pd.Index(at, name=names[j])
-        return pd.DataFrame(_columns(*self._effect(j, at, self._quartiles[j, 1]), level), index=index)
+        effect = self._effect(j, at, self._quartiles[j, 1])
+        return pd.DataFrame(coefficient_columns(*effect, level), index=index)
 
     def plot_partial_effect(self, column: str | int, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-        """Draw :meth:`partial_effect` of one column with its band; knots are marked below.
+        """Plot :meth:`partial_effect` of one column with its confidence band; knots are marked on the axis.
 
         Parameters
         ----------
         column : str or int
             Name or number of the column.
         ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
+            Axes to draw on; a new figure if not given.
         level : float
-            Of the band.
+            Level of the band.
         """
         from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
         effect = self.partial_effect(column, level=level)
-        ax, percent = axes_or_new(ax), f"{100 * level:g}%"
-        bounds = effect[f"exp(coef) lower {percent}"], effect[f"exp(coef) upper {percent}"]
-        ax.fill_between(effect.index, *bounds, color="C0", alpha=0.2, linewidth=0)
+        ax, (low, high) = axes_or_new(ax), interval_names("exp(coef)", level)
+        ax.fill_between(effect.index, effect[low], effect[high], color="C0", alpha=0.2, linewidth=0)
         ax.plot(effect.index, effect["exp(coef)"], color="C0")
         ax.axhline(1.0, color="0.6", linestyle="--", linewidth=1)
         knots = self.knots_[str(effect.index.name)]
@@ -396,7 +397,7 @@ class CoxPHCV(SurvivalModel):
         return ax
 
     def _effect(self, j: int, values: FloatArray, reference: float) -> tuple[FloatArray, FloatArray]:
-        """Log hazard ratios (m,) of values (m,) of column j to a reference, and their standard errors (m,)."""
+        """Return log hazard ratios (m,) of values (m,) of column j to a reference, and their standard errors (m,)."""
         columns, knots = self._design.feature == j, self._design.knots[j]
         points = np.append(values, reference).clip(self._design.low[j], self._design.high[j])
         basis = spline_columns(points, knots).T
@@ -411,7 +412,7 @@ class CoxPHCV(SurvivalModel):
         choice = "were chosen" if len(np.unique(ranked)) > 1 else "were given"
         notes = [
             f"The fit is penalised (l2 = {self.l2_:g}), which shrinks hazard ratios towards 1; {chosen} {choice}. "
-            "Intervals take both as given.",
+            "Intervals treat both as known.",
             f"Based on {self.n_patients_:,} patients and {self.n_events_:,} events.",
         ]
         if splined:
@@ -422,14 +423,15 @@ class CoxPHCV(SurvivalModel):
         return notes
 
     def _tested(self) -> FloatArray:
-        """P-values (d,) of nonlinearity; NaN for columns without a spline, and where the test has no basis."""
+        """Return the p-values (d,) of nonlinearity; NaN for columns without a spline, or without a test."""
         if not hasattr(self, "_nonlinearity"):
-            nothing = np.full(self.n_features_in_, np.nan)
+            unknown = np.full(self.n_features_in_, np.nan)
             training = getattr(self, "_kept_training", None)
-            self._nonlinearity = nothing if training is None else self._nonlinearity_tests(training)
+            self._nonlinearity = unknown if training is None else self._nonlinearity_tests(training)
         return self._nonlinearity
 
     def _nonlinearity_tests(self, training: TrainingData) -> FloatArray:
+        """Compute Wald tests in the unpenalised model with splines of all columns that can have one."""
         out = np.full(self.n_features_in_, np.nan)
         given = self.splines is not False and self.splines != "auto"
         n_knots = int(self.splines) if given else knots_for_events(training.n_events)
@@ -470,11 +472,11 @@ class CoxPHCV(SurvivalModel):
         )
 
     def _frame(self, features: FloatArray) -> pd.DataFrame:
-        """Standardised design columns (n, p) with their names."""
+        """Return the standardised design columns (n, p) with their names."""
         return pd.DataFrame(self._design.standardised(features), columns=self._design.names(self._names()))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Parameters and fitted attributes without the training data; tests of nonlinearity are made before."""
+        """Return parameters and fitted attributes with the tests of nonlinearity and without the training data."""
         training = getattr(self, "_kept_training", None)
         if training is not None and training.X.size * training.X.shape[1] * 16 <= _SAVED_WORK:
             self._tested()
@@ -484,10 +486,10 @@ class CoxPHCV(SurvivalModel):
 
 
 class CandidateModel(NamedTuple):
-    """One of the models that cross-validation chooses from.
+    """One of the models from which cross-validation chooses.
 
-    `knots` is the number of knots, 0 for linear effects; `nonlinear_penalty` says how many times as much as the linear
-    columns the nonlinear ones are penalised.
+    `knots` is the number of knots, 0 for linear effects; `nonlinear_penalty` is the factor by which the penalty of
+    nonlinear columns is larger than that of linear ones.
     """
 
     l2: float
@@ -498,13 +500,13 @@ class CandidateModel(NamedTuple):
 def cross_validated_likelihood(
     training: TrainingData, folds: IntArray, choices: Sequence[CandidateModel], ties: str
 ) -> FloatArray:
-    """Each fold's part of the cross-validated log partial likelihood, (choices, folds).
+    """Return the part of each fold in the cross-validated log partial likelihood, (choices, folds).
 
-    With the coefficients b of a model fitted without a fold, the fold's part is the log partial likelihood of
-    everybody at b less that of those it was fitted on. Knots, means and standard deviations are learned without
-    the fold, too.
+    With b the coefficients of a model fitted without the fold, it is the log partial likelihood of all patients at b
+    minus that of the patients outside the fold. Knots, means and standard deviations are computed without the fold,
+    too.
     """
-    everybody = training.cox_loss(ties)
+    of_all = training.cox_loss(ties)
     out = np.empty((len(choices), int(folds.max()) + 1))
     l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
     for k in range(out.shape[1]):
@@ -514,28 +516,28 @@ def cross_validated_likelihood(
         design = SplineDesign.learn(part.X, part.weight, int(knots.max()))
         columns = design.standardised(training.X)
         for n_knots in np.unique(knots):
-            # Without knots a design is the linear columns of the one with knots.
+            # The linear design consists of the linear columns of the design with knots.
             X = columns if n_knots else columns[:, ~design.nonlinear]
             nonlinear = design.nonlinear if n_knots else np.full(X.shape[1], False)
             path = np.flatnonzero(knots == n_knots)
             path = path[_path_order(l2[path], factor[path])]
             ridges = l2[path, None] * np.where(nonlinear, factor[path, None], 1.0)
             scores = ridge_path(X[rows], loss, part.mass, ridges)[0] @ X.T
-            out[path, k] = _log_likelihood(everybody, scores) - _log_likelihood(loss, scores[:, rows])
+            out[path, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, scores[:, rows])
     return out
 
 
 def _path_order(l2: FloatArray, factor: FloatArray) -> IntArray:
-    """Return an order (K,) of penalties in which neighbours are similar, so that each is solved from the last.
+    """Return an order (K,) of penalties in which successive ones are similar, since each fit starts from the last.
 
-    With the first factor l2 falls, with the second it rises, and so on; l2 = 0 is last.
+    For the first factor l2 decreases, for the second it increases, and so on; l2 = 0 is last.
     """
-    rises = np.searchsorted(np.unique(factor[l2 > 0]), factor) % 2 == 1
-    return np.lexsort((np.where(rises, l2, -l2), factor, l2 == 0))
+    increases = np.searchsorted(np.unique(factor[l2 > 0]), factor) % 2 == 1
+    return np.lexsort((np.where(increases, l2, -l2), factor, l2 == 0))
 
 
 def _log_likelihood(loss: CoxPartial, scores: FloatArray) -> FloatArray:
-    """Log partial likelihood (B,) of scores (B, n)."""
+    """Return the log partial likelihood (B,) of scores (B, n)."""
     losses = loss(scores)
     return -losses.sum(axis=1) if loss.weight is None else -losses @ loss.weight[loss.rows]
 
@@ -548,37 +550,25 @@ def _are_copies(id: Any, target: Target) -> bool:
     return bool(same.all())
 
 
-def _columns(coef: FloatArray, error: FloatArray, level: float, **before: Any) -> dict[str, Any]:
-    """Columns of a table of log hazard ratios (m,) and their standard errors (m,)."""
-    reach, percent = ndtri(0.5 + level / 2) * error, f"{100 * level:g}%"
-    low, high = coef - reach, coef + reach
-    return {
-        **before,
-        "coef": coef,
-        "exp(coef)": np.exp(coef),
-        "se(coef)": error,
-        f"coef lower {percent}": low,
-        f"coef upper {percent}": high,
-        f"exp(coef) lower {percent}": np.exp(low),
-        f"exp(coef) upper {percent}": np.exp(high),
-    }
-
-
 class EffectTable(CoxTable):
-    """One row per column of X: what is compared, the hazard ratio with its interval, and the test of nonlinearity.
+    """One row per column of X: the contrast, its hazard ratio with interval, and the test of nonlinearity.
 
-    A DataFrame that prints as a table for readers, as :class:`drosurv.coefficients.CoxTable`; columns are
-    ``contrast``, ``coef``, ``exp(coef)``, ``se(coef)``, their bounds and ``p nonlinear``.
+    It prints like :class:`drosurv.coefficients.CoxTable`; its columns are ``contrast``, ``coef``, ``exp(coef)``,
+    ``se(coef)``, their bounds and ``p nonlinear``.
     """
 
     def to_table(self) -> Table:
-        """What a reader sees, as the table of every report of this package."""
-        percent = f"{100 * self.level:g}"
-        bounds = f"exp(coef) lower {percent}%", f"exp(coef) upper {percent}%"
+        """Return the table in the form used by reports."""
+        percent = f"{100 * self.level:g} %"
         columns = [
             Column("covariate", "column"),
             Column("contrast", "contrast"),
-            Column("exp(coef)", f"{self.ratio} ({percent} % interval)", "value", bounds),
+            Column(
+                "exp(coef)",
+                f"{self.ratio} ({percent} interval)",
+                "value",
+                interval_names("exp(coef)", self.level),
+            ),
             Column("p nonlinear", "p nonlinear", "p_value"),
         ]
         frame = pd.DataFrame(self).rename_axis("covariate").reset_index()

@@ -71,12 +71,12 @@ class PairOrder:
         block[target.order] = in_order
         if not simultaneous:
             block = 2 * block + ~target.event
-        # Whole numbers whose high bits are the block, and whose low bits the place by score, are sorted fast.
+        # Sort by one integer, with the block in its high bits and the position by score in its low bits: it is fast.
         bits = len(risk).bit_length()
         key = (block[by_score] << bits) + np.arange(len(risk))
         key.sort()
-        place, block = key & ((1 << bits) - 1), key >> bits
-        rows, rank = by_score[place], rank[place]
+        position, block = key & ((1 << bits) - 1), key >> bits
+        rows, rank = by_score[position], rank[position]
         starts = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
         low, high = _tied_ranks(scores, tolerance)
         return cls(rows, starts, target.event[rows], rank, low[rank], high[rank], simultaneous)
@@ -87,17 +87,17 @@ class PairOrder:
         The weight of a pair is the `weight` of the patient it is counted for times the `partner_weight`, by default
         the `weight`, of the other.
         """
-        own = weight[self.rows]
-        partner = own if partner_weight is None else partner_weight[self.rows]
-        sums, earlier = np.zeros((2, 2, len(own)))
-        _add_pairs(*self._arrays, own * self.event, partner, *sums)
-        # Pairs with the events of earlier blocks: times and scores reversed, these are later ones.
-        _add_pairs(*self._mirrored, own[::-1].copy(), (partner * self.event)[::-1].copy(), *earlier)
+        sorted_weight = weight[self.rows]
+        partner = sorted_weight if partner_weight is None else partner_weight[self.rows]
+        sums, earlier = np.zeros((2, 2, len(sorted_weight)))
+        _add_pairs(*self._arrays, sorted_weight * self.event, partner, *sums)
+        # Pairs with the events of earlier blocks, which are later blocks if times and scores are reversed.
+        _add_pairs(*self._mirrored, sorted_weight[::-1].copy(), (partner * self.event)[::-1].copy(), *earlier)
         sums += earlier[:, ::-1]
-        if self.simultaneous and len(self.blocks) <= len(own):
+        if self.simultaneous and len(self.blocks) <= len(sorted_weight):
             sums += self._inside_blocks(partner)
         counts = np.empty_like(sums)
-        counts[:, self.rows] = own * sums
+        counts[:, self.rows] = sorted_weight * sums
         return PairCounts(*counts)
 
     def harrell_sums(
@@ -113,10 +113,14 @@ class PairOrder:
         censoring weights) of the patient whose event came first, and the `partner_weight`, by default the `weight`, of
         the other.
         """
-        own = weight[self.rows]
-        partner = own if partner_weight is None else partner_weight[self.rows]
-        first = own * self.event if event_weight is None else own * event_weight[self.rows] * self.event
-        concordant, comparable = np.zeros((2, len(own)))
+        sorted_weight = weight[self.rows]
+        partner = sorted_weight if partner_weight is None else partner_weight[self.rows]
+        first = (
+            sorted_weight * self.event
+            if event_weight is None
+            else sorted_weight * event_weight[self.rows] * self.event
+        )
+        concordant, comparable = np.zeros((2, len(sorted_weight)))
         _add_pairs(*self._arrays, first, partner, concordant, comparable)
         return float(first @ concordant), float(first @ comparable)
 
@@ -128,11 +132,11 @@ class PairOrder:
     def harrell_between(self, codes: IntArray, n_groups: int, weight: FloatArray) -> PairCounts:
         """Sums of pairs by Harrell's rule, (n_groups, n_groups): by the group of the earlier event and of the other."""
         sums = PairCounts(*np.zeros((2, n_groups, n_groups)))
-        own, codes = weight[self.rows], codes[self.rows]
-        first = own * self.event
+        sorted_weight, codes = weight[self.rows], codes[self.rows]
+        first = sorted_weight * self.event
         for group in range(n_groups):
-            found = np.zeros((2, len(own)))
-            _add_pairs(*self._arrays, first, own * (codes == group), *found)
+            found = np.zeros((2, len(sorted_weight)))
+            _add_pairs(*self._arrays, first, sorted_weight * (codes == group), *found)
             for total, part in zip(sums, found, strict=True):
                 total[:, group] = np.bincount(codes, first * part, n_groups)
         return sums
@@ -147,20 +151,20 @@ class PairOrder:
 
     @cached_property
     def _mirrored(self) -> tuple[IntArray, IntArray, IntArray, IntArray, int]:
-        """The same arrays with times and scores reversed: concordant pairs stay concordant."""
+        """The arrays with times and scores reversed, which keeps concordant pairs concordant."""
         last, n_ranks = self.blocks[-1], self._n_ranks
         ranks = (n_ranks - 1 - self.rank[::-1], n_ranks - self.high[::-1], n_ranks - self.low[::-1])
         return last - self.blocks[::-1], *ranks, n_ranks
 
     def _inside_blocks(self, weight: FloatArray) -> FloatArray:
-        """Concordant and all pairs (2, n) of each patient inside its own block by Algorithm B.1.
+        """Concordant and comparable pairs (2, n) of each patient within its block by Algorithm B.1.
 
-        Every such pair with an event earns 1/2, and another 1/2 when two events share one score or when the event
-        has a higher score than the censored patient. No patient is paired with a copy of the same patient.
+        Every such pair with an event counts 1/2, and another 1/2 if two events have the same score or the event has a
+        higher score than the censored patient. No patient is paired with a copy of the same patient.
         """
         block, score = self._ties
         events, censored = weight * self.event, weight * ~self.event
-        # The own weight is subtracted from sums over a run, in which nobody else leaves an exact zero.
+        # Subtract the patient's weight from sums over the block or score; without other patients this gives exactly 0.
         other_events = np.bincount(block, events)[block] - events
         tied_events = np.bincount(score, events)[score] - events
         pairs = other_events + self.event * np.bincount(block, censored)[block]
@@ -173,20 +177,20 @@ class PairOrder:
 
     @cached_property
     def _ties(self) -> tuple[IntArray, IntArray]:
-        """The number of each patient's block, and that of the score in it, each (n,)."""
+        """Number (n,) of each patient's block, and number (n,) of each patient's block and score."""
         block = np.repeat(np.arange(len(self.blocks) - 1), np.diff(self.blocks))
         new = (np.diff(block, prepend=-1) != 0) | (np.diff(self.rank, prepend=-1) != 0)
         return block, np.cumsum(new) - 1
 
 
 def _tied_ranks(scores: FloatArray, tolerance: float) -> tuple[IntArray, IntArray]:
-    """For each of the distinct scores (K,), ascending, the range of ranks within `tolerance` of it."""
+    """Return for each of the distinct scores (K,), ascending, the range of ranks within `tolerance` of it."""
     low = np.arange(len(scores))
     high = low + 1
     close = np.flatnonzero(scores[1:] - scores[:-1] <= tolerance) + 1
     if len(close):
         first = np.searchsorted(scores, scores[close] - tolerance)
-        # Tied are scores whose rounded difference is small, which the rounded bound may miss.
+        # Scores are tied if their rounded difference is small; the rounded bound may be off by a rank.
         while (far := scores[close] - scores[first] > tolerance).any():
             first += far
         while (near := (first > 0) & (scores[close] - scores[first - 1] <= tolerance)).any():
@@ -208,7 +212,7 @@ def _add_pairs(
     concordant: FloatArray,
     comparable: FloatArray,
 ) -> None:
-    """Give each patient of positive weight its pairs with everybody in later blocks, by their partner weight."""
+    """Add the pairs of each patient of positive weight with everybody in later blocks, by their partner weight."""
     tree, at, total = np.zeros(n_ranks + 1), np.zeros(n_ranks + 1), 0.0
     for block in range(len(blocks) - 2, -1, -1):
         for k in range(blocks[block], blocks[block + 1]):

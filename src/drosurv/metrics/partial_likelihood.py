@@ -259,8 +259,8 @@ def log_likelihood(
         gradient[a] = 0.0
         for b in range(d):
             curvature[a, b] = 0.0
-    # The largest score so far: a patient who is far above all others and leaves early must not make the later risk
-    # sets vanish.
+    # `shift` is the largest score so far, not of all: relative to one far larger score of a patient who leaves early,
+    # the sums of later risk sets would underflow to 0.
     shift, mass, value, stop, entered = -np.inf, 0.0, 0.0, n, len(by_entry)
     while stop > 0:
         start, events = stop, 0.0

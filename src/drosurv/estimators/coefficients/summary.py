@@ -63,7 +63,7 @@ class CoxTable(pd.DataFrame):
 
     def to_table(self) -> Table:
         """Return the table in the form used by reports."""
-        low, high = _bounds("exp(coef)", self.level)
+        low, high = interval_names("exp(coef)", self.level)
         percent = f"{100 * self.level:g} %"
         columns = [
             Column("covariate", "feature"),
@@ -108,7 +108,7 @@ class CoxTable(pd.DataFrame):
 
         ax = axes_or_new(ax, 6.0, 0.8 + 0.35 * len(self))
         height = np.arange(len(self))[::-1]
-        low, high = _bounds("exp(coef)", self.level)
+        low, high = interval_names("exp(coef)", self.level)
         ax.hlines(height, self[low], self[high], color="C0")
         ax.plot(self["exp(coef)"], height, "s", color="C0", label="this model")
         if "plain exp(coef)" in self.columns:
@@ -126,9 +126,28 @@ class CoxTable(pd.DataFrame):
         return ax
 
 
-def _bounds(quantity: str, level: float) -> tuple[str, str]:
+def interval_names(quantity: str, level: float) -> tuple[str, str]:
+    """Return the names of the columns of an interval: ``coef lower 95%`` and ``coef upper 95%``."""
     percent = f"{100 * level:g}%"
     return f"{quantity} lower {percent}", f"{quantity} upper {percent}"
+
+
+def coefficient_columns(coef: FloatArray, standard_error: FloatArray, level: float) -> dict[str, FloatArray]:
+    """Return the columns of a table of coefficients (d,) with standard errors (d,), NaN if unknown.
+
+    They are ``coef``, ``exp(coef)``, ``se(coef)`` and the normal intervals of the first two.
+    """
+    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
+    margin = ndtri(0.5 + level / 2) * standard_error
+    low, high = coef - margin, coef + margin
+    with np.errstate(over="ignore"):
+        return {
+            "coef": coef,
+            "exp(coef)": np.exp(coef),
+            "se(coef)": standard_error,
+            **dict(zip(interval_names("coef", level), (low, high), strict=True)),
+            **dict(zip(interval_names("exp(coef)", level), (np.exp(low), np.exp(high)), strict=True)),
+        }
 
 
 def cox_table(
@@ -155,26 +174,12 @@ def cox_table(
     feature  coefficient  hazard ratio (95 % interval)  standard error      z            p
     age            0.050        1.051 (1.031 to 1.072)           0.010  5.000  below 0.001
     """
-    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
-    reach = ndtri(0.5 + level / 2) * standard_error
     z = coef / standard_error
-    low, high = coef - reach, coef + reach
-    with np.errstate(over="ignore"):
-        columns = {
-            "coef": coef,
-            "exp(coef)": np.exp(coef),
-            "se(coef)": standard_error,
-            **dict(zip(_bounds("coef", level), (low, high), strict=True)),
-            **dict(zip(_bounds("exp(coef)", level), (np.exp(low), np.exp(high)), strict=True)),
-            "z": z,
-            "p": 2 * norm.sf(np.abs(z)),
-        }
-        if plain_coef is not None:
-            columns |= {
-                "plain coef": plain_coef,
-                "plain exp(coef)": np.exp(plain_coef),
-                "change": coef - plain_coef,
-            }
+    columns = {**coefficient_columns(coef, standard_error, level), "z": z, "p": 2 * norm.sf(np.abs(z))}
+    if plain_coef is not None:
+        with np.errstate(over="ignore"):
+            plain_ratio = np.exp(plain_coef)
+        columns |= {"plain coef": plain_coef, "plain exp(coef)": plain_ratio, "change": coef - plain_coef}
     table = CoxTable(columns, index=pd.Index(list(names), name="covariate"))
     table.caption, table.notes, table.level, table.ratio = caption, tuple(notes), level, ratio
     return table
