@@ -40,8 +40,9 @@ def weighted_pairs(rows, hazard, X, keep):
 @pytest.mark.parametrize("convention", ["paper", "table"])
 def test_influences_on_individual_disparity_sum_to_twice_it_and_are_each_patients_pairs(convention):
     _, risk, X, _ = scene(0)
-    influence = individual_influence(np.exp(risk), X, scale=SCALE, convention=convention)
+    found, influence = individual_influence(np.exp(risk), X, scale=SCALE, convention=convention)
     value = individual_disparity(risk, X, scale=SCALE, convention=convention)
+    assert found == pytest.approx(value, rel=1e-12)
     assert influence.sum() == pytest.approx(2 * value)
     without = np.arange(1, len(risk))
     less = individual_disparity(risk[without], X[without], scale=SCALE, convention="paper")
@@ -71,13 +72,14 @@ def test_influences_on_censoring_aware_disparities_are_derivatives(grouped):
         else censored_individual_disparity(target, risk, X, scale=SCALE)
     )
     assert plain == pytest.approx(metric)
-    found = censored_influence(target, hazard, X, groups, scale=SCALE)
-    np.testing.assert_allclose(found[::9], expected, rtol=1e-3, atol=1e-6)
+    found, influence = censored_influence(target, hazard, X, groups, scale=SCALE)
+    assert found == pytest.approx(metric, rel=1e-12)
+    np.testing.assert_allclose(influence[::9], expected, rtol=1e-3, atol=1e-6)
 
 
 def test_replicates_from_influences_have_the_spread_of_resampled_patients():
     _, risk, X, _ = scene(2, n=300)
-    influence = individual_influence(np.exp(risk), X, scale=SCALE, convention="table")
+    _, influence = individual_influence(np.exp(risk), X, scale=SCALE, convention="table")
     rng = np.random.default_rng(0)
     direct, linear = [], []
     for _ in range(150):
@@ -91,4 +93,6 @@ def test_replicates_from_influences_have_the_spread_of_resampled_patients():
 def test_without_events_there_is_no_influence():
     target, risk, X, _ = scene(3)
     nobody = Target(np.zeros(len(target), dtype=bool), target.time)
-    assert np.isnan(censored_influence(nobody, np.exp(risk), X, None, scale=SCALE)).all()
+    found, influence = censored_influence(nobody, np.exp(risk), X, None, scale=SCALE)
+    assert found is None
+    assert np.isnan(influence).all()

@@ -30,7 +30,7 @@ from drosurv.metrics.inference import (
     studentized_ratio,
 )
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.metrics.sampled_pairs import censored_influence, individual_influence
+from drosurv.metrics.sampled_pairs import PairInfluence, censored_influence, individual_influence
 from drosurv.target import FloatArray
 
 Better = Literal["higher", "lower", "near 1", "near 0", ""]
@@ -93,20 +93,21 @@ class GroupComparison:
     numbers: Mapping[str, Draws]
     weights: NDArray[np.uint16]
 
-    def linear(self, value: float, influence: Callable[[], FloatArray]) -> Draws:
+    def linear(self, value: Callable[[], float], influence: Callable[[], PairInfluence]) -> Draws:
         """Return a value that is at least 0, with replicates by linear approximation.
 
-        `influence` returns the derivative of the value by the weight of each patient (m,). It is called only if
-        there are replicates.
+        `influence` returns the derivative of the value by the weight of each patient (m,), and the value too where it
+        is over all pairs. It is called only if there are replicates.
         """
         if len(self.weights) == 0:
-            return Draws(value, np.empty(0), lowest=0.0)
-        slopes = influence()
+            return Draws(value(), np.empty(0), lowest=0.0)
+        found, slopes = influence()
+        found = value() if found is None else found
         # Other patients have no influence. Row by row, because all weights as floats would take four times the memory.
         of_all = np.zeros(self.weights.shape[1])
         of_all[slice(None) if self.patients.rows is None else self.patients.rows] = slopes
         moved = np.array([times @ of_all for times in self.weights])
-        return Draws(value, value + moved - slopes.sum(), lowest=0.0)
+        return Draws(found, found + moved - slopes.sum(), lowest=0.0)
 
 
 #: Every metric by name, in the order of tables.
@@ -312,7 +313,7 @@ def individual_disparity(between: GroupComparison) -> Draws:
     subset, how = between.patients, between.patients.data
     options: dict[str, Any] = {"scale": how.scale, "convention": how.convention, "pairs": how.pairs}
     return between.linear(
-        metrics.individual_disparity(subset.risk, subset.features, **options),
+        lambda: metrics.individual_disparity(subset.risk, subset.features, **options),
         lambda: individual_influence(subset.hazard, subset.features, **options),
     )
 
@@ -321,7 +322,7 @@ def _censored_disparity(between: GroupComparison, groups: Groups | None = None) 
     subset, how = between.patients, between.patients.data
     options: dict[str, Any] = {"groups": groups, "scale": how.scale, "pairs": how.pairs}
     return between.linear(
-        censoring_aware_disparity(subset.target, subset.risk, subset.features, **options),
+        lambda: censoring_aware_disparity(subset.target, subset.risk, subset.features, **options),
         lambda: censored_influence(subset.target, subset.hazard, subset.features, **options),
     )
 

@@ -43,6 +43,13 @@ class PairMean(NamedTuple):
     by_patient: FloatArray
 
 
+class PairInfluence(NamedTuple):
+    """Influence (n,) of each patient on a disparity over pairs, and its value; None if it is not over all pairs."""
+
+    value: float | None
+    influence: FloatArray
+
+
 def sampled_number(pairs: Pairs, n: int) -> int | None:
     """Return how many pairs of n patients to sample; None means that all pairs are used."""
     if pairs == "all" or (pairs == "auto" and n <= MOST_EXACT):
@@ -107,7 +114,7 @@ def excess_over_censored_pairs(
 
 def individual_influence(
     hazard: FloatArray, X: FloatArray, *, scale: float, convention: str, pairs: Pairs = "auto"
-) -> FloatArray:
+) -> PairInfluence:
     """Influence of each patient on F_I, (n,), for weights that sum to n."""
     n, number = len(hazard), sampled_number(pairs, len(hazard))
     rows = unit_rows(X) if convention == "table" else np.ascontiguousarray(X)
@@ -115,7 +122,9 @@ def individual_influence(
         sums = _sums_over_pairs(hazard, rows, scale)
     else:
         sums = (n - 1) * excess_over_pairs(hazard, rows, scale, max(number, _PARTNERS * n // 2)).by_patient
-    return sums / (n * (n - 1)) if convention == "table" else sums
+    influence = sums / (n * (n - 1)) if convention == "table" else sums
+    # Every pair is in the sums of two patients.
+    return PairInfluence(float(influence.sum()) / 2 if number is None and n > 1 else None, influence)
 
 
 def censored_influence(
@@ -126,7 +135,7 @@ def censored_influence(
     *,
     scale: float,
     pairs: Pairs = "auto",
-) -> FloatArray:
+) -> PairInfluence:
     """Influence of each patient on a censoring-aware disparity, (n,), over all pairs or over those within a group.
 
     NaN if nobody was censored or nobody had the event.
@@ -145,7 +154,8 @@ def censored_influence(
         all_pairs = np.float64(events) * censored
         share = np.where(target.event, np.float64(1.0) / events, np.float64(1.0) / censored)
         influence: FloatArray = (sums - sums.sum() / 2 * share) / all_pairs
-    return influence
+    exact = number is None and events * censored > 0
+    return PairInfluence(float(sums.sum()) / 2 / float(all_pairs) if exact else None, influence)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
