@@ -1,4 +1,4 @@
-"""The path of `save` and `load` in 0.2, which leaves in 0.4."""
+"""The path of `save` and `load` in 0.2, which will be removed in 0.4."""
 
 from importlib import import_module
 from typing import Any
@@ -11,6 +11,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'drosurv.persistence' has no attribute {name!r}")
     new = f"drosurv.{name}" if name in ("load", "save") else f"drosurv.estimators.persistence.{name}"
     warn_caller(
-        f"drosurv.persistence.{name} is now {new}; the old path leaves in 0.4.", category=DeprecationWarning
+        f"drosurv.persistence.{name} is now {new}; the old path will be removed in 0.4.",
+        category=DeprecationWarning,
     )
     return getattr(import_module("drosurv.estimators.persistence"), name)

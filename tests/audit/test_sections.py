@@ -63,6 +63,6 @@ def test_the_path_of_0_2_names_its_replacement():
     from drosurv.audit.sections import section
 
     with pytest.warns(
-        DeprecationWarning, match="is now drosurv.audit.sections.Section; the old path leaves in 0.4"
+        DeprecationWarning, match="is now drosurv.audit.sections.Section; the old path will be removed in 0.4"
     ):
         assert section.Section is sections.Section

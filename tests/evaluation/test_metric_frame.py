@@ -72,8 +72,8 @@ def test_the_warning_names_the_replacement():
         ({"sensitive_features": None}, "sensitive_features must be given"),
         ({"metrics": []}, "at least one metric"),
         ({"metrics": 3}, "must be a callable"),
-        ({"control_features": ["a"]}, "control_features left in 0.3: call drosurv.evaluate"),
-        ({"sample_params": {}}, "sample_params left in 0.3: pass metrics that hold them"),
+        ({"control_features": ["a"]}, "control_features was removed in 0.3: call drosurv.evaluate"),
+        ({"sample_params": {}}, "sample_params was removed in 0.3: pass metrics that hold them"),
         ({"metrics": "log_partial_likelihood"}, "metrics must be among"),
     ],
 )

@@ -70,7 +70,8 @@ def fit(
     _check(estimator)
     if rows_per_slab is not None:
         warn_caller(
-            "rows_per_slab is now rows_per_chunk; the old name leaves in 0.4.", category=DeprecationWarning
+            "rows_per_slab is now rows_per_chunk; the old name will be removed in 0.4.",
+            category=DeprecationWarning,
         )
         rows_per_chunk = rows_per_slab
     check_count("rows_per_chunk", rows_per_chunk)

@@ -79,7 +79,7 @@ class SurvivalMetricFrame:
             ("sample_params", "pass metrics that hold them, such as a functools.partial"),
         ):
             if locals()[name] is not None:
-                raise ArgumentError(name, f"{name} left in 0.3: {remedy}.")
+                raise ArgumentError(name, f"{name} was removed in 0.3: {remedy}.")
         warn_caller(
             "SurvivalMetricFrame will be removed in 0.4: use drosurv.evaluate, whose result has overall, by_group, "
             "difference() and ratio().",

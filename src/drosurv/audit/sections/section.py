@@ -1,4 +1,4 @@
-"""The path of `Part` and `Section` in 0.2, which leaves in 0.4; use ``drosurv.audit.sections``."""
+"""The path of `Part` and `Section` in 0.2, which will be removed in 0.4; use ``drosurv.audit.sections``."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     new = "drosurv.audit.report" if name == "all_sections" else "drosurv.audit.sections"
     warn_caller(
-        f"{__name__}.{name} is now {new}.{name}; the old path leaves in 0.4.", category=DeprecationWarning
+        f"{__name__}.{name} is now {new}.{name}; the old path will be removed in 0.4.",
+        category=DeprecationWarning,
     )
     return getattr(report, name)
