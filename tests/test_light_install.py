@@ -172,6 +172,8 @@ def test_importing_a_name_that_left_says_where_it_is():
 
 
 def test_the_path_of_save_and_load_in_0_2_warns_and_works():
-    with pytest.warns(DeprecationWarning, match=r"is now drosurv\.load; the old path will be removed in 0\.4"):
+    with pytest.warns(
+        DeprecationWarning, match=r"is now drosurv\.load; the old path will be removed in 0\.4"
+    ):
         from drosurv.persistence import load
     assert load is drosurv.load
