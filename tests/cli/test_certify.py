@@ -10,7 +10,7 @@ def held_out(fit_once, tmp_path):
 
 
 def test_json_has_the_bounds_of_every_measure(drosurv, held_out):
-    found = drosurv.json("certify", *held_out, "--replicates", "99", "--alpha", "0.2")
+    found = drosurv.json("certify", *held_out, "--replicates", "19", "--alpha", "0.2")
     assert set(found["bounds"]) == {"observed/expected, most", "observed/expected, least", "brier", "gain"}
     most, least = (found["bounds"][f"observed/expected, {name}"] for name in ("most", "least"))
     assert least["bound"] <= least["estimate"] <= most["estimate"] <= most["bound"]
@@ -19,7 +19,7 @@ def test_json_has_the_bounds_of_every_measure(drosurv, held_out):
 
 def test_tables_and_picture_are_written(drosurv, held_out, tmp_path):
     groups, picture = tmp_path / "groups.csv", tmp_path / "bounds.png"
-    shown = drosurv.ok("certify", *held_out, "--replicates", 99, "-o", groups, "--plot", picture)
+    shown = drosurv.ok("certify", *held_out, "--replicates", 19, "-o", groups, "--plot", picture)
     assert "With 95 % confidence" in shown.output
     assert "days" in shown.output
     assert list(pd.read_csv(groups).columns) == ["group", "patients", "observed", "expected", "ratio", "p"]
