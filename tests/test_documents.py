@@ -40,8 +40,9 @@ def some_patients(load, most=1500):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(page, capsys, monkeypatch):
-    # Pages that draw would open windows.
-    monkeypatch.setenv("MPLBACKEND", "agg")
+    import matplotlib as mpl
+
+    mpl.use("agg")
     # Fewer replicates than by default, and fewer patients; nothing else is changed.
     for name in ("load_flc", "make_hidden_minority"):
         monkeypatch.setattr(drosurv.datasets, name, some_patients(getattr(drosurv.datasets, name)))
