@@ -3,6 +3,7 @@ import numpy as np
 from drosurv.evaluation.catalogue import GroupComparison
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.metrics.inference import Draws
+from drosurv.metrics.sampled_pairs import PairInfluence
 from drosurv.target import Target
 
 
@@ -22,20 +23,22 @@ def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any(
     target = Target(np.array([True, True, True]), np.array([1.0, 2.0, 3.0]))
     everyone = Subset(EvaluationData(np.zeros(3), None, target))
 
-    def linear(patients, drawn, influence):
-        return GroupComparison(patients, None, {}, {}, drawn).linear(5.0, influence).draws
+    def linear(patients, drawn, influence, of_all_pairs=None):
+        between = GroupComparison(patients, None, {}, {}, drawn)
+        return between.linear(lambda: 5.0, lambda: PairInfluence(of_all_pairs, np.array(influence)))
 
-    assert linear(everyone, weights, lambda: np.array([0.5, 0.25, 7.0])).tolist() == [5.25, 5.0]
+    assert linear(everyone, weights, [0.5, 0.25, 7.0]).draws.tolist() == [5.25, 5.0]
     # Those left out of an attribute have no influence on it.
-    assert linear(everyone.take(np.array([0, 2])), weights, lambda: np.array([0.5, 7.0])).tolist() == [
-        5.5,
-        5.0,
-    ]
+    assert linear(everyone.take(np.array([0, 2])), weights, [0.5, 7.0]).draws.tolist() == [5.5, 5.0]
+    # The value over all pairs is computed once, with the influence.
+    found = linear(everyone, weights, [0.5, 0.25, 7.0], of_all_pairs=6.0)
+    assert (found.estimate, found.draws.tolist()) == (6.0, [6.25, 6.0])
 
     def fail():
         raise AssertionError
 
-    assert len(linear(everyone, weights[:0], fail)) == 0
+    without = GroupComparison(everyone, None, {}, {}, weights[:0]).linear(lambda: 5.0, fail)
+    assert (without.estimate, len(without.draws)) == (5.0, 0)
 
 
 def test_an_interval_that_lies_wholly_below_what_can_be_is_the_lowest_value():
