@@ -65,20 +65,23 @@ class PairOrder:
     @classmethod
     def _of(cls, target: Target, risk: FloatArray, tolerance: float, *, simultaneous: bool) -> PairOrder:
         by_score = np.argsort(risk)
-        scores, rank = distinct(risk[by_score])
-        _, in_order = distinct(target.time[target.order])
-        block = np.empty_like(in_order)
-        block[target.order] = in_order
-        if not simultaneous:
-            block = 2 * block + ~target.event
-        # Sort by one integer, with the block in its high bits and the position by score in its low bits: it is fast.
-        bits = len(risk).bit_length()
-        key = (block[by_score] << bits) + np.arange(len(risk))
-        key.sort()
-        position, block = key & ((1 << bits) - 1), key >> bits
-        rows, rank = by_score[position], rank[position]
-        starts = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
+        scores, ranks = distinct(risk[by_score])
+        rank = np.empty_like(ranks)
+        rank[by_score] = ranks
+        rows, starts = target.order, np.arange(len(risk) + 1)
+        _, block = distinct(target.time[rows])
+        if len(risk) and block[-1] + 1 < len(risk):
+            if not simultaneous:
+                block = 2 * block + ~target.event[rows]
+            # Sort equal times by one integer: the block in its high bits, the position by score in its low bits.
+            position, bits = np.empty_like(by_score), len(risk).bit_length()
+            position[by_score] = np.arange(len(risk))
+            key = (block << bits) + position[rows]
+            key.sort()
+            rows, block = by_score[key & ((1 << bits) - 1)], key >> bits
+            starts = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
         low, high = _tied_ranks(scores, tolerance)
+        rank = rank[rows]
         return cls(rows, starts, target.event[rows], rank, low[rank], high[rank], simultaneous)
 
     def counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
