@@ -217,7 +217,7 @@ class PairPenalty(Penalty):
                 values, gradient = (torch.as_tensor(part, dtype=scores.dtype) for part in pair)
             else:
                 values, gradient = self.tiled(scores)
-        attached: Tensor = ValueWithGradient.apply(scores, values, gradient)  # type: ignore[no-untyped-call]
+        attached: Tensor = ValueWithGradient.apply(scores, values, gradient)
         return attached
 
     def tiled(self, scores: Tensor) -> tuple[Tensor, Tensor]:

@@ -323,7 +323,7 @@ class TorchRiskSets:
         """Sort events and times (..., n)."""
         import torch
 
-        event, time = torch.broadcast_tensors(event.bool(), time)  # type: ignore[no-untyped-call]
+        event, time = torch.broadcast_tensors(event.bool(), time)
         order = torch.argsort(time, dim=-1, descending=True, stable=True)
         ascending = -time.gather(-1, order)
         last = torch.searchsorted(ascending, ascending, side="right") - 1

@@ -88,7 +88,7 @@ def solves_on_accelerator(rows: int, features: int) -> bool:
     import torch
 
     free, _ = torch.cuda.mem_get_info()
-    return free >= _MEMORY * 8 * rows * features
+    return bool(free >= _MEMORY * 8 * rows * features)
 
 
 def _has_driver() -> bool:
@@ -198,7 +198,7 @@ def separate_stream(device: Any) -> Iterator[None]:
 
     cuda = torch.device(device)
     with torch.cuda.device(cuda):
-        outer, inner = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        outer, inner = torch.cuda.current_stream(), torch.cuda.Stream()
         inner.wait_stream(outer)
         with torch.cuda.stream(inner):
             yield

@@ -76,7 +76,7 @@ class DeviceLinear:
     @property
     def recordable(self) -> bool:
         """Whether a step can be recorded as a CUDA graph."""
-        return self.columns.is_cuda
+        return bool(self.columns.is_cuda)
 
     def scores(self) -> Tensor:
         """Return the scores (R * B, n) at the current coefficients."""
@@ -162,7 +162,7 @@ def seeded(seed: int) -> Iterator[None]:
     import torch
 
     # Each accelerator has its own generator.
-    started = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    started = torch.cuda.is_initialized()
     devices = range(torch.cuda.device_count()) if started else []
     with _GENERATOR_LOCK, torch.random.fork_rng(devices=devices):
         # torch.manual_seed takes a millisecond longer, because it also handles accelerators that do not exist.
@@ -181,7 +181,7 @@ def module_scores(module: Module, X: FloatArray, n_outputs: int = 1) -> FloatArr
     with torch.no_grad():
         given = torch.tensor(X, dtype=first.dtype, device=first.device)
         scores = _per_patient(module(given), len(X), n_outputs)
-    return scores.cpu().numpy().astype(np.float64)
+    return np.asarray(scores.cpu().numpy(), dtype=np.float64)
 
 
 def recordable(module: Module) -> bool:
