@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.estimators.baseline import Curves, cox_baseline, step_functions
@@ -22,7 +22,7 @@ from drosurv.observation import with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.solvers.device import checked_tensor, cpu_array, is_tensor, tensor_scores
 from drosurv.solvers.networks import network_scores, network_state
-from drosurv.tables.encoder import encode_features
+from drosurv.tables.encoder import checked_features, encode_features
 from drosurv.target import FloatArray, parse_target
 
 # Arguments of fit with one value per row.
@@ -223,13 +223,10 @@ class SurvivalModel(BaseEstimator):
     def _features(self, X: Any, y: Any) -> Any:
         """Check the features to train on."""
         if is_tensor(X):
-            X = cpu_array(X, type(self).__name__)
-        elif type(X) is np.ndarray and X.dtype.kind in "biuf":
-            # Numbers need no encoder; remove that of an earlier fit.
-            self.__dict__.pop("encoder_", None)
+            given = cpu_array(X, type(self).__name__)
         else:
-            X = encode_features(self, X, y, fit=True)
-        return validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+            given = encode_features(self, X, y, fit=True)
+        return checked_features(self, given, fit=True)
 
     def _recalibrated(self, result: Result) -> Result:
         """Return the trained model, recalibrated if the parameters say so."""
@@ -307,7 +304,7 @@ class SurvivalModel(BaseEstimator):
         """Check the features (n, d) of patients to predict for."""
         check_is_fitted(self)
         given = cpu_array(X, type(self).__name__) if is_tensor(X) else encode_features(self, X)
-        features: FloatArray = validate_data(self, given, dtype=np.float64, reset=False)
+        features: FloatArray = checked_features(self, given)
         return features
 
     def score(self, X: Any, y: Any, *, entry: Any = None, strata: Any = None, offset: Any = None) -> float:

@@ -9,7 +9,6 @@ from operator import mul
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import Baseline
@@ -32,7 +31,7 @@ from drosurv.solvers.chunk_problem import ChunkProblem, LocalWorkers, Workers
 from drosurv.solvers.chunks import Scheme, device_chunks
 from drosurv.solvers.device import checked_tensor, resolve_device
 from drosurv.solvers.solver import warn_unless_converged
-from drosurv.tables.encoder import encode_features
+from drosurv.tables.encoder import checked_features, encode_features
 from drosurv.target import BoolArray, FloatArray
 
 # About this many steps of each curve are stored in a fitted model; each is exact at its time.
@@ -47,7 +46,7 @@ def features_on_device(estimator: Any, X: Any, y: Any) -> Any:
     if is_tensor(X):
         return checked_tensor(estimator, X, fit=True)
     given = encode_features(estimator, X, y, fit=True)
-    return validate_data(estimator, given, dtype=(np.float64, np.float32), ensure_min_samples=2)
+    return checked_features(estimator, given, fit=True, dtype=(np.float64, np.float32))
 
 
 def fit_on_device(estimator: Any, data: TrainingData) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError, as_number, as_whole, check_choice, check_count, require, warn_caller
 from drosurv.estimators.base import SurvivalModel
@@ -29,7 +29,7 @@ from drosurv.presentation import Column, Table, axes_or_new
 from drosurv.solvers import TrainingData
 from drosurv.solvers.ridge_path import ridge_path
 from drosurv.splines import spline_columns
-from drosurv.tables.encoder import encode_features
+from drosurv.tables.encoder import checked_features, encode_features
 from drosurv.target import FloatArray, IntArray, Target, parse_target
 
 if TYPE_CHECKING:
@@ -140,9 +140,7 @@ class CoxPHCV(SurvivalModel):
         """
         self._forget()
         self._check_parameters()
-        features = validate_data(
-            self, encode_features(self, X, y, fit=True), dtype=np.float64, ensure_min_samples=2
-        )
+        features = checked_features(self, encode_features(self, X, y, fit=True), fit=True)
         target = parse_target(y)
         if id is not None and entry is None and clusters is None and _are_copies(id, target):
             clusters, id = id, None
@@ -261,7 +259,7 @@ class CoxPHCV(SurvivalModel):
             Known effects, for a model that was fitted with an offset.
         """
         check_is_fitted(self)
-        features = validate_data(self, encode_features(self, X), dtype=np.float64, reset=False)
+        features = checked_features(self, encode_features(self, X))
         return self.estimator_.predict(self._frame(features), offset=offset)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -60,7 +61,7 @@ class Intervals:
         """K, the number of intervals."""
         return len(self.cut_points) + 1
 
-    @property
+    @cached_property
     def widths(self) -> FloatArray:
         """Widths of the first K-1 intervals; the last one has no end."""
         return np.diff(self.cut_points, prepend=0.0)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from drosurv.errors import ArgumentError, require, warn_caller
 from drosurv.observation import in_pandas
@@ -310,9 +310,29 @@ def encode_features(model: Any, X: Any, y: Any = None, *, fit: bool = False) -> 
     return X if encoder is None else encoder.transform(X)
 
 
+def checked_features(model: Any, X: Any, *, fit: bool = False, dtype: Any = np.float64) -> Any:
+    """Check encoded features and return them as an array (n, d).
+
+    With `fit` their number and names are stored in the model; otherwise X must agree with those that it has.
+    """
+    how: dict[str, Any] = {"dtype": dtype, "ensure_min_samples": 2 if fit else 1}
+    if not (isinstance(X, pd.DataFrame) and _has_only_numbers(X)):
+        return validate_data(model, X, reset=fit, **how)
+    # scikit-learn looks at every column of a table in turn, which takes longer than all else in a small prediction.
+    validate_data(model, X, reset=fit, skip_check_array=True)
+    return check_array(X.to_numpy(), input_name="X", estimator=model, **how)
+
+
+def _has_only_numbers(X: pd.DataFrame) -> bool:
+    """Whether every column is a NumPy array of numbers."""
+    return all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in X.dtypes)
+
+
 def _needs_encoding(X: Any) -> bool:
     if not isinstance(X, pd.DataFrame):
         return False
+    if _has_only_numbers(X):
+        return bool(X.isna().any(axis=None))
     plain = np.array([kind.kind in "biufc" for kind in X.dtypes], dtype=np.bool_)
     others = (column for _, column in X.loc[:, ~plain].items())
     return bool(X.isna().any(axis=None)) or not all(map(holds_numbers, others))

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import check_alpha, check_count, check_number
 from drosurv.estimators import CoxPH
@@ -22,7 +22,7 @@ from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball, lists_balls
 from drosurv.observation import ends_of_patients, with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
-from drosurv.tables.encoder import encode_features
+from drosurv.tables.encoder import checked_features, encode_features
 from drosurv.target import CompetingTarget, FloatArray, IntArray, parse_competing_target
 
 # Numbers per chunk of predicted curves.
@@ -128,7 +128,7 @@ class CauseSpecificCox(CauseInference):
         check_count("n_intervals", self.n_intervals)
         target = parse_competing_target(y)
         X = encode_features(self, X, y, fit=True)
-        features = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        features = checked_features(self, X, fit=True)
         # Remove the last fit, so that a failed fit leaves no model.
         inference = ("_kept_training", "_findings")
         for name in ("models_", "_baselines", "worst_case_weights_", "follow_up_", *inference):
@@ -200,7 +200,7 @@ class CauseSpecificCox(CauseInference):
     def predict(self, X: Any, cause: int = 1, *, offset: ArrayLike | None = None) -> FloatArray:
         """Return the log risk (n,) of one cause; pass an offset if the model was fitted with one."""
         row = self._row(cause)
-        features = validate_data(self, encode_features(self, X), dtype=np.float64, reset=False)
+        features = checked_features(self, encode_features(self, X))
         return with_offset(features @ self.coef_[row], offset, fitted_with=self._has_offset)
 
     def predict_cumulative_incidence(
@@ -312,7 +312,7 @@ class CauseSpecificCox(CauseInference):
 
     def _hazards(self, X: Any, strata: Any, offset: ArrayLike | None) -> Iterator[FloatArray]:
         """Yield cumulative hazards (causes, rows, K) of chunks of patients."""
-        features = validate_data(self, encode_features(self, X), dtype=np.float64, reset=False)
+        features = checked_features(self, encode_features(self, X))
         times = self.unique_times_
         scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
         size = max(1, _CHUNK // (len(times) * self.n_causes_))
