@@ -8,10 +8,19 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.nonparametric import kaplan_meier_estimator
 
 from drosurv.metrics import calibration_at, d_calibration, integrated_calibration_index
-from drosurv.metrics.calibration import _event_probability as event_probability
+from drosurv.metrics.calibration import _event_probability
+from drosurv.metrics.partial_likelihood import CoxRows
+from drosurv.metrics.scores import ScoredTarget
 from drosurv.target import Surv, Target
 
 GRID = np.linspace(0, 8, 801)
+
+
+def event_probability(target, columns, horizon, ridge):
+    rows = CoxRows.of(ScoredTarget(target, np.zeros(len(target)), np.ones(len(target))))
+    found = np.empty(len(target))
+    found[target.order] = _event_probability(rows, columns[target.order], horizon, ridge)
+    return found
 
 
 def cohort(seed, n=300):
@@ -81,6 +90,15 @@ def test_index_of_two_distinct_predictions_is_finite():
     halves = [calibration_at(y[half], two[half], [1.0], times=[1.0]) for half in (x > 0, x <= 0)]
     expected = pd.concat(halves)["difference"].abs().mean()
     assert value == pytest.approx(expected, abs=0.05)
+
+
+def test_weights_of_the_index_count_as_copies():
+    x, y, _ = cohort(5)
+    survival, weight = np.exp(-np.exp(0.7 * x))[:, None], np.random.default_rng(0).integers(0, 4, len(x))
+    rows = np.repeat(np.arange(len(x)), weight)
+    copied = integrated_calibration_index(y[rows], survival[rows], 1.0, times=[1.0])
+    weighted = integrated_calibration_index(y, survival, 1.0, times=[1.0], sample_weight=weight)
+    assert weighted == pytest.approx(copied, rel=1e-9)
 
 
 def test_an_undefined_index_is_nan_with_a_warning():

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from drosurv import metrics
 from drosurv.evaluation.data import Subset
 from drosurv.groups import Groups, ratio_by_group
+from drosurv.metrics.calibration import calibration_index
 from drosurv.metrics.disparities import censoring_aware_disparity
 from drosurv.metrics.imparity import studentized_concordance, studentized_imparity
 from drosurv.metrics.inference import (
@@ -180,11 +181,7 @@ def uno_concordance(subset: Subset, weight: FloatArray) -> float:
 @metric("AUC", "higher", needs=("risk",), bounds=(0.0, 1.0), short="auc")
 def dynamic_auc(subset: Subset, weight: FloatArray) -> float:
     """How well patients who have had the event are ranked above those who have not, averaged over time."""
-    at, follow_up = subset.auc_times, subset.data.follow_up
-    if len(at) == 0:
-        return float("nan")
-    grid = subset.data.grid
-    return metrics.dynamic_auc(follow_up, subset.target, subset.risk, at, grid=grid, sample_weight=weight)
+    return subset.by_risk.auc(weight).mean if len(subset.by_risk.at) else float("nan")
 
 
 @metric("LPL", "higher", needs=("log hazard",), by_group=False)
@@ -248,10 +245,7 @@ def calibration_difference(subset: Subset, weight: FloatArray) -> float:
 @metric("ICI", "lower", needs=("survival",), interval="basic", bounds=(0.0, 1.0), short="ici")
 def integrated_calibration_index(subset: Subset, weight: FloatArray) -> float:
     """Mean distance of predicted from observed survival at the horizon."""
-    # The index takes no weights: repeat each patient as often as it was drawn.
-    rows = np.repeat(np.arange(len(subset)), weight.astype(np.intp))
-    survival, horizon = subset.survival_at_horizon[rows, None], subset.data.horizon
-    return metrics.integrated_calibration_index(subset.target.take(rows), survival, horizon, times=[horizon])
+    return calibration_index(subset.target, 1.0 - subset.survival_at_horizon, subset.data.horizon, weight)
 
 
 @metric("D-calibration p", "higher", needs=("survival",), resampled=False, bounds=(0.0, 1.0))

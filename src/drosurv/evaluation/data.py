@@ -25,6 +25,7 @@ from drosurv.groups import Groups
 from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
 from drosurv.metrics.brier import weight_error
 from drosurv.metrics.disparities import Convention
+from drosurv.metrics.dynamic_auc import SortedByRisk
 from drosurv.metrics.expected_events import ExpectedEvents, expected_events
 from drosurv.metrics.follow_up import Grid, GroupFollowUp, auc_times, auc_times_of, brier_times
 from drosurv.metrics.likelihood_gain import gain_times
@@ -350,9 +351,10 @@ class Subset:
         return np.log(np.maximum(hazard, _LEAST_HAZARD))
 
     @cached_property
-    def auc_times(self) -> FloatArray:
-        """Times of the dynamic AUC at which a patient has had the event and another is still under observation."""
-        return auc_times_of(self.target, self.data.auc_times)
+    def by_risk(self) -> SortedByRisk:
+        """Patients sorted for the dynamic AUC, at the times by which one had the event and another was observed."""
+        at = auc_times_of(self.target, self.data.auc_times)
+        return SortedByRisk.of(self.data.follow_up, self.target, self.risk, at, self.data.grid)
 
 
 def hazards_exist(risk: FloatArray) -> bool:

@@ -30,7 +30,8 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import Subset
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator
 from drosurv.evaluation.predictions import estimation_share, linear_columns
-from drosurv.metrics import calibration_at, d_calibration, decisions
+from drosurv.metrics import d_calibration, decisions
+from drosurv.metrics.calibration import beside_observed
 from drosurv.metrics.inference import Draws, normal_interval, observed_over_expected
 from drosurv.metrics.inference.gaps import shared_level
 from drosurv.metrics.nonparametric import KaplanMeier
@@ -242,8 +243,9 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
 
     def calibration(subset: Subset) -> dict[Any, Any]:
         """Kaplan-Meier against mean predicted survival at every horizon; the difference has a bootstrap interval."""
-        table = calibration_at(subset.target, subset.curves, horizons, level=level)
         predicted = subset.curves.at(horizons)
+        observed = KaplanMeier.of(subset.target)
+        table = beside_observed(predicted.mean(axis=0), observed, horizons, level, subset.target)
 
         def difference(weight: FloatArray) -> FloatArray:
             if not weight.any():
@@ -261,7 +263,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
         ends = np.array([(one.low, one.high) for one in intervals])
         # Before the first event survival is 1 in every replicate, which gives no interval.
         ends[~(table["low"] < table["high"])] = np.nan
-        return {**table.to_dict("list"), "difference_low": ends[:, 0], "difference_high": ends[:, 1]}
+        return {**table, "difference_low": ends[:, 0], "difference_high": ends[:, 1]}
 
     def shares_at_event(subset: Subset) -> dict[Any, Any]:
         """Share of patients in each tenth of predicted survival at the event; a tenth in each if calibrated."""

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from drosurv.errors import as_number, as_whole, require
 from drosurv.metrics.inference.intervals import Interval, normal_interval
-from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier
+from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, weighted_quantiles
 from drosurv.metrics.partial_likelihood import CoxRows, fit_cox
 from drosurv.metrics.scores import (
     ScoredTarget,
@@ -23,7 +23,7 @@ from drosurv.metrics.scores import (
 )
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.splines import spline_columns
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.target import FloatArray, IntArray, Target, parse_target
 
 # Quantiles at which the three knots of the restricted cubic splines lie, as in Austin et al. (2020).
 _KNOTS = (0.10, 0.50, 0.90)
@@ -72,7 +72,7 @@ def calibration_at(
     at = parse_horizons("horizons", horizons)
     survival_then = parse_survival(survival, len(target), times).at(at)
     predicted = weighted_mean(survival_then, weight, "mean predicted survival")
-    table = beside_observed(predicted, KaplanMeier.of(target, weight), at, level, target)
+    table = pd.DataFrame(beside_observed(predicted, KaplanMeier.of(target, weight), at, level, target))
     return table if sample_weight is None else table.assign(low=np.nan, high=np.nan)
 
 
@@ -89,24 +89,24 @@ def beside_observed(
     at: FloatArray,
     level: float,
     target: Target,
-) -> pd.DataFrame:
-    """Table of the mean predictions (k,) at k times, the observed values with intervals, and the patients at risk."""
+) -> dict[str, FloatArray | IntArray]:
+    """Columns: mean predictions (k,) at k times, the observed values with intervals, and the patients at risk."""
     observed = curve.at(at)
     low, high = curve.interval(at, level)
-    return pd.DataFrame(
-        {
-            "horizon": at,
-            "predicted": predicted,
-            "observed": observed,
-            "difference": predicted - observed,
-            "low": low,
-            "high": high,
-            "at_risk": (target.time[:, None] > at).sum(axis=0),
-        }
-    )
+    return {
+        "horizon": at,
+        "predicted": predicted,
+        "observed": observed,
+        "difference": predicted - observed,
+        "low": low,
+        "high": high,
+        "at_risk": (target.time[:, None] > at).sum(axis=0),
+    }
 
 
-def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: Any = None) -> float:
+def integrated_calibration_index(
+    y: Any, survival: Any, horizon: float, times: Any = None, *, sample_weight: Any = None
+) -> float:
     r"""Integrated calibration index: mean distance of predicted from smoothed observed event probabilities.
 
     .. math:: ICI = \frac1n \sum_i |\hat p_i - \tilde p(\hat p_i)|, \qquad \hat p_i = 1 - \hat S(t_0 | x_i)
@@ -119,6 +119,8 @@ def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: A
         As in :func:`calibration_at`.
     horizon : float
         The time t0, before the end of follow-up.
+    sample_weight : (n,) array, optional
+        Patient weights; weight 2 counts a patient twice.
 
     Returns
     -------
@@ -140,55 +142,60 @@ def integrated_calibration_index(y: Any, survival: Any, horizon: float, times: A
     target = parse_target(y, require_event=False)
     t0 = parse_horizons("horizon", horizon)
     predicted = 1.0 - parse_survival(survival, len(target), times).at(t0)[:, 0]
-    overall = KaplanMeier.of(target).at(t0)[0]
-    if not target.event.any() or np.isnan(overall):
+    return calibration_index(target, predicted, float(t0[0]), parse_weights(sample_weight, len(target)))
+
+
+def calibration_index(target: Target, predicted: FloatArray, horizon: float, weight: FloatArray) -> float:
+    """Integrated calibration index of event probabilities (n,) by the horizon, with patient weights (n,)."""
+    rows = CoxRows.of(ScoredTarget(target, predicted, weight))
+
+    def observed_in_all() -> float:
+        return 1.0 - float(KaplanMeier.of(target, weight).at(np.array([horizon]))[0])
+
+    if not rows.event.any() or (rows.time[-1] < horizon and np.isnan(observed_in_all())):
         warn_undefined(
-            f"the integrated calibration index at {horizon:g} is undefined (NaN): {target.n_events} of the "
-            f"{len(target)} patients had the event and follow-up ends at {target.time.max():g}."
+            f"the integrated calibration index at {horizon:g} is undefined (NaN): {rows.event.sum()} of the "
+            f"{len(rows.time)} patients had the event and follow-up ends at {rows.time.max(initial=0):g}."
         )
         return float("nan")
-    basis = _spline_basis(np.log(-np.log1p(-np.clip(predicted, 1e-8, 1 - 1e-8))))
+    basis = _spline_basis(np.log(-np.log1p(-np.clip(rows.score, 1e-8, 1 - 1e-8))), rows.weight)
     # With equal predictions there is no curve to fit: the observed probability is that of all patients.
     observed = (
-        _event_probability(target, basis, horizon, _RIDGE)
-        if basis.shape[1]
-        else np.full(len(target), 1.0 - overall)
+        _event_probability(rows, basis, horizon, _RIDGE) if basis.shape[1] else np.array([observed_in_all()])
     )
-    return float(np.abs(predicted - observed).mean())
+    return float(rows.weight @ np.abs(rows.score - observed) / rows.weight.sum())
 
 
-def _event_probability(target: Target, columns: FloatArray, horizon: float, ridge: float) -> FloatArray:
-    r"""Probability of the event by a horizon (n,) under a Cox model fitted to the target on few columns.
+def _event_probability(rows: CoxRows, columns: FloatArray, horizon: float, ridge: float) -> FloatArray:
+    r"""Probability of the event by a horizon (n,) under a Cox model fitted to sorted patients on few columns.
 
     .. math:: 1 - \exp(-H_0(t_0) e^{x_i \cdot b}), \qquad
               b = \arg\max_b \; \ell(b) - \tfrac{\text{ridge}}{2} \|b\|^2
 
     with Breslow's treatment of ties in the partial likelihood and in the baseline hazard. The columns (n, d) are
-    standardised; d must be small, since every Newton step solves d equations.
+    standardised and in the order of the rows; d must be small, since every Newton step solves d equations.
     """
-    n, order = len(target), target.order
-    rows = CoxRows.of(ScoredTarget(target, np.zeros(n), np.ones(n)))
-    sorted_columns = np.ascontiguousarray(columns[order])
-    b, _ = fit_cox(rows, sorted_columns, ridge, 1e-5)
-    score = sorted_columns @ b
-    shift = float(score.max())
-    # Breslow's baseline hazard: each event adds one over the sum of exp(score) of its risk set.
-    at_risk = np.cumsum(np.exp(score - shift)[::-1])[::-1]
-    event_times = rows.time[rows.event & (rows.time <= horizon)]
-    hazard = float((1.0 / at_risk[np.searchsorted(rows.time, event_times)]).sum())
-    return -np.expm1(-hazard * np.exp(columns @ b - shift))
+    b, _ = fit_cox(rows, columns, ridge, 1e-5)
+    score = columns @ b
+    hazard_ratio = np.exp(score - score.max())
+    # Breslow's baseline hazard: each event adds one over the sum of hazard ratios of its risk set.
+    at_risk = np.cumsum((rows.weight * hazard_ratio)[::-1])[::-1]
+    events = rows.event & (rows.time <= horizon)
+    hazard = float(rows.weight[events] @ (1.0 / at_risk[np.searchsorted(rows.time, rows.time[events])]))
+    probability: FloatArray = -np.expm1(-hazard * hazard_ratio)
+    return probability
 
 
-def _spline_basis(x: FloatArray) -> FloatArray:
+def _spline_basis(x: FloatArray, weight: FloatArray) -> FloatArray:
     """Restricted cubic splines, standardised; linear if the knots coincide, empty if x is constant."""
     if np.ptp(x) == 0:
         return np.empty((len(x), 0))
-    knots = np.unique(np.quantile(x, _KNOTS))
+    knots = np.unique(weighted_quantiles(x, weight, _KNOTS))
     basis = spline_columns(x, knots if len(knots) == len(_KNOTS) else np.empty(0)).T
-    spread = basis.std(axis=0)
+    centred = basis - weight @ basis / weight.sum()
+    spread = np.sqrt(weight @ centred**2 / weight.sum())
     varying = spread > 1e-12 * np.abs(basis).max(axis=0)
-    standard: FloatArray = (basis[:, varying] - basis[:, varying].mean(axis=0)) / spread[varying]
-    return standard
+    return np.ascontiguousarray(centred[:, varying] / spread[varying])
 
 
 @dataclass(frozen=True, eq=False)

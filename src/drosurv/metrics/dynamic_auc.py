@@ -12,7 +12,7 @@ from drosurv.metrics.follow_up import FollowUp, Grid, auc_times
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.scores import parse_scored, warn_undefined
-from drosurv.target import FloatArray, stable_order
+from drosurv.target import FloatArray, IntArray, Target, stable_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,24 +105,46 @@ def dynamic_auc_curve(
     """
     follow_up = FollowUp.parse(y_train)
     scored = parse_scored(y_test, risk, sample_weight)
-    target = follow_up.censor_at_end(scored.target)
-    at = auc_times(follow_up, scored.target, times, grid) if target.event.any() else np.empty(0)
-    order = stable_order(scored.risk)
-    auc = _auc_at(
-        target.time[order],
-        follow_up.inverse_probability(target, published=grid == "table")[order],
-        scored.risk[order],
-        scored.weight[order],
-        at,
-        HARRELL_TOLERANCE,
-    )
-    mean = _mean(auc, KaplanMeier.of(target, scored.weight).at(at))
-    if np.isnan(mean):
-        warn_undefined(
-            f"the dynamic AUC is undefined (NaN): there is no time within the training follow-up, which ends at "
-            f"{follow_up.end:g}, before which one of the {len(scored)} patients had the event while another did not."
-        )
-    return AUCCurve(at, auc, mean)
+    censored = follow_up.censor_at_end(scored.target)
+    at = auc_times(follow_up, scored.target, times, grid) if censored.event.any() else np.empty(0)
+    return SortedByRisk.of(follow_up, scored.target, scored.risk, at, grid).auc(scored.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class SortedByRisk:
+    """Patients sorted by risk, with what their AUC at k times needs, so that each bootstrap replicate is quick.
+
+    `target` is censored at the `end` of the training follow-up; `time`, `inverse` probability of being uncensored and
+    `risk` (n,) are in the `order` of the risk.
+    """
+
+    target: Target
+    end: float
+    order: IntArray
+    time: FloatArray
+    inverse: FloatArray
+    risk: FloatArray
+    at: FloatArray
+
+    @classmethod
+    def of(
+        cls, follow_up: FollowUp, target: Target, risk: FloatArray, at: FloatArray, grid: Grid
+    ) -> SortedByRisk:
+        """Sort patients by risk, for the AUC at the times `at` (k,)."""
+        censored, order = follow_up.censor_at_end(target), stable_order(risk)
+        inverse = follow_up.inverse_probability(censored, published=grid == "table")
+        return cls(censored, follow_up.end, order, censored.time[order], inverse[order], risk[order], at)
+
+    def auc(self, weight: FloatArray) -> AUCCurve:
+        """Return the AUC at every time, with patient weights (n,)."""
+        auc = _auc_at(self.time, self.inverse, self.risk, weight[self.order], self.at, HARRELL_TOLERANCE)
+        mean = _mean(auc, KaplanMeier.of(self.target, weight).at(self.at))
+        if np.isnan(mean):
+            warn_undefined(
+                f"the dynamic AUC is undefined (NaN): there is no time within the training follow-up, which ends at "
+                f"{self.end:g}, before which one of the {len(weight)} patients had the event while another did not."
+            )
+        return AUCCurve(self.at, auc, mean)
 
 
 def _mean(auc: FloatArray, survival: FloatArray) -> float:

@@ -58,10 +58,14 @@ def log_partial_likelihood(y: Any, risk: Any, *, per: Per = "event", sample_weig
         warn_undefined("the log partial likelihood is undefined (NaN): no patient had the event.")
         return float("nan")
     rows = CoxRows.of(scored)
+    return _total(rows, rows.score) / (events if per == "event" else float(scored.weight.sum()))
+
+
+def _total(rows: CoxRows, score: FloatArray) -> float:
+    """Log partial likelihood of scores (n,) in the order of the rows."""
     # Columns are needed for gradients only.
     none, of_pairs = np.empty(0), np.empty((0, 0))
-    total = log_likelihood(rows, np.empty((len(rows.time), 0)), rows.score, none, none, of_pairs, of_pairs)
-    return float(total) / (events if per == "event" else float(scored.weight.sum()))
+    return float(log_likelihood(rows, np.empty((len(score), 0)), score, none, none, of_pairs, of_pairs))
 
 
 def gain_over_null(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
@@ -82,11 +86,12 @@ def gain_over_null(y: Any, risk: Any, *, sample_weight: Any = None) -> float:
     0.3799
     """
     scored = parse_scored(y, risk, sample_weight)
-    of_scores = log_partial_likelihood(scored.target, scored.risk, sample_weight=scored.weight)
-    if np.isnan(of_scores):
-        return of_scores
-    same_for_all = np.zeros(len(scored))
-    return of_scores - log_partial_likelihood(scored.target, same_for_all, sample_weight=scored.weight)
+    events = float(scored.weight[scored.target.event].sum())
+    if events == 0:
+        warn_undefined("the gain over the null model is undefined (NaN): no patient had the event.")
+        return float("nan")
+    rows = CoxRows.of(scored)
+    return (_total(rows, rows.score) - _total(rows, np.zeros(len(rows.score)))) / events
 
 
 def share_of_gain(y: Any, risk: Any, reference_risk: Any, *, sample_weight: Any = None) -> float:
