@@ -121,12 +121,12 @@ def test_no_event_times_and_no_patients_are_allowed():
 def test_vector_exponentials_equal_numpys():
     x = np.concatenate([np.linspace(-707, 0, 100_001), -np.logspace(-320, 0, 1000)])
     found = x.copy()
-    exponentials(found)
+    exponentials(found, 0.0)
     np.testing.assert_allclose(found, np.exp(x), rtol=1e-15)
 
 
 def test_exponentials_of_very_small_numbers_underflow_to_zero():
     found = np.array([-800.0, -1e4, -1e300])
-    exponentials(found)
+    exponentials(found, 0.0)
     assert (found < 1e-300).all()
     assert (found >= 0).all()

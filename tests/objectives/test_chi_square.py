@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import brentq
 
 from drosurv.objectives import ChiSquare, uniform_mass
-from drosurv.objectives.chi_square import _descending, radius_constant
+from drosurv.objectives.chi_square import radius_constant
 
 
 def slope(eta, losses, mass, c):
@@ -76,10 +76,31 @@ def test_weights_grow_linearly_above_eta_and_vanish_below():
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 1000])
-def test_sorting_in_the_kernel_gives_a_descending_permutation(n):
-    # Whole numbers are often tied.
-    for losses in (np.random.default_rng(n).normal(size=n), np.arange(n) // 3 * 1.0):
-        order = _descending(losses)
-        np.testing.assert_array_equal(losses[order], -np.sort(-losses))
-        np.testing.assert_array_equal(np.sort(order), np.arange(n))
+def test_eta_is_exact_for_few_losses_far_apart():
+    def by_trying_every_set(losses, mass, c):
+        order = np.argsort(-losses)
+        values, parts = losses[order], mass[order]
+        for k in range(1, len(losses) + 1):
+            share, mean = parts[:k].sum(), np.average(values[:k], weights=parts[:k])
+            excess, below = c**2 * share - 1, values[k] if k < len(losses) else -np.inf
+            if excess > 1e-9:
+                eta = mean - np.sqrt(np.average((values[:k] - mean) ** 2, weights=parts[:k]) / excess)
+                if below - 1e-9 <= eta < values[k - 1]:
+                    return eta
+        return losses.max()
+
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        # Few losses, far apart and tied: every change of the set moves eta a long way.
+        n = rng.integers(2, 8)
+        losses, mass = (
+            np.round(rng.exponential(size=n) * 5) * 10.0 ** rng.integers(-2, 3),
+            rng.dirichlet(np.ones(n)),
+        )
+        objective = ChiSquare(rng.uniform(0.02, 0.95))
+        objective._start = np.array([rng.choice([-np.inf, losses.min(), losses.max(), losses.mean()])])
+        found, wanted = (
+            objective(losses[None, :], mass),
+            by_trying_every_set(losses, mass, objective.radius[0]),
+        )
+        assert found.eta[0] == pytest.approx(wanted, rel=1e-6, abs=1e-9)

@@ -207,8 +207,8 @@ def _log_sums(
         if flat[b]:
             heights[b, :] = highest
             levels[b, :] = highest
-            np.subtract(scores[b], highest, risks[b])
-            exponentials(risks[b])
+            np.positive(scores[b], risks[b])
+            exponentials(risks[b], highest)
         else:
             np.positive(scores[b], heights[b])
             levels[b, :] = -np.inf

@@ -144,10 +144,9 @@ class RiskSets(RiskSums):
         """See :meth:`RiskSums.means`."""
         if self._means is None:
             risks, levels, sums = self._saved
-            self._means = np.empty((len(self.first), X.shape[1]))
-            _risk_means(
-                np.ascontiguousarray(X), self.order, self.first, risks[0], levels[0], sums[0], self._means
-            )
+            X, d = np.ascontiguousarray(X), X.shape[1]
+            self._means = np.empty((len(self.first), d))
+            _risk_means(X, self.order, self.first, risks[0], levels[0], sums[0], np.zeros(d), self._means)
         return self._means
 
     def hessian(self, X: FloatArray, weights: FloatArray, centre: FloatArray | None = None) -> FloatArray:
@@ -185,24 +184,21 @@ def log_sums(
             risk[i] = value
             lowest = value if value < lowest else lowest
             highest = value if value > highest else highest
-        flat = highest - lowest < FLAT
-        if flat:
+        if highest - lowest < FLAT:
             levels[b, :] = highest
         else:
             highest, end = -np.inf, n
             for k in range(times - 1, -1, -1):
                 for i in range(first[k], end):
-                    highest = max(highest, risk[i])
+                    highest = risk[i] if risk[i] > highest else highest
                 for i in range(first[k], end):
                     risk[i] -= highest
                 levels[b, k] = highest
                 end = first[k]
+            highest = 0.0
         for low in range(start, n, _CHUNK):
-            part = risk[low : min(low + _CHUNK, n)]
-            if flat:
-                for i in range(part.shape[0]):
-                    part[i] -= highest
-            exponentials(part)
+            part = risk[low : low + _CHUNK]
+            exponentials(part, highest)
             if weight.shape[0]:
                 for i in range(part.shape[0]):
                     part[i] *= weight[low + i]
@@ -215,9 +211,7 @@ def log_sums(
                 total += risk[i]
             sums[b, k] = total
             end = first[k]
-        for low in range(0, times, _CHUNK):
-            high = min(low + _CHUNK, times)
-            logarithms(sums[b, low:high], levels[b, low:high], out[b, low:high])
+        logarithms(sums[b], levels[b], out[b])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -257,15 +251,16 @@ def _risk_means(
     risk: FloatArray,
     level: FloatArray,
     sums: FloatArray,
+    total: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Kernel of :meth:`RiskSets.means`."""
-    d = X.shape[1]
-    total, base, end = np.zeros(d), -np.inf, order.shape[0]
+    """Kernel of :meth:`RiskSets.means`; `total` (d,) is zero."""
+    d, base, end = X.shape[1], -np.inf, order.shape[0]
     for k in range(first.shape[0] - 1, -1, -1):
         if level[k] != base:
-            total *= math.exp(base - level[k])
-            base = level[k]
+            shrink, base = math.exp(base - level[k]), level[k]
+            for j in range(d):
+                total[j] *= shrink
         for i in range(first[k], end):
             # Read outside of the loop over the features.
             row, r = order[i], risk[i]
@@ -378,14 +373,15 @@ def _scale(X: FloatArray, weights: FloatArray, centre: FloatArray, low: int, out
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def exponentials(x: FloatArray) -> None:
-    """Replace x <= 0 by exp(x), in a form that the compiler can vectorise.
+def exponentials(x: FloatArray, highest: float) -> None:
+    """Replace x <= highest by exp(v) with v = x - highest, in a form that the compiler can vectorise.
 
-    With k = round(x / ln 2) and r = x - k ln 2, exp(x) = 2^k exp(r); the exponent field of a float is 2^k and
+    With k = round(v / ln 2) and r = v - k ln 2, exp(v) = 2^k exp(r); the exponent field of a float is 2^k and
     a polynomial of degree 12 gives exp(r) to the last bit for |r| <= ln(2)/2.
     """
     for i in range(x.shape[0]):
-        v = x[i] if x[i] > _UNDERFLOW else _UNDERFLOW
+        v = x[i] - highest
+        v = v if v > _UNDERFLOW else _UNDERFLOW
         k = np.floor(v * _LOG2E + 0.5)
         r = (v - k * _LN2_HIGH) - k * _LN2_LOW
         # Estrin's scheme: the multiplications of the polynomial do not depend on each other.

@@ -4,7 +4,7 @@
 
 The minimising eta is exact. For a fixed set of losses above eta, with mass P, mean m and variance v (under p), the
 minimiser is m - sqrt(v / a) with a = C^2 P - 1. Alternating between set and threshold usually converges after a few
-passes; otherwise the losses are sorted and every possible set is tried.
+passes; where it does not, a bracket of the minimum is halved.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from drosurv.objectives.balls import (
     torch_shares,
 )
 from drosurv.objectives.objective import Curvature, Evaluation, LossSums, Moments, WorstCase
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 CONSTANTS = ("tight", "paper")
-_PASSES = 40
 _ROUNDS = 200
 # Losses that differ by less are equal: the square of the difference underflows.
 _EQUAL = 1e-150
@@ -104,7 +103,9 @@ class ChiSquare(FromSums):
         if len(self._start) != batch:
             self._start = np.full(batch, -np.inf)
         eta, value, weights = self._start.copy(), np.empty(batch), np.empty_like(losses)
-        _minimise(losses, mass, self.radius, eta, value, weights)
+        for b in range(batch):
+            c = self.radius[b % len(self.radius)]
+            eta[b], value[b] = minimise_row(losses[b], mass, c, eta[b], weights[b])
         self._start = eta
         return Evaluation(value, weights, eta)
 
@@ -151,27 +152,14 @@ register_ball(
 )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _minimise(
-    losses: FloatArray,
-    mass: FloatArray,
-    constant: FloatArray,
-    eta: FloatArray,
-    value: FloatArray,
-    weights: FloatArray,
-) -> None:
-    for b in range(losses.shape[0]):
-        c = constant[b % constant.shape[0]]
-        eta[b], value[b] = minimise_row(losses[b], mass, c, eta[b], weights[b])
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+# Sums in any order are vectorised.
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def minimise_row(
     row: FloatArray, mass: FloatArray, c: float, start: float, weights: FloatArray
 ) -> tuple[float, float]:
     """Return the exact eta and value of one row of losses, and write the worst-case weights to ``weights``."""
     n = row.shape[0]
-    highest, at_top = -np.inf, 0.0
+    highest, at_top, total, spread = -np.inf, 0.0, 0.0, 0.0
     for i in range(n):
         # A loss without mass does not count.
         if row[i] >= highest and mass[i] > 0.0:
@@ -180,108 +168,62 @@ def minimise_row(
     filled = c * c * at_top >= 1.0 - 1e-12
     if c == 1.0 and not filled:
         # The mean: the minimising eta is minus infinity.
-        np.positive(mass, weights)
-        return -np.inf, float((mass * row).sum())
-    spread, total = 0.0, 0.0
-    if not filled:
-        threshold = _threshold(row, mass, c, start, highest)
         for i in range(n):
-            over = row[i] - threshold if row[i] > threshold else 0.0
-            part = mass[i] * over
-            weights[i] = part
-            total += part
-            spread += part * over
+            weights[i] = mass[i]
+            total += mass[i] * row[i]
+        return -np.inf, total
+    # As in `_plain`, iterate to the minimiser for the losses above eta, with a bracket of the minimum.
+    eta, low, high = highest if filled else start, -np.inf, highest
+    for _ in range(0 if filled else _ROUNDS):
+        base = eta if eta > -np.inf else highest
+        share = first = second = 0.0
+        for i in range(n):
+            part = mass[i] if row[i] > eta else 0.0
+            off = row[i] - base
+            share += part
+            first += part * off
+            second += part * off * off
+        excess, following = c * c * share - 1.0, np.nan
+        if excess > 0.0:
+            mean = first / share
+            variance = second / share - mean * mean
+            following = base + mean - math.sqrt(variance / excess if variance > 0.0 else 0.0)
+        if abs(following - eta) <= 1e-14 * (highest - following):
+            eta = following
+            break
+        if eta > -np.inf:
+            if c * first > math.sqrt(second):
+                low = eta
+            else:
+                high = eta
+        if not low < following < high:
+            if low > -np.inf:
+                following = 0.5 * (low + high)
+            elif start > -np.inf:
+                # The start was too high: start again with all losses.
+                start, following, high = -np.inf, -np.inf, highest
+            else:
+                # All losses are equal, or the change is a rounding error.
+                following = highest if eta == -np.inf else eta
+        if following == eta:
+            break
+        eta = following
+    for i in range(n):
+        over = row[i] - eta if row[i] > eta else 0.0
+        part = mass[i] * over
+        weights[i] = part
+        total += part
+        spread += part * over
     if total > 0.0:
         # At the optimum C / sqrt(spread), the factor of the weights, equals 1 / total, which has less rounding error.
-        weights *= 1.0 / total
-        return threshold, c * math.sqrt(spread) + threshold
+        scale = 1.0 / total
+        for i in range(n):
+            weights[i] *= scale
+        return eta, c * math.sqrt(spread) + eta
     # All weight is on the largest losses, or all losses are equal: eta and value are the maximum.
     for i in range(n):
         weights[i] = mass[i] / at_top if row[i] == highest else 0.0
     return highest, highest
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _threshold(row: FloatArray, mass: FloatArray, c: float, start: float, highest: float) -> float:
-    """Return the minimising eta, below the highest loss: by iteration, or else by sorting."""
-    threshold = start
-    for _ in range(_PASSES):
-        following = _iterate(row, mass, c, threshold)
-        if not following < highest:
-            if threshold != start or start == -np.inf:
-                break
-            # The start was too high: begin with all losses.
-            following = -np.inf
-        elif following == threshold or abs(following - threshold) <= 1e-14 * (highest - following):
-            return following
-        threshold = following
-    return _by_sorting(row, mass, c)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _iterate(row: FloatArray, mass: FloatArray, c: float, threshold: float) -> float:
-    """Return the minimiser for the fixed set of losses above the threshold; NaN if there is none."""
-    base = threshold if threshold > -np.inf else row[0]
-    share = first = second = 0.0
-    for i in range(row.shape[0]):
-        part = mass[i] if row[i] > threshold else 0.0
-        off = row[i] - base
-        share += part
-        first += part * off
-        second += part * off * off
-    excess = c * c * share - 1.0
-    if excess <= 0.0:
-        return np.nan
-    mean = first / share
-    return float(base + mean - math.sqrt(max(second / share - mean * mean, 0.0) / excess))
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _by_sorting(row: FloatArray, mass: FloatArray, c: float) -> float:
-    """Return eta by trying the k largest losses for every k: optimal is the set whose eta lies just below it."""
-    n = row.shape[0]
-    order = _descending(row)
-    base = row[order[0]]
-    share = first = second = 0.0
-    best, best_miss = base, np.inf
-    for k in range(n):
-        i = order[k]
-        off = row[i] - base
-        share += mass[i]
-        first += mass[i] * off
-        second += mass[i] * off * off
-        excess = c * c * share - 1.0
-        if excess <= 0.0:
-            continue
-        mean = first / share
-        eta = base + mean - math.sqrt(max(second / share - mean * mean, 0.0) / excess)
-        below = row[order[k + 1]] if k + 1 < n else -np.inf
-        miss = max(below - eta, eta - row[i], 0.0)
-        if miss < best_miss:
-            best, best_miss = eta, miss
-        if miss == 0.0:
-            break
-    return float(best)
-
-
-@numba.njit(cache=True, nogil=True)
-def _descending(row: FloatArray) -> IntArray:
-    """Return the positions (n,) of the losses (n,) from largest to smallest, by Shell's sort.
-
-    It is rarely called, and compiles ten times as fast as ``np.argsort``.
-    """
-    n = row.shape[0]
-    order = np.arange(n)
-    gap = n // 2
-    while gap > 0:
-        for k in range(gap, n):
-            position, place = order[k], k
-            while place >= gap and row[order[place - gap]] < row[position]:
-                order[place] = order[place - gap]
-                place -= gap
-            order[place] = position
-        gap = 1 if gap == 2 else (5 * gap - 1) // 11
-    return order
 
 
 def _plain(sums: LossSums, radius: float) -> WorstCase:
@@ -361,7 +303,10 @@ def _smoothed(sums: LossSums, smoothing: float) -> WorstCase | None:
 
 
 def _torch_by_sorting(losses: Tensor, square: Tensor, mass: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return value and weights for C^2 (...,), by trying the k largest losses for every k as `_by_sorting` does."""
+    """Return value and weights for C^2 (...,), by trying the k largest losses for every k.
+
+    Optimal is the set whose eta lies just below it.
+    """
     import torch
 
     if mass is not None:
