@@ -31,12 +31,13 @@ OUTPUTS = ("-o", "--output", "--hold-out", "--report", "--table", "--plot", "--d
 
 # Read, but not run: they take minutes, train on all of FLC, or download. Other tests run them on less.
 READ_ONLY = ("demo", "reproduce", "benchmark", "datasets fetch")
-# Fewer replicates and alphas than by default; nothing else is changed.
+# Fewer replicates, folds and rules than by default; nothing else is changed.
 FASTER = {
-    "evaluate": ["--bootstrap", "20"],
+    "evaluate": ["--bootstrap", "4"],
     "audit": ["--bootstrap", "4", "--bootstrap-path", "2"],
     "certify": ["--replicates", "19"],
     "tune": ["--folds", "2"],
+    "repair": ["--max-conditions", "1"],
 }
 
 
@@ -90,17 +91,17 @@ def check_once(table, *, on_step, **options):
     """What check finds in a table: the same for all commands that ask, which differ in what they write."""
     asked = table.to_csv(), repr(options)
     if asked not in _checked:
-        _checked[asked] = _check(table, n_bootstrap=20, on_step=on_step, **options)
+        _checked[asked] = _check(table, n_bootstrap=2, on_step=on_step, **options)
     return _checked[asked]
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The files that a reader has: those that no command on a page writes."""
-    data = make_hidden_minority(n_samples=400, random_state=0)
+    data = make_hidden_minority(n_samples=240, random_state=0)
     patients = pd.DataFrame(
         {
-            "id": range(1, 401),
+            "id": range(1, 241),
             "months": np.ceil(40 * data.y["time"]),
             "died": data.y["event"].astype(int),
             "age": np.round(64 + 9 * data.X["x1"]),
@@ -118,6 +119,12 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
     monkeypatch.setattr(alpha_path, "ALPHAS", (1.0, 0.5))
     monkeypatch.setattr(check_workflow, "check", check_once)
+    monkeypatch.setattr(check_workflow, "_FOLDS", 3)
+    few = {"splines": False, "l2s": [0.01, 0.1], "cv": 3}
+    monkeypatch.setattr(check_workflow, "CoxPHCV", partial(check_workflow.CoxPHCV, **few))
+    monkeypatch.setattr(
+        check_workflow, "RepairedCox", partial(check_workflow.RepairedCox, max_conditions=1, folds=3)
+    )
     monkeypatch.setenv("DROSURV_DATA", str(tmp_path / "cache"))
     return tmp_path
 

@@ -28,7 +28,7 @@ def blocks(page):
     return BLOCK.findall(page.read_text())
 
 
-def some_patients(load, most=1500):
+def some_patients(load, most=900):
     """A function that gives at most so many of the patients that `load` gives."""
 
     def load_some(*arguments, **options):
@@ -46,10 +46,11 @@ def test_the_code_of_a_page_runs(page, capsys, monkeypatch):
     # Fewer replicates than by default, and fewer patients; nothing else is changed.
     for name in ("load_flc", "make_hidden_minority"):
         monkeypatch.setattr(drosurv.datasets, name, some_patients(getattr(drosurv.datasets, name)))
-    monkeypatch.setattr(drosurv, "evaluate", partial(drosurv.evaluate, n_bootstrap=20))
+    monkeypatch.setattr(drosurv, "evaluate", partial(drosurv.evaluate, n_bootstrap=4))
+    monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
     names = {}
     for block in blocks(page):
-        exec(compile(block, str(page), "exec"), names)
+        exec(compile(block.replace("n_boot=50", "n_boot=5"), str(page), "exec"), names)
     assert names, "a page with code defines something"
 
 

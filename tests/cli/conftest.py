@@ -17,11 +17,13 @@ def wide_terminal(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def few_replicates(monkeypatch):
-    """Comparisons with plain Cox draw 20 replicates, checks 2 instead of 200; checks try two penalties."""
+    """Comparisons with plain Cox draw 20 replicates; checks draw 2, and try two penalties, few folds and rules."""
     checking = import_module("drosurv.workflows.check")
     monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
     monkeypatch.setattr(checking, "check", partial(checking.check, n_bootstrap=2))
     monkeypatch.setattr(checking, "CoxPHCV", partial(checking.CoxPHCV, splines=False, l2s=[0.01, 0.1], cv=3))
+    monkeypatch.setattr(checking, "RepairedCox", partial(checking.RepairedCox, max_conditions=1, folds=3))
+    monkeypatch.setattr(checking, "_FOLDS", 3)
     monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
 
 

@@ -9,7 +9,7 @@ from drosurv.workflows import demo
 @pytest.fixture(scope="module")
 def result():
     """A demonstration on fewer patients and one dataset."""
-    data = make_hidden_minority(900, 6, random_state=0)
+    data = make_hidden_minority(300, 5, random_state=0)
     return demo.demo(random_state=3, loaders={demo.SIMULATED: lambda: data})
 
 
@@ -29,7 +29,7 @@ def seeds(monkeypatch, result):
 def test_the_text_names_the_models_the_numbers_of_patients_and_the_next_command(drosurv):
     output = drosurv.ok("demo").stdout
     for words in (
-        "Trained on 600 patients, compared on 300 others",
+        "Trained on 200 patients, compared on 100 others",
         "plain Cox",
         "repaired Cox",
         "had the event",
@@ -41,7 +41,7 @@ def test_the_text_names_the_models_the_numbers_of_patients_and_the_next_command(
 def test_json_holds_every_number(drosurv, seeds):
     found = drosurv.json("demo", "--seed", "3")["simulated"]
     assert seeds == [3]
-    assert (found["n_train"], found["n_test"]) == (600, 300)
+    assert (found["n_train"], found["n_test"]) == (200, 100)
     assert [row["model"] for row in found["table"]] == ["plain Cox", "cross-validated Cox", "repaired Cox"]
     assert all(row["seconds"] >= 0 for row in found["table"])
 

@@ -1,5 +1,8 @@
 """check reads a table, lists its problems, and judges a model on patients left out of its training."""
 
+from functools import partial
+from importlib import import_module
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,21 +10,23 @@ import pytest
 import drosurv
 from drosurv.datasets import make_hidden_minority
 
+N = 300
+
 
 @pytest.fixture(scope="module")
 def patients():
-    data = make_hidden_minority(500, random_state=0)
+    data = make_hidden_minority(N, random_state=0)
     rng = np.random.default_rng(0)
     frame = (
         data.X.round(4)
-        .iloc[:, :5]
+        .iloc[:, :3]
         .assign(
-            patient_id=[f"p{k}" for k in range(500)],
-            hospital_mrn=rng.permutation(500) + 10_000,
+            patient_id=[f"p{k}" for k in range(N)],
+            hospital_mrn=rng.permutation(N) + 10_000,
             days=np.ceil(1000 * data.y["time"]),
             died=data.y["event"].astype(int),
             sex=np.where(data.X["x3"] > 0, "f", "m"),
-            visit=pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 500), "D"),
+            visit=pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, N), "D"),
             last_seen=np.ceil(1000 * data.y["time"]) / 30,
         )
     )
@@ -32,7 +37,14 @@ def patients():
 
 @pytest.fixture(scope="module")
 def found(patients):
-    return drosurv.check(patients, n_bootstrap=20)
+    """What check finds with few penalties, folds, replicates and rules."""
+    # The package has a function of the same name.
+    checking = import_module("drosurv.workflows.check")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checking, "CoxPHCV", partial(drosurv.CoxPHCV, splines=False, l2s=[0.01, 0.1], cv=3))
+        patch.setattr(checking, "RepairedCox", partial(drosurv.RepairedCox, max_conditions=1, folds=3))
+        patch.setattr(checking, "_FOLDS", 3)
+        return drosurv.check(patients, n_bootstrap=2)
 
 
 def test_columns_are_guessed_and_told(found):
