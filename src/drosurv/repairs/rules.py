@@ -182,6 +182,11 @@ class CodedTable:
         """The conditions of ``atoms`` as :class:`Atom`."""
         return [Atom(column, COMPARISONS[kind], code) for column, kind, code in self.atoms.tolist()]
 
+    @cached_property
+    def n_usable(self) -> int:
+        """Number of columns that have a condition."""
+        return len(np.unique(self.atoms[:, 0]))
+
     def covers(self, atoms: tuple[Atom, ...]) -> BoolArray:
         """Return which patients (n,) meet every condition."""
         met = np.ones(self.codes.shape[1], dtype=np.bool_)
@@ -308,10 +313,13 @@ class RuleSearch:
         inside = np.flatnonzero(self.counted & table.covers(atoms))
         by_code = sums_by_code(table.codes, self.criterion.values, inside, table.n_codes)
         scores = self.criterion.scores(sums_by_atom(by_code, table.atoms))
-        positions = np.stack([_best_of_blocks(score, table.blocks) for score in scores])
-        best = np.unique(positions[np.isfinite(np.take_along_axis(scores, positions, axis=1))])
-        added = [table.listed[position] for position in best.tolist()]
-        found = zip(added, scores[0, best].tolist(), scores[-1, best].tolist(), strict=True)
+        positions: set[int] = set()
+        for score in scores:
+            best = _best_of_blocks(score, table.blocks)
+            positions.update(best[np.isfinite(score[best])].tolist())
+        allowed = sorted(positions)
+        added = [table.listed[position] for position in allowed]
+        found = zip(added, scores[0, allowed].tolist(), scores[-1, allowed].tolist(), strict=True)
         return [Candidate((*atoms, atom), score, promise) for atom, score, promise in found]
 
     def revalued(self, rule: Candidate) -> Candidate:

@@ -319,7 +319,8 @@ def checked_features(model: Any, X: Any, *, fit: bool = False, dtype: Any = np.f
     if not (isinstance(X, pd.DataFrame) and _has_only_numbers(X)):
         return validate_data(model, X, reset=fit, **how)
     # scikit-learn looks at every column of a table in turn, which takes longer than all else in a small prediction.
-    validate_data(model, X, reset=fit, skip_check_array=True)
+    if fit or list(X) != list(getattr(model, "feature_names_in_", ())):
+        validate_data(model, X, reset=fit, skip_check_array=True)
     return check_array(X.to_numpy(), input_name="X", estimator=model, **how)
 
 
@@ -332,7 +333,7 @@ def _needs_encoding(X: Any) -> bool:
     if not isinstance(X, pd.DataFrame):
         return False
     if _has_only_numbers(X):
-        return bool(X.isna().any(axis=None))
+        return bool(X.isna().to_numpy().any())
     plain = np.array([kind.kind in "biufc" for kind in X.dtypes], dtype=np.bool_)
     others = (column for _, column in X.loc[:, ~plain].items())
     return bool(X.isna().any(axis=None)) or not all(map(holds_numbers, others))
