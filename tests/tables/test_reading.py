@@ -25,6 +25,14 @@ def test_a_column_is_numbers_only_if_every_value_is(write):
     assert frame["c"].tolist() == [1000.0, -0.5]
 
 
+def test_a_number_is_the_float_nearest_to_its_text(write):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=500) * 10.0 ** rng.integers(-12, 12, 500)
+    frame = read_frame(write("a,b\n" + "".join(f"{value!r},{value:.9g}\n" for value in values.tolist())))
+    assert frame["a"].tolist() == values.tolist()
+    assert frame["b"].tolist() == [float(f"{value:.9g}") for value in values]
+
+
 def test_codes_with_leading_zeros_stay_text(write):
     frame = read_frame(write("code,zero,share\n007,0,0.5\n012,1,0.25\n"))
     assert frame["code"].tolist() == ["007", "012"]

@@ -31,6 +31,9 @@ MISSING = (
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Numbers with leading zeros, or with more digits than a float holds, such as ids of patients.
 _CODE = r"[+-]?(?:0\d|\d{16})"
+# Before pandas 3.1, `to_numeric` may return a neighbour of the float that is nearest to a text with many digits.
+# Patients held out in a file would then not be recognised in their table, and would be trained on.
+_TO_NUMERIC_IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 # Numbers of cells that are converted at once, and of lines that are read at once.
 _CELLS = 1_000_000
 _LINES = 50_000
@@ -434,13 +437,23 @@ def _typed(
     if decimal != ".":
         parts = [texts[at].dropna().rename(name) for name, at in rows.items() if not codes[at].any()]
         plain = pd.concat([_with_point(part, decimal) for part in parts] or [texts]).reindex(texts.index)
-    numbers = pd.to_numeric(plain, errors="coerce").astype(float)
+    numbers = _nearest_floats(plain)
     wrong = codes | (numbers.isna() & texts.notna()).to_numpy()
     # A missing value 999 may also be written 999.0.
     absent = pd.to_numeric(pd.Series(list(missing)), errors="coerce").dropna()
     values = numbers.mask(numbers.isin(absent)).to_numpy()
     for name, at in rows.items():
         yield name, texts.array[at] if wrong[at].any() else values[at]
+
+
+def _nearest_floats(text: pd.Series[str]) -> pd.Series[float]:
+    """Return the float nearest to each text, NaN where a text is no number."""
+    numbers = pd.to_numeric(text, errors="coerce").astype(float)
+    if not _TO_NUMERIC_IS_EXACT:
+        exact = (text.str.len() <= 15) & numbers.abs().between(1e-9, 1e22)
+        again = numbers.notna() & ~exact
+        numbers[again] = text[again].astype(float)
+    return numbers
 
 
 def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:
