@@ -58,21 +58,32 @@ def compiled_adam(
     layout = np.concatenate([in_none, in_risk_sets])
     position = np.empty_like(layout)
     position[layout] = np.arange(len(layout))
-    theta = network.parameters[0]
-    history = np.empty((len(theta), steps))
-    _train(
-        network.columns.take(layout, axis=1),
-        theta,
-        np.ascontiguousarray(lr, dtype=np.float64),
-        l2,
-        tuple(
-            _part(part, position, mass) for part, mass in zip(parts, criterion.block_masses(), strict=True)
-        ),
-        parts[0].apart,
-        len(in_none),
-        np.ascontiguousarray(np.broadcast_to(radius, (len(theta),))),
-        history,
-    )
+    masses = criterion.block_masses()
+    arranged = [_part(part, position, mass) for part, mass in zip(parts, masses, strict=True)]
+    # Two parts even where one is used: numba would compile the loop again for another number of parts.
+    both = arranged[0], arranged[-1]
+    columns, thetas = network.columns.take(layout, axis=1), network.parameters[0]
+    history, (d, n) = np.empty((len(thetas), steps)), columns.shape
+    for theta, rate, constant, values in zip(
+        thetas, lr, np.broadcast_to(radius, len(thetas)), history, strict=True
+    ):
+        eta, (scores, gradient), moments = np.full(2, -np.inf), np.empty((2, 1, n)), np.zeros((3, d))
+        _train(
+            columns,
+            theta,
+            float(rate),
+            l2,
+            both,
+            len(parts),
+            parts[0].apart,
+            len(in_none),
+            float(constant),
+            eta,
+            scores,
+            gradient,
+            *moments,
+            values,
+        )
     return history
 
 
@@ -80,7 +91,7 @@ class _Part(NamedTuple):
     """Events of one block, their risk sets, and arrays for the results of a step.
 
     There are K times, E events and m patients in risk sets; ``mass``, ``losses`` and ``weights`` (E + 1,) have one more
-    value, for all censored patients.
+    value, for all censored patients; ``event_losses`` and ``event_weights`` (1, E) are the same numbers without it.
     """
 
     order: IntArray
@@ -96,13 +107,15 @@ class _Part(NamedTuple):
     pull: FloatArray
     losses: FloatArray
     weights: FloatArray
+    event_losses: FloatArray
+    event_weights: FloatArray
     slopes: FloatArray
 
 
 def _part(part: RiskPart, position: IntArray, mass: FloatArray) -> _Part:
     """Return a part of the loss with its patients in their new order."""
     sets, events = part.risk_sets, len(part.rows)
-    times = (1, len(sets.first))
+    times, losses, weights = (1, len(sets.first)), np.zeros(events + 1), np.empty(events + 1)
     return _Part(
         position[sets.order],
         sets.first,
@@ -115,8 +128,10 @@ def _part(part: RiskPart, position: IntArray, mass: FloatArray) -> _Part:
         np.empty(times),
         np.empty(times),
         np.empty(times),
-        np.zeros(events + 1),
-        np.empty(events + 1),
+        losses,
+        weights,
+        losses[None, :events],
+        weights[None, :events],
         # The derivative of a loss in its log sum: 1, or with halves the share of the other half.
         np.ones((1, events)),
     )
@@ -125,51 +140,60 @@ def _part(part: RiskPart, position: IntArray, mass: FloatArray) -> _Part:
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _train(
     columns: FloatArray,
-    thetas: FloatArray,
-    lr: FloatArray,
+    theta: FloatArray,
+    lr: float,
     l2: float,
-    parts: tuple[_Part, ...],
+    parts: tuple[_Part, _Part],
+    n_parts: int,
     split: bool,
     apart: int,
-    constant: FloatArray,
+    constant: float,
+    eta: FloatArray,
+    scores: FloatArray,
+    gradient: FloatArray,
+    slope: FloatArray,
+    first_moment: FloatArray,
+    second_moment: FloatArray,
     history: FloatArray,
 ) -> None:
-    d, n = columns.shape
-    scores, gradient, slope = np.empty((1, n)), np.empty((1, n)), np.empty(d)
-    for b in range(thetas.shape[0]):
-        theta, first_moment, second_moment = thetas[b], np.zeros(d), np.zeros(d)
-        eta = np.full(len(parts), -np.inf)
-        for step in range(1, history.shape[1] + 1):
-            _combine(columns, theta, scores[0])
-            total, k = 0.0, 0
-            for p in parts:
-                log_sums(scores, p.order, p.first, p.weight, p.risks, p.levels, p.sums, p.logs)
-                losses = p.losses[:-1].reshape(p.slopes.shape)
-                if split:
-                    softplus_terms(p.logs, scores, p.rows, p.block, losses, p.slopes)
-                else:
-                    event_losses(p.logs, scores, p.rows, p.block, losses)
-                eta[k], value = minimise_row(p.losses, p.mass, constant[b], eta[k], p.weights)
-                total, k = total + value, k + 1
-            gradient[0, :apart] = 0.0
-            # No patient is in the risk sets of two parts: write their gradients first, then subtract those of events.
-            for p in parts:
-                np.multiply(p.weights[:-1], p.slopes[0], p.weights[:-1])
-                p.pull[:] = 0.0
-                add_by_block(p.weights[:-1].reshape(p.slopes.shape), p.block, p.pull)
-                pull_back(p.pull, p.order, p.first, p.risks, p.levels, p.sums, gradient)
-            for p in parts:
-                subtract_from_events(p.weights[:-1].reshape(p.slopes.shape), p.rows, gradient)
-            _project(columns, gradient[0], slope)
-            rate = lr[b] / (1.0 - DECAY_FIRST**step)
-            shrink = math.sqrt(1.0 - DECAY_SECOND**step)
-            for j in range(d):
-                total += 0.5 * l2 * theta[j] * theta[j]
-                g = slope[j] + l2 * theta[j]
-                first_moment[j] = DECAY_FIRST * first_moment[j] + (1.0 - DECAY_FIRST) * g
-                second_moment[j] = DECAY_SECOND * second_moment[j] + (1.0 - DECAY_SECOND) * g * g
-                theta[j] -= rate * first_moment[j] / (math.sqrt(second_moment[j]) / shrink + EPSILON)
-            history[b, step - 1] = total
+    """Train one model; the first `apart` patients are in no risk set."""
+    for step in range(history.shape[0]):
+        _combine(columns, theta, scores[0])
+        total = 0.0
+        for k in range(n_parts):
+            p = parts[k]
+            log_sums(scores, p.order, p.first, p.weight, p.risks, p.levels, p.sums, p.logs)
+            if split:
+                softplus_terms(p.logs, scores, p.rows, p.block, p.event_losses, p.slopes)
+            else:
+                event_losses(p.logs, scores, p.rows, p.block, p.event_losses)
+            eta[k], value = minimise_row(p.losses, p.mass, constant, eta[k], p.weights)
+            total += value
+        for i in range(apart):
+            gradient[0, i] = 0.0
+        # No patient is in the risk sets of two parts: write their gradients first, then subtract those of events.
+        for k in range(n_parts):
+            p = parts[k]
+            weights, slopes, pull = p.event_weights, p.slopes, p.pull
+            for e in range(weights.shape[1]):
+                weights[0, e] *= slopes[0, e]
+            for e in range(pull.shape[1]):
+                pull[0, e] = 0.0
+            add_by_block(weights, p.block, pull)
+            pull_back(pull, p.order, p.first, p.risks, p.levels, p.sums, gradient)
+        for k in range(n_parts):
+            p = parts[k]
+            subtract_from_events(p.event_weights, p.rows, gradient)
+        _project(columns, gradient[0], slope)
+        rate = lr / (1.0 - DECAY_FIRST ** (step + 1))
+        shrink = math.sqrt(1.0 - DECAY_SECOND ** (step + 1))
+        for j in range(theta.shape[0]):
+            total += 0.5 * l2 * theta[j] * theta[j]
+            g = slope[j] + l2 * theta[j]
+            first_moment[j] = DECAY_FIRST * first_moment[j] + (1.0 - DECAY_FIRST) * g
+            second_moment[j] = DECAY_SECOND * second_moment[j] + (1.0 - DECAY_SECOND) * g * g
+            theta[j] -= rate * first_moment[j] / (math.sqrt(second_moment[j]) / shrink + EPSILON)
+        history[step] = total
 
 
 # Two features at a time: as fast as a general matrix-vector product, which takes longer to compile.
