@@ -258,7 +258,8 @@ def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kin
         raise ArgumentError("kind", "kind is needed: pass kind='survival' or kind='event probability'.")
     higher = mannwhitneyu(values[had, -1], values[free, -1])
     share = higher.statistic / (had.sum() * free.sum())
-    if higher.pvalue > _UNSURE:
+    # Where all predictions are equal, some versions of scipy give no p-value.
+    if not higher.pvalue <= _UNSURE:
         raise ArgumentError(
             "kind",
             "kind is needed, because patients with and without the event have similar predictions: pass "
