@@ -138,7 +138,10 @@ RULES = {
     "unclear": [
         ((table(women=UNSURE), {}), "a benefit is not shown for sex f either"),
         ((table(women=UNSURE, men=UNSURE), {}), "a benefit is not shown for any single group either"),
-        ((table(everybody=UNSURE), {}), "neither is a benefit"),
+        (
+            (table(everybody=UNSURE), {}),
+            "neither is a benefit over one curve for everybody: gain 0.010 (−0.050 to 0.070) per patient",
+        ),
         ((table(everybody=RANKS, named=False), {}), "Only ranking can be judged"),
     ],
     "no_groups": [((table(named=False), {}), "no groups were named")],

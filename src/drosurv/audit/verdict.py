@@ -132,9 +132,8 @@ def _harm(rows: list[dict[str, Any]]) -> Iterator[Concern]:
     """Report groups whose predictions are worse than one curve for everybody."""
     harmed = [row for row in rows if row["judged"] and row["gain_p"] is not None and row["gain_high"] < 0]
     for row in harmed[:_MOST_NAMED]:
-        gain = with_interval(row["gain"], row["gain_low"], row["gain_high"])
         text = (
-            f"For {_name(row)}, predictions are worse than one curve for everybody: gain {gain} per patient."
+            f"For {_name(row)}, predictions are worse than one curve for everybody: {_gain(row)} per patient."
         )
         yield Concern("harm", _name(row), text)
     everybody = rows[0]
@@ -177,18 +176,14 @@ def _without_problems(
     if not everybody["judged"]:
         return "too_few", f"Too few patients to judge a model by: {everybody['why']}."
     if everybody["gain_low"] is None or everybody["gain_low"] <= 0:
-        return (
-            "unclear",
-            "No problem is shown, but neither is a benefit over giving every patient the same curve.",
+        benefit = (
+            f"a benefit over one curve for everybody: {_gain(everybody)} per patient, adjusted for all tests"
         )
+        return "unclear", f"No problem is shown, but neither is {benefit}."
     judged = [row for row in named if row["judged"]]
     if not judged and not searched:
-        if named:
-            return (
-                "too_few",
-                "No problem is shown for all patients together; no group is large enough to be judged.",
-            )
-        return "no_groups", "No problem is shown for all patients together; no groups were named."
+        why = "no group is large enough to be judged" if named else "no groups were named"
+        return "too_few" if named else "no_groups", f"No problem is shown for all patients together; {why}."
     if unclear := [_name(row) for row in judged if row["gain_low"] is None or row["gain_low"] <= 0]:
         whom = "any single group" if len(unclear) == len(judged) > 1 else listing(unclear, _MOST_NAMED)
         return "unclear", f"No problem is shown, but a benefit is not shown for {whom} either."
@@ -244,6 +239,10 @@ def _steps(
     if status == "no_groups":
         yield "Name groups, such as sex and age, and audit again."
     yield "Audit again when the model, the patients or their care change."
+
+
+def _gain(row: Mapping[str, Any]) -> str:
+    return f"gain {with_interval(row['gain'], row['gain_low'], row['gain_high'])}"
 
 
 def _name(row: Mapping[str, Any]) -> str:
