@@ -117,8 +117,8 @@ def test_a_small_cohort_gets_an_answer(patients):
         patients.X,
         patients.y,
         sensitive_features=patients.sensitive_features,
-        folds=4,
-        n_bootstrap=10,
+        folds=2,
+        n_bootstrap=0,
         search_rules=False,
     )
     everybody = report.tables["groups"].rows[0]

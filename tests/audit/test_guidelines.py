@@ -14,7 +14,8 @@ from drosurv.datasets import make_hidden_minority
 def full():
     train, test = make_hidden_minority(400, random_state=0), make_hidden_minority(400, random_state=1)
     model = CoxPH().fit(train.X, train.y)
-    return audit(model, test.X, test.y, sensitive_features=test.sensitive_features, n_bootstrap=4)
+    searched = {"features": test.X[["x1", "x5"]], "n_bootstrap": 2}
+    return audit(model, test.X, test.y, sensitive_features=test.sensitive_features, **searched)
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def cohort():
 
 def audited(model, **given):
     X, y = given.pop("X"), given.pop("y")
-    return audit(model, X, y, **given, n_bootstrap=4, search_rules=False)
+    return audit(model, X, y, **given, n_bootstrap=2, search_rules=False)
 
 
 def test_patients_of_several_rows_are_audited_once_by_what_was_known_first(cohort):

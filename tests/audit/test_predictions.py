@@ -31,14 +31,8 @@ def model():
 
 
 def audit_of(predictions, patients, **options):
-    return audit_predictions(
-        predictions,
-        patients.y,
-        sensitive_features=patients.sensitive_features,
-        n_bootstrap=10,
-        search_rules=False,
-        **options,
-    )
+    given = {"n_bootstrap": 0, "search_rules": False, **options}
+    return audit_predictions(predictions, patients.y, sensitive_features=patients.sensitive_features, **given)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +65,7 @@ def test_survival_is_judged_only_where_something_was_predicted(report, model, pa
 
 
 def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients):
-    report = audit_of(model.predict(patients.X), patients)
+    report = audit_of(model.predict(patients.X), patients, n_bootstrap=10)
     assert len(report.audited.tables["tenths"]) == 0
     (reason,) = (text for text in report.parts["method"].facts["missing"] if "Brier" in text)
     assert reason.endswith("are left out: the model gives no survival curves.")
@@ -91,17 +85,17 @@ def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients
 
 
 def test_a_score_of_points_is_not_said_to_be_too_timid_or_too_bold(model, patients):
-    report = audit_of(50 + 20 * model.predict(patients.X), patients)
+    report = audit_of(50 + 20 * model.predict(patients.X), patients, n_bootstrap=10)
     assert report.parts["verdict"].facts["status"] != "miscalibrated"
 
 
 def test_columns_that_are_given_define_subgroups(model, patients):
     survival = pd.DataFrame(model.predict_survival_function(patients.X, times=TIMES), columns=TIMES)
     report = audit_predictions(
-        survival, patients.y, features=patients.X[["x5"]], n_bootstrap=0, time_title="years"
+        survival, patients.y, features=patients.X[["x1"]], n_bootstrap=0, time_title="years"
     )
     bounds = report.parts["missed"].facts["bounds"]["bounds"]
-    assert all(bound["group"].startswith("x5") for bound in bounds.values())
+    assert all(bound["group"].startswith("x1") for bound in bounds.values())
 
 
 def test_another_models_predictions_can_be_compared_with(model, patients):
@@ -120,13 +114,13 @@ def test_the_truth_is_not_called_harmful_where_the_training_patients_are_not_kno
     y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
     times = np.linspace(0.05, 2.0, 40)
     truth = np.broadcast_to(np.exp(-times), (300, 40))
-    told = {"times": times, "risk": generator.normal(size=300), "n_bootstrap": 50, "search_rules": False}
+    told = {"times": times, "risk": generator.normal(size=300), "n_bootstrap": 10, "search_rules": False}
     report = audit_predictions(truth, y, sensitive_features={"half": np.arange(300) % 2}, **told)
     assert report.parts["verdict"].facts["status"] == "unclear"
     assert all(row["gain_low"] < 0 < row["gain_high"] for row in report.tables["groups"].rows)
 
 
-@pytest.mark.parametrize("shape", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("shape", [0.5, 2.0])
 def test_expected_events_are_right_between_predicted_times_whatever_the_hazard(shape):
     generator = np.random.default_rng(0)
     n, rate = 4000, np.exp(generator.normal(size=4000))

@@ -17,7 +17,7 @@ from drosurv.evaluation import Predictions
 NAMES = {f"x{j}": f"lab{j}" for j in range(1, 7)}
 
 
-def sample(seed, minority=0.25, n=1200):
+def sample(seed, minority=0.25, n=900):
     return make_hidden_minority(n, n_features=6, minority=minority, random_state=seed)
 
 

@@ -73,7 +73,7 @@ def audited(predicted, rotterdam, probabilities, score):
             times=found.times,
             risk=found.risk,
             sensitive_features={"meno": X["meno"].to_numpy()[tested]},
-            n_bootstrap=2,
+            n_bootstrap=0,
             search_rules=False,
         )
 
@@ -81,7 +81,9 @@ def audited(predicted, rotterdam, probabilities, score):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_right_model_is_not_called_wrong_in_any_format(rotterdam, program):
     predicted = program(*rotterdam)
-    reports = [audited(predicted, rotterdam, *how) for how in FORMATS.values()]
+    # One program is read in every format, the others in one of survival with and one without scores.
+    formats = list(FORMATS.values())[: None if program is of_r else 2]
+    reports = [audited(predicted, rotterdam, *how) for how in formats]
     for report in reports:
         assert report.parts["verdict"].facts["status"] not in PROBLEMS
         for row, same in zip(report.tables["groups"].rows, reports[0].tables["groups"].rows, strict=True):
@@ -89,11 +91,10 @@ def test_a_right_model_is_not_called_wrong_in_any_format(rotterdam, program):
                 assert row[name] == pytest.approx(same[name], rel=1e-4)
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("score", [np.asarray, np.exp], ids=["log risk", "hazard ratio"])
-def test_scores_alone_are_ranked_and_not_called_wrong(rotterdam, program, score):
+def test_scores_alone_are_ranked_and_not_called_wrong(rotterdam, score):
     _, y, tested = rotterdam
-    risk = score(program(*rotterdam)["lp"].to_numpy())
+    risk = score(of_r(*rotterdam)["lp"].to_numpy())
     with warnings.catch_warnings(action="ignore"):
         report = audit_predictions(risk, y[tested], n_bootstrap=2, search_rules=False)
     facts = report.parts["verdict"].facts

@@ -67,8 +67,9 @@ def test_windows_longer_than_a_block_of_columns_are_scanned_whole():
     rng = np.random.default_rng(0)
     n = 1300
     U = unit_rows(rng.normal(size=(n, 7)))
+    allowed = 0.01 * np.sqrt(((U[:, None] - U) ** 2).sum(-1))
     for h in (1.0 + 0.03 * rng.random(n), 1.0 + 0.001 * rng.random(n), np.exp(rng.normal(size=n))):
-        gaps = np.abs(h[:, None] - h) - 0.01 * np.sqrt(((U[:, None] - U) ** 2).sum(-1))
+        gaps = np.abs(h[:, None] - h) - allowed
         expected = np.maximum(gaps, 0.0).sum() / 2
         assert pairwise_hinge_sum(h, U, 0.01) == pytest.approx(expected, rel=1e-10, abs=1e-8)
 

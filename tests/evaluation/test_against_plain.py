@@ -58,7 +58,7 @@ def timid(train, held_out):
     """A model with a strong ridge, and its comparison with plain Cox."""
     (X, y, _), (X_test, y_test, site) = train, held_out
     model = CoxPH(l2=5.0).fit(X, y)
-    return model, against_plain(model, X, y, X_test, y_test, site, n_bootstrap=60)
+    return model, against_plain(model, X, y, X_test, y_test, site, n_bootstrap=30)
 
 
 def test_a_timid_model_is_dominated_and_its_slope_is_far_from_one(timid):
@@ -91,7 +91,7 @@ def test_no_advice_to_recalibrate_a_recalibrated_model(train, held_out):
 
 def test_a_model_that_sees_the_group_is_better_for_it(train, held_out):
     (X, y, _), (X_test, y_test, site) = train, held_out
-    found = against_plain(OnlySome(X, y), X[:, :3], y, X_test[:, :3], y_test, site, n_bootstrap=60)
+    found = against_plain(OnlySome(X, y), X[:, :3], y, X_test[:, :3], y_test, site, n_bootstrap=30)
     assert "site b" in found.better
     assert not found.dominated
     assert not found.slope_is_far
@@ -124,7 +124,7 @@ def test_a_difference_that_is_rounded_away_is_none_even_if_significant(train, he
     better, curves = (model.predict_survival_function(X_test, times=times) for model in (plain, timid))
     almost = Predictions(risk, 0.9999 * curves + 0.0001 * better, times)
     same = Predictions(risk, curves, times)
-    found = beside((almost, None), (same, None), y_test, site, y_train=y, n_bootstrap=60)
+    found = beside((almost, None), (same, None), y_test, site, y_train=y, n_bootstrap=30)
     assert (found.table["low"] > 0).any()
     assert (found.better, found.worse, found.dominated) == ((), (), False)
 
@@ -158,7 +158,7 @@ def test_intervals_are_those_of_paired_means_and_hold_together(train, held_out):
     (X, y, _), (X_test, y_test, site) = train, held_out
     model, plain = CoxPH(l2=0.3).fit(X, y), CoxPH().fit(X, y)
     few = np.where(np.arange(len(site)) < 20, "few", site)
-    found = beside((model, X_test), (plain, X_test), y_test, {"site": few}, y_train=y, n_bootstrap=150)
+    found = beside((model, X_test), (plain, X_test), y_test, {"site": few}, y_train=y, n_bootstrap=80)
     # Twenty patients are too few: three metrics of everybody and of two groups are judged together.
     assert len(found.table) == 9
     assert found.served("site", "few") == "too few"

@@ -20,7 +20,7 @@ def table(models, train, held_out):
         held_out.y,
         y_train=train.y,
         sensitive_features=held_out.sensitive_features,
-        n_bootstrap=20,
+        n_bootstrap=10,
     )
 
 
@@ -64,7 +64,7 @@ def test_differences_are_paired_on_the_same_replicates(table, models, held_out):
             lambda w, metric=statistic: metric(w, risks["DRO"]),
             lambda w, metric=statistic: metric(w, risks["Cox"]),
             len(held_out.y),
-            replicates=20,
+            replicates=10,
             random_state=0,
         )
         row = cell(table, "DRO", metric, attribute)
@@ -91,7 +91,7 @@ def test_a_model_does_not_differ_from_itself(model, train, held_out, random_stat
         held_out.X,
         held_out.y,
         y_train=train.y,
-        n_bootstrap=20,
+        n_bootstrap=4,
         random_state=random_state,
     )
     same = table[(table["model"] == "same") & table["difference"].notna()]

@@ -24,7 +24,7 @@ from drosurv.target import Surv
 
 @pytest.fixture(scope="module")
 def result(train, evaluated):
-    return evaluated(X_train=train.X, intersections=True, n_bootstrap=40, min_group=30)
+    return evaluated(X_train=train.X, intersections=True, n_bootstrap=20, min_group=30)
 
 
 def quick(model, train, held_out, **changes):
@@ -133,20 +133,20 @@ def test_intervals_hold_their_number_and_every_number_has_one(result):
 def test_intervals_are_those_of_the_bootstrap(result, model, held_out):
     risk = model.predict(held_out.X)
     draws = metrics.bootstrap(
-        lambda w: metrics.concordance_index(held_out.y, risk, w), len(risk), replicates=40, random_state=0
+        lambda w: metrics.concordance_index(held_out.y, risk, w), len(risk), replicates=20, random_state=0
     )
     expected = draws.interval()
     row = result.select(metric="concordance_index", kind="overall")[0]
     assert (row.low, row.high) == pytest.approx((expected.low, expected.high))
     gap = metrics.concordance_imparity_intervals(
-        held_out.y, risk, held_out.sensitive_features["sex"], replicates=40, random_state=0
+        held_out.y, risk, held_out.sensitive_features["sex"], replicates=20, random_state=0
     ).gap
     row = result.select(metric="concordance_imparity", attribute="sex")[0]
     assert (row.low, row.high) == pytest.approx((gap.low, gap.high))
 
 
 def test_the_result_does_not_depend_on_threads(model, train, held_out):
-    frames = [quick(model, train, held_out, n_bootstrap=6, threads=k).to_frame() for k in (1, 3)]
+    frames = [quick(model, train, held_out, n_bootstrap=3, threads=k).to_frame() for k in (1, 3)]
     pd.testing.assert_frame_equal(*frames)
 
 
@@ -324,7 +324,7 @@ def test_missing_labels_are_a_group_or_are_dropped_as_the_caller_says(model, tra
     assert dropped.value("concordance_imparity", "site") == pytest.approx(
         metrics.concordance_imparity(held_out.y[known], model.predict(held_out.X)[known], site[known])
     )
-    resampled = quick(model, train, held_out, sensitive_features=site, missing="drop", n_bootstrap=4)
+    resampled = quick(model, train, held_out, sensitive_features=site, missing="drop", n_bootstrap=2)
     assert resampled.to_frame().query("metric == 'censored_group_disparity'")["high"].notna().all()
 
 
@@ -369,7 +369,7 @@ def test_a_number_that_is_the_same_in_every_replicate_has_no_interval_and_the_no
     assert held_out.y["event"][early]
     site[[early, late]] = "two"
     with pytest.warns(UndefinedMetricWarning, match="calibration_slope"):
-        found = quick(model, train, held_out, sensitive_features={"site": site}, n_bootstrap=20)
+        found = quick(model, train, held_out, sensitive_features={"site": site}, n_bootstrap=8)
     row = next(row for row in found.select(metric="concordance_index") if row.group == "two")
     assert row.value in (0, 1)
     assert np.isnan([row.low, row.high]).all()
@@ -381,7 +381,7 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
     site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
     site[:12] = "few"
     sex = held_out.sensitive_features["sex"]
-    options = {"n_bootstrap": 6, "min_group": 20}
+    options = {"n_permutations": 6, "min_group": 20}
     with pytest.warns(SmallGroupWarning, match="site few: 12 patients"):
         found = quick(model, train, held_out, sensitive_features={"site": site, "sex": sex}, **options)
     # As if the few had no label and were left out.
@@ -476,7 +476,7 @@ def test_names_of_attributes_and_groups_do_not_collide_with_those_of_the_table(m
     labels = {"a": "all", "b": "overall", "f": "all", "m": "mean_hazard"}
     renamed = {new: held_out.sensitive_features[old].map(labels) for new, old in names.items()}
     plain, odd = (
-        quick(model, train, held_out, sensitive_features=given, intersections=True, n_bootstrap=4)
+        quick(model, train, held_out, sensitive_features=given, intersections=True, n_bootstrap=2)
         for given in (held_out.sensitive_features, renamed)
     )
     columns = ["metric", "kind", "value", "low", "high", "p_value", "n", "status"]
@@ -549,7 +549,7 @@ def opposite(train, held_out):
             y,
             y_train=train.y,
             sensitive_features={"size": size, "site": held_out.sensitive_features["site"]},
-            n_bootstrap=60,
+            n_bootstrap=20,
             min_group=20,
         )
 
@@ -589,7 +589,7 @@ def test_curves_alone_leave_out_what_needs_a_risk_and_say_so(model, train, held_
         "y_train": train.y,
         "X_train": train.X,
         "sensitive_features": held_out.sensitive_features,
-        "n_bootstrap": 4,
+        "n_bootstrap": 2,
     }
     said = Predictions(survival=model.predict_survival_function(held_out.X))
     curves = evaluate(said, held_out.X, held_out.y, **options)

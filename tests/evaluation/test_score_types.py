@@ -133,7 +133,7 @@ def test_random_survival_forest_has_no_share_of_gain():
     ensemble = pytest.importorskip("sksurv.ensemble")
     rng = np.random.default_rng(5)
     X, y, group = weibull_aft(rng, 900, 1.0)
-    forest = ensemble.RandomSurvivalForest(50, min_samples_leaf=20, random_state=0).fit(X[:500], y[:500])
+    forest = ensemble.RandomSurvivalForest(10, min_samples_leaf=20, random_state=0).fit(X[:500], y[:500])
     result = evaluate(
         forest, X[500:], y[500:], y_train=y[:500], sensitive_features=group[500:], n_bootstrap=0
     )
@@ -194,10 +194,10 @@ def test_recalibration_is_not_advised_to_a_model_that_refuses_it():
     rng = np.random.default_rng(8)
     X, y, _ = weibull_aft(rng, 600, 1.0)
     shrunk = AcceleratedFailureTime("weibull", l2=2.0).fit(X[:300], y[:300])
-    found = against_plain(shrunk, X[:300], y[:300], X[300:], y[300:], n_bootstrap=50)
+    found = against_plain(shrunk, X[:300], y[:300], X[300:], y[300:], n_bootstrap=20)
     assert found.slope_is_far
     assert "recalibrat" not in str(found)
     cox = against_plain(
-        CoxPH(l2=2.0).fit(X[:300], y[:300]), X[:300], y[:300], X[300:], y[300:], n_bootstrap=50
+        CoxPH(l2=2.0).fit(X[:300], y[:300]), X[:300], y[:300], X[300:], y[300:], n_bootstrap=20
     )
     assert "without recalibrating" in str(cox)

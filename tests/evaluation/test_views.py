@@ -15,12 +15,12 @@ mpl.use("Agg")
 
 @pytest.fixture(scope="module")
 def result(model, held_out, evaluated):
-    return evaluated(0.5 * model.predict(held_out.X), reference=model, n_bootstrap=20)
+    return evaluated(0.5 * model.predict(held_out.X), reference=model, n_bootstrap=2)
 
 
 @pytest.fixture(scope="module")
 def full(train, evaluated):
-    return evaluated(X_train=train.X, n_bootstrap=20)
+    return evaluated(X_train=train.X, n_bootstrap=10)
 
 
 @pytest.fixture

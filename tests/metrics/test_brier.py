@@ -189,7 +189,7 @@ def test_error_of_the_weights_is_the_spread_over_training_samples():
     y = observed(500, x)
     found = [
         (integrated_brier_score(train, y, survival, at), brier_weight_error(train, y, survival, at))
-        for train in (observed(400, rng.normal(scale=0.7, size=400)) for _ in range(150))
+        for train in (observed(400, rng.normal(scale=0.7, size=400)) for _ in range(100))
     ]
     scores, errors = np.array(found).T
     assert errors.mean() == pytest.approx(scores.std(), rel=0.12)

@@ -17,7 +17,7 @@ def cohort(seed, n=80, effect=0.7):
     return Surv.from_arrays(rng.random(n) < 0.7, time), risk, rng
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_slope_is_the_coefficient_of_a_cox_model_on_the_score(seed):
     y, risk, _ = cohort(seed)
     model = CoxPHSurvivalAnalysis(ties="breslow", tol=1e-12).fit(risk[:, None], y)
@@ -47,7 +47,7 @@ def test_whole_number_weights_are_copies():
 
 
 def test_heavy_tails_do_not_lose_the_maximum():
-    for seed in range(15):
+    for seed in range(8):
         y, risk, rng = cohort(seed, n=30, effect=0.0)
         risk = rng.standard_cauchy(30) ** 3
         slope = calibration_slope(y, risk)
@@ -93,7 +93,7 @@ def by_definition(time, event, risk, entry, stratum, weight):
     return minimize_scalar(loss, bounds=(-10, 10), method="bounded", options={"xatol": 1e-9}).x
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_entry_times_and_strata_limit_the_risk_sets(seed):
     y, risk, rng = cohort(seed)
     entry, stratum = np.floor(y["time"] * rng.random(80)) - 0.5, rng.choice(["a", "b", "c"], 80)
@@ -184,11 +184,11 @@ def test_right_models_of_every_kind_have_slope_1_at_the_nominal_rate(kind):
     rng = np.random.default_rng(KINDS.index(kind))
     found = [
         calibration_slope_interval(events=d, expected=h, log_risk=z)
-        for d, h, z in (right_model(kind, rng) for _ in range(200))
+        for d, h, z in (right_model(kind, rng) for _ in range(100))
     ]
     assert np.mean([one.estimate for one in found]) == pytest.approx(1.0, abs=0.03)
-    # 10 of 200 are expected.
-    assert 2 <= sum(one.p_value < 0.05 for one in found) <= 19
+    # 5 of 100 are expected; none or more than 12 in fewer than one of a hundred cases.
+    assert 1 <= sum(one.p_value < 0.05 for one in found) <= 12
 
 
 def test_training_events_widen_the_interval_by_the_error_of_the_fit():

@@ -61,7 +61,7 @@ patients = st.lists(
 ).filter(lambda rows: len({row[1] for row in rows}) > 1)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(patients)
 def test_group_and_intersectional_disparity_equal_their_definitions(rows):
     risk, first, second = map(np.array, zip(*rows, strict=True))

@@ -155,7 +155,7 @@ def test_brier_skill_without_weight_or_with_a_null_model_without_error_is_nan_wi
         assert np.isnan(brier_skill(train, test, survival, times, sample_weight=[0.0, 1.0, 1.0]))
 
 
-@pytest.mark.parametrize("n_times", [4, 12, 40])
+@pytest.mark.parametrize("n_times", [4, 40])
 def test_the_true_model_on_few_times_gains_what_it_gains_on_many(n_times):
     """DeepHit, discrete time and files give curves at few times; most intervals hold none of them."""
     rng = np.random.default_rng(5)

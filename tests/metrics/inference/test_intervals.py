@@ -161,9 +161,9 @@ def test_many_training_events_are_a_given_model():
 
 def test_with_training_events_a_right_rate_is_rarely_rejected():
     # Quantiles at evenly spread points of the unit square, which leave less to chance than draws.
-    place = (np.arange(800) + 0.5) / 800
+    place = (np.arange(400) + 0.5) / 400
     training = poisson.ppf(place, 100)
-    observed = poisson.ppf(np.arange(800) * (np.sqrt(5) - 1) / 2 % 1, 80)
+    observed = poisson.ppf(np.arange(400) * (np.sqrt(5) - 1) / 2 % 1, 80)
     pairs = list(zip(observed, 80 * training / 100, training, strict=True))
     wrong = [observed_over_expected(o, e, training_events=d).p_value < 0.05 for o, e, d in pairs]
     assert 0.025 < np.mean(wrong) < 0.055
