@@ -16,7 +16,6 @@ from sksurv.metrics import (
     as_concordance_index_ipcw_scorer,
     as_cumulative_dynamic_auc_scorer,
     as_integrated_brier_score_scorer,
-    concordance_index_censored,
 )
 from threadpoolctl import threadpool_limits
 
@@ -90,6 +89,10 @@ each_way = pytest.mark.parametrize(
     ["cox", "cox, adam", "deepsurv", "dro cox", "split", "deep split", "regularized", "subgroup robust",
      "group dro", "just train twice"],
 )  # fmt: skip
+
+
+# One of each kind of solver and of curve, for what the parts they share read or forget.
+each_kind = pytest.mark.parametrize("name", ["cox", "deepsurv", "split", "subgroup robust", "group dro"])
 
 
 def is_linear(estimator):
@@ -185,12 +188,6 @@ def test_predictions_are_log_risks_of_the_network(name):
         np.testing.assert_allclose(risk, wanted, rtol=1e-6)
     # Whoever predicts one patient gets what that patient gets among others.
     np.testing.assert_allclose(model.predict(X.iloc[[7]]), risk[[7]], rtol=1e-5)
-
-
-def test_score_is_harrells_concordance(name):
-    model = fitted(name)
-    wanted = concordance_index_censored(Y["event"], Y["time"], model.predict(X))[0]
-    assert model.score(X, Y) == pytest.approx(wanted, rel=1e-12)
     assert model.score(X, Y) > 0.6
 
 
@@ -239,6 +236,7 @@ def test_survival_is_one_before_the_first_event_and_held_after_the_last(name):
     np.testing.assert_allclose(found, np.exp(-hazard), rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["cox", "deepsurv", "group dro"])
 def test_times_that_are_no_times_are_refused(name):
     model = fitted(name)
     for times in ([-1.0], [np.nan], [np.inf], 3.0, [[1.0]]):
@@ -248,21 +246,30 @@ def test_times_that_are_no_times_are_refused(name):
         model.predict_survival_function(X.iloc[:1])[0](-1.0)
 
 
+@each_way
 def test_the_same_seed_gives_the_same_model(name):
     first, second = fitted(name), fit(clone(ESTIMATORS[name]))
     np.testing.assert_array_equal(first.predict(X), second.predict(X))
     assert first.objective_ == second.objective_
 
 
-def test_the_seed_matters_where_something_is_random(name):
-    random = not is_linear(ESTIMATORS[name]) or "split" in name or ESTIMATORS[name].max_iter == 30
-    if name in ("subgroup robust",):
-        random = True
+# One of each way to draw: first weights of a linear model and of a network, halves, trees.
+each_draw = pytest.mark.parametrize("name", ["cox, adam", "deepsurv", "split", "subgroup robust"])
+
+
+@pytest.mark.parametrize(
+    ("name", "random"),
+    [
+        *((name, True) for name in ["cox, adam", "deepsurv", "split", "regularized", "subgroup robust"]),
+        *((name, False) for name in ["cox", "dro cox", "group dro"]),
+    ],
+)
+def test_the_seed_matters_where_something_is_random(name, random):
     other = fit(clone(ESTIMATORS[name]).set_params(random_state=1))
     assert np.array_equal(fitted(name).predict(X), other.predict(X)) is not random
 
 
-@each_way
+@each_draw
 def test_a_random_state_object_is_used_up_like_scikit_learns(name):
     def after(seed):
         return fit(clone(ESTIMATORS[name]).set_params(random_state=np.random.RandomState(seed)))
@@ -270,7 +277,7 @@ def test_a_random_state_object_is_used_up_like_scikit_learns(name):
     np.testing.assert_array_equal(after(3).predict(X), after(3).predict(X))
 
 
-@each_way
+@each_draw
 def test_training_leaves_global_random_numbers_alone(name):
     torch.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002 - the global state is what is being watched
@@ -282,7 +289,7 @@ def test_training_leaves_global_random_numbers_alone(name):
     assert np.array_equal(np.random.random(2), wanted[1])  # noqa: NPY002
 
 
-@each_way
+@each_kind
 def test_fitting_again_forgets_the_first_fit(name):
     model = copy.deepcopy(fitted(name))
     other_X, other_Y = sample(seed=9)
@@ -310,7 +317,7 @@ def test_parameters_set_for_the_next_fit_do_not_change_the_fitted_model():
     np.testing.assert_array_equal(model.set_params(network="mlp").predict(X), risk)
 
 
-@each_way
+@each_kind
 def test_inputs_are_left_as_they_were(name):
     table, y, weight = X.copy(), Y.copy(), np.linspace(0.5, 2, 150)
     kept = weight.copy()
@@ -320,6 +327,7 @@ def test_inputs_are_left_as_they_were(name):
     assert np.array_equal(weight, kept)
 
 
+@each_way
 def test_weights_of_one_change_nothing_and_weights_of_zero_take_patients_out(name):
     ones = fit(clone(ESTIMATORS[name]), sample_weight=np.ones(150))
     close = {"rtol": 1e-4, "atol": 1e-4} if name in APPROXIMATE else {"rtol": 1e-9, "atol": 1e-12}
@@ -343,9 +351,8 @@ COPIED = ["cox", "dro cox", "dro cox, adam", "dro cox, paper", "dro cox, cvar", 
 
 
 @pytest.mark.parametrize("name", COPIED)
-@pytest.mark.parametrize("weights", ["varied", "all two"])
-def test_whole_number_weights_are_copies(name, weights):
-    counts = np.full(150, 2) if weights == "all two" else np.random.default_rng(0).integers(0, 4, 150)
+def test_whole_number_weights_are_copies(name):
+    counts = np.random.default_rng(0).integers(0, 4, 150)
     rows = np.repeat(np.arange(150), counts)
     weighted = fit(clone(ESTIMATORS[name]), sample_weight=counts)
     copied = fit(clone(ESTIMATORS[name]), X.iloc[rows], Y[rows])
@@ -366,7 +373,7 @@ def test_whole_number_weights_are_copies(name, weights):
         )
 
 
-@each_way
+@pytest.mark.parametrize("name", ["cox", "deepsurv", "subgroup robust"])
 def test_arrays_lists_and_tables_give_the_same_model(name):
     for same in (X.to_numpy(), X.to_numpy().tolist(), np.asfortranarray(X)):
         model = fit(clone(ESTIMATORS[name]), same)
@@ -374,14 +381,14 @@ def test_arrays_lists_and_tables_give_the_same_model(name):
         assert not hasattr(model, "feature_names_in_")
 
 
-@each_way
+@each_kind
 def test_any_field_names_of_the_target_are_understood(name):
     other = Y.astype([("dead", "?"), ("days", "<f4")])
     model = fit(clone(ESTIMATORS[name]), X, other)
     np.testing.assert_allclose(model.predict(X), fitted(name).predict(X), rtol=1e-6, atol=1e-6)
 
 
-@each_way
+@pytest.mark.parametrize("name", ["cox", "deepsurv"])
 def test_wrong_features_at_prediction_are_named(name):
     model = fitted(name)
     with pytest.raises(ValueError, match=r"(?s)feature names should match.*weight"):
@@ -412,7 +419,7 @@ def test_nothing_is_predicted_before_fitting(name):
             getattr(model, attribute)
 
 
-SEARCHED = ["cox", "deepsurv", "split", "subgroup robust"]
+SEARCHED = ["cox", "split"]
 
 
 @pytest.mark.parametrize("name", SEARCHED)
@@ -446,7 +453,7 @@ def test_scikit_survivals_scorers_work(name):
 # over threads into a step wherever the true gradient is zero.
 @pytest.mark.parametrize(
     "name",
-    ["cox", "cox, adam", "deepsurv", "dro cox", "dro cox, adam", "dro cox, cvar", "deep dro cox", "split"],
+    ["cox", "cox, adam", "deepsurv", "dro cox", "dro cox, cvar", "split"],
 )
 def test_the_number_of_threads_does_not_show(name):
     rng = np.random.default_rng(0)

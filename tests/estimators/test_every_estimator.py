@@ -24,7 +24,15 @@ Y = Surv.from_arrays(RNG.random(160) < 0.7, TIME)
 GROUPS = np.where(X["sex"] > 0, "a", "b")
 TIMES = [0.0, 0.3, 1.0, 5.0, 500.0]
 # What makes a fit quick and repeatable, and groups that so few patients can hold; each takes what it knows.
-QUICK = {"max_iter": 100, "lr": 0.05, "random_state": 0, "min_group": 10, "n_trees": 3, "alpha": 0.5}
+QUICK = {
+    "max_iter": 40,
+    "lr": 0.05,
+    "random_state": 0,
+    "min_group": 10,
+    "n_trees": 3,
+    "alpha": 0.5,
+    "recalibrate": False,
+}
 CLASSES = [cls for _, cls in drosurv.all_estimators()]
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is the null model:UserWarning")

@@ -43,7 +43,7 @@ def fitted(model):
 
 def small(cls, **parameters):
     # Subgroups that so few patients can hold; of all this each class takes what it knows.
-    wanted = {"max_iter": 20, "min_group": 10, "n_trees": 3, **parameters}
+    wanted = {"max_iter": 5, "min_group": 10, "n_trees": 3, "recalibrate": False, **parameters}
     return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
 
 
@@ -135,6 +135,7 @@ class TestEveryEstimator:
         apart = {"network_", "follow_up_", "_baseline", "_kept_training", "_findings"}
         for name in set(vars(model)) - apart - {*model._per_patient}:
             assert_same_part(getattr(loaded, name), getattr(model, name), name)
+        assert not set(vars(loaded)) & {*model._per_patient}
         np.testing.assert_array_equal(loaded.unique_times_, model.unique_times_)
         if hasattr(model, "baseline_survival_"):
             np.testing.assert_array_equal(loaded.baseline_survival_.y, model.baseline_survival_.y)
@@ -170,7 +171,7 @@ def json_lists(value):
 def test_skops_loads_what_its_user_trusts(network):
     import skops.io  # Here, since it imports all of scikit-learn, which takes as long as all other imports.
 
-    model = fitted(small(DROCox, network=network, solver="adam", random_state=3))
+    model = trained(DROCox, network)
     data = skops.io.dumps(model)
     trusted = skops.io.get_untrusted_types(data=data)
     assert all(name.startswith(("drosurv.", "torch.")) for name in trusted), trusted
@@ -284,18 +285,12 @@ class TestOwnNetwork:
             torch.nn.Linear(n_features, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1)
         )
 
-    def test_is_rebuilt_from_the_function_given_again(self, path):
+    def test_is_rebuilt_from_the_function_given_again_and_from_no_other(self, path):
         model = fitted(small(CoxPH, network=self.make, random_state=0))
         model.save(path)
         assert_same_model(load(path, network=self.make), model)
-
-    def test_says_which_function_is_needed(self, path):
-        fitted(small(CoxPH, network=self.make, random_state=0)).save(path)
         with pytest.raises(ValueError, match=r"TestOwnNetwork\.make.*load\(path, network=\.\.\.\)"):
             load(path)
-
-    def test_of_another_shape_is_refused(self, path):
-        fitted(small(CoxPH, network=self.make, random_state=0)).save(path)
         with pytest.raises(ValueError, match="another shape"):
             load(path, network=lambda d: torch.nn.Linear(d, 1))
 
@@ -494,9 +489,8 @@ def test_every_truncation_is_refused(path, linear_bytes):
             load(path)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_random_damage_raises_value_error_or_gives_the_same_model(path, linear_bytes, seed):
-    rng = np.random.default_rng(seed)
+def test_random_damage_raises_value_error_or_gives_the_same_model(path, linear_bytes):
+    rng = np.random.default_rng(0)
     expected = fitted(DROCox()).predict(X)
     header = 8 + int.from_bytes(linear_bytes[:8], "little")
     for _ in range(400):
@@ -510,9 +504,8 @@ def test_random_damage_raises_value_error_or_gives_the_same_model(path, linear_b
         loads_the_same_or_raises_value_error(path, bytes(data), expected)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_hand_made_contents_with_a_right_checksum_only_raise_value_error(path, linear_bytes, seed):
-    rng = np.random.default_rng(seed)
+def test_hand_made_contents_with_a_right_checksum_only_raise_value_error(path, linear_bytes):
+    rng = np.random.default_rng(0)
     junk = [
         None,
         -1,
