@@ -55,7 +55,7 @@ def test_the_loss_is_its_definition(split):
 
 @pytest.mark.parametrize("network", ["mlp", "linear"])
 def test_curves_fall_from_one_and_follow_the_risk(network):
-    model = DeepHit(8, network=network, max_iter=80, random_state=0).fit(DATA.X, DATA.y)
+    model = DeepHit(8, network=network, lr=0.05, max_iter=20, random_state=0).fit(DATA.X, DATA.y)
     survival = model.predict_survival_function(DATA.X, times=[0.0, 0.3, 0.6, 1.0])
     assert (survival[:, 0] == 1.0).all()
     assert (np.diff(survival, axis=1) <= 0).all()
@@ -66,12 +66,12 @@ def test_curves_fall_from_one_and_follow_the_risk(network):
 def test_a_worst_case_needs_the_halves():
     with pytest.raises(ValueError, match=r"alpha=0.5 needs split=True"):
         DeepHit(alpha=0.5, split=False).fit(DATA.X, DATA.y)
-    model = DeepHit(5, alpha=0.5, max_iter=20, random_state=0).fit(DATA.X, DATA.y)
+    model = DeepHit(5, alpha=0.5, max_iter=5, random_state=0).fit(DATA.X, DATA.y)
     assert model.worst_case_weights_.max() > 1.5 / len(DATA.y)
 
 
 def test_days_and_years_give_the_same_robust_fit():
-    settings = {"n_intervals": 5, "alpha": 0.5, "max_iter": 20, "random_state": 0}
+    settings = {"n_intervals": 5, "alpha": 0.5, "max_iter": 8, "random_state": 0}
     days = DeepHit(**settings).fit(DATA.X, Surv.from_arrays(DATA.y["event"], 365.25 * DATA.y["time"]))
     years = DeepHit(**settings).fit(DATA.X, DATA.y)
     np.testing.assert_allclose(days.predict(DATA.X), years.predict(DATA.X), atol=1e-6)
@@ -80,7 +80,7 @@ def test_days_and_years_give_the_same_robust_fit():
 def test_one_interval_is_a_model_too():
     # Nothing but the chance of an event in it, and that of none.
     for network in ("mlp", "linear"):
-        model = DeepHit(1, network=network, max_iter=100, lr=0.1, early_stopping=False, random_state=0)
+        model = DeepHit(1, network=network, max_iter=60, lr=0.1, early_stopping=False, random_state=0)
         model.fit(DATA.X, DATA.y)
         again = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(again.predict(DATA.X), model.predict(DATA.X))
@@ -109,7 +109,7 @@ def test_trees_are_refused_by_name():
 def test_a_patient_of_weight_three_equals_three_copies():
     weight = np.random.default_rng(0).integers(1, 4, len(DATA.y))
     copies = np.repeat(np.arange(len(DATA.y)), weight)
-    settings = {"n_intervals": 5, "max_iter": 30, "early_stopping": False, "random_state": 0}
+    settings = {"n_intervals": 5, "max_iter": 10, "lr": 0.03, "early_stopping": False, "random_state": 0}
     weighted = DeepHit(**settings).fit(DATA.X, DATA.y, weight)
     copied = DeepHit(**settings).fit(DATA.X.iloc[copies], DATA.y[copies])
     expected = copied.predict_survival_function(DATA.X, times=[0.2, 0.5, 1.0])

@@ -15,7 +15,7 @@ from drosurv.target import Surv
 
 # The same processor, by the name that leads through the accelerator's code.
 AS_DEVICE = "cpu:0"
-STEPS = 15
+STEPS = 8
 
 
 class Sample(NamedTuple):
@@ -119,8 +119,9 @@ def test_sample_weights_count_on_a_device(model, ties):
     assert_weights_count(lambda device: model(device=device, **shared))
 
 
-@pytest.mark.parametrize("ball", ["chi2", "paper", "cvar"])
-@pytest.mark.parametrize("model", [DROCox, DROCoxSplit])
+@pytest.mark.parametrize(
+    ("model", "ball"), [(DROCox, "chi2"), (DROCox, "paper"), (DROCox, "cvar"), (DROCoxSplit, "chi2")]
+)
 def test_sample_weights_count_in_robust_objectives_on_a_device(model, ball):
     shared = {"max_iter": STEPS, "random_state": 2, "solver": "adam"}
     assert_weights_count(lambda device: model(0.4, ball, device=device, recalibrate=False, **shared))
@@ -273,7 +274,7 @@ def test_mini_batches_stay_on_the_processor(monkeypatch):
     assert len(model.history_) == 2 * 3
 
 
-@pytest.mark.parametrize("kind", ["plain", "dro chi2", "rp_group"])
+@pytest.mark.parametrize("kind", ["dro chi2", "rp_group"])
 def test_watched_patients_stop_training_on_a_device_as_on_the_processor(kind):
     assert_stops_alike(kind, AS_DEVICE, 1e-3)
 

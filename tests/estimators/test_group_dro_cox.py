@@ -111,7 +111,7 @@ def test_several_attributes_define_groups_together():
     assert len(np.unique(model.subgroup_regret_.round(9))) == 4
 
 
-@pytest.mark.parametrize(("network", "steps"), [("linear", 200), ("mlp", 40)])
+@pytest.mark.parametrize(("network", "steps"), [("linear", 200), ("mlp", 15)])
 def test_networks_learn_by_adam(network, steps):
     model = GroupDROCox(
         network=network, solver="adam", max_iter=steps, lr=0.02, random_state=0, recalibrate=False
@@ -124,7 +124,8 @@ def test_networks_learn_by_adam(network, steps):
 
 
 def test_a_saved_model_comes_back(tmp_path):
-    model = GroupDROCox(alpha=0.4, regret=False, recalibrate=False).fit(X, Y, sensitive_features=GROUPS)
+    model = GroupDROCox(alpha=0.4, regret=False, tol=1e-3, recalibrate=False)
+    model.fit(X, Y, sensitive_features=GROUPS)
     model.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert loaded.get_params() == model.get_params()
@@ -135,7 +136,7 @@ def test_a_saved_model_comes_back(tmp_path):
 
 
 def test_a_clone_and_a_grid_train_to_the_same_model():
-    grid = [GroupDROCox(recalibrate=False), GroupDROCox(regret=False, recalibrate=False)]
+    grid = [GroupDROCox(tol=1e-3, recalibrate=False), GroupDROCox(tol=1e-3, regret=False, recalibrate=False)]
     fit_grid(grid, X, Y, sensitive_features=GROUPS)
     for model in grid:
         alone = clone(model).fit(X, Y, sensitive_features=GROUPS)

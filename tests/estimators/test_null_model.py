@@ -37,7 +37,8 @@ def test_the_losses_hazard_is_events_over_time_at_risk_and_the_curve_nelson_and_
 
 
 def test_it_is_the_null_model_of_the_subgroup_robust_one():
-    robust = SubgroupRobustCox(random_state=0, alpha=0.3).fit(DATA.X, DATA.y)
+    quick = {"n_trees": 2, "tol": 1e-2, "recalibrate": False}
+    robust = SubgroupRobustCox(random_state=0, alpha=0.3, **quick).fit(DATA.X, DATA.y)
     np.testing.assert_array_equal(NullModel().fit(DATA.X, DATA.y).null_loss_, robust.null_loss_)
 
 

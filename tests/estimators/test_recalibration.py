@@ -139,11 +139,11 @@ def test_folds_hold_the_same_share_of_events_and_keep_clusters_together():
 
 MODELS = [
     DROCox(alpha=0.3, random_state=0),
-    DROCox(alpha=0.3, network="mlp", max_iter=20, random_state=0),
-    DROCox(alpha=0.3, network="trees", max_iter=10, random_state=0),
+    DROCox(alpha=0.3, network="mlp", max_iter=8, random_state=0),
+    DROCox(alpha=0.3, network="trees", max_iter=8, random_state=0),
     DROCoxSplit(alpha=0.5, random_state=0),
-    SubgroupRobustCox(alpha=0.3, n_trees=3, random_state=0),
-    GroupDROCox(random_state=0),
+    SubgroupRobustCox(alpha=0.3, n_trees=3, tol=1e-3, random_state=0),
+    GroupDROCox(tol=1e-3, random_state=0),
     RegularizedCox(max_iter=20, random_state=0),
 ]
 
@@ -265,9 +265,9 @@ def test_the_bootstrap_draws_the_factor_too_and_the_information_is_not_offered()
     model = CoxPH(recalibrate=True, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="not for recalibrated CoxPH"):
         model.summary(method="information")
-    table = model.summary(method="bootstrap", n_boot=15)
+    table = model.summary(method="bootstrap", n_boot=5)
     np.testing.assert_array_equal(table["coef"], model.coef_)
-    plain = CoxPH().fit(X, Y).summary(method="bootstrap", n_boot=15)
+    plain = CoxPH().fit(X, Y).summary(method="bootstrap", n_boot=5)
     assert not np.allclose(table["se(coef)"], plain["se(coef)"], rtol=1e-6)
 
 

@@ -84,8 +84,8 @@ def test_training_follows_the_definition_step_by_step(name, torch_adam):
     X = X - 2.0
     torch.manual_seed(5)
     module = torch.nn.Linear(X.shape[1], 1, bias=False).double()
-    history = trained_plainly(torch_adam, module, X, y, groups, name, weight=0.8, lr=0.02, steps=40)
-    model = RegularizedCox(name, 0.8, SCALE, lr=0.02, max_iter=40, random_state=5)
+    history = trained_plainly(torch_adam, module, X, y, groups, name, weight=0.8, lr=0.02, steps=20)
+    model = RegularizedCox(name, 0.8, SCALE, lr=0.02, max_iter=20, random_state=5)
     model.fit(X, y, **groups_for(name, groups))
     # Both start from the same float32 numbers; at the kink of a maximum a rounding may decide the side.
     np.testing.assert_allclose(model.history_, history, rtol=1e-8)
@@ -151,15 +151,15 @@ def test_settings_trained_together_equal_those_trained_alone(name, network):
 
 
 def test_without_weight_it_is_plain_cox():
-    X, y, _ = patients(n=200)
+    X, y, _ = patients(n=80)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    free = RegularizedCox("keya_individual", weight=0.0, lr=0.05, max_iter=2000, random_state=0).fit(X, y)
+    free = RegularizedCox("keya_individual", weight=0.0, lr=0.05, max_iter=1000, random_state=0).fit(X, y)
     np.testing.assert_allclose(free.coef_, CoxPH().fit(X, y).coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_weight_buys_less_of_the_named_disparity(name):
-    X, y, groups = patients(n=300)
+    X, y, groups = patients(n=150)
     measure = {
         "keya_individual": lambda f: metrics.individual_disparity(f, X, convention="table"),
         "keya_group": lambda f: metrics.group_disparity(f, groups, convention="table"),
@@ -172,7 +172,7 @@ def test_weight_buys_less_of_the_named_disparity(name):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     found = [
         measure(
-            RegularizedCox(name, weight, lr=0.05, max_iter=150, random_state=0)
+            RegularizedCox(name, weight, lr=0.05, max_iter=100, random_state=0)
             .fit(X, y, **groups_for(name, groups))
             .predict(X)
         )
@@ -181,8 +181,7 @@ def test_weight_buys_less_of_the_named_disparity(name):
     assert found[0] > found[1] > found[2]
 
 
-@pytest.mark.parametrize("name", GROUPED)
-def test_groups_may_come_in_any_form(name):
+def test_groups_may_come_in_any_form():
     X, y, groups = patients()
     labels = np.array(["zeta", "alpha", "mu"])[groups]
     wide = np.stack([groups > 0, groups > 1], axis=1)
@@ -198,7 +197,7 @@ def test_groups_may_come_in_any_form(name):
         pd.DataFrame(wide, columns=["above", "above"]),
         wide,
     ]
-    model = RegularizedCox(name, max_iter=10, random_state=0)
+    model = RegularizedCox("keya_group", max_iter=10, random_state=0)
     expected = model.fit(X, y, sensitive_features=groups).coef_
     for form in forms:
         # Which group comes first may decide between groups that are equally far: not here.

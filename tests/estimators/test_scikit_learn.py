@@ -1,12 +1,12 @@
 """scikit-learn's own checks, on estimators that turn its plain y into a survival target."""
 
 import numpy as np
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import column_or_1d
 
 from drosurv import (
     CoxPH,
-    DROCox,
     DROCoxSplit,
     GroupDROCox,
     NullModel,
@@ -31,10 +31,6 @@ class FromPlainTarget:
 
 
 class PlainCoxPH(FromPlainTarget, CoxPH):
-    pass
-
-
-class PlainDROCox(FromPlainTarget, DROCox):
     pass
 
 
@@ -65,12 +61,13 @@ class PlainSubgroupRobustCox(FromPlainTarget, SubgroupRobustCox):
 ESTIMATORS = [
     PlainCoxPH(l2=0.1),
     PlainCoxPH(network="mlp", max_iter=3, random_state=0),
-    PlainDROCox(alpha=0.9, l2=0.1),
     PlainDROCoxSplit(alpha=0.9, l2=0.1, recalibrate=False, random_state=0),
-    PlainGroupDROCox(l2=0.1, recalibrate=False),
+    PlainGroupDROCox(l2=0.1, tol=1e-3, recalibrate=False),
     PlainNullModel(),
     PlainRegularizedCox(max_iter=3, random_state=0),
-    PlainSubgroupRobustCox(alpha=0.9, l2=0.1, min_group=2, n_trees=3, recalibrate=False, random_state=0),
+    PlainSubgroupRobustCox(
+        alpha=0.9, l2=0.1, min_group=2, n_trees=2, tol=1e-3, recalibrate=False, random_state=0
+    ),
 ]
 
 
@@ -92,6 +89,8 @@ def expected_failures(estimator):
     return {} if isinstance(estimator, CoxPH) and linear else REASONS.get(type(estimator).__name__, {})
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+@parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_conventions(estimator, check):
+    if reason := expected_failures(estimator).get(check.func.__name__):
+        pytest.xfail(reason)
     check(estimator)

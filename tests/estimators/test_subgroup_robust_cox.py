@@ -100,7 +100,7 @@ def test_two_groups_and_the_smaller_ones_share_are_group_dro():
 
 
 def test_a_smaller_share_is_served_no_better_and_the_whole_is_the_plain_model():
-    values = [robust(alpha=alpha, tol=1e-6).fit(X, Y).objective_ for alpha in (0.1, 0.3, 0.6, 1.0)]
+    values = [robust(alpha=alpha, tol=1e-6).fit(X, Y).objective_ for alpha in (0.1, 0.4, 1.0)]
     assert values == sorted(values, reverse=True)
     whole = robust(alpha=1.0, kernel=only_oneself).fit(X, Y)
     np.testing.assert_allclose(whole.worst_case_weights_, 1 / N)
@@ -119,8 +119,7 @@ def test_the_minority_is_served_better_than_by_plain_and_joint_robust_models():
     assert found > 0.05 + max(minority_score(CoxPH()), minority_score(DROCox(alpha=0.1, recalibrate=False)))
 
 
-@pytest.mark.parametrize("ball", ["cvar", "chi2"])
-def test_forest_and_neighbours_are_the_kernels_of_those_names(ball):
+def test_forest_and_neighbours_are_the_kernels_of_those_names():
     def grown(features, regret):
         return forest(
             features, regret, min_group=20, n_trees=6, random_state=np.random.default_rng(0), cross_fit=True
@@ -133,7 +132,7 @@ def test_forest_and_neighbours_are_the_kernels_of_those_names(ball):
         ({"kernel": "forest", "cross_fit": True}, grown),
         ({"kernel": "neighbors"}, near),
     ):
-        named, own = (robust(ball=ball, **p).fit(X, Y) for p in (parameters, {"kernel": kernel}))
+        named, own = (robust(tol=1e-2, **p).fit(X, Y) for p in (parameters, {"kernel": kernel}))
         np.testing.assert_allclose(named.coef_, own.coef_, atol=1e-9)
         np.testing.assert_allclose(named.worst_case_weights_, own.worst_case_weights_, atol=1e-9)
 
@@ -153,15 +152,17 @@ def test_kernels_see_the_plain_models_regret():
 
 @pytest.mark.parametrize("kernel", ["forest", "neighbors"])
 def test_only_the_chosen_columns_define_subgroups(kernel):
-    named = robust(kernel=kernel, subgroup_features=["x5", "x1"]).fit(X, Y)
-    placed = robust(kernel=kernel, subgroup_features=[4, -6]).fit(X.to_numpy(), Y)
+    settings = {"kernel": kernel, "tol": 1e-2}
+    named = robust(subgroup_features=["x5", "x1"], **settings).fit(X, Y)
+    placed = robust(subgroup_features=[4, -6], **settings).fit(X.to_numpy(), Y)
     np.testing.assert_array_equal(named.coef_, placed.coef_)
-    everything = robust(kernel=kernel).fit(X, Y)
+    everything = robust(**settings).fit(X, Y)
     assert abs(named.coef_ - everything.coef_).max() > 1e-3
 
-    # Patients alike in the chosen column are one neighbourhood, whatever else they are.
+
+def test_patients_alike_in_the_chosen_column_are_one_neighbourhood():
     halves = X.assign(x5=(X["x5"] > 0).astype(float))
-    model = robust(alpha=0.5, kernel="forest", subgroup_features=["x5"]).fit(halves, Y)
+    model = robust(alpha=0.5, kernel="forest", subgroup_features=["x5"], tol=1e-2).fit(halves, Y)
     assert len(np.unique(model.subgroup_regret_.round(9))) == 2
 
 
@@ -173,13 +174,13 @@ def test_own_kernels_see_the_chosen_columns_in_their_places():
         return only_oneself(features, regret)
 
     constant = X.assign(x2=1.0)
-    robust(alpha=0.9, kernel=kernel, subgroup_features=["x2", "x5"]).fit(constant, Y)
+    robust(alpha=0.9, kernel=kernel, subgroup_features=["x2", "x5"], tol=1e-2).fit(constant, Y)
     np.testing.assert_array_equal(seen[0], constant[["x2", "x5"]])
 
 
 @pytest.mark.parametrize(("ball", "alpha"), [("cvar", 0.2), ("chi2", 0.8)])
 def test_weights_count_as_copies(ball, alpha):
-    n = 150
+    n = 100
     few, y, rng = X.iloc[:n], Y[:n], np.random.default_rng(1)
     weight = rng.integers(0, 4, size=n)
     copies = np.repeat(np.arange(n), weight)
@@ -204,11 +205,10 @@ def test_weights_count_as_copies(ball, alpha):
     )
 
 
-@pytest.mark.parametrize("network", ["linear", "mlp"])
-@pytest.mark.parametrize("ball", ["cvar", "chi2"])
+@pytest.mark.parametrize(("ball", "network"), [("cvar", "linear"), ("chi2", "mlp")])
 def test_the_unit_of_time_does_not_matter(ball, network):
     in_days = Surv.from_arrays(Y["event"], 365.25 * Y["time"])
-    short = {"network": network, "ball": ball, "max_iter": 10 if network == "mlp" else 500}
+    short = {"network": network, "ball": ball, "max_iter": 5 if network == "mlp" else 500}
     years, days = robust(**short).fit(X, Y), robust(**short).fit(X, in_days)
     if network == "linear":
         np.testing.assert_allclose(days.coef_, years.coef_, atol=1e-6)
@@ -224,13 +224,14 @@ def test_the_unit_of_time_does_not_matter(ball, network):
 
 
 def test_a_linear_model_by_adam_comes_near_the_optimum():
-    optimum = robust(kernel=by_sign_of_x5, l2=0.1).fit(X, Y)
-    trained = robust(kernel=by_sign_of_x5, l2=0.1, solver="adam", lr=0.02).fit(X, Y)
+    few, y = X[:150], Y[:150]
+    optimum = robust(kernel=by_sign_of_x5, l2=0.1).fit(few, y)
+    trained = robust(kernel=by_sign_of_x5, l2=0.1, solver="adam", lr=0.02, max_iter=300).fit(few, y)
     assert optimum.objective_ <= trained.objective_ <= optimum.objective_ + 2e-3
     np.testing.assert_allclose(trained.coef_, optimum.coef_, atol=0.05)
     # The last step's objective is one step old.
     assert trained.history_[-1] == pytest.approx(trained.objective_, abs=1e-3)
-    without = robust(kernel=by_sign_of_x5).fit(X, Y)
+    without = robust(kernel=by_sign_of_x5).fit(few, y)
     assert abs(optimum.coef_).sum() < abs(without.coef_).sum()
 
 
@@ -241,18 +242,16 @@ def make_module(n_features):
 @pytest.mark.parametrize(("network", "ball"), [("mlp", "cvar"), (make_module, "chi2")])
 def test_networks_learn_by_adam(network, ball):
     settings = {"network": network, "ball": ball, "hidden": (8,), "kernel": by_sign_of_x5, "n_intervals": 1}
-    model = robust(max_iter=30, lr=0.05, **settings).fit(X, Y)
+    model = robust(max_iter=20, lr=0.05, **settings).fit(X, Y)
     assert model.objective_ < model.history_[0] - 0.02
-    assert model.n_iter_ == len(model.history_) == 30
+    assert model.n_iter_ == len(model.history_) == 20
     W = by_sign_of_x5(X.to_numpy(), None)
     np.testing.assert_allclose(model.subgroup_regret_, W @ regrets_of(model), atol=1e-6)
-    again = robust(max_iter=30, lr=0.05, **settings).fit(X, Y)
-    np.testing.assert_array_equal(model.predict(X), again.predict(X))
     assert not hasattr(model, "coef_")
 
 
 def test_survival_curves_start_at_one_and_fall():
-    model = robust().fit(X, Y)
+    model = robust(tol=1e-2).fit(X, Y)
     assert model.unique_times_[0] == 0.0
     curves = model.predict_survival_function(X, return_array=True)
     np.testing.assert_array_equal(curves[:, 0], 1.0)
@@ -310,22 +309,17 @@ def test_stopping_early_is_said():
     assert model.status_ == "max_iter"
 
 
-@pytest.mark.parametrize("network", ["linear", "mlp"])
-def test_a_saved_model_comes_back(network, tmp_path):
-    model = robust(network=network, max_iter=200, subgroup_features=["x5"], ball="chi2", tol=1e-3).fit(X, Y)
+def test_a_saved_model_comes_back_with_its_columns_and_without_regrets(tmp_path):
+    model = robust(subgroup_features=["x5"], ball="chi2", tol=1e-2).fit(X, Y)
     model.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert loaded.get_params() == model.get_params()
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    np.testing.assert_array_equal(
-        loaded.predict_survival_function(X, return_array=True),
-        model.predict_survival_function(X, return_array=True),
-    )
     assert not hasattr(loaded, "subgroup_regret_")
 
 
 def test_a_model_with_an_own_kernel_is_loaded_with_it(tmp_path):
-    model = robust(kernel=by_sign_of_x5).fit(X, Y)
+    model = robust(kernel=by_sign_of_x5, tol=1e-2).fit(X, Y)
     model.save(tmp_path / "model")
     with pytest.raises(ValueError, match=r"load\(path, kernel=\.\.\.\)"):
         load(tmp_path / "model")
@@ -334,7 +328,7 @@ def test_a_model_with_an_own_kernel_is_loaded_with_it(tmp_path):
 
 
 def test_a_clone_trains_to_the_same_model():
-    model = robust(subgroup_features=("x5", "x1"), cross_fit=True).fit(X, Y)
+    model = robust(subgroup_features=("x5", "x1"), cross_fit=True, tol=1e-2).fit(X, Y)
     other = clone(model)
     assert other.get_params() == model.get_params()
     assert not hasattr(other, "coef_")
@@ -343,7 +337,7 @@ def test_a_clone_trains_to_the_same_model():
 
 
 def test_a_grid_trains_it_as_alone():
-    grid = [robust(alpha=0.1), CoxPH(), robust(alpha=0.3)]
+    grid = [robust(alpha=0.1, tol=1e-2), CoxPH(), robust(alpha=0.3, tol=1e-2)]
     fit_grid(grid, X, Y)
     for one in grid:
         np.testing.assert_array_equal(one.coef_, clone(one).fit(X, Y).coef_)
@@ -394,7 +388,7 @@ def test_names_need_a_table():
         robust(subgroup_features=["x5"]).fit(X.to_numpy(), Y)
 
 
-@pytest.mark.parametrize(("n", "least"), [(300, 20), (1600, 20), (2400, 30), (4000, 50), (4800, 50)])
+@pytest.mark.parametrize(("n", "least"), [(300, 20), (2400, 30), (4800, 50)])
 def test_groups_are_as_small_as_the_number_of_patients_allows(n, least):
     data = make_hidden_minority(n_samples=n, random_state=0)
     quick = {"n_trees": 2, "tol": 1e-2, "random_state": 0, "recalibrate": False}
@@ -411,14 +405,11 @@ def test_a_share_just_short_of_the_smallest_group_is_said_exactly():
         SubgroupRobustCox(min_group=50).fit(data.X, data.y)
 
 
-@pytest.mark.parametrize(("factor", "constant"), [(1.0, 1e6), (1e-8, 0.0)])
-def test_unit_and_origin_of_features_do_not_matter(factor, constant):
-    data = make_hidden_minority(n_samples=600, random_state=0)
-    X = data.X.to_numpy()
-    expected, found = (
-        SubgroupRobustCox(alpha=0.2, random_state=0, recalibrate=False)
-        .fit(features, data.y)
-        .predict_survival_function(features, times=[0.2, 0.5, 1.0])
-        for features in (X, X * factor + constant)
+def test_unit_and_origin_of_features_do_not_matter():
+    features = X.to_numpy()
+    expected, *others = (
+        robust().fit(same, Y).predict_survival_function(same, times=[0.2, 0.5, 1.0])
+        for same in (features, features + 1e6, features * 1e-8)
     )
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    for found in others:
+        np.testing.assert_allclose(found, expected, atol=1e-5)

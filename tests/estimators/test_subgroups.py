@@ -9,6 +9,7 @@ from scipy import optimize
 
 import drosurv
 from drosurv import GroupDROCox, SubgroupRobustCox, Surv
+from drosurv.solvers.neighborhoods import Partitions
 
 FEATURES, K = ["a", "b"], 4
 
@@ -34,8 +35,8 @@ STRATA, GROUPS = DATA["stratum"], DATA["group"]
 KNOWN = {"entry": DATA["entry"], "strata": STRATA, "offset": DATA["offset"]}
 
 
-def group_dro(**parameters):
-    return GroupDROCox(n_intervals=K, tol=1e-9, **parameters, recalibrate=False)
+def group_dro(tol=1e-9, **parameters):
+    return GroupDROCox(n_intervals=K, tol=tol, **parameters, recalibrate=False)
 
 
 def subgroup_robust(alpha=0.3, **parameters):
@@ -58,9 +59,8 @@ def fit(model, data=DATA, weight=None, **known):
 
 def quarters(columns, regret):
     """Averages over four groups that the signs of the features define."""
-    code, weight = (columns > 0) @ [1, 2], DATA["weight"].to_numpy()
-    counts = (code[:, None] == code) * (weight if len(code) == len(weight) else 1.0)
-    return counts / counts.sum(axis=1, keepdims=True)
+    code, weight = (columns > 0) @ [1, 2], DATA["weight"].to_numpy(dtype=float)
+    return Partitions(code[None], weight if len(code) == len(weight) else None)
 
 
 EACH = pytest.mark.parametrize("make", [group_dro, subgroup_robust])
@@ -114,7 +114,7 @@ def test_of_everybody_it_is_the_poisson_regression_with_a_hazard_for_each_stratu
     np.testing.assert_allclose(model.coef_, coef, atol=2e-5)
     # The cumulative hazard at the time of each event: the stratum's, up to there.
     edges = rows.groupby("cell")["low"].first()
-    for i in np.flatnonzero(DATA["event"])[:40]:
+    for i in np.flatnonzero(DATA["event"])[:12]:
         own, time = edges[edges.index.str[0] == STRATA[i]], DATA["time"][i]
         ends = np.append(own.to_numpy()[1:], np.inf)
         spent = np.maximum(np.minimum(ends, time) - own.to_numpy(), 0.0)
@@ -221,7 +221,7 @@ def test_patients_of_a_stratum_without_events_have_no_regret_and_no_curve(make):
 
 
 def test_a_curve_is_held_after_the_last_event_of_its_stratum():
-    model = fit(group_dro(), strata=STRATA)
+    model = fit(group_dro(tol=1e-3), strata=STRATA)
     last = DATA["time"][DATA["event"] & (STRATA == "x")].max()
     fast, slow = (model.cum_baseline_hazard_[label] for label in ("x", "y"))
     assert fast(2 * last) == fast(last) > 0
@@ -230,7 +230,7 @@ def test_a_curve_is_held_after_the_last_event_of_its_stratum():
 
 @EACH
 def test_saved_models_predict_with_strata(make, tmp_path):
-    model = fit(make(), **KNOWN)
+    model = fit(make(tol=1e-3), **KNOWN)
     model.save(tmp_path / "model")
     loaded, own = drosurv.load(tmp_path / "model"), {"strata": STRATA, "offset": DATA["offset"]}
     np.testing.assert_array_equal(
@@ -251,7 +251,7 @@ def test_saved_models_predict_with_strata(make, tmp_path):
     ],
 )
 def test_other_ways_of_training_take_strata_too(parameters):
-    model = fit(subgroup_robust(**parameters), strata=STRATA)
+    model = fit(subgroup_robust(tol=1e-3, **parameters), strata=STRATA)
     curves = model.predict_survival_function(X, times=[5.0, 50.0], strata=STRATA)
     assert ((curves >= 0) & (curves <= 1)).all()
     # Patients of the slow stratum live longer.
@@ -259,7 +259,7 @@ def test_other_ways_of_training_take_strata_too(parameters):
 
 
 def test_a_bootstrap_refits_with_strata():
-    model = fit(group_dro(), strata=STRATA)
+    model = fit(group_dro(tol=1e-3), strata=STRATA)
     table = model.summary(method="bootstrap", n_boot=2, random_state=0)
     assert (table["se(coef)"] > 0).all()
 

@@ -20,9 +20,9 @@ MODELS = [
 @pytest.fixture(scope="module")
 def patients():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3)) + 1.0
+    X = rng.normal(size=(120, 3)) + 1.0
     time = np.ceil(10 * rng.exponential(np.exp(-X @ [0.5, -0.3, 0.0])))
-    return X, Surv.from_arrays(rng.random(200) < 0.7, time), rng.integers(0, 3, 200).astype(float)
+    return X, Surv.from_arrays(rng.random(120) < 0.7, time), rng.integers(0, 3, 120).astype(float)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -105,7 +105,7 @@ def test_what_is_wrong_with_a_tensor_is_said(patients):
     with pytest.raises(ValueError, match="same number of rows"):
         model.fit(torch.zeros(7, 3), y)
     with pytest.raises(ValueError, match=r"entry, strata, offset and id .* pass X as an array"):
-        CoxPH().fit(torch.as_tensor(X), y, strata=np.arange(200) % 2)
+        CoxPH().fit(torch.as_tensor(X), y, strata=np.arange(120) % 2)
     # Names of an earlier fit are forgotten.
     named = CoxPH().fit(pd.DataFrame(X, columns=list("abc")), y)
     assert not hasattr(named.fit(torch.as_tensor(X), y), "feature_names_in_")

@@ -121,11 +121,17 @@ def test_a_patient_of_weight_two_is_two_patients(cls, parameters):
 
 
 @pytest.mark.parametrize(
-    ("cls", "parameters"),
-    [(DROCox, {}), (SubgroupRobustCox, {}), (GroupDROCox, {"alpha": None}), (AcceleratedFailureTime, {})],
-    ids=lambda given: given.__name__ if isinstance(given, type) else "",
+    ("cls", "parameters", "network"),
+    [
+        (DROCox, {}, "trees"),
+        (SubgroupRobustCox, {}, "trees"),
+        (GroupDROCox, {"alpha": None}, "trees"),
+        (AcceleratedFailureTime, {}, "trees"),
+        (DROCox, {}, "mlp"),
+        (AcceleratedFailureTime, {}, "mlp"),
+    ],
+    ids=lambda given: given.__name__ if isinstance(given, type) else str(given or ""),
 )
-@pytest.mark.parametrize("network", ["trees", "mlp"])
 def test_days_and_years_give_the_same_robust_fit(cls, parameters, network):
     years = fit(cls, network=network, **parameters)
     days = fit(cls, y=Surv.from_arrays(Y["event"], 365.25 * Y["time"]), network=network, **parameters)

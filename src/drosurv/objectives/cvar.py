@@ -143,7 +143,8 @@ def _smoothed(sums: LossSums, alpha: float, smoothing: float) -> WorstCase | Non
         nu = step
         m = sums.moments(nu - smoothing, nu + (cap - 1.0) * smoothing, nu)
         total, slope = cap * m.above + m.mass + m.first / smoothing, m.mass / smoothing
-        if abs(total - 1.0) <= 1e-14:
+        # The second term is the change of the total from nu to the next float: no nu is nearer.
+        if abs(total - 1.0) <= 1e-14 + slope * math.ulp(nu):
             break
         low, high = (nu, high) if total > 1.0 else (low, nu)
         step = nu + (total - 1.0) / slope if slope > 0.0 else math.inf

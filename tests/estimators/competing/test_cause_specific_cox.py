@@ -170,17 +170,17 @@ def test_the_table_of_a_robust_model_shows_plain_cox_and_bootstrap_errors(tmp_pa
     np.testing.assert_allclose(table["coef"], model.coef_[1])
     np.testing.assert_allclose(table["plain coef"], CauseSpecificCox().fit(X, Y).coef_[1], rtol=1e-5)
     assert table["se(coef)"].isna().all()
-    errors = model.summary(1, method="bootstrap", n_boot=15)["se(coef)"]
+    errors = model.summary(1, method="bootstrap", n_boot=10)["se(coef)"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        drawn = [np.random.default_rng(k).integers(0, len(X), len(X)) for k in range(15)]
-        refits = [CauseSpecificCox(0.8).fit(X.iloc[rows], Y[rows]).coef_[0] for rows in drawn]
+        drawn = [np.random.default_rng(k).integers(0, len(X), len(X)) for k in range(10)]
+        refits = [CauseSpecificCox(0.8, tol=1e-4).fit(X.iloc[rows], Y[rows]).coef_[0] for rows in drawn]
     ratio = errors / np.std(refits, axis=0)
     assert ((ratio > 0.5) & (ratio < 2)).all()
     # One bootstrap serves all causes, also when saved.
     model.save(tmp_path / "model")
     pd.testing.assert_frame_equal(drosurv.load(tmp_path / "model").summary(2), model.summary(2))
-    assert "15 refits" in str(model.summary(2))
+    assert "10 refits" in str(model.summary(2))
     assert "CompetingTarget" not in repr(model.__getstate__())
 
 
