@@ -2,13 +2,13 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from drosurv.audit.verdict import PROBLEMS, adjusted_p_values, judge
+from drosurv.repairs.subgroup_bounds import SubgroupBounds
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "verdict.md"
 NAN = np.nan
@@ -66,8 +66,8 @@ def searched(*significant, rescaled=None):
         {"bound": [1.5, 0.65]}, index=["observed/expected, most", "observed/expected, least"]
     )
     found = pd.DataFrame(significant, columns=columns)
-    return SimpleNamespace(
-        bounds=bounds, significant=found, rescaled=rescaled, n_subgroups=1987, alpha=0.05, level=0.95
+    return SubgroupBounds(
+        bounds, found, (), {}, rescaled, 1987, n_patients=1500, alpha=0.05, level=0.95, horizon=1.0
     )
 
 
@@ -194,8 +194,8 @@ def test_further_problems_are_kept_in_the_order_of_gravity():
 
 def test_the_last_sentence_says_what_subgroups_can_be_excluded():
     assert judge(table(), bounds=searched()).excluded == (
-        "With 95 % confidence, no subgroup of at least 5 % of the patients that one or two columns define has more "
-        "than 1.50 times, or fewer than 0.65 times, the predicted events."
+        "With 95 % confidence, no subgroup of at least 5 % of the 1,500 patients and 10 expected events that one or "
+        "two columns define has more than 1.50 times, or fewer than 0.65 times, the predicted events."
     )
     assert judge(table(), bounds="no columns were given").excluded == (
         "Subgroups were not searched: no columns were given."

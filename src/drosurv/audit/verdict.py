@@ -199,7 +199,7 @@ def _excluded(bounds: SubgroupBounds | str) -> str:
         return f"Subgroups were not searched: {bounds}."
     most, least = (bounds.bounds["bound"][f"observed/expected, {end}"] for end in ("most", "least"))
     return (
-        f"With {100 * bounds.level:g} % confidence, no subgroup of at least {100 * bounds.alpha:g} % of the patients "
+        f"With {100 * bounds.level:g} % confidence, no subgroup of {bounds.sizes} "
         f"that one or two columns define has more than {ceil(100 * most) / 100:.2f} times"
         f"{f', or fewer than {floor(100 * least) / 100:.2f} times,' if least >= 0.01 else ''} the predicted events."
     )

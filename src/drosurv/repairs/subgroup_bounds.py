@@ -301,6 +301,12 @@ class SubgroupBounds:
             rescaled=kept(self.rescaled) if rescaled and self.rescaled is not None else None,
         )
 
+    @property
+    def sizes(self) -> str:
+        """Return the size of the subgroups that were tested, in words."""
+        share = f"at least {100 * self.alpha:g} % of the {self.n_patients:,} patients"
+        return f"{share} and {LEAST_EXPECTED:g} expected events"
+
     def summary(self, time_unit: str = "", *, overall: bool = True) -> str:
         """Return the findings and the bounds in sentences; `overall` includes that on all patients together."""
         sentences = []
@@ -327,8 +333,8 @@ class SubgroupBounds:
         # A bound of 0 excludes nothing.
         fewest = f", or fewer than {least:.2f} times," if least > 0 else ""
         sentences += [
-            f"With {100 * self.level:g} % confidence, of the {self.n_subgroups:,} subgroups of at least "
-            f"{100 * self.alpha:g} % of the {self.n_patients:,} patients that one or two conditions define:",
+            f"With {100 * self.level:g} % confidence, of the {self.n_subgroups:,} subgroups of {self.sizes} "
+            "that one or two conditions define:",
             f"none has more than {_up(bound[MOST]):.2f} times{fewest} the "
             f"predicted events{self._until(time_unit)} (all patients: {everybody['ratio']:.2f} times);",
             f"none has a Brier score above {_up(bound[BRIER], 3):.3f} at {moment(self.horizon, time_unit)} (all "
@@ -384,7 +390,7 @@ class SubgroupBounds:
             for name, row in self.bounds.iterrows()
         ]
         caption = (
-            f"{self.n_subgroups:,} subgroups of at least {100 * self.alpha:g} % of {self.n_patients:,} patients, "
+            f"{self.n_subgroups:,} subgroups of {self.sizes}, "
             f"{100 * self.level:g} % confidence for all at once"
         )
         return Table("subgroup_bounds", caption, columns, tuple(rows), tuple(self.summary().split("\n")))
