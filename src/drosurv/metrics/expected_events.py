@@ -13,6 +13,7 @@ in every group that the features define.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,32 +97,35 @@ def known_everywhere(
     """
     if curves.curve_type != "points" or curves.jumps is None:
         return curves
-    points = curves.jumps
+    points, order = curves.jumps, target.order
     hazard = np.column_stack([np.zeros(len(target)), cumulative_hazard(curves.at(points))])
-    order = np.argsort(target.time, kind="stable")
     mass = (np.ones(len(target)) if weight is None else weight)[order]
-    times, events = target.time[order], target.event[order] * mass
-    # The first interval begins before 0, so that it contains events at time 0.
-    starts = np.searchsorted(times, np.append(-np.inf, points), side="right")
-    jumps, interval, share = [], [], []
-    for k, point in enumerate(points):
-        first, last = starts[k], starts[k + 1]
-        rows = order[first:]
-        of_interval = mass[first:] * (hazard[rows, k + 1] - hazard[rows, k])
-        distinct, begins = np.unique(times[first:last], return_index=True)
-        at_risk = np.cumsum(of_interval[::-1])[::-1][begins]
-        if entry is not None:
-            by_entry = np.argsort(entry[rows])
-            not_entered = np.append(np.cumsum(of_interval[by_entry][::-1])[::-1], 0.0)
-            at_risk = at_risk - not_entered[np.searchsorted(entry[rows][by_entry], distinct, side="left")]
-        n_events = np.add.reduceat(events[first:last], begins) if len(distinct) else distinct
-        has_event = n_events > 0
-        sizes = n_events[has_event] / np.maximum(at_risk[has_event], np.finfo(float).tiny)
-        at = distinct[has_event] if has_event.any() else np.array([point])
-        jumps.append(at)
-        interval.append(np.full(len(at), k))
-        share.append(np.cumsum(sizes) / sizes.sum() if has_event.any() else np.ones(1))
-    return CompletedCurves(hazard, np.concatenate(jumps), np.concatenate(interval), np.concatenate(share))
+    distinct, first = np.unique(target.time[order], return_index=True)
+    n_events = np.add.reduceat(target.event[order] * mass, first)
+    happened = (n_events > 0) & (distinct <= points[-1])
+    times, first, n_events = distinct[happened], first[happened], n_events[happened]
+    interval, at_risk = np.searchsorted(points, times), np.empty(len(times))
+    since = None if entry is None else entry[order]
+    by_entry = None if since is None else np.argsort(since)
+    # In batches of intervals, because the hazards of all patients in all intervals may take much memory.
+    for columns in gen_batches(len(points), max(1, _VALUES_IN_MEMORY // len(order))):
+        inside = slice(*np.searchsorted(interval, [columns.start, columns.stop]))
+        column = interval[inside] - columns.start
+        of_interval = mass[:, None] * np.diff(hazard[order, columns.start : columns.stop + 1], axis=1)
+        at_risk[inside] = np.cumsum(of_interval[::-1], axis=0)[::-1][first[inside], column]
+        if since is not None:
+            not_entered = np.cumsum(of_interval[by_entry][::-1], axis=0)[::-1]
+            later = np.searchsorted(since[by_entry], times[inside])
+            at_risk[inside] -= np.vstack([not_entered, np.zeros(len(points[columns]))])[later, column]
+    sizes, share = n_events / np.maximum(at_risk, np.finfo(float).tiny), np.ones(len(times))
+    begins = np.flatnonzero(np.diff(interval, prepend=-1, append=len(points)))
+    for begin, end in pairwise(begins):
+        if end > begin + 1:
+            share[begin:end] = np.cumsum(sizes[begin:end]) / sizes[begin:end].sum()
+    empty = np.setdiff1d(np.arange(len(points)), interval)
+    jumps, interval = np.append(times, points[empty]), np.append(interval, empty)
+    sort = np.argsort(interval, kind="stable")
+    return CompletedCurves(hazard, jumps[sort], interval[sort], np.append(share, np.ones(len(empty)))[sort])
 
 
 @dataclass(frozen=True, eq=False)
