@@ -64,9 +64,9 @@ def test_an_evaluation_and_a_table_of_coefficients_are_those_of_one_process(clus
 
     def numbers():
         found = evaluation.evaluate(
-            model, DATA.X, DATA.y, sensitive_features=DATA.sensitive_features, n_bootstrap=4, min_group=20
+            model, DATA.X, DATA.y, sensitive_features=DATA.sensitive_features, n_bootstrap=2, min_group=20
         )
-        return found.to_frame(), model.summary(method="bootstrap", n_boot=4)
+        return found.to_frame(), model.summary(method="bootstrap", n_boot=2)
 
     here = numbers()
     with cluster():
@@ -83,9 +83,8 @@ def test_a_grid_search_chooses_the_same(cluster):
             rule=BestScore(),
             cv=2,
             random_state=0,
-            min_group=20,
         )
-        return grid.fit(DATA.X, DATA.y, sensitive_features=DATA.sensitive_features).results_
+        return grid.fit(DATA.X, DATA.y).results_
 
     here = search()
     with cluster():

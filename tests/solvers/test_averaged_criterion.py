@@ -178,7 +178,7 @@ def best_by_scipy(patients, name, W=None, groups=None):
     ).fun
 
 
-@pytest.mark.parametrize(("name", "weighted"), [("cvar", False), ("cvar", True), ("chi2", True)])
+@pytest.mark.parametrize(("name", "weighted"), [("cvar", True), ("chi2", False)])
 def test_the_optimum_is_scipys_and_lies_above_its_certificate(name, weighted):
     patients = Patients(weighted=weighted)
     solution = minimise(patients.problem(OBJECTIVES[name]), tol=1e-7, max_iter=300)
@@ -241,7 +241,7 @@ def test_a_constant_feature_gets_no_coefficient():
 @pytest.mark.parametrize("l2", [0.0, 0.4])
 def test_adam_follows_torchs_own_on_the_definition(l2, torch_adam):
     patients = Patients()
-    steps, lr, objective = 25, 0.05, CVaR(ALPHA)
+    steps, lr, objective = 10, 0.05, CVaR(ALPHA)
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)).double()
     delta = torch.zeros(patients.loss.n_intervals, dtype=torch.float64, requires_grad=True)

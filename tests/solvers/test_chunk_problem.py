@@ -48,9 +48,10 @@ def problem_of(name, *, rows, weighted=False, l2=0.0, dtype=np.float64):
     return ChunkProblem(chunks, D, rests, objective, l2=l2)
 
 
-# All patients in one chunk, or in five.
+# All patients in one chunk, or in five; in two for CVaR, whose many steps take longest.
 @pytest.mark.parametrize(
-    ("name", "rows"), [*((name, 97) for name in MODELS), ("split", 10_000), ("efron chi2", 10_000)]
+    ("name", "rows"),
+    [*((name, 200 if name == "cvar" else 97) for name in MODELS), ("split", 10_000), ("efron chi2", 10_000)],
 )
 def test_coefficients_are_those_of_one_place(name, rows):
     X, time, event, _ = patients()
@@ -63,7 +64,7 @@ def test_coefficients_are_those_of_one_place(name, rows):
     assert found.value == pytest.approx(model.objective_, rel=same)
 
 
-@pytest.mark.parametrize("name", ["cox", "chi2", "split", "efron", "efron chi2"])
+@pytest.mark.parametrize("name", ["chi2", "split", "efron chi2"])
 def test_weights_and_ridge_count_as_in_one_place(name):
     X, time, event, weight = patients()
     model = MODELS[name][0].set_params(l2=0.05)
@@ -75,9 +76,9 @@ def test_weights_and_ridge_count_as_in_one_place(name):
     np.testing.assert_allclose(found.x, model.coef_, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["cox", "chi2", "cvar", "split", "efron chi2"])
 def test_derivatives_are_those_of_finite_differences(name):
-    problem = problem_of(name, rows=50, weighted=True, l2=0.1)
+    problem = problem_of(name, rows=97, weighted=True, l2=0.1)
     problem = problem.smoothed(0.2) if name == "cvar" else problem
     at, step = np.array([0.2, -0.1, 0.3, 0.05]), 1e-5 * np.eye(D)
 
