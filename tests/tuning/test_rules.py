@@ -37,7 +37,7 @@ def budget_by_loop(table, tolerance, reference):
     return best[1], fallback
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(table=tables, tolerance=st.sampled_from([0.0, 0.05, 0.3]), reference=st.sampled_from([0.5, 0.8, 1.0]))
 def test_the_accuracy_budget_is_the_loop_over_its_definition(table, tolerance, reference):
     choice = AccuracyBudget(tolerance=tolerance, reference=reference).choose(table)
@@ -173,21 +173,16 @@ def beaten(row, other):
     return other[0] >= row[0] and other[1] <= row[1] and (other[0] > row[0] or other[1] < row[1])
 
 
-@settings(deadline=None, max_examples=50)
-@given(table=tables)
-def test_the_front_holds_exactly_the_rows_that_no_other_row_beats(table):
+@settings(deadline=None, max_examples=40)
+@given(table=tables, weight=st.sampled_from([0.0, 0.3, 0.5, 1.0]))
+def test_the_front_holds_exactly_the_rows_that_no_other_row_beats_and_the_chosen_point(table, weight):
     rows = list(table.itertuples(index=False, name=None))
     expected = {i for i, row in enumerate(rows) if not any(beaten(row, other) for other in rows)}
     front = pareto_front(table)
     assert set(front.index) == expected
     assert front["concordance_index"].is_monotonic_decreasing
     assert front["concordance_imparity"].is_monotonic_decreasing
-
-
-@settings(deadline=None, max_examples=60)
-@given(table=tables, weight=st.sampled_from([0.0, 0.3, 0.5, 1.0]))
-def test_the_chosen_point_is_on_the_front(table, weight):
-    assert ParetoPoint(weight=weight).choose(table).index in pareto_front(table).index
+    assert ParetoPoint(weight=weight).choose(table).index in expected
 
 
 def test_the_ends_of_the_front_are_the_weights_one_and_zero():

@@ -116,7 +116,7 @@ class Evaluator:
         compared = [attribute for attribute in left if len(attribute.labels) > 1]
         return replace(self, attributes=compared, wanted=wanted)
 
-    def of_scores(self, everyone: Subset, wanted: Collection[str]) -> Evaluator:
+    def of_scores(self, everyone: Subset, wanted: Collection[str] | None) -> Evaluator:
         """Return an evaluator of the same patients and groups with other scores, for the metrics `wanted` only."""
         other = replace(self, everyone=everyone, wanted=wanted)
         # Follow-up does not depend on scores, and is slow to compare.

@@ -42,16 +42,18 @@ def average_folds(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame
             f"results has a {FOLD!r} column but no {CANDIDATE!r} column to tell which rows are one setting; "
             f"it has {list(results.columns)}. Number the settings in a {CANDIDATE!r} column."
         )
-    averaged = results.drop_duplicates(CANDIDATE).set_index(CANDIDATE).drop(columns=FOLD)
+    first = results.drop_duplicates(CANDIDATE).set_index(CANDIDATE).drop(columns=FOLD)
     if not len(metrics):
-        return averaged
-    values, setting = results[[*metrics]].astype(float), results[CANDIDATE]
-    by_setting = values.groupby(setting, sort=False)
-    finite = values.apply(np.isfinite).groupby(setting, sort=False).all()
-    averaged[[*metrics]] = by_setting.mean().where(finite)
-    errors = by_setting.std(ddof=1).div(np.sqrt(by_setting.size()), axis=0)
-    averaged[[f"{metric}_se" for metric in metrics]] = errors.to_numpy()
-    return averaged
+        return first
+    values = results[[*metrics]].astype(float)
+    by_setting = values.groupby(results[CANDIDATE], sort=False)
+    mean, size = by_setting.mean(), by_setting.size()
+    # The mean leaves out missing values.
+    finite = np.isfinite(mean) & by_setting.count().eq(size, axis=0)
+    errors = by_setting.std(ddof=1).div(np.sqrt(size), axis=0).add_suffix("_se")
+    # All columns are added at once: one after the other would take longer than the rest.
+    averaged = pd.concat([first.drop(columns=[*metrics]), mean.where(finite)], axis=1)
+    return pd.concat([averaged[[*first]], errors], axis=1)
 
 
 def candidates(results: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

@@ -114,6 +114,7 @@ class HeldOut:
         parsed = parse_attributes(sensitive_features, len(self.target), at_least=1)
         large = (attribute.without(small) for attribute in parsed)
         self.attributes = [attribute for attribute in large if attribute.labels]
+        self._evaluator: Evaluator | None = None
 
     def measure(
         self,
@@ -130,7 +131,10 @@ class HeldOut:
         """
         how: dict[str, Any] = {"convention": self.convention, "features": self.X}
         scoring = EvaluationData(Predictions(risk, curves), None, self.target, self.follow_up, **how)
-        evaluator = Evaluator(Subset(scoring), self.attributes, metrics, inside_groups=False)
+        patients = Subset(scoring)
+        if self._evaluator is None:
+            self._evaluator = Evaluator(patients, self.attributes, metrics, inside_groups=False)
+        evaluator = self._evaluator.of_scores(patients, metrics)
         # One thread, because settings and folds run in parallel.
         return evaluator.numbers(evaluator.draw(replicates, random_state=0, threads=1))
 
