@@ -27,6 +27,18 @@ def few_replicates(monkeypatch):
     monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
 
 
+@pytest.fixture(autouse=True)
+def only_some_are_compared(monkeypatch, request):
+    """Robust models are compared with plain Cox only in tests that ask for `compared`: it takes more fits."""
+    if "compared" not in request.fixturenames:
+        monkeypatch.setattr(training.Trained, "against_plain", lambda *_, **__: (None, "nobody"))
+
+
+@pytest.fixture
+def compared():
+    """Models are compared with plain Cox, as users see it."""
+
+
 @pytest.fixture(scope="session")
 def drosurv(command_line):
     """Runs commands of ``drosurv``."""

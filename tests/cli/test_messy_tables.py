@@ -10,10 +10,10 @@ from drosurv.estimators.persistence import load, read_saved_model
 
 @pytest.fixture(scope="module")
 def gbsg2():
-    """Breast cancer patients, with the target in columns."""
+    """Breast cancer patients, some of them and their columns, with the target in columns."""
     X, y = load_gbsg2()
-    frame = X.astype(dict.fromkeys(("horTh", "menostat", "tgrade"), str))
-    return frame.assign(days=y["time"], relapse=np.where(y["cens"], "yes", "no"))
+    frame = X[["age", "horTh", "pnodes"]].astype({"horTh": str})
+    return frame.assign(days=y["time"], relapse=np.where(y["cens"], "yes", "no")).iloc[:300]
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def fit(drosurv, tmp_path):
 
 def test_yes_and_no_are_understood_and_said_aloud(fit, gbsg2, tmp_path):
     result = fit(gbsg2)
-    assert "Note: 'yes' of event column 'relapse' (299 of 686 rows) was taken as the event" in result.stderr
+    assert "Note: 'yes' of event column 'relapse' (141 of 300 rows) was taken as the event" in result.stderr
     assert "pass --event-value if another value means it" in result.stderr
     assert "The event is 'yes' of column 'relapse'; the time is 'days'." in result.stdout
     assert read_saved_model(tmp_path / "m").notes["target"]["event_value"] == "yes"
@@ -43,13 +43,13 @@ def test_codes_that_name_groups_become_categories(fit, gbsg2):
 
 
 def test_many_codes_are_groups_where_they_are_named_as_categories(fit, drosurv, gbsg2, tmp_path):
-    coded = gbsg2.assign(ward=np.resize(np.arange(1, 15), len(gbsg2)))
-    refused = "cut it in two, for example --groups 'ward>7.5', or name it in --categorical if they are codes."
+    coded = gbsg2.assign(ward=np.resize(np.arange(1, 14), len(gbsg2)))
+    refused = "cut it in two, for example --groups 'ward>7', or name it in --categorical if they are codes."
     assert refused in fit(coded, "--groups", "ward", "--event-value", "yes", how="fails")
     fit(coded, "--groups", "ward", "--categorical", "ward")
     scored = ("--groups", "ward", "--bootstrap", "0")
     found = drosurv.json("evaluate", tmp_path / "m", tmp_path / "d.csv", *scored)
-    assert {row["group"] for row in found["metrics"] if row["attribute"] == "ward"} >= {"1", "14"}
+    assert {row["group"] for row in found["metrics"] if row["attribute"] == "ward"} >= {"1", "13"}
     fit(gbsg2)
     coded.to_csv(tmp_path / "d.csv", index=False)
     assert "--categorical if they" in drosurv("evaluate", tmp_path / "m", tmp_path / "d.csv", *scored).stderr
@@ -57,7 +57,7 @@ def test_many_codes_are_groups_where_they_are_named_as_categories(fit, drosurv, 
 
 
 def test_likely_codes_are_asked_about_with_the_options_names(fit, gbsg2):
-    coded = gbsg2.assign(zip=np.resize(np.arange(70_000, 70_300), len(gbsg2)))
+    coded = gbsg2.assign(zip=np.resize(np.arange(70_000, 70_200), len(gbsg2)))
     told = fit(coded).stderr
     assert "codes or amounts?" in told
     assert "Name codes in --categorical, amounts in --numeric." in told
@@ -90,11 +90,10 @@ def test_dates_make_the_time(fit, drosurv, gbsg2, tmp_path):
         diagnosed=start.strftime("%d.%m.%Y"),
         seen=(start + pd.to_timedelta(gbsg2["days"].to_numpy(), "D")).strftime("%d.%m.%Y"),
     )
+    plain = fit(gbsg2, "--hold-out", tmp_path / "other.csv", how="json")
     target = ("--start", "diagnosed", "--end", "seen", "--event", "relapse")
     found = fit(dated, "--hold-out", tmp_path / "test.csv", target=target, how="json")
-    plain = fit(gbsg2, "--hold-out", tmp_path / "other.csv", how="json")
     assert found["coefficients"] == pytest.approx(plain["coefficients"], rel=1e-9)
-    fit(dated, "--hold-out", tmp_path / "test.csv", target=target)
     drosurv.ok("evaluate", tmp_path / "m", tmp_path / "test.csv", "--bootstrap", "0")
     assert "the times are needed: pass either --time" in fit(
         gbsg2, target=("--event", "relapse"), how="fails"
@@ -106,8 +105,8 @@ def test_rows_without_a_target_are_left_out_on_request(fit, gbsg2):
     frame.loc[frame.index[3:7], "days"] = np.nan
     assert "or pass --drop-missing-target to leave them out" in fit(frame, how="fails")
     result = fit(frame, "--drop-missing-target")
-    assert "Note: 4 of 686 rows have no time, a negative time or no event and were left out." in result.stderr
-    assert "trained on 682 patients" in result.stdout
+    assert "Note: 4 of 300 rows have no time, a negative time or no event and were left out." in result.stderr
+    assert "trained on 296 patients" in result.stdout
 
 
 def test_rows_keep_the_number_they_have_in_the_file(fit, gbsg2):
@@ -116,7 +115,7 @@ def test_rows_keep_the_number_they_have_in_the_file(fit, gbsg2):
     frame.loc[[3, 5], "relapse"] = None
     frame.loc[20, "days"] = 0
     told = fit(frame, "--drop-missing-target").stderr
-    assert "1 row is a copy of another row (first: row 687 of row 10)" in told
+    assert "1 row is a copy of another row (first: row 301 of row 10)" in told
     assert "1 patient has the time 0" in told
     assert "(first in row 21)" in told
     frame.loc[40, "days"] = "soon"
@@ -139,8 +138,8 @@ def test_what_a_model_does_not_understand_is_named(fit, gbsg2):
     assert "--bootstrap has no meaning for RepairedCox" in told
 
 
-def test_a_repaired_model_is_held_against_plain_cox_and_keeps_patients_together(fit, gbsg2):
-    frame = gbsg2[["age", "pnodes", "days", "relapse"]].assign(patient=np.arange(686) % 500)
+def test_a_repaired_model_is_held_against_plain_cox_and_keeps_patients_together(fit, gbsg2, compared):
+    frame = gbsg2[["age", "pnodes", "days", "relapse"]].assign(patient=np.arange(300) % 220)
     model = ("--model", "repaired-cox", "--set", "max_conditions=1", "--set", "folds=3")
     result = fit(frame, *model, "--id", "patient")
     told = " ".join(result.stderr.split())
@@ -148,13 +147,13 @@ def test_a_repaired_model_is_held_against_plain_cox_and_keeps_patients_together(
         "In 3 folds of these patients, by models trained without them: the model predicts the same as plain Cox"
         in told
     )
-    assert "with 299 events" in result.stdout
+    assert "with 141 events" in result.stdout
 
 
 def test_rows_of_a_patient_stay_on_one_side_of_a_hold_out(fit, gbsg2, tmp_path):
-    frame = gbsg2.assign(patient=[f"p{k % 400}" for k in range(len(gbsg2))])
+    frame = gbsg2.assign(patient=[f"p{k % 170}" for k in range(len(gbsg2))])
     assert (
-        "column 'patient' names 400 different patients in 686 rows" in fit(frame, "--drop", "patient").stderr
+        "column 'patient' names 170 different patients in 300 rows" in fit(frame, "--drop", "patient").stderr
     )
     told = " ".join(fit(frame, "--id", "patient", "--hold-out", tmp_path / "test.csv").stdout.split())
     assert told.endswith("test.csv")
@@ -163,9 +162,9 @@ def test_rows_of_a_patient_stay_on_one_side_of_a_hold_out(fit, gbsg2, tmp_path):
     away = pd.read_csv(tmp_path / "test.csv")
     sizes = frame["patient"].value_counts()
     assert all(count == sizes[name] for name, count in away["patient"].value_counts().items())
-    assert 0.2 < away["patient"].nunique() / 400 < 0.3
+    assert 0.2 < away["patient"].nunique() / 170 < 0.3
     rows, patients = len(away), away["patient"].nunique()
-    assert f"trained on {686 - rows} rows of {400 - patients} patients" in told
+    assert f"trained on {300 - rows} rows of {170 - patients} patients" in told
     assert f"{rows} rows of {patients} patients were held out" in told
 
 
@@ -180,7 +179,7 @@ def test_predictions_come_in_the_marks_of_the_data(fit, drosurv, gbsg2, tmp_path
     found = pd.read_csv(out, sep=";", decimal=",", encoding="cp1252")
     np.testing.assert_allclose(found["log_risk"], load(tmp_path / "m").predict(gbsg2))
     late = drosurv.ok("predict", tmp_path / "m", tmp_path / "d.csv", *marks, "--times", "365,9999").stderr
-    assert "--times 9999 lies after the longest follow-up in training, 2659" in late
+    assert "--times 9999 lies after the longest follow-up in training, 2612" in late
     shown = drosurv.ok("predict", tmp_path / "m", tmp_path / "d.csv", *marks).stdout
     assert "," in shown.splitlines()[1]
     assert "." not in shown.splitlines()[1]
@@ -196,7 +195,6 @@ def test_levels_in_which_nobody_had_the_event_are_named(fit, gbsg2):
     found = fit(wards, "--l2", "0.1")
     assert "nobody with" not in found.stderr
     assert "(converged)" in found.stdout
-    assert "nobody with" not in fit(gbsg2).stderr
 
 
 def test_zero_times_and_few_events_are_named(fit, gbsg2):
@@ -211,7 +209,7 @@ def test_zero_times_and_few_events_are_named(fit, gbsg2):
 
 def test_swapped_columns_are_asked_about(fit, gbsg2):
     line = fit(gbsg2, target=("--time", "relapse", "--event", "days"), how="fails")
-    assert "--event column 'days' holds 574 different values" in line
+    assert "--event column 'days' holds 276 different values" in line
     assert "were the columns of time and event swapped?" in line
 
 
@@ -220,7 +218,7 @@ def test_a_third_event_code_may_be_a_competing_cause(fit, gbsg2):
     line = fit(frame, how="fails")
     assert "A third value may be a competing cause" in line
     assert "--model cause-specific-cox" in line
-    assert "also holds '2' in 228 rows, taken as censored" in fit(frame, "--event-value", "1").stderr
+    assert "also holds '2' in 100 rows, taken as censored" in fit(frame, "--event-value", "1").stderr
 
 
 @pytest.mark.parametrize("change", [",9\n", ""])
@@ -265,20 +263,19 @@ def test_a_model_that_is_not_saved_names_every_column_that_may_be_why(fit, gbsg2
 
 def test_late_entry_goes_to_the_model_and_is_no_feature(fit, gbsg2, tmp_path):
     late = gbsg2.assign(since=np.minimum(gbsg2["days"] / 2, 100.0).round())
-    found = fit(late, "--entry", "since", how="json")
     plain = fit(gbsg2, how="json")
+    assert read_saved_model(tmp_path / "m").notes["target"].get("entry") is None
+    found = fit(late, "--entry", "since", how="json")
+    assert read_saved_model(tmp_path / "m").notes["target"]["entry"] == "since"
     assert found["coefficients"].keys() == plain["coefficients"].keys()
     assert found["coefficients"] != plain["coefficients"]
-    assert read_saved_model(tmp_path / "m").notes["target"].get("entry") is None
-    fit(late, "--entry", "since")
-    assert read_saved_model(tmp_path / "m").notes["target"]["entry"] == "since"
     assert "--entry column 'sinse' is not in the table. Did you mean 'since'?" in fit(
         late, "--entry", "sinse", how="fails"
     )
 
 
 def test_parameters_are_named_as_the_command_line_spells_them(drosurv, gbsg2, tmp_path):
-    gbsg2.iloc[:300].to_csv(tmp_path / "d.csv", index=False)
+    gbsg2.to_csv(tmp_path / "d.csv", index=False)
     target = ("--time", "days", "--event", "relapse", "--model", "subgroup-robust-cox", "-o", tmp_path / "m")
     result = drosurv("fit", tmp_path / "d.csv", *target, "--alpha", "0.125", "--set", "min_group=60")
     assert result.exit_code == 2

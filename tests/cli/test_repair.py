@@ -4,17 +4,19 @@ import pytest
 
 from drosurv.datasets import make_hidden_minority
 
+N = 500
+
 
 @pytest.fixture(scope="module")
 def minority():
-    data = make_hidden_minority(n_samples=900, n_features=6, minority=0.25, random_state=0)
+    data = make_hidden_minority(n_samples=N, n_features=6, minority=0.25, random_state=0)
     return pd.DataFrame(
         {
-            "id": [f"p{i}" for i in range(900)],
+            "id": [f"p{i}" for i in range(N)],
             "days": np.ceil(1000 * data.y["time"]).astype(int) + 1,
             "died": data.y["event"].astype(int),
             "age": np.round(60 + 10 * data.X["x5"], 1),
-            "kappa": data.X["x1"].where(np.arange(900) % 20 > 0),
+            "kappa": data.X["x1"].where(np.arange(N) % 20 > 0),
             "lambda": data.X["x2"],
             "sex": np.where(data.X["x3"] > 0, "f", "m"),
         }
@@ -38,12 +40,12 @@ def test_the_group_is_told_in_words_and_the_repaired_model_predicts(drosurv, tab
     assert "times the predicted events, after the repair" in shown
     assert "Hazard ratios per unit: for everyone, then in the repaired subgroups" in shown
     found = drosurv.json("predict", tmp_path / "m", table, "--times", "300")
-    assert len(found) == 900
+    assert len(found) == N
     assert all(0 <= row["survival_300"] <= 1 for row in found)
 
 
 def test_fit_trains_the_same_repaired_model_and_says_its_rules_in_the_units_of_the_table(
-    drosurv, table, tmp_path
+    drosurv, table, tmp_path, compared
 ):
     judges = tmp_path / "judges.csv"
     how = [table, *TARGET, "--categorical", "sex", "--hold-out", judges]
@@ -90,7 +92,7 @@ def test_predictions_made_elsewhere_are_repaired_and_written(drosurv, minority, 
 
 
 def test_a_saved_model_stays_as_it_is_and_is_repaired_with_other_patients(drosurv, table, tmp_path):
-    there = make_hidden_minority(n_samples=400, n_features=6, minority=0.0, random_state=3)
+    there = make_hidden_minority(n_samples=300, n_features=6, minority=0.0, random_state=3)
     frame = pd.DataFrame(
         {
             "days": np.ceil(1000 * there.y["time"]).astype(int) + 1,
@@ -118,7 +120,7 @@ def test_bad_predictions_are_named(drosurv, table, minority, tmp_path):
     made = tmp_path / "p.csv"
     minority[["lambda"]].to_csv(made, index=False)
     assert "no column whose name is a time" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
-    pd.DataFrame({"10": np.full(900, 0.5), "20": np.full(900, 0.8)}).to_csv(made, index=False)
+    pd.DataFrame({"10": np.full(N, 0.5), "20": np.full(N, 0.8)}).to_csv(made, index=False)
     assert "survival cannot rise" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
     pd.DataFrame({"10": np.full(7, 0.5)}).to_csv(made, index=False)
     assert "one row per patient" in drosurv.fails("repair", table, *TARGET, "--predictions", made)

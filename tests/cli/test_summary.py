@@ -57,7 +57,7 @@ def test_a_repaired_model_is_told_in_words_and_hazard_ratios(drosurv, model, tmp
 
 @pytest.mark.parametrize("most", [0, 2])
 def test_a_repaired_model_that_is_not_linear_has_its_effects_or_its_repairs(drosurv, tmp_path, most):
-    data = make_hidden_minority(n_samples=800 if most else 200, n_features=5, minority=0.25, random_state=0)
+    data = make_hidden_minority(n_samples=500 if most else 150, n_features=5, minority=0.25, random_state=0)
     data.X.assign(days=data.y["time"], died=data.y["event"].astype(int)).to_csv(
         tmp_path / "d.csv", index=False
     )
