@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
@@ -13,7 +14,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.presentation import counted
-from drosurv.target import BoolArray, FloatArray
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 # With fewer rows, numbers could be in unit steps, or sorted, by chance.
 _FEWEST_COUNTED = 20
@@ -28,11 +29,21 @@ def label(value: Any) -> str:
     return str(value).strip()
 
 
+def coded(column: pd.Series[Any]) -> tuple[IntArray, list[str]]:
+    """Return the code of each value's label, (n,), -1 where it is missing, and the labels in order of appearance."""
+    codes, values = pd.factorize(column)
+    names = list(map(label, values))
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    if len(places) < len(names):
+        # Missing values have the code -1, which takes the last element.
+        codes = np.array([*(places[name] for name in names), -1], dtype=np.intp)[codes]
+    return codes, list(places)
+
+
 def labels(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the values of a column as text; missing values stay missing."""
-    codes, values = pd.factorize(column)
-    # Missing values have the code -1, which takes the last element.
-    known = np.array([*map(label, values), np.nan], dtype=object)
+    codes, names = coded(column)
+    known = np.array([*names, np.nan], dtype=object)
     return pd.Series(known[codes], index=column.index, name=column.name)
 
 
@@ -59,7 +70,7 @@ def holds_numbers(column: pd.Series[Any]) -> bool:
     if column.dtype.kind != "O" or isinstance(column.dtype, pd.CategoricalDtype):
         return False
     if isinstance(column.dtype, pd.StringDtype):
-        return bool(column.isna().all())
+        return bool(column.array.isna().all())
     return all(
         isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
         for value in column.dropna().unique()
@@ -301,19 +312,19 @@ class CategoryColumn:
 
     def encode(self, column: pd.Series[Any], unseen: str) -> FloatArray:
         """Return the features (n, levels - 1) of a column; `unseen` is "reference" or "error"."""
-        found = labels(column)
-        if not set(found.dropna().unique()) <= set(self.levels):
+        codes, names = coded(column)
+        if not set(names) <= set(self.levels):
             new = self.unseen(column)
             where = counted(int(new.sum()), "row")
             problem = f"column {self.name!r} holds {shown(new.index)} in {where}, not seen in training"
             if unseen == "error":
                 raise ValueError(f"{problem}; known are {shown(self.levels)}.")
             warn_caller(f"{problem}; taken as {self.reference!r}.", category=UnseenLevelWarning)
-        if self.most_frequent:
-            found = found.fillna(self.most_frequent)
-        indicators = (
-            found.to_numpy(dtype=object)[:, None] == np.array(self.others, dtype=object)[None, :]
-        ).astype(np.float64)
+        places = {name: place for place, name in enumerate(self.others)}
+        # Missing values have the code -1, which takes the last element.
+        filled = places.get(self.most_frequent, -1) if self.most_frequent else -1
+        place = np.array([*(places.get(name, -1) for name in names), filled])[codes]
+        indicators = (place[:, None] == np.arange(len(places))).astype(np.float64)
         standard: FloatArray = (indicators - np.array(self.means)) / np.array(self.deviations)
         return standard
 
@@ -346,17 +357,18 @@ def learn_column(
 
     `categorical` says whether the user declared it a category; `reference` is the reference level that the user chose.
     """
-    name, n_missing = str(column.name), int(column.isna().sum())
+    name = str(column.name)
     if column.dtype.kind in "mM":
         raise HoldsDates(name)
     if column.dtype.kind == "c":
         raise ValueError(f"column {name!r} holds complex numbers: drop it, or take their real part.")
     try:
-        distinct = column.dropna().unique()
+        codes, distinct = pd.factorize(column)
     except TypeError as error:
         raise ValueError(
             f"column {name!r} holds lists or other collections: drop it, or take them apart."
         ) from error
+    n_missing = int((codes < 0).sum())
     if len(distinct) == 0:
         return LeftOutColumn(name, "it is empty", n_missing)
     if len(distinct) == 1:
@@ -398,14 +410,14 @@ def _learn_category(
     standardize: bool,
     reference: str | None,
 ) -> Column:
-    found = labels(column)
-    counts = found.value_counts()
+    codes, names = coded(column)
+    counts = dict(zip(names, np.bincount(codes[codes >= 0], minlength=len(names)).tolist(), strict=True))
     if not categorical:
         _check_texts(counts, name)
     if isinstance(column.dtype, pd.CategoricalDtype):
-        order = [level for level in labels(pd.Series(column.dtype.categories)) if level in counts.index]
+        order = [level for level in dict.fromkeys(map(label, column.dtype.categories)) if level in counts]
     else:
-        order = sorted(counts.index)
+        order = sorted(counts)
     most_frequent = max(order, key=lambda level: counts[level])
     if reference is None:
         reference = most_frequent
@@ -428,34 +440,36 @@ def _learn_category(
     )
 
 
-def _check_texts(counts: pd.Series[int], name: str) -> None:
+def _check_texts(counts: Mapping[str, int], name: str) -> None:
     """Raise if the texts of a column are mostly numbers, or are dates, or too many to be categories."""
-    commas = np.array([has_decimal_comma(level) for level in counts.index])
-    numeric = pd.to_numeric(pd.Series(counts.index, dtype=object), errors="coerce").notna().to_numpy()
+    texts = sorted(counts, key=lambda text: -counts[text])
+    commas = np.array([has_decimal_comma(text) for text in texts])
+    numeric = ~np.isnan(pd.to_numeric(np.array(texts, dtype=object), errors="coerce").astype(np.float64))
     numbers = numeric | commas
-    others = counts[~numbers]
+    others = [text for text, number in zip(texts, numbers, strict=True) if not number]
     if len(others) and numbers.sum() > 10 and numbers.mean() > 0.5:
-        here = [f"{name}={text}" for text in others.index[:6]]
+        here = [f"{name}={text}" for text in others[:6]]
+        rows = sum(counts[text] for text in others)
         raise ArgumentError(
             "missing",
-            f"column {name!r} holds numbers in {int(counts[numbers].sum()):,} rows and {shown(others.index)} in "
-            f"{counted(int(others.sum()), 'row')}: if those texts mean a missing value, pass "
+            f"column {name!r} holds numbers in {sum(counts.values()) - rows:,} rows and {shown(others)} in "
+            f"{counted(rows, 'row')}: if those texts mean a missing value, pass "
             f"missing={here!r}; if the column is a category, name it in categorical; or "
             "correct the table.",
         )
     if commas.mean() > 0.5:
         raise ArgumentError(
             "decimal",
-            f"column {name!r} holds numbers with a comma, such as {shown(counts.index[commas], 3)}: if it is the "
+            f"column {name!r} holds numbers with a comma, such as {shown([text for text in texts if has_decimal_comma(text)], 3)}: if it is the "
             f"decimal mark, read the table with decimal=','; if it separates thousands, remove it; if "
             f"the column is a category, name it in categorical.",
         )
-    if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(counts.index)):
+    if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(texts)):
         raise HoldsDates(name)
     if len(counts) > MOST_LEVELS:
-        patient = "; if it names the patient, in id" if len(counts) > counts.sum() / 2 else ""
+        patient = "; if it names the patient, in id" if len(counts) > sum(counts.values()) / 2 else ""
         raise ArgumentError(
             "drop",
-            f"column {name!r} holds {len(counts):,} different texts, such as {shown(counts.index, 3)}: name it in "
+            f"column {name!r} holds {len(counts):,} different texts, such as {shown(texts, 3)}: name it in "
             f"drop{patient}; or, if they are categories, in categorical.",
         )

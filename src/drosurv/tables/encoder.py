@@ -357,7 +357,8 @@ def _combined(problems: list[ValueError]) -> ArgumentError:
 
 def _as_frame(X: Any) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
-        frame = X.set_axis(X.columns.map(str), axis="columns")
+        texts = isinstance(X.columns.dtype, pd.StringDtype)
+        frame = X if texts else X.set_axis(X.columns.map(str), axis="columns")
         if frame.columns.has_duplicates:
             raise ValueError(f"X has two columns named {frame.columns[frame.columns.duplicated()][0]!r}.")
     else:

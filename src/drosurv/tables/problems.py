@@ -12,7 +12,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentWarning, BlockingWarning
 from drosurv.presentation import counted
-from drosurv.tables.columns import MOST_LEVELS, floats, holds_numbers, label, labels, row_number, to_floats
+from drosurv.tables.columns import MOST_LEVELS, coded, floats, holds_numbers, label, row_number, to_floats
 from drosurv.tables.rows import row_numbers
 from drosurv.target import FloatArray, of_any_cause, parse_target
 
@@ -79,7 +79,9 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
                     "it is never above the time, as the time of something that happened during follow-up"
                 )
             continue
-        levels, names = pd.factorize(labels(column), use_na_sentinel=False)
+        codes, names = coded(column)
+        # Missing values are a level too, the last.
+        levels = np.where(codes < 0, len(names), codes)
         if levels.max() >= MOST_LEVELS:
             continue
         events, patients = np.bincount(levels, target.event), np.bincount(levels)
@@ -90,7 +92,7 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
         if agreement >= _AGREEMENT and agreement > max(rate, 1 - rate) + 0.05:
             found[str(name)] = f"it tells the event of {100 * agreement:.0f} % of the patients"
         elif rate ** int(sure[most]) < _CHANCE:
-            found[str(name)] = f"all {sure[most]:,} patients with the value {names[most]!r} had the event"
+            found[str(name)] = f"all {sure[most]:,} patients with the value {[*names, np.nan][most]!r} had the event"
     return found
 
 
@@ -242,11 +244,13 @@ def _nested(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWa
     """Warn of categories that another column determines, as a region determines its continent."""
     codes = {}
     for name in features:
-        found = labels(frame[name])
-        # Missing values are filled with the most frequent level, as in the encoder.
-        code, levels = pd.factorize(found.fillna(found.mode().iloc[0]) if found.notna().any() else found)
+        code, levels = coded(frame[name])
         # Columns that identify patients determine every other column.
         if 1 < len(levels) <= min(MOST_LEVELS, len(frame) / 5):
+            # Missing values are filled with the most frequent level, as in the encoder.
+            rows = np.bincount(code[code >= 0])
+            most_frequent = min(range(len(levels)), key=lambda place: (-rows[place], levels[place]))
+            code = np.where(code < 0, most_frequent, code)
             codes[name] = code, np.unique(code, return_index=True)[1]
     named: set[str] = set()
     # From the most levels to the fewest.
@@ -326,7 +330,7 @@ def _is_text(column: pd.Series[Any]) -> bool:
 def _spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
     if not _is_text(column) or column.dtype.kind == "b":
         return
-    levels = [str(level) for level in labels(column).dropna().unique()]
+    _, levels = coded(column)
     same = spellings(levels) if len(levels) <= MOST_LEVELS else []
     if same:
         shown = "; ".join(", ".join(map(repr, family)) for family in same[:4])

@@ -83,6 +83,11 @@ class Trained:
         """Arguments of the estimator's ``fit`` besides features and target, by name."""
         return {name.removeprefix("model__"): values for name, values in self.fit_options.items()}
 
+    @cached_property
+    def _features(self) -> pd.DataFrame:
+        """The encoded features of the training patients."""
+        return self.encoder.transform(self.table.X)
+
     def _columns(self, table: SurvivalTable) -> pd.DataFrame:
         """Return the columns of a table that the model takes."""
         return table.X[list(self.model.feature_names_in_)]
@@ -155,13 +160,13 @@ class Trained:
         """Fit plain Cox to the same patients and features; `options` are arguments of ``CoxPH.fit``."""
         with warnings.catch_warnings(action="ignore"):
             # The model has given the same warnings.
-            return self.new_plain_cox().fit(self.encoder.transform(self.table.X), self.table.y, **options)
+            return self.new_plain_cox().fit(self._features, self.table.y, **options)
 
     def _plain_notes(self) -> dict[str, Any]:
         """Return notes on plain Cox, with which the model is compared: coefficients, and hazards of a mean patient."""
         if self.table.columns.causes or not self._plain.converged_:
             return {"plain_cox": None}
-        mean = self.encoder.transform(self.table.X).mean(axis=0).to_frame().T
+        mean = self._features.mean(axis=0).to_frame().T
         times = self._plain.unique_times_
         hazard = self._plain.predict_cumulative_hazard_function(mean, return_array=True)[0]
         # Half of the times are spread evenly over the steps, half over the hazard, which has large steps at the end.
@@ -349,7 +354,7 @@ def _warn_of_design(trained: Trained) -> None:
     if table.columns.causes or len(names) > _MOST_TESTED:
         return
     found = check_design(
-        np.asarray(trained.encoder.transform(table.X), dtype=np.float64), parse_target(table.y), list(names)
+        np.asarray(trained._features, dtype=np.float64), parse_target(table.y), list(names)
     )
     # Another warning already names levels without events.
     separating = () if trained.levels_without_events else found.separating
