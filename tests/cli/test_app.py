@@ -101,9 +101,7 @@ def test_help_and_mistakes_are_answered_before_anything_slow_is_imported(tmp_pat
     script = SCRIPT.format(batches=[mistyped, missing])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    first, second = (
-        {*line.split()} for line in done.stdout.splitlines() if line.startswith("loaded: ")
-    )
+    first, second = ({*line.split()} for line in done.stdout.splitlines() if line.startswith("loaded: "))
     assert "No such command 'fti'" in done.stderr
     assert (HEAVY | {"numpy", "pandas"}) & first == set()
     assert done.stderr.count("--time column 'mnths' is not in the table. Did you mean 'months'?") == 4

@@ -458,9 +458,10 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
             "correct the table.",
         )
     if commas.mean() > 0.5:
+        written = shown([text for text in texts if has_decimal_comma(text)], 3)
         raise ArgumentError(
             "decimal",
-            f"column {name!r} holds numbers with a comma, such as {shown([text for text in texts if has_decimal_comma(text)], 3)}: if it is the "
+            f"column {name!r} holds numbers with a comma, such as {written}: if it is the "
             f"decimal mark, read the table with decimal=','; if it separates thousands, remove it; if "
             f"the column is a category, name it in categorical.",
         )

@@ -92,7 +92,9 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
         if agreement >= _AGREEMENT and agreement > max(rate, 1 - rate) + 0.05:
             found[str(name)] = f"it tells the event of {100 * agreement:.0f} % of the patients"
         elif rate ** int(sure[most]) < _CHANCE:
-            found[str(name)] = f"all {sure[most]:,} patients with the value {[*names, np.nan][most]!r} had the event"
+            found[str(name)] = (
+                f"all {sure[most]:,} patients with the value {[*names, np.nan][most]!r} had the event"
+            )
     return found
 
 

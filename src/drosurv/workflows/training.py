@@ -353,9 +353,7 @@ def _warn_of_design(trained: Trained) -> None:
     table, names = trained.table, trained.encoder.get_feature_names_out()
     if table.columns.causes or len(names) > _MOST_TESTED:
         return
-    found = check_design(
-        np.asarray(trained._features, dtype=np.float64), parse_target(table.y), list(names)
-    )
+    found = check_design(np.asarray(trained._features, dtype=np.float64), parse_target(table.y), list(names))
     # Another warning already names levels without events.
     separating = () if trained.levels_without_events else found.separating
     for sentence in replace(found, separating=separating).warnings:
