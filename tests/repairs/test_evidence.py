@@ -133,7 +133,7 @@ def test_effects_that_differ_are_chosen_and_others_are_not():
     assert (np.delete(found.inclusion, [0, 2]) < 0.5).all()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_proposal_is_the_best_of_all_single_conditions(seed):
     at = residuals_of(n=600, seed=seed, slope=0.9, inside=lambda z: z[:, 3] > 0.5)
     table = CodedTable.from_table(pd.DataFrame(at.columns[:, 1:], columns=list("abc")))

@@ -27,7 +27,7 @@ def sample(n=1200, seed=0, **options):
 @pytest.fixture(scope="module")
 def planted():
     train = sample()
-    return RepairedCox(random_state=0).fit(train.X, train.y), train, sample(seed=1)
+    return RepairedCox(max_conditions=1, random_state=0).fit(train.X, train.y), train, sample(seed=1)
 
 
 def gain(model, test, rows=slice(None)):
@@ -50,7 +50,8 @@ def test_a_hidden_minority_is_found_and_better_served(planted):
 
 
 def test_curves_are_the_bases_times_the_repair(planted):
-    model, _, test = planted
+    model, *_ = planted
+    test = sample(n=200, seed=1)
     times = np.array([0.2, 0.7, 1.5])
     hazard = model.predict_cumulative_hazard_function(test.X, times=times)
     np.testing.assert_allclose(model.predict_survival_function(test.X, times=times), np.exp(-hazard))
@@ -76,9 +77,8 @@ def test_curves_are_the_bases_times_the_repair(planted):
 def test_the_baseline_again_makes_expected_events_match(planted):
     model, train, test = planted
     for data in (train, test):
-        hazards = model.predict_cumulative_hazard_function(data.X)
-        expected = sum(h(t) for h, t in zip(hazards, data.y["time"], strict=True))
-        assert data.y["event"].sum() == pytest.approx(expected, rel=0.08)
+        hazards = model.predict_cumulative_hazard_function(data.X, times=data.y["time"])
+        assert data.y["event"].sum() == pytest.approx(np.trace(hazards), rel=0.08)
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +180,7 @@ def test_predictions_alone_can_be_repaired():
 
 def test_a_right_frozen_model_off_by_a_factor_names_no_group():
     named = 0
-    for seed in range(6):
+    for seed in range(4):
         here = make_hidden_minority(600, 5, 0.0, random_state=seed)
         times = np.linspace(0.05, 4, 80)
         survival = np.exp(-np.outer(2 * np.exp(here.truth["log_risk"]), times))
@@ -347,9 +347,9 @@ def test_weights_equal_copies():
 def test_late_entry_counts_hazards_from_entry_on():
     """Patients seen from half their time on: the subgroup is found, and expected events are those after entry."""
     rng = np.random.default_rng(0)
-    data = sample(2500)
+    data = sample(2000)
     time = data.y[data.y.dtype.names[1]]
-    entry = np.minimum(rng.exponential(0.3, 2500), 0.999 * time.max())
+    entry = np.minimum(rng.exponential(0.3, 2000), 0.999 * time.max())
     seen = entry < time
     X, y, entry = data.X[seen], data.y[seen], entry[seen]
     model = RepairedCox(**SIMPLE).fit(X, y, entry=entry)
@@ -394,7 +394,7 @@ def test_of_several_bases_the_better_one_out_of_fold_is_taken():
         rng.exponential(size=800),
     )
     y = Surv.from_arrays(time <= end, np.minimum(time, end))
-    model = RepairedCox("auto", folds=3, random_state=0).fit(X, y)
+    model = RepairedCox("auto", folds=3, max_conditions=1, random_state=0).fit(X, y)
     assert isinstance(model.base_, CoxPHCV)
     assert model.repairs_ == []
     assert model.base == "auto"
@@ -402,14 +402,13 @@ def test_of_several_bases_the_better_one_out_of_fold_is_taken():
     assert RepairedCox(**SIMPLE).fit(X, y).repairs_
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_beside_a_curved_effect_only_the_subgroup_is_named(seed):
+def test_beside_a_curved_effect_only_the_subgroup_is_named():
     """A quadratic effect of `a` for everybody, and an effect of `b` that is reversed where `c` is high."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(1200, 3)), columns=["a", "b", "c"])
     log_hazard = 0.7 * X["a"] ** 2 + np.where(X["c"] > 0.8, -1.0, 1.0) * X["b"]
     time, end = rng.exponential(size=1200) / np.exp(log_hazard), rng.exponential(size=1200)
-    model = RepairedCox("auto", folds=3, random_state=0).fit(
+    model = RepairedCox("auto", folds=3, max_conditions=2, random_state=0).fit(
         X, Surv.from_arrays(time <= end, np.minimum(time, end))
     )
     assert isinstance(model.base_, CoxPHCV)

@@ -58,17 +58,17 @@ def test_a_subgroup_with_twice_the_events_is_significant_and_named():
 
 def test_right_predictions_are_seldom_significant():
     alarms = 0
-    for seed in range(20):
+    for seed in range(12):
         X, y, predictions = patients(250, seed)
         alarms += len(certify(predictions, X, y, n_replicates=39, random_state=seed).significant) > 0
-    # 5 % of 20: more than 4 have a probability of 0.3 %.
-    assert alarms <= 4
+    # 5 % of 12: more than 3 have a probability of 0.2 %.
+    assert alarms <= 3
 
 
 def test_right_predictions_for_whole_years_are_seldom_significant():
     """Events occur at years 1, 2, ... only, and predictions are probabilities of surviving each year."""
     alarms = 0
-    for seed in range(20):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         X = pd.DataFrame({"a": rng.normal(size=250), "b": rng.normal(size=250)})
         rate = 0.3 * np.exp(0.5 * X["a"].to_numpy())
@@ -79,7 +79,7 @@ def test_right_predictions_for_whole_years_are_seldom_significant():
         found = certify(pair, X, y, n_replicates=39, random_state=seed)
         assert found.overall["ratio"] == pytest.approx(1, abs=0.35)
         alarms += len(found.significant) > 0
-    assert alarms <= 4
+    assert alarms <= 3
 
 
 def test_bounds_contain_the_estimates_and_hold_for_every_measure():
@@ -92,7 +92,7 @@ def test_bounds_contain_the_estimates_and_hold_for_every_measure():
 
 
 def test_smaller_subgroups_have_wider_bounds():
-    X, y, predictions = patients(1500)
+    X, y, predictions = patients(800)
     bounds = [
         certify(predictions, X, y, n_replicates=99, alpha=alpha).bounds["bound"] for alpha in (0.05, 0.4)
     ]
@@ -309,12 +309,12 @@ def test_names_are_exported_and_the_removed_one_says_what_replaced_it():
 
 
 def test_results_do_not_depend_on_the_number_of_threads():
-    data = make_hidden_minority(n_samples=800, n_features=6, random_state=1)
+    data = make_hidden_minority(n_samples=400, n_features=5, random_state=1)
     model = CoxPH().fit(data.X, data.y)
     found = []
     for threads in (1, 2):
         with joblib.parallel_config(n_jobs=threads, backend="threading"):
-            found.append(certify(model, data.X, data.y, n_replicates=39).to_dict())
+            found.append(certify(model, data.X, data.y, alpha=0.1, n_replicates=39).to_dict())
     assert found[0] == found[1]
 
 
@@ -332,13 +332,13 @@ def test_more_than_200_000_patients_have_199_replicates(monkeypatch):
 def test_a_right_model_fitted_to_few_patients_is_not_called_wrong():
     """Without its estimation error, the test finds a significant subgroup in three of four such models."""
     found = []
-    for seed in range(8):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(2500, 4))
         time, end = rng.exponential(np.exp(-X @ [0.6, -0.4, 0.0, 0.0])), rng.exponential(size=2500)
         y = Surv.from_arrays(time <= end, np.minimum(time, end))
         model = CoxPH().fit(X[:300], y[:300])
-        bounds = certify(model, X[300:], y[300:], n_replicates=99)
+        bounds = certify(model, X[300:], y[300:], n_replicates=59)
         found.append(len(bounds.significant if bounds.rescaled is None else bounds.rescaled) > 0)
     assert sum(found) <= 2
 
@@ -352,8 +352,8 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
         time, end = rng.exponential(np.exp(-X @ coef)), rng.exponential(1.5, n)
         return X, Surv.from_arrays(time <= end, np.minimum(time, end))
 
-    X, y = drawn(1000)
-    target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(60)]
+    X, y = drawn(600)
+    target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(40)]
     inside = X[:, 0] > np.quantile(X[:, 0], 0.8)
     expected = [expected_events(predicted_curves(one, X, len(y)), target)[1][inside].sum() for one in models]
     patients = PatientEvents.of(

@@ -184,7 +184,7 @@ def test_a_rule_on_one_linear_column_names_a_nonlinear_effect_as_possible(plante
     (words,) = model.in_words()
     assert "A nonlinear effect of 'x5', which is linear in the base model, would look the same" in words
     base = CoxPHCV(splines=4, l2s=[0.01], random_state=0)
-    curved = RepairedCox(base, max_repairs=1, max_conditions=1, random_state=0).fit(data.X, data.y)
+    curved = RepairedCox(base, folds=3, max_repairs=1, **SIMPLE).fit(data.X, data.y)
     assert curved.repairs_
     assert all("nonlinear" not in words for words in curved.in_words())
 
@@ -244,7 +244,7 @@ def test_hazard_ratios_are_those_of_the_predictions(planted):
 def test_hazard_ratios_of_a_table_are_per_unit_of_its_columns(base):
     data = make_hidden_minority(n_samples=800, n_features=6, minority=0.25, random_state=0)
     X = data.X.assign(x1=10 * data.X["x1"], sex=np.where(data.X["x4"] > 0.3, "f", "m")).drop(columns="x4")
-    model = RepairedCox(base, max_repairs=1, max_conditions=1, random_state=0).fit(X, data.y)
+    model = RepairedCox(base, folds=3, max_repairs=1, **SIMPLE).fit(X, data.y)
     rows = model.hazard_ratios().rows
     everyone = {row["effect"]: row["hazard_ratio"] for row in rows if row["who"] == "everyone"}
     assert "sex is f" in everyone
@@ -319,7 +319,7 @@ def test_a_repair_of_effects_that_predicts_a_worse_total_says_what_it_improves()
 
 def test_the_total_of_events_of_wilms_tumours_moves_towards_the_observed_one_with_the_default_model():
     data = load_nwtco()
-    model = RepairedCox(base=CoxPHCV(random_state=0), folds=3, random_state=0).fit(data.X, data.y)
+    model = RepairedCox(base=CoxPHCV(random_state=0), folds=3, **SIMPLE).fit(data.X, data.y)
     assert model.repairs_
     for found in model.repairs_:
         assert abs(found.events - found.predicted_after) < abs(found.events - found.predicted)
