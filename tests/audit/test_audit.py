@@ -58,6 +58,7 @@ def report(model, train, held_out):
         alpha_path=(1.0, 0.5, 0.2),
         n_bootstrap=4,
         n_bootstrap_path=2,
+        features=held_out.X[["x1", "x5"]],
         time_title="years",
         data_name="simulated patients",
     )

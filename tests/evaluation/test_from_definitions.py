@@ -236,21 +236,28 @@ def judged(request):
     follow_up, target = FollowUp.parse(y_train), parse_target(y)
     some.grids = auc_times(follow_up, target), brier_times(follow_up, target)
     some.risk, some.X = some.risk.astype(float), some.X.astype(float)
-    return some, Training(some.train_time, some.train_event), result
+    training = Training(some.train_time, some.train_event)
+    some.errors = brier_errors(some, training)
+    return some, training, result
+
+
+def brier_errors(some, training):
+    """Squared errors of the model (n,) and of no model (n,)."""
+    told, grid = list(zip(some.time, some.event, strict=True)), some.grids[1]
+    own = [brier(training, *outcome, some.curve(i), grid) for i, outcome in enumerate(told)]
+    null = [brier(training, *outcome, lambda u: after(training.survival, u), grid) for outcome in told]
+    return np.array(own), np.array(null)
 
 
 def of_patients(some, training, rows, horizon):
     """Metrics of one set of patients."""
     time, event, risk = some.time[rows], some.event[rows], some.risk[rows]
     curves = [some.curve(i) for i in rows]
-    auc_grid, brier_grid = some.grids
-    told = list(zip(time, event, strict=True))
-    own = [brier(training, t, e, c, brier_grid) for (t, e), c in zip(told, curves, strict=True)]
-    null = [brier(training, t, e, lambda u: after(training.survival, u), brier_grid) for t, e in told]
+    own, null = (errors[rows] for errors in some.errors)
     return {
         "concordance_index": concordance(time, event, risk),
         "uno_concordance": uno(training, time, event, risk),
-        "dynamic_auc": dynamic_auc(training, time, event, risk, auc_grid),
+        "dynamic_auc": dynamic_auc(training, time, event, risk, some.grids[0]),
         "integrated_brier_score": np.mean(own),
         "brier_skill": 1 - sum(own) / sum(null) if sum(null) else nan,
         "calibration_difference": calibration_difference(time, event, curves, horizon),
@@ -348,8 +355,9 @@ def test_disparities_of_hazards(judged):
 def test_every_metric_has_a_definition_here_or_elsewhere():
     some = Awkward("ties")
     some.grids = [2.0, 4.0], [1.0, 2.0, 3.0]
-    rows = np.arange(len(some.time))
-    here = {*of_patients(some, Training(some.train_time, some.train_event), rows, 4.0)}
+    rows, training = np.arange(len(some.time)), Training(some.train_time, some.train_event)
+    some.errors = brier_errors(some, training)
+    here = {*of_patients(some, training, rows, 4.0)}
     here |= {"log_partial_likelihood", "gain_over_null", "share_of_gain", "calibration_slope"}
     here |= {"concordance_fraction", "concordance_imparity", "mean_hazard"}
     here |= {name for name in CATALOGUE if name.endswith("_disparity")}

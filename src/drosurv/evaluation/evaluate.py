@@ -241,7 +241,9 @@ def evaluate(
         drawn = evaluator.draw(replicates, advance=advance, **resampling)
         p_values = evaluator.p_values(permutations, advance=advance, **resampling)
     table = rows_of(evaluator, drawn, p_values, small, level)
-    between_large = gaps_between_large(evaluator, drawn, p_values, small, level, permutations, **resampling)
+    between_large = gaps_between_large(
+        table, evaluator, drawn, p_values, small, level, permutations, **resampling
+    )
     warn_of_undefined_rows(table)
     data, control = evaluator.everyone.data, shrinkage_control(evaluator)
     table_of_groups, n_tests = group_table(

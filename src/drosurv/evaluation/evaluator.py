@@ -446,27 +446,29 @@ def rows_of(
 
 
 def gaps_between_large(
+    rows: Sequence[Row],
     evaluator: Evaluator,
     drawn: BootstrapValues,
     p_values: Mapping[Key, float],
-    small: Collection[tuple[str, str]],
+    small: frozenset[tuple[str, str]],
     level: float,
     permutations: int,
     **resampling: Any,
 ) -> tuple[Row, ...]:
-    """Return the rows of gaps between groups that are large enough to be judged; otherwise as `rows_of`.
+    """Return the rows of gaps between groups that are large enough to be judged, from all `rows` if all groups are.
 
     The largest gap between all groups often involves a very small group: then the gap between the large groups is
     computed and tested separately. A concordance fraction, and so its gap and interval, counts pairs with everybody.
     The test counts only pairs within the large groups and permutes only their labels: it tests whether these groups are
     ranked equally well among each other.
     """
-    large = evaluator.without(small, JUDGED_GAPS)
-    # Computed before the rows and tests that share it.
-    _ = large.follow_ups
-    changed = [attribute for attribute in large.attributes if attribute not in evaluator.attributes]
-    retested = replace(large, attributes=changed).p_values(permutations, **resampling)
-    rows = rows_of(large, drawn, {**p_values, **retested}, (), level)
+    if not small.isdisjoint(evaluator.counts):
+        large = evaluator.without(small, JUDGED_GAPS)
+        # Computed before the rows and tests that share it.
+        _ = large.follow_ups
+        changed = [attribute for attribute in large.attributes if attribute not in evaluator.attributes]
+        retested = replace(large, attributes=changed).p_values(permutations, **resampling)
+        rows = rows_of(large, drawn, {**p_values, **retested}, (), level)
     return tuple(row for row in rows if row.kind == "gap" and row.metric in JUDGED_GAPS)
 
 

@@ -234,7 +234,7 @@ def test_pairing_removes_what_the_patients_have_in_common():
 
 def test_p_values_are_uniform_when_two_models_are_equally_good():
     p_values = []
-    for seed in range(40):
+    for seed in range(30):
         rng = np.random.default_rng(1000 + seed)
         y, risk, _, _ = cohort(seed, n=100)
         first, second = risk + rng.normal(size=(2, 100))
@@ -243,7 +243,8 @@ def test_p_values_are_uniform_when_two_models_are_equally_good():
         )
         p_values.append(test.p_value)
     assert 0.3 < np.mean(p_values) < 0.7
-    assert np.mean(np.array(p_values) <= 0.05) <= 0.15
+    # A rate of 5 % gives more than 5 of 30 in fewer than one of a hundred cases.
+    assert (np.array(p_values) <= 0.05).sum() <= 5
 
 
 def test_rows_can_be_resampled_instead():

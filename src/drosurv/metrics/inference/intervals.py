@@ -229,7 +229,9 @@ class Draws(NamedTuple):
         """Bootstrap interval; its ends are NaN without replicates."""
         found = interval_of(self.estimate, self._spread_draws(), level, self.method).where_replicates_differ()
         low, high = found.low, found.high
-        if self.largest_errors is not None and not np.isnan(low):
+        if np.isnan(low):
+            return found
+        if self.largest_errors is not None:
             known = not np.isnan(self.largest_errors).all()
             reach = float(np.nanquantile(self.largest_errors, level)) if known else float("nan")
             low, high = self.estimate - reach, self.estimate + reach
@@ -244,8 +246,10 @@ class Draws(NamedTuple):
 
     def _spread_draws(self) -> FloatArray:
         """Replicates whose variance is increased by that of the `further_error`; unchanged if it is 0 or unknown."""
+        if not self.further_error > 0:
+            return self.draws
         known = self.draws[~np.isnan(self.draws)]
-        if not self.further_error > 0 or len(known) < 2 or not known.std() > 0:
+        if len(known) < 2 or not known.std() > 0:
             return self.draws
         factor = np.sqrt(1 + (self.further_error / known.std()) ** 2)
         spread: FloatArray = known.mean() + factor * (self.draws - known.mean())
