@@ -136,6 +136,8 @@ def say(kind: str, message: object, spelling: Spelling | None = None) -> None:
 
 def printable(text: str) -> str:
     """Replace control characters, so that a value in a table cannot control the terminal."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() or character == "\n" else "�" for character in text)
 
 

@@ -149,7 +149,9 @@ def holds_dates(column: pd.Series[Any]) -> bool:
     """Whether every value present is a date, or text that looks like one."""
     if column.dtype.kind in "mM":
         return True
-    values = [str(value) for value in column.dropna().unique()[:200]]
+    if column.dtype.kind in "biufc":
+        return False
+    values = [str(value) for value in pd.factorize(column)[1][:200]]
     return bool(values) and all(_ISO.fullmatch(value) or _OTHER.fullmatch(value) for value in values)
 
 

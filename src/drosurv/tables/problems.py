@@ -14,7 +14,7 @@ from drosurv.errors import ArgumentWarning, BlockingWarning
 from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS, coded, floats, holds_numbers, label, row_number, to_floats
 from drosurv.tables.rows import row_numbers
-from drosurv.target import FloatArray, of_any_cause, parse_target
+from drosurv.target import FloatArray, IntArray, of_any_cause, parse_target
 
 # Numbers that mean "not known" in registries and questionnaires.
 _SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
@@ -146,15 +146,19 @@ def table_problems(
     numeric: Sequence[str] = (),
     id: str | None = None,
     time: str | None = None,
+    patients: IntArray | None = None,
 ) -> Iterator[ArgumentWarning]:
     """Yield warnings about a training table.
 
     The user declared columns `categorical` codes and columns `numeric` amounts: no warning asks which of the two they
-    are. `time` is the column of times, None if there are entry times.
+    are. `time` is the column of times, None if there are entry times. `patients` are the numbers of the patients, as
+    :func:`drosurv.tables.rows.patient_numbers` returns them: without `id`, they tell equal rows.
     """
     if time is not None:
         yield from _intervals(frame, features, time, id)
-    yield from _copies(frame, [*target, id])
+    if id is not None or patients is None:
+        patients = row_numbers(frame, [*target, id])
+    yield from _copies(frame, patients)
     if id is None:
         yield from _repeated_ids(frame, features)
     yield from mostly_missing(frame[list(features)])
@@ -183,8 +187,7 @@ def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
         )
 
 
-def _copies(frame: pd.DataFrame, kept: Sequence[str | None]) -> Iterator[ArgumentWarning]:
-    numbers = row_numbers(frame, kept)
+def _copies(frame: pd.DataFrame, numbers: IntArray) -> Iterator[ArgumentWarning]:
     copies = len(numbers) - len(np.unique(numbers))
     if copies:
         second = int(np.flatnonzero(pd.Series(numbers).duplicated())[0])

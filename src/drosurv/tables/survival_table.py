@@ -348,6 +348,7 @@ def read_survival_table(
         numeric=numeric,
         id=id,
         time=time if entry is None else None,
+        patients=table.patients,
     ):
         warn_caller(problem)
     return table

@@ -370,6 +370,7 @@ def _patients(
             numeric=numeric,
             id=found.id,
             time=found.time,
+            patients=patients.patients,
         ),
     )
     return patients, tuple(problems), (*left_out, *leaks)

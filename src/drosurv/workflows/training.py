@@ -28,7 +28,7 @@ from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.tables import SurvivalTable, TableNote, find_leaks
-from drosurv.tables.columns import CategoryColumn, labels
+from drosurv.tables.columns import CategoryColumn, coded
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.problems import copies_of_time
 from drosurv.tables.rows import RowHashes
@@ -130,14 +130,18 @@ class Trained:
         penalty = getattr(self.estimator, "l2_", getattr(self.estimator, "l2", 0.0))
         if not hasattr(self.estimator, "coef_") or penalty > 0:
             return []
-        event = pd.Series(self.table.event)
-        return [
-            f"{column.name}={level} ({counted(len(rows), 'patient')})"
-            for column in self.encoder.columns_
-            if isinstance(column, CategoryColumn)
-            for level, rows in event.groupby(labels(self.table.X[column.name]).to_numpy())
-            if not rows.any()
-        ]
+        found = []
+        for column in self.encoder.columns_:
+            if isinstance(column, CategoryColumn):
+                codes, levels = coded(self.table.X[column.name])
+                known = codes >= 0
+                patients = np.bincount(codes[known], minlength=len(levels))
+                events = np.bincount(codes[known], self.table.event[known], minlength=len(levels))
+                found += [
+                    f"{column.name}={levels[k]} ({counted(int(patients[k]), 'patient')})"
+                    for k in sorted(np.flatnonzero(events == 0), key=levels.__getitem__)
+                ]
+        return found
 
     @property
     def is_plain(self) -> bool:
