@@ -283,7 +283,7 @@ def assert_stops_alike(kind, device, tolerance):
     samples = [sample(0), sample(1)]
     grids = {}
     for where in (device, "cpu"):
-        shared = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 60}
+        shared = {"early_stopping": True, "n_iter_no_change": 1, "max_iter": 60}
         grids[where] = [estimators(where, "mlp", kind, **shared) for _ in samples]
         fit_grids(grids[where], [one._asdict() for one in samples])
     for there, here, one in zip(grids[device], grids["cpu"], samples, strict=True):

@@ -9,7 +9,7 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.estimators.grid import fit_grid
 from drosurv.target import Surv
 
-DATA = make_hidden_minority(n_samples=500, n_features=5, minority=0.3, random_state=0)
+DATA = make_hidden_minority(n_samples=300, n_features=5, minority=0.3, random_state=0)
 X, Y, GROUPS = DATA.X, DATA.y, DATA.sensitive_features["membership"]
 
 
@@ -90,8 +90,8 @@ def test_weights_count_as_copies():
 
 def test_the_order_of_patients_does_not_matter():
     order = np.random.default_rng(0).permutation(len(X))
-    straight = GroupDROCox(tol=1e-7, recalibrate=False).fit(X, Y, sensitive_features=GROUPS)
-    shuffled = GroupDROCox(tol=1e-7, recalibrate=False).fit(
+    straight = GroupDROCox(tol=1e-6, recalibrate=False).fit(X, Y, sensitive_features=GROUPS)
+    shuffled = GroupDROCox(tol=1e-6, recalibrate=False).fit(
         X.iloc[order], Y[order], sensitive_features=GROUPS.iloc[order]
     )
     np.testing.assert_allclose(shuffled.coef_, straight.coef_, atol=1e-5)

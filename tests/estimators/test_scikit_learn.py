@@ -8,9 +8,7 @@ from sklearn.utils.validation import column_or_1d
 from drosurv import (
     CoxPH,
     DROCoxSplit,
-    GroupDROCox,
     NullModel,
-    RegularizedCox,
     SubgroupRobustCox,
     Surv,
 )
@@ -38,17 +36,7 @@ class PlainDROCoxSplit(FromPlainTarget, DROCoxSplit):
     pass
 
 
-class PlainGroupDROCox(FromPlainTarget, GroupDROCox):
-    def fit(self, X, y, sample_weight=None):
-        y = as_survival(y)
-        return GroupDROCox.fit(self, X, y, sample_weight, sensitive_features=np.arange(len(y)) % 2)
-
-
 class PlainNullModel(FromPlainTarget, NullModel):
-    pass
-
-
-class PlainRegularizedCox(FromPlainTarget, RegularizedCox):
     pass
 
 
@@ -62,9 +50,7 @@ ESTIMATORS = [
     PlainCoxPH(l2=0.1),
     PlainCoxPH(network="mlp", max_iter=3, random_state=0),
     PlainDROCoxSplit(alpha=0.9, l2=0.1, recalibrate=False, random_state=0),
-    PlainGroupDROCox(l2=0.1, tol=1e-3, recalibrate=False),
     PlainNullModel(),
-    PlainRegularizedCox(max_iter=3, random_state=0),
     PlainSubgroupRobustCox(
         alpha=0.9, l2=0.1, min_group=2, n_trees=2, tol=1e-3, recalibrate=False, random_state=0
     ),
@@ -78,8 +64,6 @@ REASONS = {
         COPIES: "shifts of all scores leave the loss alone, so rounding decides where Adam takes a bias"
     },
     "PlainDROCoxSplit": {COPIES: "more rows are split into other halves"},
-    "PlainGroupDROCox": {COPIES: "more rows are other groups, which go by the row here"},
-    "PlainRegularizedCox": {COPIES: "the penalty is a sum over pairs of rows, which have no weights"},
     "PlainSubgroupRobustCox": {COPIES: "more rows grow another forest"},
 }
 
