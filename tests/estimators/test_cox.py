@@ -20,7 +20,7 @@ def sample(n=400, seed=0, tied=True, censored=0.4):
 @pytest.mark.parametrize("ties", ["breslow", "efron"])
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 def test_coefficients_are_those_of_scikit_survival(tied, ties, l2):
-    X, y = sample(tied=tied)
+    X, y = sample(n=150, tied=tied)
     model = CoxPH(ties=ties, l2=l2).fit(X, y)
     # scikit-survival adds alpha/2 ||coef||^2 to the sum over patients, not to the mean.
     peer = CoxPHSurvivalAnalysis(alpha=l2 * len(X), ties=ties, tol=1e-12, n_iter=200).fit(X, y)
@@ -30,7 +30,7 @@ def test_coefficients_are_those_of_scikit_survival(tied, ties, l2):
 
 
 def test_survival_functions_are_those_of_scikit_survival():
-    X, y = sample()
+    X, y = sample(n=150)
     model = CoxPH().fit(X, y)
     peer = CoxPHSurvivalAnalysis(tol=1e-12, n_iter=200).fit(X, y)
     # Between its first time and its last scikit-survival's curves are defined.

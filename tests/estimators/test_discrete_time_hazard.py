@@ -109,7 +109,7 @@ def test_a_worst_case_is_no_better_on_average_and_better_at_its_worst():
 
 @pytest.mark.parametrize("network", ["linear", "trees"])
 def test_days_and_years_give_the_same_robust_fit(network):
-    settings = {"alpha": 0.5, "network": network, "max_iter": 40, "random_state": 0}
+    settings = {"alpha": 0.5, "network": network, "max_iter": 10, "random_state": 0}
     settings |= {"tol": 1e-10, "max_iter": 500} if network == "linear" else {}
     days = DiscreteTimeHazard(8, **settings).fit(X, Surv.from_arrays(Y["event"], 365.25 * Y["time"]))
     years = DiscreteTimeHazard(8, **settings).fit(X, Y)

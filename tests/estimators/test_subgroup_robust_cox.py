@@ -310,7 +310,7 @@ def test_stopping_early_is_said():
 
 
 def test_a_saved_model_comes_back_with_its_columns_and_without_regrets(tmp_path):
-    model = robust(subgroup_features=["x5"], ball="chi2", tol=1e-2).fit(X, Y)
+    model = robust(subgroup_features=["x5"], tol=1e-2).fit(X, Y)
     model.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert loaded.get_params() == model.get_params()

@@ -34,6 +34,16 @@ class Dropped(torch.nn.Module):
         return self.layers(x).squeeze(-1)
 
 
+_fitted = {}
+
+
+def fitted(estimator):
+    """One fit of each for the tests that only look at it."""
+    if estimator not in _fitted:
+        _fitted[estimator] = clone(estimator).fit(*sample())
+    return _fitted[estimator]
+
+
 def linear_in_double(n_features):
     return torch.nn.Linear(n_features, 1, bias=False).double()
 
@@ -48,7 +58,7 @@ ESTIMATORS = [
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_dropout_and_batch_norm_train_and_repeat(estimator):
     X, y = sample()
-    first, second = clone(estimator).fit(X, y), clone(estimator).fit(X, y)
+    first, second = fitted(estimator), clone(estimator).fit(X, y)
     np.testing.assert_array_equal(first.predict(X), second.predict(X))
     assert isinstance(first.network_, Dropped)
     assert not first.network_.training
@@ -61,7 +71,7 @@ def test_dropout_and_batch_norm_train_and_repeat(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_baseline_and_objective_belong_to_the_predictions(estimator):
     X, y = sample()
-    model = clone(estimator).fit(X, y)
+    model = fitted(estimator)
     risk, event = np.exp(model.predict(X)), y["event"]
     times = np.unique(y["time"][event])
     steps = [(event & (y["time"] == t)).sum() / risk[y["time"] >= t].sum() for t in times]
@@ -110,8 +120,8 @@ def test_a_ridge_leaves_out_what_is_not_trained():
 
 
 def test_models_with_a_users_network_can_be_copied_and_pickled():
-    X, y = sample()
-    model = clone(ESTIMATORS[0]).fit(X, y)
+    X, _ = sample()
+    model = fitted(ESTIMATORS[0])
     risk = model.predict(X)
     for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(again.predict(X), risk)
