@@ -59,12 +59,12 @@ class PairOrder(NamedTuple):
     @staticmethod
     def for_imparity(target: Target, risk: FloatArray) -> PairOrder:
         """Order for Algorithm B.1: only equal scores are tied."""
-        return _lay_out(target.time, target.event, risk, 0.0)
+        return _lay_out(target, risk, 0.0)
 
     @staticmethod
     def for_harrell(target: Target, risk: FloatArray) -> PairOrder:
         """Order for Harrell's rule: scores within `HARRELL_TOLERANCE` are tied, which is not transitive."""
-        return _lay_out(target.time, target.event, risk, HARRELL_TOLERANCE)
+        return _lay_out(target, risk, HARRELL_TOLERANCE)
 
     def counts(self, weight: FloatArray, partner_weight: FloatArray | None = None) -> PairCounts:
         """Counts of each patient in the caller's row order; each pair is counted for both its patients.
@@ -109,59 +109,85 @@ class PairOrder(NamedTuple):
         return sums
 
 
+def _lay_out(target: Target, risk: FloatArray, tolerance: float) -> PairOrder:
+    """Sort for Algorithm B.1 if the tolerance is 0, else for Harrell's rule."""
+    n = len(risk)
+    work, blocks, event = np.empty((7, n), np.intp), np.empty(n + 1, np.intp), np.empty(n, np.bool_)
+    distinct, keys, counts = np.empty(n), np.empty(n, np.uint64), np.empty((8, 256), np.intp)
+    n_ranks, n_blocks = _fill(
+        target.time, target.event, risk, tolerance, work, blocks, event, distinct, keys, counts
+    )
+    rows, rank, low, high = work[:4]
+    return PairOrder(rows, blocks[: n_blocks + 1], event, rank, low, high, n_ranks, tolerance == 0.0)
+
+
 @numba.njit(cache=True, nogil=True)
-def _lay_out(time: FloatArray, event: BoolArray, risk: FloatArray, tolerance: float) -> PairOrder:
-    """Sort for Algorithm B.1 if the tolerance is 0, else for Harrell's rule.
+def _fill(
+    time: FloatArray,
+    event: BoolArray,
+    risk: FloatArray,
+    tolerance: float,
+    work: IntArray,
+    blocks: IntArray,
+    sorted_event: BoolArray,
+    distinct: FloatArray,
+    keys: NDArray[np.uint64],
+    counts: IntArray,
+) -> tuple[int, int]:
+    """Write the arrays of :class:`PairOrder` and return the numbers of ranks and blocks.
 
     All steps are in one compiled call: for a few hundred patients several calls would take longer.
     """
-    # Not an argument, because numba would compile this function once for each constant.
-    simultaneous = tolerance == 0.0
-    n = len(risk)
-    by_score = radix_order(risk)
-    distinct = np.empty(n)
-    rank_of = np.empty(n, dtype=np.intp)
-    n_ranks = 0
-    for row in by_score:
-        if n_ranks == 0 or risk[row] != distinct[n_ranks - 1]:
-            distinct[n_ranks] = risk[row]
-            n_ranks += 1
-        rank_of[row] = n_ranks - 1
-    if not simultaneous:
-        # The stable sort by time keeps this order: at each time the events by score, then the censored by score.
-        happened = event[by_score]
-        by_score = np.concatenate((by_score[happened], by_score[~happened]))
-    rows = by_score[radix_order(time[by_score])]
-    seen, flags, rank = time[rows], event[rows], rank_of[rows]
-    blocks = np.empty(n + 1, dtype=np.intp)
-    n_blocks = 0
+    n, n_ranks, n_blocks = risk.shape[0], 0, 0
+    rows, rank, low, high, rank_of, first, last = (
+        work[0],
+        work[1],
+        work[2],
+        work[3],
+        work[4],
+        work[5],
+        work[6],
+    )
     for k in range(n):
-        if k == 0 or seen[k] != seen[k - 1] or (not simultaneous and flags[k] != flags[k - 1]):
+        rows[k] = k
+    radix_sort(risk, rows, first, keys, counts)
+    for k in range(n):
+        value = risk[rows[k]]
+        if n_ranks == 0 or value != distinct[n_ranks - 1]:
+            distinct[n_ranks] = value
+            n_ranks += 1
+        rank_of[rows[k]] = n_ranks - 1
+    if tolerance > 0.0:
+        # The stable sort by time keeps this order: at each time the events by score, then the censored by score.
+        events, censored = 0, 0
+        for k in range(n):
+            if event[rows[k]]:
+                rows[events] = rows[k]
+                events += 1
+            else:
+                first[censored] = rows[k]
+                censored += 1
+        for k in range(censored):
+            rows[events + k] = first[k]
+    radix_sort(time, rows, first, keys, counts)
+    # The scores of ranks first <= r < last are tied with each rank. Rounded differences are monotone in either score,
+    # so both ends only increase.
+    start, stop = 0, 0
+    for r in range(n_ranks):
+        while distinct[r] - distinct[start] > tolerance:
+            start += 1
+        while stop < n_ranks and distinct[stop] - distinct[r] <= tolerance:
+            stop += 1
+        first[r], last[r] = start, stop
+    for k in range(n):
+        row, before = rows[k], rows[k - 1 if k > 0 else 0]
+        r = rank_of[row]
+        rank[k], low[k], high[k], sorted_event[k] = r, first[r], last[r], event[row]
+        if k == 0 or time[row] != time[before] or (tolerance > 0.0 and event[row] != event[before]):
             blocks[n_blocks] = k
             n_blocks += 1
     blocks[n_blocks] = n
-    low, high = _tied_ranks(distinct[:n_ranks], tolerance)
-    starts = blocks[: n_blocks + 1].copy()
-    return PairOrder(rows, starts, flags, rank, low[rank], high[rank], n_ranks, simultaneous)
-
-
-@numba.njit(cache=True, nogil=True)
-def _tied_ranks(distinct: FloatArray, tolerance: float) -> tuple[IntArray, IntArray]:
-    """For each of the distinct scores, ascending, the range of ranks within `tolerance` of it."""
-    n = len(distinct)
-    low = np.empty(n, dtype=np.intp)
-    high = np.empty(n, dtype=np.intp)
-    first = 0
-    last = 0
-    for k in range(n):
-        # Rounded differences are monotone in either score, so both ends only increase.
-        while distinct[k] - distinct[first] > tolerance:
-            first += 1
-        while last < n and distinct[last] - distinct[k] <= tolerance:
-            last += 1
-        low[k] = first
-        high[k] = last
-    return low, high
+    return n_ranks, n_blocks
 
 
 @numba.njit(cache=True, nogil=True)
@@ -333,70 +359,49 @@ def add_between(
 
 
 @numba.njit(cache=True, nogil=True)
-def radix_order(values: FloatArray) -> IntArray:
-    """Return the positions (n,) that sort finite values (n,), as ``np.argsort(values, kind="stable")`` does."""
-    # Adding 0.0 turns -0.0, which has other bits, into 0.0.
-    keys = _ordered_bits((values + 0.0).view(np.uint64))
-    # Sort by the higher four bytes first, which separate nearly all numbers unless they are very close together. The
-    # loop avoids constant arguments, for each of which numba would compile the function again.
-    order = np.empty(0, dtype=np.intp)
-    for first in (4, 0):
-        order = _by_digits(keys, first)
-        if _insert_the_rest(keys, order):
-            break
-    return order
-
-
-@numba.njit(cache=True, nogil=True)
-def _ordered_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return integers in the order of the floats: all bits flipped if negative, else only the sign bit."""
-    sign = np.uint64(1 << 63)
-    keys = np.empty_like(bits)
-    for k in range(len(bits)):
-        keys[k] = ~bits[k] if bits[k] & sign else bits[k] | sign
-    return keys
-
-
-@numba.njit(cache=True, nogil=True)
-def _insert_the_rest(keys: NDArray[np.uint64], order: IntArray) -> bool:
-    """Sort a nearly sorted order by insertion, in place; stop and return False if a number must move too far."""
-    for k in range(1, len(order)):
-        row = order[k]
-        place = k
-        while place > 0 and keys[order[place - 1]] > keys[row]:
-            order[place] = order[place - 1]
-            place -= 1
-            if k - place > _FAR:
-                return False
-        order[place] = row
-    return True
-
-
-@numba.njit(cache=True, nogil=True)
-def _by_digits(keys: NDArray[np.uint64], first: int) -> IntArray:
-    """Return the stable order by the bytes `first` to 7, of which 0 is the lowest."""
-    n = len(keys)
-    byte = np.uint64(255)
-    counts = np.zeros((8, 256), dtype=np.intp)
+def radix_sort(
+    values: FloatArray, order: IntArray, spare: IntArray, keys: NDArray[np.uint64], counts: IntArray
+) -> None:
+    """Sort an order (n,) stably by finite values (n,), in place; the other arrays are memory to write to."""
+    n = order.shape[0]
+    sign, byte = np.uint64(1 << 63), np.uint64(255)
     for k in range(n):
-        key = keys[k]
-        for digit in range(first, 8):
-            counts[digit, (key >> np.uint64(8 * digit)) & byte] += 1
-    order = np.arange(n)
-    spare = np.empty(n, dtype=np.intp)
-    for digit in range(first, 8):
-        shift = np.uint64(8 * digit)
-        count = counts[digit]
-        if count[(keys[0] >> shift) & byte] == n:
-            continue
-        place = 0
-        for value in range(256):
-            here = count[value]
-            count[value] = place
-            place += here
+        # Integers in the order of the floats: all bits flipped if negative, else only the sign bit. Adding 0.0 turns
+        # -0.0, which has other bits, into 0.0.
+        bits = np.float64(values[k] + 0.0).view(np.uint64)
+        keys[k] = ~bits if bits & sign else bits | sign
+    # Sort by the higher four bytes first, which separate nearly all numbers unless they are very close together.
+    lowest, done = 4, n == 0
+    while not done:
+        for digit in range(lowest, 8):
+            for value in range(256):
+                counts[digit, value] = 0
         for k in range(n):
-            value = (keys[order[k]] >> shift) & byte
-            spare[count[value]] = order[k]
-            count[value] += 1
-        order, spare = spare, order
-    return order
+            for digit in range(lowest, 8):
+                counts[digit, (keys[k] >> np.uint64(8 * digit)) & byte] += 1
+        for digit in range(lowest, 8):
+            shift = np.uint64(8 * digit)
+            if counts[digit, (keys[0] >> shift) & byte] == n:
+                continue
+            place = 0
+            for value in range(256):
+                place += counts[digit, value]
+                counts[digit, value] = place - counts[digit, value]
+            for k in range(n):
+                value = (keys[order[k]] >> shift) & byte
+                spare[counts[digit, value]] = order[k]
+                counts[digit, value] += 1
+            for k in range(n):
+                order[k] = spare[k]
+        # Sort the rest by insertion, unless a number must move too far.
+        done = True
+        for k in range(1, n):
+            row, place = order[k], k
+            while place > 0 and k - place <= _FAR and keys[order[place - 1]] > keys[row]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = row
+            if k - place > _FAR and lowest > 0:
+                done = False
+                break
+        lowest = 0

@@ -67,7 +67,8 @@ def compiled_adam(
     for theta, rate, constant, values in zip(
         thetas, lr, np.broadcast_to(radius, len(thetas)), history, strict=True
     ):
-        eta, (scores, gradient), moments = np.full(2, -np.inf), np.empty((2, 1, n)), np.zeros((3, d))
+        eta, (scores, gradient) = np.full(2, -np.inf), np.empty((2, 1, n))
+        slope, first_moment, second_moment = np.zeros((3, d))
         _train(
             columns,
             theta,
@@ -81,7 +82,9 @@ def compiled_adam(
             eta,
             scores,
             gradient,
-            *moments,
+            slope,
+            first_moment,
+            second_moment,
             values,
         )
     return history
