@@ -324,11 +324,17 @@ def test_inputs_are_left_as_they_were(name):
     assert np.array_equal(weight, kept)
 
 
+def centred_risk(model, name, X=X):
+    """Log risks, those of a network less their mean: Cox's loss does not determine the bias of its last layer."""
+    risk = model.predict(X)
+    return risk - risk.mean() if "deep" in name else risk
+
+
 @each_way
 def test_weights_of_one_change_nothing_and_weights_of_zero_take_patients_out(name):
     ones = fit(clone(ESTIMATORS[name]), sample_weight=np.ones(150))
     close = {"rtol": 1e-4, "atol": 1e-4} if name in APPROXIMATE else {"rtol": 1e-9, "atol": 1e-12}
-    np.testing.assert_allclose(ones.predict(X), fitted(name).predict(X), **close)
+    np.testing.assert_allclose(centred_risk(ones, name), centred_risk(fitted(name), name), **close)
     weight = np.ones(150)
     weight[1::2][::4] = 0.0
     if isinstance(ESTIMATORS[name], GroupDROCox):
@@ -337,7 +343,7 @@ def test_weights_of_one_change_nothing_and_weights_of_zero_take_patients_out(nam
     without = fit(clone(ESTIMATORS[name]), sample_weight=weight)
     kept = np.flatnonzero(weight)
     alone = fit(clone(ESTIMATORS[name]), X.iloc[kept], Y[kept])
-    np.testing.assert_allclose(without.predict(X), alone.predict(X), **close)
+    np.testing.assert_allclose(centred_risk(without, name), centred_risk(alone, name), **close)
     if name in ROBUST:
         found, wanted = without.worst_case_weights_[kept], alone.worst_case_weights_
         np.testing.assert_allclose(found, wanted, atol=1e-3 if name in APPROXIMATE else 1e-9)
@@ -353,12 +359,11 @@ def test_whole_number_weights_are_copies(name):
     rows = np.repeat(np.arange(150), counts)
     weighted = fit(clone(ESTIMATORS[name]), sample_weight=counts)
     copied = fit(clone(ESTIMATORS[name]), X.iloc[rows], Y[rows])
-    # Adam in float32 carries a bias that the loss does not see; CVaR is solved to 1e-5.
+    # Networks are trained in float32; CVaR is solved to 1e-5.
     loose = {"deepsurv": 1e-4, "dro cox, cvar": 2e-5}.get(name, 1e-7)
     assert weighted.objective_ == pytest.approx(copied.objective_, rel=loose)
     if name != "dro cox, cvar":
-        centred = [model.predict(X) - model.predict(X).mean() for model in (weighted, copied)]
-        np.testing.assert_allclose(*centred, atol=100 * loose)
+        np.testing.assert_allclose(centred_risk(weighted, name), centred_risk(copied, name), atol=100 * loose)
         np.testing.assert_allclose(
             weighted.predict_survival_function(X, times=[0.5, 1.0, 3.0]),
             copied.predict_survival_function(X, times=[0.5, 1.0, 3.0]),
@@ -374,7 +379,9 @@ def test_whole_number_weights_are_copies(name):
 def test_arrays_lists_and_tables_give_the_same_model(name):
     for same in (X.to_numpy(), X.to_numpy().tolist(), np.asfortranarray(X)):
         model = fit(clone(ESTIMATORS[name]), same)
-        np.testing.assert_allclose(model.predict(same), fitted(name).predict(X), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            centred_risk(model, name, same), centred_risk(fitted(name), name), rtol=1e-4, atol=1e-4
+        )
         assert not hasattr(model, "feature_names_in_")
 
 
