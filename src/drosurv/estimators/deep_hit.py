@@ -42,7 +42,7 @@ class DeepHit(NetworkEstimator):
     --------
     >>> from drosurv import DeepHit, datasets
     >>> data = datasets.make_hidden_minority(n_samples=300, random_state=0)
-    >>> model = DeepHit(n_intervals=5, max_iter=50, random_state=0).fit(data.X, data.y)
+    >>> model = DeepHit(n_intervals=5, max_iter=10, random_state=0).fit(data.X, data.y)
     >>> model.predict_survival_function(data.X, times=[0.5]).shape
     (300, 1)
 

@@ -204,9 +204,11 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
         curvature, d = self.curvature(weights), X.shape[1]
         size = d + self.n_intervals
         hessian = np.zeros((size, size))
-        hessian[:d, :d] = (curvature[0][:, None] * X).T @ X
-        for j in range(d):
-            hessian[j, d:] = hessian[d:, j] = self._hazards_by_interval(curvature * X[:, j])[0]
+        # Contiguous rows: compiled sums take no other layout without another compilation.
+        weighted = curvature * np.ascontiguousarray(X.T)
+        hessian[:d, :d] = weighted @ X
+        hessian[:d, d:] = self._hazards_by_interval(weighted)
+        hessian[d:, :d] = hessian[:d, d:].T
         hessian[range(d, size), range(d, size)] = self._hazards_by_interval(curvature)[0]
         return hessian
 

@@ -145,7 +145,7 @@ def certify(
     >>> from drosurv.datasets import make_hidden_minority
     >>> train, test = make_hidden_minority(random_state=0), make_hidden_minority(random_state=1)
     >>> model = drosurv.CoxPH().fit(train.X, train.y)
-    >>> bounds = drosurv.certify(model, test.X, test.y, n_replicates=99)
+    >>> bounds = drosurv.certify(model, test.X, test.y, n_replicates=39)
     >>> "x5 > " in bounds.significant["group"].iloc[0]
     True
     """
