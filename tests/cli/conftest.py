@@ -68,10 +68,15 @@ def patients():
     return frame
 
 
+@pytest.fixture(scope="session")
+def patients_csv(patients):
+    return patients.to_csv(index=False)
+
+
 @pytest.fixture
-def data(patients, tmp_path):
+def data(patients_csv, tmp_path):
     path = tmp_path / "patients.csv"
-    patients.to_csv(path, index=False)
+    path.write_text(patients_csv)
     return path
 
 

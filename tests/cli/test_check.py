@@ -8,7 +8,7 @@ import pytest
 from drosurv import load
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def patients(patients):
     return patients.head(200)
 
