@@ -9,8 +9,9 @@ WHAT = ["--datasets", "flc", "--methods", "null,cox", "--splits", "1", "--jobs",
 
 
 def test_a_stopped_run_continues_where_it_was(experiments, tmp_path, monkeypatch):
-    # The groups that a forest finds are not looked at here.
+    # The groups that a forest finds, and the figures, are not looked at here.
     monkeypatch.setattr("experiments.benchmark.measures.TREES", 3)
+    monkeypatch.setattr("experiments.benchmark.document.write_figure", lambda figure, path: path.touch())
     evaluate = tournament.evaluate_match
 
     def evaluate_one(match):

@@ -104,7 +104,7 @@ def test_predictions_that_are_not_finite_are_refused(parts):
 
 @pytest.fixture(scope="module")
 def small_data():
-    data = make_hidden_minority(400, random_state=1)
+    data = make_hidden_minority(340, random_state=1)
     tournament._parts.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tournament, "load", lambda name: data)

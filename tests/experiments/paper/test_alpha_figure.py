@@ -16,6 +16,11 @@ def curves(grid):
     return alpha_curves(grid)
 
 
+@pytest.fixture(scope="module")
+def figure(curves):
+    return alpha_figure(curves)
+
+
 def test_there_is_a_point_for_each_alpha_and_metric(curves):
     assert set(curves["dataset"]) == {"flc"}
     assert set(curves["attribute"]) == {"age"}
@@ -45,8 +50,7 @@ def test_a_point_is_the_mean_over_repeats_on_the_test_set(grid, curves):
     assert points.loc["concordance_imparity", "high"] == pytest.approx(4.0)
 
 
-def test_the_figure_draws_every_point(curves):
-    figure = alpha_figure(curves)
+def test_the_figure_draws_every_point(curves, figure):
     top, middle, _, bottom = figure.axes
     assert top.get_title() == "FLC (age)"
     assert [line.get_label() for line in middle.lines] == ["F_I", "F_G", "F_∩", "F_A"]
@@ -56,15 +60,15 @@ def test_the_figure_draws_every_point(curves):
     assert bottom.get_xlabel() == "alpha"
 
 
-def test_the_band_of_imparity_is_its_bootstrap_interval(curves):
-    panel = alpha_figure(curves).axes[2]
+def test_the_band_of_imparity_is_its_bootstrap_interval(figure):
+    panel = figure.axes[2]
     assert panel.get_ylabel() == "CI(%) ↓"
     band = panel.collections[0].get_paths()[0].vertices[:, 1]
     assert (band.min(), band.max()) == (pytest.approx(0.1), pytest.approx(4.0))
 
 
-def test_a_figure_is_written_as_png_and_svg_and_the_svg_is_reproducible(curves, tmp_path):
-    png, svg = save_figure(alpha_figure(curves), tmp_path / "a", "alpha")
+def test_a_figure_is_written_as_png_and_svg_and_the_svg_is_reproducible(curves, figure, tmp_path):
+    png, svg = save_figure(figure, tmp_path / "a", "alpha")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in svg.read_bytes()[:1000]
     _, again = save_figure(alpha_figure(curves), tmp_path / "b", "alpha")

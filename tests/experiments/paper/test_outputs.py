@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from experiments.paper import tabulation
 from experiments.paper.plan import find_experiments
 from experiments.paper.tabulation import tabulate, write_outputs
 
@@ -12,8 +13,15 @@ def grid(random_grid):
     return random_grid(["cox", "dro-cox", "dro-cox-split", "dro-cox-split-one-side"])
 
 
-def test_tables_comparisons_and_the_figure_are_written_in_every_format(grid, tmp_path):
-    written = write_outputs(tabulate(grid, find_experiments()), tmp_path / "out")
+@pytest.fixture(scope="module")
+def written(grid, tmp_path_factory):
+    """Files of every experiment; what a figure looks like is tested with the figure."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabulation, "write_figure", lambda figure, path: path.touch())
+        return write_outputs(tabulate(grid, find_experiments()), tmp_path_factory.mktemp("outputs") / "out")
+
+
+def test_tables_comparisons_and_the_figure_are_written_in_every_format(written):
     names = {path.name for path in written}
     tables = [
         *("flc-age-ci", "flc-age-fa", "flc-age-comparison", "flc-gender-ci", "flc-gender-fa"),
@@ -22,13 +30,13 @@ def test_tables_comparisons_and_the_figure_are_written_in_every_format(grid, tmp
     ]
     expected = {f"{name}.{suffix}" for name in tables for suffix in ("md", "tex", "csv")}
     assert names == expected | {"alpha.png", "alpha.svg", "alpha.csv"}
-    assert {path.name for path in (tmp_path / "out").iterdir()} == names
+    assert {path.name for path in written[0].parent.iterdir()} == names
 
 
-def test_the_csv_holds_the_unrounded_numbers(grid, tmp_path):
-    write_outputs(tabulate(grid, find_experiments(["flc-age"])), tmp_path)
-    table = pd.read_csv(tmp_path / "flc-age-ci.csv").set_index(["method", "metric"])
-    shown = (tmp_path / "flc-age-ci.md").read_text(encoding="utf-8")
+def test_the_csv_holds_the_unrounded_numbers(written):
+    folder = written[0].parent
+    table = pd.read_csv(folder / "flc-age-ci.csv").set_index(["method", "metric"])
+    shown = (folder / "flc-age-ci.md").read_text(encoding="utf-8")
     mean = table.loc[("dro-cox", "dynamic_auc"), "mean"]
     assert f"{mean:.4f}" in shown
     assert mean != round(mean, 4)
