@@ -67,7 +67,7 @@ def test_wheel_and_sources_hold_every_file_of_the_package(dist):
     assert {str(path.relative_to(ROOT)) for path in files} <= in_sources & in_wheel
 
 
-# Every fourth patient of one of the three datasets: the rest takes longer, and is in files that the test above looks for.
+# Every fourth patient of one of the three datasets: all take longer, and are in files that the test above looks for.
 DEMO = """
 from importlib import import_module
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from drosurv.presentation import Table, Text
@@ -135,10 +136,11 @@ def _settings(grid: pd.DataFrame) -> dict[tuple[str, str, str], pd.DataFrame]:
 
 def _nearest(own: pd.DataFrame, theirs: pd.DataFrame) -> tuple[Any, pd.Series[float]]:
     """The setting that agrees in most cells of a row, and its differences in published standard deviations."""
-    z = (own[_NAMES] - theirs.loc[_NAMES, "mean"]) / theirs.loc[_NAMES, "sd"]
-    ranked = pd.DataFrame({"near": -(z.abs() <= AGREEMENT).sum(axis=1), "far": z.abs().max(axis=1)})
-    best = ranked.sort_values(["near", "far"], kind="stable").index[0]
-    return best, z.loc[best]
+    mean, sd = theirs.loc[_NAMES, ["mean", "sd"]].to_numpy(dtype=float).T
+    z = (own[_NAMES].to_numpy(dtype=float) - mean) / sd
+    agree, far = (np.abs(z) <= AGREEMENT).sum(axis=1), np.abs(z).max(axis=1)
+    best = np.lexsort((far, -agree))[0]
+    return own.index[best], pd.Series(z[best], index=_NAMES)
 
 
 def nearest_table(nearest: pd.DataFrame, matches: int, pairs: int) -> Table:

@@ -49,10 +49,10 @@ def choose_settings(
     require(tuned_by in TUNINGS, "tuned_by", f"be one of {', '.join(TUNINGS)}", tuned_by)
     select_on = parse_select_on(select_on)
     label = tuned_by if experiment.setting is None else "fixed"
-    grid = grid.assign(gain_share=gain_share(grid, select_on=select_on))
     records: list[dict[str, Any]] = []
     for dataset, attribute in experiment.cohorts:
         cohort = grid.loc[(grid["dataset"] == dataset) & (grid["attribute"] == attribute)]
+        cohort = cohort.assign(gain_share=gain_share(cohort, select_on=select_on))
         for repeat, scores in cohort.groupby("repeat"):
             key = dict(zip(CELL, (experiment.name, label, dataset, attribute), strict=False))
             records.extend(
