@@ -150,13 +150,6 @@ def test_the_result_does_not_depend_on_threads(model, train, held_out):
     pd.testing.assert_frame_equal(*frames)
 
 
-def test_few_replicates_are_noted(plain, model, train, held_out):
-    notes = " ".join(quick(model, train, held_out, n_bootstrap=2).notes)
-    assert "intervals are rough: they come from only 2 bootstrap replicates" in notes
-    assert "tests of gaps are rough: they come from only 2 permutations" in notes
-    assert "rough" not in " ".join(plain.notes)
-
-
 def test_without_bootstrap_there_are_values_and_no_intervals_or_tests(plain, model, train, held_out):
     table = plain.to_frame()
     assert table[["low", "high", "standard_error", "p_value"]].isna().all(axis=None)
@@ -576,12 +569,18 @@ def test_a_handful_of_patients_is_neither_best_nor_worst_served(opposite):
         assert found == {"size": "small group", "site": "ok"}
 
 
-def test_an_evaluation_counts_its_replicates_and_tests(monkeypatch, capsys, evaluated):
+def test_an_evaluation_counts_its_replicates_and_tests_and_notes_that_they_are_few(
+    monkeypatch, capsys, plain, evaluated
+):
     monkeypatch.setattr(progress, "SECONDS", -1.0)
-    for show in (True, None):
-        evaluated(n_bootstrap=2, progress=show)
-        # By default a bar needs a terminal.
-        assert ("evaluating" in capsys.readouterr().err) is (show is True)
+    notes = " ".join(evaluated(n_bootstrap=2, progress=True).notes)
+    assert "evaluating" in capsys.readouterr().err
+    assert "intervals are rough: they come from only 2 bootstrap replicates" in notes
+    assert "tests of gaps are rough: they come from only 2 permutations" in notes
+    assert "rough" not in " ".join(plain.notes)
+    # By default a bar needs a terminal.
+    evaluated(n_bootstrap=0, n_permutations=2)
+    assert "evaluating" not in capsys.readouterr().err
 
 
 def test_curves_alone_leave_out_what_needs_a_risk_and_say_so(model, train, held_out):
