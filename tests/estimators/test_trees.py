@@ -125,7 +125,6 @@ def test_a_patient_of_weight_two_is_two_patients(cls, parameters):
     [
         (DROCox, {}, "trees"),
         (SubgroupRobustCox, {}, "trees"),
-        (GroupDROCox, {"alpha": None}, "trees"),
         (AcceleratedFailureTime, {}, "trees"),
         (DROCox, {}, "mlp"),
         (AcceleratedFailureTime, {}, "mlp"),
