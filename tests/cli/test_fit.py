@@ -511,7 +511,7 @@ def test_too_few_held_out_are_no_judges_and_folds_are_instead(drosurv, data, tar
 
 
 def test_a_network_is_no_plain_cox_and_groups_go_to_the_folds(drosurv, data, target, tmp_path, compared):
-    network = ("--network", "mlp", "--set", "max_iter=3")
+    network = ("--network", "mlp", "--set", "max_iter=3", "--hold-out", tmp_path / "judges.csv")
     assert drosurv.json("fit", data, *target, *network, "-o", tmp_path / "m")["against_plain_cox"]
     told = ("--model", "group-dro-cox", "--groups", "sex", "--set", "max_iter=3")
     result = drosurv.ok("fit", data, *target, *told, "-o", tmp_path / "m", "--json")
