@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from drosurv.losses.risk_sets import FLAT, RiskSums, exponentials, logarithms
+from drosurv.losses.risk_sets import FLAT, RiskSums, by_rows, exponentials, logarithms
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, distinct
 
 
@@ -141,13 +141,14 @@ class LateEntryRiskSets(RiskSums):
     """Risk sets at K event times of patients with entry times or strata, and weights (n,) in the sums."""
 
     def __init__(self, times: EventTimes, weight: FloatArray | None = None) -> None:
-        self.weight = np.ones(0) if weight is None else weight
+        self.weight = np.ones(0) if weight is None else np.array(weight)
         self._n_times, self._patients = len(times.time), len(times.begin)
         self._runs = Runs.of(times)
         self._flat: BoolArray = np.zeros(0, np.bool_)
 
     def log_sums(self, scores: FloatArray) -> FloatArray:
         """See :meth:`RiskSums.log_sums`."""
+        scores = np.ascontiguousarray(scores)
         risks, heights = np.empty_like(scores), np.empty_like(scores)
         levels, sums = np.empty((len(scores), self._n_times)), np.empty((len(scores), self._n_times))
         out = np.empty_like(sums)
@@ -168,7 +169,7 @@ class LateEntryRiskSets(RiskSums):
         if self._means is None:
             risks, heights, levels, sums = (saved[0] for saved in self._saved)
             means = np.zeros((self._n_times, X.shape[1]))
-            _add_features(X, self._runs, risks, heights, levels, means)
+            _add_features(by_rows(X), self._runs, risks, heights, levels, means)
             means /= np.where(sums > 0, sums, 1.0)[:, None]
             self._means = means
         return self._means

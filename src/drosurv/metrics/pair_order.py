@@ -114,9 +114,9 @@ def _lay_out(target: Target, risk: FloatArray, tolerance: float) -> PairOrder:
     n = len(risk)
     work, blocks, event = np.empty((7, n), np.intp), np.empty(n + 1, np.intp), np.empty(n, np.bool_)
     distinct, keys, counts = np.empty(n), np.empty(n, np.uint64), np.empty((8, 256), np.intp)
-    n_ranks, n_blocks = _fill(
-        target.time, target.event, risk, tolerance, work, blocks, event, distinct, keys, counts
-    )
+    # Copies: numba would compile the loop again for arrays that are read-only or not contiguous.
+    given = np.array(target.time), np.array(target.event), np.array(risk)
+    n_ranks, n_blocks = _fill(*given, tolerance, work, blocks, event, distinct, keys, counts)
     rows, rank, low, high = work[:4]
     return PairOrder(rows, blocks[: n_blocks + 1], event, rank, low, high, n_ranks, tolerance == 0.0)
 

@@ -225,7 +225,8 @@ def evaluate_rows(
     given, alphas = np.asarray(losses, dtype=np.float64), numpy_alpha(alpha)
     shape = np.broadcast_shapes(given.shape[:-1], alphas.shape)
     n = given.shape[-1]
-    rows = np.ascontiguousarray(np.broadcast_to(given, (*shape, n)).reshape(-1, n))
+    # A copy: numba would compile the objective again for read-only losses.
+    rows = np.array(np.broadcast_to(given, (*shape, n)).reshape(-1, n), order="C")
     found = objective(np.broadcast_to(alphas, shape).ravel())(rows, uniform_mass(n))
     return found.value.reshape(shape), found.weights.reshape(*shape, n)
 
