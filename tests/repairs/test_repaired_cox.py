@@ -77,8 +77,9 @@ def test_curves_are_the_bases_times_the_repair(planted):
 def test_the_baseline_again_makes_expected_events_match(planted):
     model, train, test = planted
     for data in (train, test):
-        hazards = model.predict_cumulative_hazard_function(data.X, times=data.y["time"])
-        assert data.y["event"].sum() == pytest.approx(np.trace(hazards), rel=0.08)
+        X, y = data.X[:600], data.y[:600]
+        hazards = model.predict_cumulative_hazard_function(X, times=y["time"])
+        assert y["event"].sum() == pytest.approx(np.trace(hazards), rel=0.08)
 
 
 @pytest.fixture(scope="module")

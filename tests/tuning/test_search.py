@@ -437,7 +437,7 @@ def test_paired_differences_of_folds_have_the_standard_error_of_their_mean(caref
 def test_noise_does_not_buy_a_model_that_says_less(data):
     """Labels at random: no setting is fairer than plain Cox, and a timid one must not be chosen for it."""
     chosen = []
-    for seed in range(3):
+    for seed in range(2):
         labels = np.random.default_rng(seed).choice(["a", "b"], len(data))
         search = GridSearch(
             DROCox(recalibrate=False), {"alpha": [0.1, 0.3]}, cv=2, random_state=seed, refit=False
@@ -446,7 +446,7 @@ def test_noise_does_not_buy_a_model_that_says_less(data):
         row, plain = search.results_.loc[search.best_index_], search.results_.iloc[-1]
         chosen.append(search.best_params_ == {})
         assert row["gain_over_null"] >= 0.9 * plain["gain_over_null"] - 1e-12
-    assert sum(chosen) >= 2
+    assert sum(chosen) == 2
 
 
 @pytest.mark.parametrize(
