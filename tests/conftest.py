@@ -133,12 +133,14 @@ def downloads(data_directory, shared_folder):
 
 @pytest.fixture(scope="module", autouse=True)
 def few_replicates_of_searches():
-    """Searches of subgroups draw 199 replicates where nothing else is asked for, a fifth of their default."""
+    """Where nothing else is asked for, searches of subgroups draw 199 replicates, and remedies grow 10 trees."""
+    from drosurv.audit.sections.subgroups import TREES
     from drosurv.repairs import subgroup_bounds, worst_off
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subgroup_bounds, "REPLICATES", 199)
         patch.setattr(worst_off, "N_REPLICATES", 199)
+        patch.setitem(TREES, "max_iter", 10)
         yield
 
 

@@ -2,7 +2,6 @@ import pytest
 
 from drosurv.audit import AuditReport, ModelAudit
 from drosurv.audit.sections import Part
-from drosurv.audit.sections.subgroups import TREES
 from drosurv.presentation import Column, Statement, Table
 
 HOSTILE = "</script><script>document.title='owned'</script>\"'<img src=x onerror=alert(1)>{{7*7}}"
@@ -175,14 +174,6 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
         models=models,
         parts=parts,
     )
-
-
-@pytest.fixture(scope="session", autouse=True)
-def few_trees():
-    """The flexible correction, with which remedies are compared, has few trees."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TREES, "max_iter", 10)
-        yield
 
 
 @pytest.fixture(scope="session")

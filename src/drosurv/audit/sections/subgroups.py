@@ -188,11 +188,14 @@ def _corrections(
 def _trees(table: FloatArray, expected: Expected, rows: BoolArray) -> FloatArray:
     """Return log hazard ratios (n,) by boosted Poisson trees that are fitted to some rows."""
     from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
 
     hazard = np.maximum(expected.hazard, 1e-4)
     trees = HistGradientBoostingRegressor(loss="poisson", early_stopping=False, random_state=0, **TREES)
-    trees.fit(table[rows], (expected.events / hazard)[rows], sample_weight=hazard[rows])
-    r: FloatArray = np.log(np.maximum(trees.predict(table), 1e-3))
+    # Small trees take up to five times as long on several threads.
+    with threadpool_limits(1, user_api="openmp"):
+        trees.fit(table[rows], (expected.events / hazard)[rows], sample_weight=hazard[rows])
+        r: FloatArray = np.log(np.maximum(trees.predict(table), 1e-3))
     return r
 
 
