@@ -8,11 +8,6 @@ import pytest
 from drosurv import load
 
 
-@pytest.fixture(scope="session")
-def patients(patients):
-    return patients.head(200)
-
-
 @pytest.fixture
 def check_once(monkeypatch):
     """Results of check: commands that ask for the same get the same, because they differ in what they write."""
@@ -32,6 +27,7 @@ def check_once(monkeypatch):
 def test_one_command_gives_a_page_a_model_and_the_next_command_on_a_table_with_problems(
     drosurv, patients, tmp_path, check_once
 ):
+    patients = patients.head(200)
     days = pd.date_range("2020-01-01", periods=len(patients)).strftime("%d.%m.%Y")
     visit = patients["days"].where(patients.index % 3 > 0, patients["days"] + 7)
     messy = patients.assign(seen=patients["days"], admitted=days, visit=visit)
