@@ -62,9 +62,8 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
     predicted = drosurv.ok("predict", tmp_path / "model", data[0], "--times", "5", "--json")
     found = json.loads(predicted.stdout)
     assert "hospital" not in predicted.stderr
-    wanted = model.predict_survival_function(
-        table[["age", "sex"]], times=[5.0], strata=table["hospital"].to_numpy()
-    )
+    features = model[0].transform(table[["age", "sex"]])
+    wanted = model[-1].predict_survival_function(features, times=[5.0], strata=table["hospital"].to_numpy())
     np.testing.assert_allclose([row["survival_5"] for row in found], wanted[:, 0])
     shown = drosurv.ok("evaluate", tmp_path / "model", data[0], "--bootstrap", "0").stdout
     assert "evaluated from their entry on" in shown

@@ -18,7 +18,7 @@ def test_predictions_are_those_of_the_loaded_model(drosurv, model, data, tmp_pat
     np.testing.assert_allclose(found["log_risk"], expected.predict(patients))
     np.testing.assert_allclose(
         found[["survival_365", "survival_1000.5"]],
-        expected.predict_survival_function(patients, times=[365, 1000.5]),
+        expected[-1].predict_survival_function(expected[0].transform(patients), times=[365, 1000.5]),
     )
 
 
