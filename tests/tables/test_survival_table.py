@@ -203,6 +203,18 @@ def test_patients_of_another_table_are_found_by_value_or_by_id():
         patients_not_in(others, frame)
 
 
+def test_patients_of_a_file_that_another_program_wrote_with_fewer_digits_are_found():
+    values = np.r_[
+        np.random.default_rng(0).normal(size=300) * 10.0 ** np.arange(-150, 150), 0.0, 1e-320, 5e10
+    ]
+    frame = pd.DataFrame({"value": np.r_[values, -np.inf, 1.0]})
+    others = frame[:-1].map(lambda value: float(f"{value:.15g}"))
+    assert (others != frame[:-1]).to_numpy().sum() > 100
+    assert patients_not_in(frame, others).tolist() == [False] * (len(frame) - 1) + [True]
+    near = pd.DataFrame({"value": [1.0000001]})
+    assert patients_not_in(frame, near).all()
+
+
 @pytest.mark.parametrize("kind", [float, int, str, "Int64", object])
 def test_patients_are_known_whatever_type_their_id_has(kind):
     others = pd.DataFrame({"id": pd.Series([2, 3]).astype(kind)})

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError
 from drosurv.tables.columns import counts_rows, floats, holds_numbers, label, labels
-from drosurv.target import BoolArray, IntArray
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 # Odd, so that no bit of a column's hash is lost; the order of columns matters.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -46,13 +46,13 @@ def row_numbers(frame: pd.DataFrame, kept: Sequence[str | None] = ()) -> IntArra
 
 
 def hash_rows(frame: pd.DataFrame) -> pd.Series[Any]:
-    """Return a hash of each row, (n,), equal for equal values of different types."""
+    """Return a hash of each row, (n,), equal for equal values of different types; numbers count with ten digits."""
     total = np.zeros(len(frame), dtype=np.uint64)
     for name in frame.columns:
         column = frame[name]
         # Missing values turn a column of integers into floats, and are None or NaN.
         if holds_numbers(column):
-            hashed = pd.util.hash_array(floats(column))
+            hashed = pd.util.hash_array(_ten_digits(floats(column)))
         else:
             codes, values = pd.factorize(column)
             # Missing values have the code -1, which takes the last element.
@@ -60,6 +60,14 @@ def hash_rows(frame: pd.DataFrame) -> pd.Series[Any]:
             hashed = pd.util.hash_array(texts, categorize=False)[codes]
         total = total * _FACTOR + hashed
     return pd.Series(total, index=frame.index)
+
+
+def _ten_digits(values: FloatArray) -> FloatArray:
+    """Round to ten digits, which every program writes to a file: R writes 15, where a float may need 17."""
+    with np.errstate(all="ignore"):
+        unit = 10.0 ** (np.floor(np.log10(np.abs(values))) - 9)
+        rounded = np.round(values / unit) * unit
+    return np.where(np.isfinite(rounded), rounded, values)
 
 
 def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = None) -> BoolArray:
