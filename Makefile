@@ -12,16 +12,18 @@ export OMP_NUM_THREADS ?= 1
 # Without byte code every process that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint tests test-peers test-r test-oldest search bench reproduce benchmark docs dist clean
+.PHONY: demo test beside-tests lint tests test-peers test-r test-oldest search bench reproduce benchmark docs dist clean
 
 # Base dependencies only: no torch, scikit-survival, LightGBM or Dask.
 demo: $(VENV)/installed
 	$(BIN)/drosurv demo
 
-# Types are checked and the peers installed on one core while tests begin on the others.
+# Beside the tests, types are checked and then the peers compared with, when most kernels are compiled.
 test: $(VENV)/test-ready
-	$(MAKE) --jobs=3 lint tests $(PEERS)/ready
-	$(MAKE) test-peers
+	$(MAKE) --jobs=2 tests beside-tests
+
+beside-tests:
+	$(MAKE) --jobs=1 lint test-peers
 
 lint: $(VENV)/test-ready
 	$(BIN)/ruff check .
@@ -91,7 +93,7 @@ $(VENV)/docs-ready: $(VENV)/installed
 	touch $@
 
 $(PEERS)/ready: $(VENV)/test-ready
-	$(BIN)/pip install --quiet --no-deps --target $(PEERS) "lifelines>=0.30" "pandas<3" pytz autograd autograd-gamma formulaic interface-meta wrapt
+	$(BIN)/pip install --quiet --no-compile --no-deps --target $(PEERS) "lifelines>=0.30" "pandas<3" pytz autograd autograd-gamma formulaic interface-meta wrapt
 	touch $@
 
 $(VENV)/bench-peers/ready: $(VENV)/test-ready

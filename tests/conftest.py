@@ -37,12 +37,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 _TRAINING, _METRICS, _LAST = ("losses", "objectives", "solvers"), ("metrics",), ("estimators", "tables")
 _LIFELINES = find_spec("lifelines") is not None
 
-# Whatever is imported stays: the garbage collector need not look at it again and again.
+# Whatever is imported stays: the garbage collector need not look at it again and again. Tests leave little behind.
 gc.disable()
 
 
 def pytest_collection_finish():
     gc.freeze()
+    gc.set_threshold(50_000)
     gc.enable()
 
 

@@ -197,30 +197,28 @@ def _log_sums(
     Patient j has risk ``risks[j] exp(heights[j])``, event time k the sum ``sums[k] exp(levels[k])``. Return which rows
     of the batch have the same level for all sums.
     """
-    flat = np.zeros(scores.shape[0], np.bool_)
-    for b in range(scores.shape[0]):
+    (batch, n), times = scores.shape, sums.shape[1]
+    flat, one = np.zeros(batch, np.bool_), np.ones((n, 1))
+    for b in range(batch):
         highest, lowest = -np.inf, np.inf
-        for j in range(scores.shape[1]):
-            highest = max(highest, scores[b, j])
-            lowest = min(lowest, scores[b, j])
+        for j in range(n):
+            highest = scores[b, j] if scores[b, j] > highest else highest
+            lowest = scores[b, j] if scores[b, j] < lowest else lowest
         flat[b] = highest - lowest < FLAT
-        sums[b, :] = 0.0
+        for k in range(times):
+            levels[b, k] = highest if flat[b] else -np.inf
+            sums[b, k] = 0.0
+        for j in range(n):
+            heights[b, j] = highest if flat[b] else scores[b, j]
+            risks[b, j] = scores[b, j] if flat[b] else 1.0
         if flat[b]:
-            heights[b, :] = highest
-            levels[b, :] = highest
-            np.positive(scores[b], risks[b])
             exponentials(risks[b], highest)
-        else:
-            np.positive(scores[b], heights[b])
-            levels[b, :] = -np.inf
-            risks[b, :] = 1.0
-        if weight.shape[0]:
-            np.multiply(risks[b], weight, risks[b])
+        for j in range(weight.shape[0]):
+            risks[b, j] *= weight[j]
         if flat[b]:
             _add_flat(runs, risks[b], sums[b])
         else:
             _raise_levels(runs, heights[b], levels[b])
-            one = np.ones((scores.shape[1], 1))
             _add_features(one, runs, risks[b], heights[b], levels[b], sums[b].reshape(-1, 1))
         logarithms(sums[b], levels[b], out[b])
     return flat
@@ -249,9 +247,9 @@ def _raise_levels(runs: Runs, height: FloatArray, level: FloatArray) -> None:
         p, high = first[r], -np.inf
         for k in range(start[first[r]], last[r] + step[r], step[r]):
             while p < first[r + 1] and start[p] == k:
-                high = max(high, height[members[p]])
+                high = height[members[p]] if height[members[p]] > high else high
                 p += 1
-            level[k] = max(level[k], high)
+            level[k] = high if high > level[k] else level[k]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
