@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from drosurv import CoxPH, Surv, repair
 from drosurv.audit import audit, audit_predictions
+from drosurv.audit.sections.patients import ColumnSummary
 from drosurv.cli.app import app
 from drosurv.presentation import literal
 from drosurv.tables import TableEncoder
@@ -18,7 +19,7 @@ QUICK = {"n_bootstrap": 0, "search_rules": False}
 
 
 def cohort(seed, n=300):
-    """Patients with a number, a text column, a column of codes, and missing values in the first two."""
+    """Patients with a number, a text column, codes, zeros and ones, and missing values in all but the codes."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {
@@ -27,6 +28,8 @@ def cohort(seed, n=300):
             "site": rng.choice([1, 2, 3], n),
         }
     )
+    treated = np.random.default_rng(seed + 100).choice([0.0, 1.0, np.nan], n, p=[0.6, 0.3, 0.1])
+    X.insert(3, "treated", treated)
     time, censored = rng.exponential(np.exp(-(X["age"].fillna(60) - 60) / 20)), rng.uniform(0, 3, n)
     return X, Surv.from_arrays(time <= censored, np.minimum(time, censored))
 
@@ -74,9 +77,11 @@ def expected(X, y):
         "Patients": str(n),
         "Events": share(y["event"].sum(), n),
         "Median follow-up": f"{at[np.flatnonzero(censoring <= 0.5)[0]]:.3g} years",
-        "age, mean (SD)": f"{age.mean():.4g} ({age.std(ddof=0):.3g})",
+        "age, mean (SD)": f"{age.mean():.4g} ({age.std():.3g})",
         "age, missing": share(X["age"].isna().sum(), n),
         "stage, missing": share(X["stage"].isna().sum(), n),
+        "treated = 1": share((X["treated"] == 1).sum(), n),
+        "treated, missing": share(X["treated"].isna().sum(), n),
     }
     for column, levels in {"stage": ("I", "II", "III"), "site": (1, 2, 3)}.items():
         cells |= {f"{column} = {level}": share((X[column] == level).sum(), n) for level in levels}
@@ -103,6 +108,11 @@ def test_a_model_with_an_encoder_fills_the_column_of_training_patients(model, tr
         assert {name: row[f"group {heading}"] for name, row in rows.items()} == wanted
 
 
+def test_only_zeros_and_ones_are_counted_as_ones():
+    for values, ones in (([0, 1, 1, np.nan], 2), ([0, 0], 0), ([1], 1), ([0, 1, 2], None), ([np.nan], None)):
+        assert ColumnSummary.of(pd.Series(values, dtype=float), by_level=False).ones == ones
+
+
 def test_the_training_table_takes_the_place_of_the_encoder(model, train, held_out):
     X, y = held_out
     given = {"X_train": train[0], "y_train": train[1], "alpha_path": ()}
@@ -110,9 +120,7 @@ def test_the_training_table_takes_the_place_of_the_encoder(model, train, held_ou
     cells = expected(*train)
     shown = table_1(report)
     # Numbers of a table are numbers: only the encoder says that they are codes.
-    assert (
-        shown.pop("site, mean (SD)") == f"{train[0]['site'].mean():.4g} ({train[0]['site'].std(ddof=0):.3g})"
-    )
+    assert shown.pop("site, mean (SD)") == f"{train[0]['site'].mean():.4g} ({train[0]['site'].std():.3g})"
     assert shown == {name: cell for name, cell in cells.items() if not name.startswith("site")}
 
 

@@ -52,7 +52,9 @@ class ColumnSummary:
         missing = len(numbers) - len(known)
         if not len(known):
             return cls(len(values), missing)
-        return cls(len(values), missing, float(known.mean()), float(known.std()))
+        return cls(
+            len(values), missing, float(known.mean()), _sample_deviation(float(known.var()), len(known))
+        )
 
     @classmethod
     def of_encoder(cls, column: NumberColumn | CategoryColumn, n: int) -> ColumnSummary | None:
@@ -72,12 +74,21 @@ class ColumnSummary:
             return None
         mean = (n * column.mean - column.n_missing * column.median) / known
         square = (n * (column.deviation**2 + column.mean**2) - column.n_missing * column.median**2) / known
-        return cls(n, column.n_missing, mean, float(np.sqrt(max(square - mean**2, 0.0))))
+        return cls(n, column.n_missing, mean, _sample_deviation(max(square - mean**2, 0.0), known))
 
     @property
     def mean_text(self) -> str:
         """Mean (standard deviation)."""
         return NOTHING if self.mean is None else f"{self.mean:.4g} ({self.deviation:.3g})"
+
+    @property
+    def ones(self) -> int | None:
+        """Number of ones in a column of zeros and ones, which has mean p and variance p (1 - p); None for others."""
+        if self.mean is None or self.deviation is None:
+            return None
+        known = self.patients - self.missing
+        of_indicator = _sample_deviation(max(self.mean * (1.0 - self.mean), 0.0), known)
+        return round(self.mean * known) if np.isclose(self.deviation, of_indicator) else None
 
     def count_text(self, count: int) -> str:
         """Return a number of patients and their share; numbers below five are not shown, to protect privacy."""
@@ -187,7 +198,10 @@ def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: T
 def _of_column(
     column: pd.Series[Any], groups: dict[str, BoolArray], trained: ColumnSummary | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield rows of a column: mean and standard deviation, or shares of levels, and the number of missing values."""
+    """Yield rows of a column: mean and standard deviation, or shares of levels, and the number of missing values.
+
+    A column of zeros and ones has one row, the share of ones.
+    """
     # Codes that were categories in training are shown as categories.
     by_level = not _is_number(column) or (trained is not None and bool(trained.levels))
     found = {g: ColumnSummary.of(column[members], by_level=by_level) for g, members in groups.items()}
@@ -202,10 +216,20 @@ def _of_column(
             yield row(
                 f" = {level}", {g: one.count_text(one.levels.get(level, 0)) for g, one in found.items()}
             )
+    elif column.dropna().isin([0, 1]).all() and all(
+        one.mean is None or one.ones is not None for one in found.values()
+    ):
+        cells = {g: NOTHING if one.ones is None else one.count_text(one.ones) for g, one in found.items()}
+        yield row(" = 1", cells)
     else:
         yield row(", mean (SD)", {g: one.mean_text for g, one in found.items()})
     if any(one.missing for one in found.values()):
         yield row(", missing", {g: one.count_text(one.missing) for g, one in found.items()})
+
+
+def _sample_deviation(variance: float, n: int) -> float:
+    """Return the standard deviation with n - 1 in the denominator, from the variance with n."""
+    return float(np.sqrt(variance * n / max(n - 1, 1)))
 
 
 def _is_number(column: pd.Series[Any]) -> bool:
