@@ -38,6 +38,19 @@ def test_rows_that_the_model_was_trained_on_are_counted(drosurv, model, patients
     assert "trained on" not in drosurv.ok("predict", model, tmp_path / "new.csv").stderr
 
 
+@pytest.mark.parametrize("hashes", ["--row-hashes", "--no-row-hashes"])
+def test_rows_of_the_training_file_that_were_not_used_do_not_count_as_trained_on(
+    drosurv, patients, target, tmp_path, hashes
+):
+    data, model = tmp_path / "gaps.csv", tmp_path / "m"
+    patients.assign(days=patients["days"].mask(patients.index < 20)).to_csv(data, index=False)
+    options = ["--drop-missing-target", "--hold-out", tmp_path / "test.csv", "--model", "cox", hashes]
+    assert drosurv.json("fit", data, *target, *options, "-o", model)["patients"] == 285
+    assert "trained on 285 of 400 rows" in drosurv.ok("predict", model, data).stderr
+    shown = drosurv.ok("evaluate", model, data, "--drop-missing-target").stderr
+    assert "trained on 285 of 380 rows" in shown
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -273,25 +273,26 @@ class OpenedModel:
 
     def rows_seen(self, table: SurvivalTable, data: Path) -> RowsSeen | None:
         """Count the rows of a table, read from the file `data`, that the model was trained on; None if unknown."""
-        if self.notes.get("trained_on") == fingerprint(data):
-            return RowsSeen(len(table), len(table))
         kept = self.notes.get("row_hashes")
-        return None if kept is None else RowHashes.from_dict(kept).seen_in(table.frame, table.y)
+        seen = None if kept is None else RowHashes.from_dict(kept).seen_in(table.frame, table.y)
+        if self.notes.get("trained_on") == fingerprint(data) and (seen is None or not seen.is_leak):
+            # Hashes may not be kept, and differ where the target is read in another way.
+            trained = getattr(self.estimator, "n_patients_", len(table))
+            return RowsSeen(len(table), min(len(table), trained))
+        return seen
 
     def note_rows_seen(self, frame: pd.DataFrame, data: Path) -> None:
         """Note how many rows of a table to predict were trained on, if the table has the target."""
-        seen = None
-        if self.notes.get("trained_on") == fingerprint(data):
-            seen = RowsSeen(len(frame), len(frame))
-        else:
-            try:
-                with warnings.catch_warnings(action="ignore"):
-                    table = self.table(frame, drop_missing_target=True)
-            except ValueError:
-                # Tables of new patients have no target.
-                return
-            seen = self.rows_seen(table, data)
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                table = self.table(frame, drop_missing_target=True)
+        except ValueError:
+            # Tables of new patients have no target.
+            return
+        seen = self.rows_seen(table, data)
         if seen is not None and seen.seen:
+            # Rows without a target were not trained on.
+            seen = seen._replace(rows=len(frame))
             warn_caller(f"the model was trained on {seen} of {data}.", category=TableNote)
 
     def warn_of_rows_seen(self, table: SurvivalTable, data: Path) -> RowsSeen | None:
