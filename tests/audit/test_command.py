@@ -110,7 +110,7 @@ def test_copies_of_patients_are_warned_of(run, files, exported, tmp_path):
     table = pd.read_csv(test)
     pd.concat([table, table.head(3)]).to_csv(tmp_path / "copies.csv", index=False)
     told = run("audit", model, tmp_path / "copies.csv", *FAST, "-o", tmp_path / "r.html").stderr
-    assert "3 rows are copies of another row" in " ".join(told.split())
+    assert "3 rows of copies.csv are copies of another row" in " ".join(told.split())
     said = pd.read_csv(exported)
     pd.concat([said, said.head(1)]).to_csv(tmp_path / "p.csv", index=False)
     named = (
@@ -125,7 +125,7 @@ def test_copies_of_patients_are_warned_of(run, files, exported, tmp_path):
     )
     result = run("audit", *named, *FAST, "-o", tmp_path / "r.html")
     assert result.exit_code == 0, result.output
-    assert "1 row is a copy of another row" in " ".join(result.stderr.split())
+    assert "1 row of p.csv is a copy of another row" in " ".join(result.stderr.split())
 
 
 def test_the_suffix_says_what_is_written_and_plain_cox_is_compared_with(run, files, tmp_path):

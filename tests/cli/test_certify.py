@@ -26,6 +26,19 @@ def test_tables_and_picture_are_written(drosurv, held_out, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_audit_says_the_same_about_a_table_with_copies(drosurv, held_out, tmp_path):
+    frame, copied = pd.read_csv(held_out[1]).drop(columns="id"), tmp_path / "copied.csv"
+    pd.concat([frame, frame.head(20)]).to_csv(copied, index=False)
+    certified = drosurv.ok("certify", held_out[0], copied, "--seed", 3)
+    options = ("--seed", 3, "--bootstrap", 0, "-o", tmp_path / "report.html")
+    audited = drosurv.ok("audit", held_out[0], copied, *options)
+    bounds = " ".join(certified.stdout.split()).partition("With 95 % confidence, of the ")[2]
+    assert "none has more than" in bounds
+    assert bounds in " ".join(audited.stdout.split())
+    for shown in (certified, audited):
+        assert "20 rows of copied.csv are copies of another row" in shown.stderr
+
+
 def test_events_are_counted_until_the_horizon(drosurv, held_out):
     horizon = float(pd.read_csv(held_out[1])["days"].median())
     whole, cut = (

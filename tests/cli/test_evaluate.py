@@ -52,18 +52,18 @@ def test_numbers_are_those_of_the_metrics_on_the_models_predictions(drosurv, hel
     )
 
 
-def test_copied_rows_are_told_from_patients(drosurv, held_out, tmp_path):
+def test_copied_rows_count_as_patients_unless_an_id_tells_that_they_are_one(drosurv, held_out, tmp_path):
     frame = pd.read_csv(held_out[1])
     pd.concat([frame, frame.head(1)]).to_csv(tmp_path / "copied.csv", index=False)
     told = drosurv.ok("evaluate", held_out[0], tmp_path / "copied.csv", "--bootstrap", "0")
-    # Two patients may agree in all that is recorded: nothing says that they are one.
-    assert f"on {len(frame) + 1} rows, {len(frame)} of them different, of " in " ".join(told.stdout.split())
-    assert "If they are the same patients, intervals are too narrow" in told.stderr
+    assert f"on {len(frame) + 1} patients of " in " ".join(told.stdout.split())
+    assert "1 row of copied.csv is a copy of another row" in told.stderr
     named = pd.concat([frame, frame.head(1)]).assign(patient=[*range(len(frame)), 0])
     named.to_csv(tmp_path / "copied.csv", index=False)
     options = ("--id", "patient", "--bootstrap", "0")
-    told = drosurv.ok("evaluate", held_out[0], tmp_path / "copied.csv", *options).stdout
-    assert f"on {len(frame) + 1} rows of {len(frame)} patients of " in " ".join(told.split())
+    told = drosurv.ok("evaluate", held_out[0], tmp_path / "copied.csv", *options)
+    assert f"on {len(frame) + 1} rows of {len(frame)} patients of " in " ".join(told.stdout.split())
+    assert "1 row of copied.csv with the id of another row" in told.stderr
 
 
 def test_a_saved_reference_takes_the_place_of_plain_cox(drosurv, held_out):

@@ -8,6 +8,7 @@ import pytest
 
 import drosurv as library
 from drosurv import CoxPH, Surv
+from drosurv.tables import TableEncoder
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,33 @@ def test_columns_say_how_rows_were_observed(drosurv, data, tmp_path):
     assert "sandwich" in drosurv.ok("summary", tmp_path / "model").stdout
     assert "toprule" in drosurv.ok("summary", tmp_path / "model", "--format", "latex").stdout
     assert "--format must be text" in drosurv.fails("summary", tmp_path / "model", "--format", "docx")
+
+
+def test_copies_of_rows_are_clusters_only_if_an_id_names_their_patient(drosurv, data, tmp_path):
+    table = data[1][["months", "died", "age", "sex"]]
+    table = pd.concat([table, table.head(40)], ignore_index=True)
+    path = tmp_path / "copied.csv"
+    table.assign(who=[*range(120), *range(40)]).to_csv(path, index=False)
+    y, encoder = Surv.from_dataframe("died", "months", table), TableEncoder()
+    X = encoder.fit_transform(table[["age", "sex"]])
+    named = ("--time", "months", "--event", "died")
+    told = drosurv.ok("fit", path, *named, "--drop", "who", "--model", "cox", "-o", tmp_path / "m")
+    checked = drosurv.json("check", path, *named, "--drop", "who", "-o", tmp_path / "page.html")
+    fitted = drosurv.json("fit", path, *named, "--drop", "who", "-o", tmp_path / "m", "--force")
+    wanted = CoxPH().fit(X, y).summary()["se(coef)"] / encoder.scale_
+    for found in (checked["cox"], fitted["plain_cox"]):
+        np.testing.assert_allclose([row["se(coef)"] for row in found], wanted, rtol=1e-6)
+    sentence = "are copies of another row (first: row 121 of row 1). Each is counted as a patient."
+    assert f"40 rows of the training table {sentence}" in " ".join(told.stderr.split())
+    assert "pass --id COLUMN" in told.stderr
+    assert any(f"40 rows of copied.csv {sentence}" in problem for problem in checked["problems"])
+    assert "Standard errors from the observed information" in told.stdout
+    wanted = CoxPH().fit(X, y, clusters=[*range(120), *range(40)]).summary()["se(coef)"] / encoder.scale_
+    told = drosurv.ok("fit", path, *named, "--id", "who", "--model", "cox", "-o", tmp_path / "m", "--force")
+    assert "160 rows of 120 patients" in told.stdout
+    assert "Robust standard errors (sandwich), because rows share an id or a cluster." in told.stdout
+    found = library.summary(library.load(tmp_path / "m"))["se(coef)"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
 
 
 def test_a_bootstrap_goes_into_the_file(drosurv, data, tmp_path):

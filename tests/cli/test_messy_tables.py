@@ -115,7 +115,7 @@ def test_rows_keep_the_number_they_have_in_the_file(fit, gbsg2):
     frame.loc[[3, 5], "relapse"] = None
     frame.loc[20, "days"] = 0
     told = fit(frame, "--drop-missing-target").stderr
-    assert "1 row is a copy of another row (first: row 301 of row 10)" in told
+    assert "1 row of the training table is a copy of another row (first: row 301 of row 10)" in told
     assert "1 patient has the time 0" in told
     assert "(first in row 21)" in told
     frame.loc[40, "days"] = "soon"

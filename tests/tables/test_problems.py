@@ -52,13 +52,13 @@ def test_columns_mostly_missing_are_named_and_empty_ones_are_not(clean):
 
 def test_copies_of_rows_are_counted_and_the_first_is_named(clean):
     (text,) = said(pd.concat([clean, clean.iloc[[3, 7]]]))
-    assert text.startswith("2 rows are copies of another row (first: row 201 of row 4).")
+    assert text.startswith("2 rows of the table are copies of another row (first: row 201 of row 4).")
 
 
 def test_copies_are_found_although_the_rows_are_numbered(clean):
     frame = pd.concat([clean, clean.iloc[[3]]])
     (text,) = said(frame.assign(row=range(len(frame))), features=list(clean.columns[2:]))
-    assert "1 row is a copy" in text
+    assert "1 row of the table is a copy" in text
     # But not where they are named as the patients.
     assert said(frame.assign(row=range(len(frame))), features=list(clean.columns[2:]), id="row") == []
 
@@ -160,7 +160,7 @@ def test_reading_a_messy_table_says_everything_at_once(clean, tmp_path):
     texts = [str(warning.message) for warning in found]
     starts = (
         "1 patient has the time 0",
-        "1 row is a copy",
+        "1 row of messy.csv is a copy",
         "column 'age' holds 999",
         "column 'sex' holds labels",
     )

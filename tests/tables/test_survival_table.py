@@ -123,6 +123,8 @@ def test_copies_of_a_row_never_straddle_a_hold_out():
         kept, away = table.hold_out(0.3, seed)
         assert set(kept.frame["who"]).isdisjoint(away.frame["who"])
         assert len(kept) + len(away) == len(table)
+    assert table.repeated is not None
+    assert table.clusters is None
 
 
 def test_rows_with_the_same_id_stay_together_in_hold_outs_and_folds():

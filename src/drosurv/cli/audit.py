@@ -176,7 +176,7 @@ def _audit_predictions(
     rows = {name: given.pop(name) for name in ("id", "categorical", "drop_missing_target")}
     with recording_warnings() as warned:
         table = SurvivalTable.parse(frame, TargetColumns(**given), groups=groups, **rows)
-        table.warn_of_copies()
+        table.warn_of_copies(path.name)
     settings["warnings"] = as_records(warned)
     found = prediction_columns(table.X, survival=survival, risk=risk)
     say("Note", f"read as predictions: {', '.join(found.names)}.")
@@ -220,7 +220,7 @@ def _audit_model(
     opened = OpenedModel.open(model)
     with recording_warnings() as warned:
         table = opened.table(frame, groups=groups, **asdict(target))
-        table.warn_of_copies()
+        table.warn_of_copies(data.name)
         if folds is None:
             opened.warn_of_rows_seen(table, data)
     audited_model, features = opened.estimator, opened.features(table.frame)

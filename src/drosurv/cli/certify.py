@@ -67,6 +67,8 @@ def certify(
     removed = {"confidence": confidence, "tolerance": tolerance}
     opened = OpenedModel.open(model)
     table = opened.table(file.format.read(data), **asdict(target))
+    if table.clusters is None:
+        table.warn_of_copies(data.name)
     found = certified(
         opened.estimator,
         opened.features(table.frame),
@@ -77,7 +79,7 @@ def certify(
         features=opened.readable(table.frame),
         entry=table.entry,
         **opened.observed(table.frame, strata),
-        clusters=table.repeated,
+        clusters=table.clusters,
         n_replicates=replicates,
         random_state=seed,
         **{name: value for name, value in removed.items() if value is not None},

@@ -90,7 +90,7 @@ def evaluate(
         raise ValueError("--intersections needs groups: pass --groups COLUMNS.")
     opened = OpenedModel.open(model)
     table = opened.table(file.format.read(data), groups=groups, **asdict(target))
-    table.warn_of_copies()
+    table.warn_of_copies(data.name)
     compared_with = opened.plain_cox()
     if reference is not None:
         other = OpenedModel.open(reference)
@@ -121,10 +121,8 @@ def evaluate(
     unit, rows = unit_in(table.columns.time_name), "patients"
     if result.by_cause is not None:
         _show_causes(result.by_cause, unit)
-    if table.repeated is not None:
-        different = len(set(table.repeated))
-        # Without ids, equal rows may be one patient or two.
-        rows = f"rows of {different:,} patients" if target.id else f"rows, {different:,} of them different,"
+    if table.clusters is not None:
+        rows = f"rows of {len(set(table.clusters)):,} patients"
     _show(result, f"{type(opened.estimator).__name__} on {len(table):,} {rows} of {data}", unit)
 
 

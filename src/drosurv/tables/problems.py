@@ -147,6 +147,7 @@ def table_problems(
     id: str | None = None,
     time: str | None = None,
     patients: IntArray | None = None,
+    table_name: str = "the table",
 ) -> Iterator[ArgumentWarning]:
     """Yield warnings about a training table.
 
@@ -158,7 +159,7 @@ def table_problems(
         yield from _intervals(frame, features, time, id)
     if id is not None or patients is None:
         patients = row_numbers(frame, [*target, id])
-    yield from _copies(frame, patients)
+    yield from copied_rows(frame, patients, table_name, id)
     if id is None:
         yield from _repeated_ids(frame, features)
     yield from mostly_missing(frame[list(features)])
@@ -169,11 +170,6 @@ def table_problems(
     for name in features:
         yield from _spellings(frame[name])
     yield from _nested(frame, [name for name in features if name in categorical or _is_text(frame[name])])
-
-
-def count_of_copies(n: int) -> str:
-    """Say how many rows are copies."""
-    return "1 row is a copy" if n == 1 else f"{n:,} rows are copies"
 
 
 def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
@@ -187,17 +183,24 @@ def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
         )
 
 
-def _copies(frame: pd.DataFrame, numbers: IntArray) -> Iterator[ArgumentWarning]:
+def copied_rows(
+    frame: pd.DataFrame, numbers: IntArray, table_name: str, id: str | None = None
+) -> Iterator[ArgumentWarning]:
+    """Yield a warning if rows of a table are equal, as their `numbers` tell; with ids, equal in column `id` too."""
     copies = len(numbers) - len(np.unique(numbers))
     if copies:
         second = int(np.flatnonzero(pd.Series(numbers).duplicated())[0])
         first = int(np.flatnonzero(numbers == numbers[second])[0])
         rows = [row_number(frame.index, place) for place in (second, first)]
+        remedy = (
+            "Each is counted as a patient. If they belong to the same patient, pass id=COLUMN, or remove the copies."
+            if id is None
+            else "They have the same id too: remove them if they were entered twice."
+        )
         yield ArgumentWarning(
             None,
-            f"{count_of_copies(copies)} of another row (first: row "
-            f"{rows[0]} of row {rows[1]}). They are used, and never divided "
-            "between training and held-out patients; remove them if they are the same patients.",
+            f"{counted(copies, 'row')} of {table_name} {'is a copy' if copies == 1 else 'are copies'} of another row "
+            f"(first: row {rows[0]} of row {rows[1]}). {remedy}",
         )
 
 

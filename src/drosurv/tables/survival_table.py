@@ -13,8 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, as_number, require, warn_caller
+from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS, first_wrong, holds_numbers, labels, row_number, to_floats
-from drosurv.tables.problems import count_of_copies, names_patients, table_problems
+from drosurv.tables.problems import copied_rows, names_patients, table_problems
 from drosurv.tables.reading import TableNote, read_frame, require_columns
 from drosurv.tables.rows import patient_numbers
 from drosurv.tables.target_columns import TargetColumns
@@ -92,7 +93,8 @@ class SurvivalTable:
     sensitive_features : DataFrame, (n, J)
         Labels of the groups, one column for each; no columns if there are no groups.
     patients : (n,) int
-        Equal for rows of the same patient, which must not be divided between training and testing.
+        Equal for rows with the same id, or without ids for equal rows, which count as different patients all the same.
+        Such rows are never divided between training and testing.
     id : str or None
         Column that names the patient.
     """
@@ -181,16 +183,23 @@ class SurvivalTable:
 
     @property
     def repeated(self) -> IntArray | None:
-        """Number of each row's patient, (n,); None if no patient has several rows."""
+        """The numbers of `patients`, (n,), which tell the rows that stay in the same fold; None if all differ."""
         return self.patients if len(np.unique(self.patients)) < len(self) else None
 
-    def warn_of_copies(self) -> None:
-        """Warn if a patient has several rows, which an evaluation counts as different patients."""
-        copies = len(self) - len(np.unique(self.patients))
-        if copies:
+    @property
+    def clusters(self) -> IntArray | None:
+        """Number of each row's patient, (n,), for standard errors; None without ids, or if all ids differ."""
+        return None if self.id is None else self.repeated
+
+    def warn_of_copies(self, table_name: str) -> None:
+        """Warn if rows are equal; with ids, if an evaluation counts a patient twice."""
+        if self.id is None:
+            for warning in copied_rows(self.frame, self.patients, table_name):
+                warn_caller(warning)
+        elif more := len(self) - len(np.unique(self.patients)):
             warn_caller(
-                f"{count_of_copies(copies)} of another row, or of the same patient. Each is counted as a patient. If "
-                "they are the same patients, intervals are too narrow: keep one row for each."
+                f"{counted(more, 'row')} of {table_name} with the id of another row: each is counted as a patient, so "
+                "intervals are too narrow: keep one row for each patient."
             )
 
     def refuse_entry(
@@ -302,7 +311,7 @@ def read_survival_table(
     """
     columns = TargetColumns(time, event, event_value, start, end, entry, causes)
     if isinstance(path, pd.DataFrame):
-        frame, path = path, "the table"
+        frame, path = path, "the training table"
     else:
         frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
     # First, so that a mistyped name is reported at once.
@@ -349,6 +358,7 @@ def read_survival_table(
         id=id,
         time=time if entry is None else None,
         patients=table.patients,
+        table_name=os.path.basename(path),
     ):
         warn_caller(problem)
     return table

@@ -221,6 +221,7 @@ def check(
     >>> found.to_html("check.html")  # doctest: +SKIP
     """
     step = on_step or (lambda name, of: None)
+    table_name = data_name or ("the table" if isinstance(table, pd.DataFrame) else Path(table).name)
     step(_STEPS[0], len(_STEPS))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -229,7 +230,7 @@ def check(
             frame, time = _with_days(frame, time, start, end), "days"
         found = guess_columns(frame, time=time, event=event, id=id, groups=groups)
         patients, problems, dropped = _patients(
-            frame, found, event_value, drop, categorical, numeric, keep_columns
+            frame, found, event_value, drop, categorical, numeric, keep_columns, table_name
         )
     if start is not None:
         # The notes of the saved model name columns of the table, not the computed column of days.
@@ -260,7 +261,7 @@ def check(
             [("table", clone(trained.encoder)), ("model", CoxPHCV(random_state=random_state))]
         )
         repaired = RepairedCox(base=clone(unfitted), random_state=random_state).fit(
-            X, patients.y, clusters=patients.repeated
+            X, patients.y, clusters=patients.clusters
         )
         step(_STEPS[4], len(_STEPS))
         report = audit(
@@ -271,7 +272,7 @@ def check(
             folds=parse_folds(_FOLDS, patients.event, random_state, patients.patients),
             horizon=horizon,
             features=X,
-            data_name=data_name or ("the table" if isinstance(table, pd.DataFrame) else Path(table).name),
+            data_name=table_name,
             time_title=unit_in(patients.columns.time_name),
             n_bootstrap=n_bootstrap,
             random_state=random_state,
@@ -320,6 +321,7 @@ def _patients(
     categorical: Sequence[str],
     numeric: Sequence[str],
     keep_columns: Sequence[str],
+    table_name: str,
 ) -> tuple[SurvivalTable, tuple[str, ...], tuple[str, ...]]:
     """Return the patients and features that can be used, all problems, and the columns that cannot be used."""
     problems: list[str] = []
@@ -371,6 +373,7 @@ def _patients(
             id=found.id,
             time=found.time,
             patients=patients.patients,
+            table_name=table_name,
         ),
     )
     return patients, tuple(problems), (*left_out, *leaks)

@@ -33,7 +33,7 @@ def repair_from_table(
     survival probabilities of the table's patients, one column for each time, named ``12`` or ``survival_12``.
     `categorical` and `keep_columns` are as in :func:`train`, `options` are parameters of :class:`drosurv.RepairedCox`.
     """
-    options |= {"clusters": table.repeated, "entry": table.entry}
+    options |= {"clusters": table.clusters, "entry": table.entry}
     if opened is not None:
         return repair(opened.model, opened.readable(table.frame), table.y, frozen=True, **options)
     refuse_copies_of_time(table, keep_columns)

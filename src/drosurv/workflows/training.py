@@ -374,8 +374,8 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
     if table.columns.causes:
         return None, "Proportional hazards were not tested: events have several causes."
     options = {name: values for name, values in trained._given.items() if name in _OBSERVED}
-    if table.repeated is not None and table.entry is None:
-        options.setdefault("clusters", table.repeated)
+    if table.clusters is not None and table.entry is None:
+        options.setdefault("clusters", table.clusters)
     if trained.is_plain and isinstance(trained.model, Pipeline):
         cox = trained.estimator
     else:

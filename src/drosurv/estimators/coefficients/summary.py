@@ -323,6 +323,8 @@ def _origin(title: str, method: str | None, findings: Findings) -> str:
     alone = " No two rows share an id or a cluster." if findings.n_rows == findings.n_clusters > 0 else ""
     if method == "bootstrap":
         return f"Standard errors from {findings.n_boot:,} refits to patients drawn with replacement."
+    if method == "sandwich" and findings.n_clusters < findings.n_rows:
+        return f"{ORIGIN[method].removesuffix('.')}, because rows share an id or a cluster."
     return ORIGIN[method] + alone if method == "information" else ORIGIN[method]
 
 
