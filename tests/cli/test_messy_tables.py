@@ -95,6 +95,12 @@ def test_dates_make_the_time(fit, drosurv, gbsg2, tmp_path):
     found = fit(dated, "--hold-out", tmp_path / "test.csv", target=target, how="json")
     assert found["coefficients"] == pytest.approx(plain["coefficients"], rel=1e-9)
     drosurv.ok("evaluate", tmp_path / "m", tmp_path / "test.csv", "--bootstrap", "0")
+    numbered = dated.assign(diagnosed=9000 + np.arange(len(gbsg2)) % 700)
+    numbered["seen"] = numbered["diagnosed"] + gbsg2["days"].to_numpy()
+    found = fit(numbered, "--hold-out", tmp_path / "numbered.csv", target=target, how="json")
+    assert found["coefficients"] == pytest.approx(plain["coefficients"], rel=1e-9)
+    assert found["time"] == "seen minus diagnosed, in the unit of these columns"
+    drosurv.ok("evaluate", tmp_path / "m", tmp_path / "numbered.csv", "--bootstrap", "0")
     assert "the times are needed: pass either --time" in fit(
         gbsg2, target=("--event", "relapse"), how="fails"
     )

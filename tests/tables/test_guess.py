@@ -105,6 +105,21 @@ def test_times_in_two_columns_and_dates_are_answered_with_what_to_do():
         guess_columns(dated)
 
 
+def test_dates_as_numbers_are_not_taken_as_times():
+    diagnosed = RNG.integers(8_000, 11_000, 60)
+    frame = table(diag=diagnosed, death=diagnosed + times().round(), status=events())
+    advice = "'death' looks like an end date .* 'diag', which looks like a start date.* pass start='diag' end='death'"
+    with pytest.raises(UnknownColumns, match=advice):
+        guess_columns(frame)
+    assert guess_columns(frame, time="death").time == "death"
+    assert guess_columns(frame.assign(death=frame["death"] - frame["diag"])).time == "death"
+
+
+def test_an_age_below_all_times_is_no_start_date():
+    frame = table(days=700 + times(), died=events(), age=RNG.integers(40, 90, 60))
+    assert guess_columns(frame).time == "days"
+
+
 @pytest.mark.parametrize(
     "name", ["PATIENT_ID", "patient.id", "Patient ID", "record_id", "USUBJID", "MRN", "studyid"]
 )

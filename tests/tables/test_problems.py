@@ -33,6 +33,15 @@ def test_a_clean_table_raises_no_doubt(clean):
     assert said(clean) == []
 
 
+def test_times_that_look_like_end_dates_are_warned_of(clean):
+    born, diagnosed = 7_000 + clean.index * 3, 8_000 + clean.index * 5
+    frame = clean.assign(born=born, diagnosed=diagnosed, days=diagnosed + clean["days"])
+    (told,) = said(frame, time="days")
+    assert "never below 'diagnosed' (or 'born'), which looks like a start date" in told
+    assert told.endswith("pass start='diagnosed' end='days'.")
+    assert said(clean.assign(born=born), time="days") == []
+
+
 @pytest.mark.parametrize("load", [load_gbsg2, load_whas500])
 def test_real_tables_are_only_asked_about_their_codes(load):
     X, y = load()

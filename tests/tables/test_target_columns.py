@@ -173,6 +173,13 @@ def test_dates_make_the_time(start, end):
     assert days[1] == {"13/01/2021": 13.0}.get(end[1], 1.0)
 
 
+def test_numbers_make_the_time_in_their_unit():
+    frame = pd.DataFrame({"diag": [10905, 11029], "death": [11081, 11096], "status": ["D", "A"]})
+    columns = TargetColumns(None, "status", "D", start="diag", end="death").resolved(frame)
+    assert columns.parse(frame)["time"].tolist() == [176.0, 67.0]
+    assert columns.time_in_words == "death minus diag, in the unit of these columns"
+
+
 def test_months_begin_on_their_first_day():
     assert dated(["1952-06", "1952-06-30"], ["1952-07", "1953-06"]).tolist() == [30.0, 336.0]
 
@@ -185,6 +192,12 @@ def test_months_begin_on_their_first_day():
         (["2020-01-02"], ["soon"], "end column 'to' holds 'soon', which is not a date like 2021-03-31"),
         ([37.5], ["2020-01-02"], "start column 'from' holds 37.5, which is not a date"),
         (["2020-02-30"], ["2020-03-01"], "holds '2020-02-30' .row 1., which is not a valid date"),
+        (
+            [10905, 8302],
+            [11081, 8301],
+            r"'to' lies before start column 'from' in 1 row \(first in row 2: 8302",
+        ),
+        ([20200102], [20210102], "start column 'from' holds dates written as numbers, such as 20200102"),
         (["2020-01-02"], [None], "time column 'to' is empty in 1 row .* or pass drop_missing_target"),
     ],
 )

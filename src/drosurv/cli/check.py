@@ -38,9 +38,9 @@ def check(
         str | None, about("The value that means the event, where it is not clear.")
     ] = None,
     start: Annotated[
-        str | None, about("Instead of --time: column of first dates, such as of diagnosis.")
+        str | None, about("Instead of --time: column of first dates, such as of diagnosis, or numbers.")
     ] = None,
-    end: Annotated[str | None, about("Column of last dates; the time is in days.")] = None,
+    end: Annotated[str | None, about("Column of last dates (time in days) or numbers.")] = None,
     id: Annotated[str | None, about("Column that names the patient; guessed if not given.")] = None,
     groups: Groups = (),
     drop: Annotated[Names, about("Columns not to use as features.")] = (),

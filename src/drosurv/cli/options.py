@@ -220,8 +220,13 @@ class TargetOptions:
 
     event: Annotated[str | None, about("Column of events, if not the one trained on.")] = None
     time: Annotated[str | None, about("Column of times, such as days of follow-up.")] = None
-    start: Annotated[str | None, about("Instead of --time: column of first dates.", _COLUMNS)] = None
-    end: Annotated[str | None, about("Column of last dates; the time is in days.", _COLUMNS)] = None
+    start: Annotated[str | None, about("Instead of --time: column of first dates, or numbers.", _COLUMNS)] = (
+        None
+    )
+    end: Annotated[
+        str | None,
+        about("Column of last dates (time in days) or numbers.", _COLUMNS),
+    ] = None
     entry: Annotated[
         str | None, about("Column of times from which patients are observed, if not from 0.", _COLUMNS)
     ] = None

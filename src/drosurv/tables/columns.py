@@ -155,11 +155,18 @@ def holds_dates(column: pd.Series[Any]) -> bool:
     return bool(values) and all(_ISO.fullmatch(value) or _OTHER.fullmatch(value) for value in values)
 
 
-def days_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
-    """Return the days from one column of dates to another, (n,); NaN where either is missing."""
-    first, last = _dates(start, "start"), _dates(end, "end")
-    days: FloatArray = (last - first).dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
-    before = np.flatnonzero(days < 0)
+def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
+    """Return the days between two columns of dates, or the difference of two columns of numbers, (n,).
+
+    It is NaN where either is missing.
+    """
+    if holds_numbers(start) and holds_numbers(end):
+        begun, ended = _moments(start, "start"), _moments(end, "end")
+        time = ended - begun
+    else:
+        first, last = _dates(start, "start"), _dates(end, "end")
+        time = (last - first).dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
+    before = np.flatnonzero(time < 0)
     if len(before):
         row = int(before[0])
         raise ArgumentError(
@@ -168,7 +175,22 @@ def days_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
             f"{counted(len(before), 'row')} (first in row {row_number(end.index, row)}: {start.iloc[row]} to "
             f"{end.iloc[row]}): correct or remove them.",
         )
-    return days
+    return time
+
+
+def _moments(column: pd.Series[Any], argument: str) -> FloatArray:
+    """Return numbers whose differences are times; those of dates written as 20210331 are not."""
+    values = to_floats(column, f"{argument} ")
+    known = values[np.isfinite(values)]
+    month, day = known // 100 % 100, known % 100
+    whole = (known == np.floor(known)) & (known >= 19_000_101) & (known <= 21_001_231)
+    if len(known) and (whole & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all():
+        raise ArgumentError(
+            argument,
+            f"{argument} column {column.name!r} holds dates written as numbers, such as {known[0]:.0f}: write them "
+            "like 2021-03-31.",
+        )
+    return values
 
 
 def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:

@@ -14,7 +14,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError
 from drosurv.presentation import listing
 from drosurv.tables.columns import counts_rows, floats, holds_dates, holds_numbers, labels
-from drosurv.tables.problems import names_patients
+from drosurv.tables.problems import dates_as_numbers, names_patients, start_dates
 from drosurv.tables.reading import require_columns
 from drosurv.tables.target_columns import value_of_event
 
@@ -116,6 +116,11 @@ def guess_columns(
     notes: list[str] = []
     if time is None or event is None:
         found = _target(frame, time, event)
+        if time is None and (starts := start_dates(frame, found[0], found[1:])):
+            raise UnknownColumns(
+                None,
+                f"{dates_as_numbers(starts, found[0])} If it is a time, pass time={found[0]!r}.",
+            )
         for role, given, column in (("time", time, found[0]), ("event", event, found[1])):
             if given is None:
                 notes.append(f"{role} is column {column!r}, by its name and values.")

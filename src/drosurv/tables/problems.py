@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentWarning, BlockingWarning
-from drosurv.presentation import counted
+from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS, coded, floats, holds_numbers, label, row_number, to_floats
 from drosurv.tables.rows import row_numbers
 from drosurv.target import FloatArray, IntArray, of_any_cause, parse_target
@@ -36,6 +36,8 @@ _AGREEMENT = 0.99
 # A column that equals the time, in some unit, for a larger share of patients is a leak.
 _SAME_TIMES = 0.25
 _FEWEST_PATIENTS = 50
+# Times and starts that all exceed this share of the largest time are dates: follow-up has short times too.
+_FAR_FROM_ZERO = 1 / 3
 # At least so many rows start where another ends if rows are intervals of a patient's time.
 _FEWEST_INTERVALS = 10
 # A level whose patients, at least so many, all had the event is a leak if the probability of that is smaller than
@@ -157,6 +159,8 @@ def table_problems(
     """
     if time is not None:
         yield from _intervals(frame, features, time, id)
+        if starts := start_dates(frame, time, target):
+            yield ArgumentWarning(None, dates_as_numbers(starts, time))
     if id is not None or patients is None:
         patients = row_numbers(frame, [*target, id])
     yield from copied_rows(frame, patients, table_name, id)
@@ -246,6 +250,37 @@ def _intervals(
                 f"all: rows seem to be intervals of a patient's time that start there. It is used as a feature; if it "
                 f"is the start, pass entry={name!r}{patient}.",
             )
+
+
+def start_dates(frame: pd.DataFrame, time: str, others: Sequence[str | None] = ()) -> list[str]:
+    """Return columns, nearest first, that are to `time` as start dates are to an end date, as numbers.
+
+    All values of both are far from 0, and the start is never above the end. Columns in `others` are no starts.
+    """
+    ends = to_floats(frame[time])
+    least = _FAR_FROM_ZERO * np.nanmax(ends)
+    gaps: dict[str, float] = {}
+    # Follow-up times are not compared with every column.
+    if len(ends) < _FEWEST_ROWS or not np.nanmin(ends) > least:
+        return []
+    for name in (one for one in frame.columns if one not in (time, *others) and holds_numbers(frame[one])):
+        starts = floats(frame[name])
+        known = np.isfinite(starts) & np.isfinite(ends)
+        if known.mean() > 0.5 and frame[name].nunique() > _MOST_CODES:
+            gap = (ends - starts)[known]
+            if gap.min() >= 0 and gap.max() > 0 and starts[known].min() > least:
+                gaps[str(name)] = float(np.median(gap))
+    return sorted(gaps, key=lambda name: gaps[name])
+
+
+def dates_as_numbers(starts: Sequence[str], end: str) -> str:
+    """Say that the column of times looks like an end date, which of the others like start dates, and what to do."""
+    also = f" (or {listing([repr(name) for name in starts[1:]], 3)})" if len(starts) > 1 else ""
+    return (
+        f"column {end!r} looks like an end date written as a number, not like a time: it is never small, and never "
+        f"below {starts[0]!r}{also}, which looks like a start date. For the time between them, pass "
+        f"start={starts[0]!r} end={end!r}."
+    )
 
 
 def _nested(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:

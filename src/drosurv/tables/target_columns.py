@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.columns import (
-    days_between,
     first_wrong,
     floats,
     holds_dates,
@@ -23,6 +22,7 @@ from drosurv.tables.columns import (
     labels,
     row_number,
     shown,
+    time_between,
     to_floats,
 )
 from drosurv.tables.reading import TableNote, require_columns
@@ -56,11 +56,13 @@ class TargetColumns:
         Not needed for 0 and 1, true and false, and such plain words as yes and no, or dead and alive; 1 and 2 are
         read as R's survival package does.
     start, end : str, optional
-        Columns of dates between which the time runs, in days.
+        Columns between which the time runs: dates, with the time in days, or numbers, with the time in their unit.
     entry : str, optional
         Column of times from which patients are under observation (left truncation).
     causes : bool
         Whether `event` holds codes of competing causes: 0 is censored, 1, 2, ... are the causes.
+    start_is_number : bool
+        Whether `start` and `end` hold numbers, not dates; :meth:`resolved` sets it from the table.
 
     Examples
     --------
@@ -78,17 +80,25 @@ class TargetColumns:
     end: str | None = None
     entry: str | None = None
     causes: bool = False
+    start_is_number: bool = False
 
     def __post_init__(self) -> None:
         if (self.start is None) != (self.end is None) or (self.time is None) == (self.start is None):
             raise ArgumentError("time",
                 "the times are needed: pass either time, a column of numbers, or both "
-                "start and end, columns of dates.")  # fmt: skip
+                "start and end, columns of dates or of numbers.")  # fmt: skip
 
     @property
     def time_name(self) -> str:
         """Name of the times."""
-        return self.time or "days"
+        return self.time or ("time" if self.start_is_number else "days")
+
+    @property
+    def time_in_words(self) -> str:
+        """The column of times, or what the time is between."""
+        if self.start_is_number:
+            return f"{self.end} minus {self.start}, in the unit of these columns"
+        return self.time or f"days from {self.start} to {self.end}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,14 +135,16 @@ class TargetColumns:
         return complete
 
     def resolved(self, frame: pd.DataFrame) -> TargetColumns:
-        """Return the same columns with `event_value` set from the table; raise if it is ambiguous."""
+        """Return the columns with `event_value` and `start_is_number` set from the table; raise if it is ambiguous."""
         if self.causes and self.event_value is not None:
             raise ArgumentError(
                 "event_value",
                 "event_value is not used for competing causes, where every code but 0 is a cause: leave it out.",
             )
+        numbers = self.start is not None and holds_numbers(frame[self.start])
+        columns = replace(self, start_is_number=numbers)
         if self.event_value is not None or self.causes:
-            return self
+            return columns
         counts = labels(frame[self.event]).value_counts()
         found = value_of_event([str(value) for value in counts.index])
         if found is None:
@@ -145,7 +157,7 @@ class TargetColumns:
                 f"event{reason}; pass event_value if another value means it.",
                 category=TableNote,
             )
-        return replace(self, event_value=found)
+        return replace(columns, event_value=found)
 
     def parse(self, frame: pd.DataFrame) -> NDArray[Any]:
         """Return event and time of every row, a structured array (n,)."""
@@ -154,9 +166,9 @@ class TargetColumns:
             _refuse_missing(frame[name], "event" if name == self.event else "time")
         columns = self.resolved(frame)
         if self.causes:
-            return self._with_causes(frame)
-        events = columns._events(frame[self.event])
-        return Surv.from_arrays(events, self._times(frame), event_name=self.event, time_name=self.time_name)
+            return columns._with_causes(frame)
+        events, times = columns._events(frame[self.event]), columns._times(frame)
+        return Surv.from_arrays(events, times, event_name=self.event, time_name=columns.time_name)
 
     def _with_causes(self, frame: pd.DataFrame) -> NDArray[Any]:
         codes = pd.to_numeric(frame[self.event], errors="coerce")
@@ -172,7 +184,7 @@ class TargetColumns:
 
     def _times(self, frame: pd.DataFrame) -> FloatArray:
         if self.time is None:
-            return days_between(frame[self.start], frame[self.end])
+            return time_between(frame[self.start], frame[self.end])
         column = frame[self.time]
         if holds_dates(column):
             raise ArgumentError(

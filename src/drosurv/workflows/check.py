@@ -36,9 +36,10 @@ from drosurv.tables import (
 from drosurv.tables.columns import (
     HoldsDates,
     LeftOutColumn,
-    days_between,
     holds_dates,
+    holds_numbers,
     learn_column,
+    time_between,
     to_floats,
 )
 from drosurv.tables.problems import names_patients, table_problems
@@ -187,7 +188,7 @@ def check(
     time, event, event_value, id : str, optional
         Columns of time, event and patient, and the value that means the event.
     start, end : str, optional
-        Instead of `time`: columns of dates between which the time runs, in days.
+        Instead of `time`: columns of dates, or of numbers, between which the time runs, in days or in their unit.
     groups : sequence of str, optional
         Columns that define groups, or cuts such as ``"age>65"``.
     drop, categorical, numeric : sequence of str
@@ -227,14 +228,16 @@ def check(
         warnings.simplefilter("always")
         frame = table if isinstance(table, pd.DataFrame) else (file_format or FileFormat()).read(table)
         if start is not None or end is not None:
-            frame, time = _with_days(frame, time, start, end), "days"
+            frame, time = _with_time(frame, time, start, end)
         found = guess_columns(frame, time=time, event=event, id=id, groups=groups)
         patients, problems, dropped = _patients(
             frame, found, event_value, drop, categorical, numeric, keep_columns, table_name
         )
     if start is not None:
-        # The notes of the saved model name columns of the table, not the computed column of days.
-        patients = replace(patients, columns=replace(patients.columns, time=None, start=start, end=end))
+        # The notes of the saved model name columns of the table, not the computed column of times.
+        columns = replace(patients.columns, time=None, start=start, end=end, start_is_number=time != "days")
+        patients = replace(patients, columns=columns)
+        found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
     messages = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
     problems = tuple(dict.fromkeys([*problems, *(str(message) for message in messages)]))
     events = int(patients.event.sum())
@@ -379,15 +382,21 @@ def _patients(
     return patients, tuple(problems), (*left_out, *leaks)
 
 
-def _with_days(frame: pd.DataFrame, time: str | None, start: str | None, end: str | None) -> pd.DataFrame:
-    """Replace two columns of dates by a column ``days`` of the times between them."""
+def _with_time(
+    frame: pd.DataFrame, time: str | None, start: str | None, end: str | None
+) -> tuple[pd.DataFrame, str]:
+    """Replace two columns by one of the times between them; its name is ``days`` for dates, ``time`` for numbers."""
     if time is not None or start is None or end is None:
-        raise ArgumentError("start", "pass either time, or both start and end, columns of dates.")
+        raise ArgumentError(
+            "start", "pass either time, or both start and end, columns of dates or of numbers."
+        )
     require_columns(frame, [start], "start")
     require_columns(frame, [end], "end")
-    if "days" in frame.columns:
-        raise ArgumentError("time", "the table has a column 'days': pass time='days', or rename it.")
-    return frame.assign(days=days_between(frame[start], frame[end])).drop(columns=[start, end])
+    name = "time" if holds_numbers(frame[start]) else "days"
+    times, frame = time_between(frame[start], frame[end]), frame.drop(columns=[start, end])
+    if name in frame.columns:
+        raise ArgumentError("time", f"the table has a column {name!r}: pass time={name!r}, or rename it.")
+    return frame.assign(**{name: times}), name
 
 
 def _usable_rows(frame: pd.DataFrame, found: GuessedColumns, problems: list[str]) -> BoolArray:

@@ -231,7 +231,7 @@ class Trained:
             "estimator": type(self.estimator).__name__,
             "parameters": self.estimator.get_params(deep=False),
             "event": f"{event} of column {columns.event!r}",
-            "time": columns.time or f"days from {columns.start} to {columns.end}",
+            "time": columns.time_in_words,
             "patients": self.estimator.n_patients_,
             "events": np.sum(self.estimator.n_events_).item(),
             "objective": getattr(self.estimator, "objective_", None),
