@@ -63,7 +63,7 @@ def exported(tmp_path_factory):
     table = pd.DataFrame(survival.round(4), columns=["X0.5", "X1", "X2"]).assign(
         years=data.y["time"], died=np.where(data.y["event"], "yes", "no"), age=60 + 10 * data.X["x1"]
     )
-    table["surv_6m"] = survival[:, 0]
+    table["surv_6m"], table["patient_id"] = survival[:, 0], np.arange(300)[::-1]
     table.to_csv(tmp_path / "p.csv", index=False)
     return tmp_path / "p.csv"
 
@@ -215,9 +215,11 @@ def test_predictions_of_any_program_are_audited_without_a_model(run, exported, t
     result = run("audit", "--predictions", exported, *target, *FAST, "-o", out)
     assert result.exit_code == 0, result.output
     assert "read as predictions: X0.5, X1, X2." in result.stderr
+    assert "not used, because it names patients or rows: patient_id." in result.stderr
     assert "surv_6m may be predictions too, but are not used" in result.stderr
     assert "were predicted to be free of the event" in result.stdout
     assert "age over 60" in out.read_text()
+    assert "patient_id" not in out.read_text()
     read = json.loads((tmp_path / "foreign.summary.json").read_text())
     assert read["schema"] == "drosurv.audit.summary"
     assert read["groups"][0]["patients"] == 300

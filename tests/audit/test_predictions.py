@@ -256,6 +256,13 @@ def test_columns_named_otherwise_do_not_hide_predictions():
     assert prediction_columns(FRAME[["lp"]].assign(x5=[0, 1])).survival is None
 
 
+def test_columns_that_name_patients_or_number_rows_define_no_subgroups():
+    frame = pd.DataFrame({"S365": np.linspace(0.1, 0.9, 40), "age": [50, 60] * 20, "row": np.arange(40)})
+    found = prediction_columns(frame.assign(patient_id=frame.index[::-1] + 1000))
+    assert found.ids == ("row", "patient_id")
+    assert list(found.features) == ["age"]
+
+
 def test_decimal_commas_are_named():
     with pytest.raises(ValueError, match=r"must hold numbers only. If a comma .* decimal=','"):
         prediction_columns(FRAME.assign(one=["0,9", "0,8"]), survival=["one=1"])

@@ -26,7 +26,8 @@ from drosurv.metrics.expected_events import known_everywhere
 from drosurv.metrics.survival_curves import ArrayCurves
 from drosurv.presentation import counted, moment
 from drosurv.repairs.curves import PredictionGrid, log_mean_hazard, reference_times
-from drosurv.tables.columns import row_number
+from drosurv.tables.columns import counts_rows, row_number
+from drosurv.tables.problems import names_patients
 from drosurv.target import FloatArray, Target, parse_target
 
 Kind: TypeAlias = Literal["survival", "event probability"]
@@ -402,6 +403,8 @@ class PredictionColumns:
         Columns of these predictions.
     unread : tuple of str
         Columns of numbers with names like predictions, but without a clear time; they are not used.
+    ids : tuple of str
+        Columns that name patients or number the rows; they are not used.
     features : DataFrame, (n, d)
         Other columns, which rules may use.
     """
@@ -411,6 +414,7 @@ class PredictionColumns:
     risk: FloatArray | None
     names: tuple[str, ...]
     unread: tuple[str, ...]
+    ids: tuple[str, ...]
     features: pd.DataFrame
 
 
@@ -458,14 +462,18 @@ def prediction_columns(
     others = frame.drop(columns=list(names))
     numbers = others.select_dtypes("number")
     unread = tuple(name for name in numbers.columns if _PERHAPS.match(name))
+    ids = tuple(
+        name for name in others.columns if names_patients(name, others[name]) or counts_rows(others[name])
+    )
     return PredictionColumns(
         survival=as_numbers(frame[ordered]) if at else None,
         times=np.array([at[name] for name in ordered]) if at else None,
         risk=None if scores is None else as_numbers(frame[[scores]])[:, 0],
         names=names,
         unread=unread,
+        ids=ids,
         features=others[
-            [name for name in others.columns if name not in unread and _can_define(others[name])]
+            [name for name in others.columns if name not in (*unread, *ids) and _can_define(others[name])]
         ],
     )
 

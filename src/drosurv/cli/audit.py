@@ -180,6 +180,8 @@ def _audit_predictions(
     settings["warnings"] = as_records(warned)
     found = prediction_columns(table.X, survival=survival, risk=risk)
     say("Note", f"read as predictions: {', '.join(found.names)}.")
+    if found.ids:
+        say("Note", f"not used, because it names patients or rows: {', '.join(found.ids)}.")
     if found.unread:
         say(
             "Warning",
