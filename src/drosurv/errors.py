@@ -121,7 +121,12 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 class ArgumentWarning(_AboutArgument, UserWarning):
-    """A warning about one argument, which may mention others as ``name=value``."""
+    """A warning about one argument, which may mention others as ``name=value``.
+
+    Those that are not `in_reports` are only shown when they are given.
+    """
+
+    in_reports = True
 
 
 class BlockingWarning(ArgumentWarning):
@@ -150,7 +155,8 @@ def recording_warnings() -> Iterator[list[Warning]]:
 
 def as_records(given: Iterable[Warning]) -> list[dict[str, str]]:
     """Return warnings as records for files and reports: a severity, "blocking" or "note", and a text, each once."""
-    severity = {str(one): "blocking" if isinstance(one, BlockingWarning) else "note" for one in given}
+    kept = [one for one in given if getattr(one, "in_reports", True)]
+    severity = {str(one): "blocking" if isinstance(one, BlockingWarning) else "note" for one in kept}
     return [{"severity": severity, "text": text} for text, severity in severity.items()]
 
 

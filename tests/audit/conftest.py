@@ -128,7 +128,9 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
             ),
             facts={"status": "harm", "note": "Gain: of the log likelihood."},
         ),
-        "groups": Part(by_model=tuple(tables["groups"] for tables in own), said_by_model=said),
+        "groups": Part(
+            by_model=tuple(tables["groups"] for tables in own), said_by_model=said, facts={"n_tests": 9}
+        ),
         "calibration": Part(
             by_model=tuple(tables["calibration"] for tables in own), facts={"time_unit": "days"}
         ),

@@ -109,8 +109,15 @@ def test_copies_of_patients_are_warned_of(run, files, exported, tmp_path):
     model, test, _ = files
     table = pd.read_csv(test)
     pd.concat([table, table.head(3)]).to_csv(tmp_path / "copies.csv", index=False)
-    told = run("audit", model, tmp_path / "copies.csv", *FAST, "-o", tmp_path / "r.html").stderr
-    assert "3 rows of copies.csv are copies of another row" in " ".join(told.split())
+    told = run("audit", model, tmp_path / "copies.csv", *FAST, "-o", tmp_path / "r.html")
+    assert "3 rows of copies.csv are copies of another row" in " ".join(told.stderr.split())
+    # Said once on the terminal, where the verdict comes first; the page names the table.
+    assert "copies" not in told.stdout.partition("The report is in")[0]
+    lines = told.stdout.split("\n")
+    verdict = json.loads((tmp_path / "r.summary.json").read_text())
+    assert lines[:2] == ["Verdict:", f"- {verdict['verdict']['text'].split(' Subgroups were not')[0]}"]
+    (warning,) = verdict["warnings"]
+    assert warning["text"].startswith("3 rows of copies.csv are copies")
     said = pd.read_csv(exported)
     pd.concat([said, said.head(1)]).to_csv(tmp_path / "p.csv", index=False)
     named = (
@@ -126,6 +133,22 @@ def test_copies_of_patients_are_warned_of(run, files, exported, tmp_path):
     result = run("audit", *named, *FAST, "-o", tmp_path / "r.html")
     assert result.exit_code == 0, result.output
     assert "1 row of p.csv is a copy of another row" in " ".join(result.stderr.split())
+
+
+def test_warnings_of_training_are_said_to_be_about_the_training_table(run, files, tmp_path):
+    table = pd.read_csv(files[2])
+    table.loc[0, "days"] = 0
+    table[:300].to_csv(tmp_path / "old.csv", index=False)
+    table[300:].to_csv(tmp_path / "new.csv", index=False)
+    named = ("--time", "days", "--event", "died", "--groups", "sex", "--model", "cox")
+    assert run("fit", tmp_path / "old.csv", *named, "-o", tmp_path / "m").exit_code == 0
+    told = run("audit", tmp_path / "m", tmp_path / "new.csv", *FAST, "-o", tmp_path / "r.html")
+    assert told.exit_code == 0, told.output
+    assert told.stdout.count("the time 0") == 1
+    assert "- In the training table: 1 patient has the time 0" in told.stdout
+    # Nothing to act on.
+    assert "trained on 0 of" not in told.stdout
+    assert "not used to train" not in told.stdout
 
 
 def test_the_suffix_says_what_is_written_and_plain_cox_is_compared_with(run, files, tmp_path):

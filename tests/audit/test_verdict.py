@@ -136,11 +136,11 @@ RULES = {
         ((table(women=SMALL, men=SMALL), {}), "no group is large enough to be judged"),
     ],
     "unclear": [
-        ((table(women=UNSURE), {}), "a benefit is not shown for sex f either"),
-        ((table(women=UNSURE, men=UNSURE), {}), "a benefit is not shown for any single group either"),
+        ((table(women=UNSURE), {}), "; for sex f this is not shown."),
+        ((table(women=UNSURE, men=UNSURE), {}), "; for any group alone this is not shown."),
         (
             (table(everybody=UNSURE), {}),
-            "neither is a benefit over one curve for everybody: gain 0.010 (−0.050 to 0.070) per patient",
+            "not shown to be better than one curve for everybody: gain 0.010 (−0.050 to 0.070) per patient",
         ),
         ((table(everybody=RANKS, named=False), {}), "Only ranking can be judged"),
     ],
@@ -233,6 +233,12 @@ def test_steps_do_not_contradict_each_other(given):
     assert not ("Use plain Cox" in steps and "Correct the model" in steps)
     assert "Collect more patients of sex f, sex m" not in steps
     assert "Collect more patients of sex f and sex m" not in steps
+
+
+def test_risk_scores_alone_need_survival_probabilities_and_not_more_patients():
+    steps = " ".join(judge(table(everybody=RANKS, women=RANKS, men=RANKS)).steps)
+    assert "Audit predicted survival probabilities" in steps
+    assert "more patients" not in steps
 
 
 def test_all_groups_of_an_attribute_are_not_named_one_by_one():

@@ -70,7 +70,7 @@ def test_a_saved_reference_takes_the_place_of_plain_cox(drosurv, held_out):
     found = drosurv.json("evaluate", *held_out[:2], "--reference", held_out[0], "--bootstrap", "0")
     assert number(found, "share_of_gain") == 1
     told = drosurv.ok("evaluate", *held_out[:2], "--reference", held_out[0], "--bootstrap", "0").stdout
-    assert f"keeps 100.0 % of {held_out[0].name}'s information" in told
+    assert f"is 100.0 % of {held_out[0].name}'s; its calibration slope is" in told
 
 
 def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
@@ -82,7 +82,7 @@ def test_people_see_groups_gaps_and_a_summary(drosurv, held_out):
         "sex m",
         "Between groups",
         "p alone",
-        "of plain Cox's information",
+        "of plain Cox's; its calibration slope is",
     ):
         assert words in output
     # Written as everywhere else.

@@ -245,9 +245,9 @@ def test_statements_on_decisions_name_their_threshold():
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ([0.1, 0.1], "are lower"),
-        ([0.5, 0.5], "are no lower"),
-        ([0.1, 0.5], "1 of its 2 disparities of risk is lower"),
+        ([0.1, 0.1], "2 of 2 disparities of risk are lower"),
+        ([0.5, 0.5], "none of 2 disparities of risk is lower"),
+        ([0.1, 0.5], "1 of 2 disparities of risk is lower"),
     ],
 )
 def test_shrinkage_compares_with_the_shrunken_reference(model, words):
@@ -256,15 +256,18 @@ def test_shrinkage_compares_with_the_shrunken_reference(model, words):
     )
     rows = [
         row("overall", "all", "share_of_gain", "overall", 0.4),
-        row("overall", "all", "calibration_slope", "overall", 2.5),
+        row("overall", "all", "calibration_slope", "overall", 2.5, low=1.9, high=3.1),
     ]
     control = ShrinkageControl(pd.DataFrame(), 0.6, compared)
     (found,) = told(result_of(*rows, control=control), "shrinkage")
     assert words in found.text
-    assert "40.0 % of plain Cox's information" in found.text
+    assert (
+        "40.0 % of plain Cox's; its calibration slope is 2.500 (1.900 to 3.100), where 1 is right"
+        in found.text
+    )
     assert found.concern
     stretched = result_of(*rows, control=replace(control, factor=1.1))
-    assert "lower than shrinking" not in told(stretched, "shrinkage")[0].text
+    assert "lower" not in told(stretched, "shrinkage")[0].text
 
 
 def test_causes_are_judged_where_a_reader_sees_the_difference():
@@ -300,7 +303,7 @@ def test_a_model_that_keeps_all_information_is_not_said_to_have_shrunk():
     ]
     # Scores too extreme gain as much when shrunk a little: the factor of equal information is then below one.
     control = ShrinkageControl(pd.DataFrame(), 0.94, compared)
-    assert "shrinking" not in told(result_of(*rows, control=control), "shrinkage")[0].text
+    assert "multiplied" not in told(result_of(*rows, control=control), "shrinkage")[0].text
 
 
 def test_a_cut_is_named_in_words_and_times_have_their_unit():

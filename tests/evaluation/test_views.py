@@ -40,10 +40,12 @@ def test_the_summary_names_who_is_predicted_wrongly_and_what_decides_nothing(ful
 
 
 def test_the_summary_says_when_a_model_has_only_shrunk(result, full):
-    line = next(line for line in result.summary().split("\n") if line.startswith("The model keeps"))
-    assert "its disparities of risk are no lower than shrinking" in line
-    assert "shrinking" not in full.summary()
-    assert "keeps 100.0 % of plain Cox's information" in full.summary()
+    line = next(line for line in result.summary().split("\n") if line.startswith("The model's gain"))
+    assert re.search(
+        r"CoxPH whose log risks are multiplied by .*, none of \d disparities of risk is lower", line
+    )
+    assert "multiplied" not in full.summary()
+    assert "is 100.0 % of plain Cox's; its calibration slope is" in full.summary()
 
 
 @pytest.mark.parametrize("convention", ["paper", "table"])

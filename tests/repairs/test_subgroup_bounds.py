@@ -16,6 +16,8 @@ from drosurv.repairs import subgroup_bounds
 from drosurv.repairs.curves import predicted_curves
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.simultaneous_tests import (
+    LEAST,
+    MOST,
     PatientEvents,
     _p_values,
     _ratio_at,
@@ -25,7 +27,7 @@ from drosurv.repairs.simultaneous_tests import (
     model_errors,
     signed_root_deviance,
 )
-from drosurv.repairs.subgroup_bounds import SubgroupBounds
+from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
 from drosurv.target import Target, parse_target
 
 GRID = np.linspace(0.01, 3, 300)
@@ -284,6 +286,21 @@ def test_few_patients_are_refused():
     X, y, predictions = patients(40)
     with pytest.raises(ValueError, match="at least 50"):
         certify(predictions, X, y)
+
+
+def test_sentences_and_table_round_bounds_outward_alike():
+    bounds = pd.DataFrame(
+        {"estimate": [1.2, 0.8, 0.2, -0.1], "bound": [1.4812, 0.6777, 0.2501, -0.1601], "group": "age > 60"},
+        index=[MOST, LEAST, BRIER, GAIN],
+    )
+    overall = {"ratio": 1.0, BRIER: 0.2, GAIN: 0.1}
+    found = SubgroupBounds(
+        bounds, pd.DataFrame(), (), overall, None, 9, n_patients=500, alpha=0.05, level=0.95, horizon=1.0
+    )
+    assert [row["bound"] for row in found.to_table().rows] == [1.49, 0.67, 0.251, -0.161]
+    said = found.summary()
+    assert all(text in said for text in ("more than 1.49 times", "fewer than 0.67 times", "above 0.251"))
+    assert "none gains less than −0.161" in said
 
 
 def test_views_hold_the_same_numbers():

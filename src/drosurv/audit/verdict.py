@@ -6,7 +6,7 @@ The rules are in docs/guide/verdict.md, and a test checks each row of that table
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, floor, isnan
+from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -176,17 +176,20 @@ def _without_problems(
     if not everybody["judged"]:
         return "too_few", f"Too few patients to judge a model by: {everybody['why']}."
     if everybody["gain_low"] is None or everybody["gain_low"] <= 0:
-        benefit = (
-            f"a benefit over one curve for everybody: {_gain(everybody)} per patient, adjusted for all tests"
+        return "unclear", (
+            "No problem is shown, but predictions are not shown to be better than one curve for everybody: "
+            f"{_gain(everybody)} per patient, adjusted for all tests."
         )
-        return "unclear", f"No problem is shown, but neither is {benefit}."
     judged = [row for row in named if row["judged"]]
     if not judged and not searched:
         why = "no group is large enough to be judged" if named else "no groups were named"
         return "too_few" if named else "no_groups", f"No problem is shown for all patients together; {why}."
     if unclear := [_name(row) for row in judged if row["gain_low"] is None or row["gain_low"] <= 0]:
-        whom = "any single group" if len(unclear) == len(judged) > 1 else listing(unclear, _MOST_NAMED)
-        return "unclear", f"No problem is shown, but a benefit is not shown for {whom} either."
+        whom = "any group alone" if len(unclear) == len(judged) > 1 else listing(unclear, _MOST_NAMED)
+        return "unclear", (
+            "No problem is shown. For all patients together, predictions are better than one curve for everybody; "
+            f"for {whom} this is not shown."
+        )
     return "clear", (
         "No problem is shown: events agree with the predictions, and predictions are better than one curve for "
         f"everybody, for all patients{' and in every group that can be judged' if judged else ''}."
@@ -197,11 +200,11 @@ def _excluded(bounds: SubgroupBounds | str) -> str:
     """Say what can be excluded for all subgroups that columns define."""
     if isinstance(bounds, str):
         return f"Subgroups were not searched: {bounds}."
-    most, least = (bounds.bounds["bound"][f"observed/expected, {end}"] for end in ("most", "least"))
+    most, least = (bounds.rounded[f"observed/expected, {end}"] for end in ("most", "least"))
     return (
         f"With {100 * bounds.level:g} % confidence, no subgroup of {bounds.sizes} "
-        f"that one or two columns define has more than {ceil(100 * most) / 100:.2f} times"
-        f"{f', or fewer than {floor(100 * least) / 100:.2f} times,' if least >= 0.01 else ''} the predicted events."
+        f"that one or two columns define has more than {most:.2f} times"
+        f"{f', or fewer than {least:.2f} times,' if least > 0 else ''} the predicted events."
     )
 
 
@@ -228,13 +231,15 @@ def _steps(
         yield f"Reconsider the threshold, or decide otherwise, for {listing(who['wrong_decisions'], _MOST_NAMED)}."
     if who["unequal"]:
         yield f"Find out what is measured less well for {listing(who['unequal'], _MOST_NAMED)}."
-    known = [row for row in rows[1:] if row["group"] != MISSING_LABEL]
+    if rows[0]["expected"] is None:
+        yield "Audit predicted survival probabilities: risk scores alone show only how patients are ranked."
+    known = [row for row in rows[1:] if row["group"] != MISSING_LABEL and row["expected"] is not None]
     unclear = [row for row in known if not (row["gain_low"] or 0) > 0]
     enough = {row["attribute"] for row in known if row not in unclear}
     if unclear and {row["attribute"] for row in unclear} <= enough:
         whom = listing([_name(row) for row in unclear], _MOST_NAMED)
         yield f"Collect more patients of {whom}, for whom no benefit is shown yet."
-    elif unclear or status in ("too_few", "unclear"):
+    elif unclear or (status in ("too_few", "unclear") and rows[0]["expected"] is not None):
         yield "Audit again with more patients."
     if status == "no_groups":
         yield "Name groups, such as sex and age, and audit again."

@@ -154,7 +154,7 @@ def audit(
     if as_json:
         typer.echo(report.to_json())
     else:
-        _show(report, output, summary)
+        _show(report, predictions or data or output, output, summary)
 
 
 def _audit_predictions(
@@ -177,7 +177,7 @@ def _audit_predictions(
     with recording_warnings() as warned:
         table = SurvivalTable.parse(frame, TargetColumns(**given), groups=groups, **rows)
         table.warn_of_copies(path.name)
-    settings["warnings"] = as_records(warned)
+    settings["warnings"] = _about(path.name, as_records(warned))
     found = prediction_columns(table.X, survival=survival, risk=risk)
     say("Note", f"read as predictions: {', '.join(found.names)}.")
     if found.ids:
@@ -251,7 +251,10 @@ def _audit_model(
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
         given["features_train"] = opened.readable(trained_on.frame)
     settings["time_title"] = settings["time_title"] or unit_in(table.columns.time_name)
-    settings["warnings"] = [*opened.warnings, *as_records(warned)]
+    settings["warnings"] = [
+        *_about("the training table", opened.warnings),
+        *_about(data.name, as_records(warned)),
+    ]
     with bar("reading") as progress:
         return audited(
             audited_model,
@@ -266,11 +269,21 @@ def _audit_model(
         )
 
 
-def _show(report: AuditReport, output: Path, summary: Path | None) -> None:
+def _about(where: str, warnings: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Say before each warning which table it is about, unless it names the table itself."""
+    return [
+        warning if where in warning["text"] else warning | {"text": f"In {where}: {warning['text']}"}
+        for warning in warnings
+    ]
+
+
+def _show(report: AuditReport, audited: Path, output: Path, summary: Path | None) -> None:
+    """Print all statements, the verdict first; notes on the audited table were printed when it was read."""
     for heading, statements in (("Verdict", report.statements), ("In detail", report.audited.statements)):
         typer.echo(f"{heading}:")
         for statement in statements:
-            typer.echo(printable(f"- {statement.text}"))
+            if not (statement.code == "note_warning" and audited.name in statement.text):
+                typer.echo(printable(f"- {statement.text}"))
     beside = "" if summary is None else f", its summary for programs in {summary}"
     typer.echo(printable(f"The report is in {output}{beside}."))
 

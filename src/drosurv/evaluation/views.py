@@ -273,7 +273,7 @@ def _shrinkage(overall: dict[str, Row], control: ShrinkageControl | None, refere
     if control is None or "share_of_gain" not in overall:
         return []
     compared = tuple((row["model"], row["shrunken"]) for row in plain_rows(control.at_equal_gain))
-    kept, slope = overall["share_of_gain"].value, overall["calibration_slope"].value
+    kept, slope = overall["share_of_gain"].value, overall["calibration_slope"].text
     return sentences.shrinkage_statements(kept, slope, control.factor, compared, reference)
 
 
@@ -380,8 +380,8 @@ def shrinkage_table(result: Any, reference: str) -> Table:
         Column("between", "Between"),
         Column("model", "This model", "value"),
         Column("reference", first_upper(reference), "value"),
-        Column("shrunken", f"The same, shrunk{factor}", "value"),
-        Column("reading", "Reading"),
+        Column("shrunken", f"{first_upper(reference)}, log risks{factor}", "value"),
+        Column("reading", "This model, at the same gain"),
     )
     rows = []
     for row in [] if result.control is None else plain_rows(result.control.at_equal_gain):
@@ -395,11 +395,12 @@ def shrinkage_table(result: Any, reference: str) -> Table:
                     name: None if row[name] is None else plain(scale * row[name])
                     for name in ("model", "reference", "shrunken")
                 },
-                "reading": f"{'lower' if lower else 'no lower'} than by shrinking alone",
+                "reading": "lower" if lower else "not lower",
             }
         )
     caption = (
-        f"Disparities of the model, of {reference}, and of {reference} shrunk to the same likelihood gain"
+        f"Disparities of the model, of {reference}, and of {reference} with log risks multiplied so that both have "
+        "the same likelihood gain"
     )
     return Table("shrinkage", caption, columns, tuple(rows))
 

@@ -125,30 +125,31 @@ def chance_text(gap: GroupGap) -> str:
 
 def shrinkage_statements(
     kept: float,
-    slope: float,
+    slope: str,
     factor: float,
     compared: Sequence[tuple[float | None, float | None]],
     reference: str,
 ) -> list[Statement]:
     """State whether disparities are lower than those of a reference only because scores differ less.
 
-    The model keeps the share `kept` of the reference's likelihood gain. The reference's scores multiplied by `factor`
-    have the same gain; `compared` are pairs of the model's disparities and those of the multiplied scores.
+    The model has the share `kept` of the reference's gain in log partial likelihood; `slope` is its calibration slope
+    with the interval. The reference's log risks multiplied by `factor` have the same gain; `compared` are pairs of the
+    model's disparities and those of the multiplied log risks.
     """
     if isnan(kept):
         return []
     text = (
-        f"The model keeps {written(kept, 'share')} of {reference}'s information (calibration slope {written(slope)}, "
-        "where 1 is right)"
+        f"The model's gain in log partial likelihood over no model is {written(kept, 'share')} of {reference}'s; its "
+        f"calibration slope is {slope}, where 1 is right."
     )
     if factor < SHRUNK and kept < SHRUNK and compared:
         lower, of = sum(is_lower(*pair) for pair in compared), len(compared)
-        which = {0: "its disparities of risk are no", of: "its disparities of risk are"}.get(
-            lower, f"{lower} of its {of} disparities of risk {'is' if lower == 1 else 'are'}"
+        which = f"{lower or 'none'} of {of} disparities of risk {'is' if lower < 2 else 'are'}"
+        text += (
+            f" Compared with {reference} whose log risks are multiplied by {factor:.2f}, which has the same gain, "
+            f"{which} lower."
         )
-        them = "it" if lower == 1 < of else "them"
-        text += f"; {which} lower than shrinking {reference} to the same information would make {them}"
-    return [Statement("shrinkage", f"{text}.", kept < LITTLE_KEPT)]
+    return [Statement("shrinkage", text, kept < LITTLE_KEPT)]
 
 
 def is_lower(model: float | None, shrunken: float | None) -> bool:

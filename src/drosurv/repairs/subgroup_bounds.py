@@ -19,7 +19,7 @@ from drosurv.evaluation.predictions import (
 from drosurv.metrics import default_horizon
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import generator
-from drosurv.presentation import Column, Table, axes_or_new, counted, moment
+from drosurv.presentation import Column, Table, axes_or_new, counted, moment, written
 from drosurv.repairs.curves import follow_up_of, predicted_curves
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.repairs.simultaneous_tests import (
@@ -307,6 +307,14 @@ class SubgroupBounds:
         share = f"at least {100 * self.alpha:g} % of the {self.n_patients:,} patients"
         return f"{share} and {LEAST_EXPECTED:g} expected events"
 
+    @property
+    def rounded(self) -> dict[str, float]:
+        """The bounds rounded outward, so that they stay bounds: ratios to two decimals, the others to three."""
+        return {
+            str(name): (_down if name in (LEAST, GAIN) else _up)(bound, 2 if name in (MOST, LEAST) else 3)
+            for name, bound in self.bounds["bound"].items()
+        }
+
     def summary(self, time_unit: str = "", *, overall: bool = True) -> str:
         """Return the findings and the bounds in sentences; `overall` includes that on all patients together."""
         sentences = []
@@ -328,19 +336,18 @@ class SubgroupBounds:
         else:
             none = "no subgroup differs significantly from what the model predicts."
             sentences.append(f"{after}{none}" if after else f"N{none[1:]}")
-        bound = self.bounds["bound"]
-        least = _down(bound[LEAST])
+        bound = self.rounded
         # A bound of 0 excludes nothing.
-        fewest = f", or fewer than {least:.2f} times," if least > 0 else ""
+        fewest = f", or fewer than {bound[LEAST]:.2f} times," if bound[LEAST] > 0 else ""
         sentences += [
             f"With {100 * self.level:g} % confidence, of the {self.n_subgroups:,} subgroups of {self.sizes} "
             "that one or two conditions define:",
-            f"none has more than {_up(bound[MOST]):.2f} times{fewest} the "
+            f"none has more than {bound[MOST]:.2f} times{fewest} the "
             f"predicted events{self._until(time_unit)} (all patients: {everybody['ratio']:.2f} times);",
-            f"none has a Brier score above {_up(bound[BRIER], 3):.3f} at {moment(self.horizon, time_unit)} (all "
+            f"none has a Brier score above {bound[BRIER]:.3f} at {moment(self.horizon, time_unit)} (all "
             f"patients: {everybody[BRIER]:.3f});",
-            f"none gains less than {_down(bound[GAIN]):.2f} in log likelihood per patient over no model (all "
-            f"patients: {everybody[GAIN]:.2f}).",
+            f"none gains less than {written(bound[GAIN])} in log likelihood per patient over no model (all "
+            f"patients: {written(everybody[GAIN])}).",
             "Not covered: subgroups that more than two columns, finer cuts or unmeasured columns define.",
         ]
         return "\n".join([*sentences, *self.notes])
@@ -385,7 +392,8 @@ class SubgroupBounds:
             {
                 "measure": name,
                 "all": self.overall[everybody[str(name)]],
-                **row[["estimate", "bound", "group"]],
+                **row[["estimate", "group"]],
+                "bound": self.rounded[str(name)],
             }
             for name, row in self.bounds.iterrows()
         ]
@@ -438,10 +446,10 @@ def _p(value: float) -> str:
     return f"{value:.3f}"
 
 
-def _up(value: float, digits: int = 2) -> float:
+def _up(value: float, digits: int) -> float:
     """Round up, so that an upper bound stays one."""
     return float(np.ceil(value * 10**digits - 1e-9) / 10**digits)
 
 
-def _down(value: float, digits: int = 2) -> float:
+def _down(value: float, digits: int) -> float:
     return float(np.floor(value * 10**digits + 1e-9) / 10**digits)

@@ -64,6 +64,12 @@ class TableNote(ArgumentWarning):
     """A note on how an ambiguous table was read."""
 
 
+class Confirmation(TableNote):
+    """A note that there is nothing to act on, which reports leave out."""
+
+    in_reports = False
+
+
 def read_frame(
     path: str | os.PathLike[str],
     *,

@@ -19,7 +19,7 @@ from drosurv.evaluation.from_entry import first_rows
 from drosurv.presentation import counted, first_upper
 from drosurv.tables import NumberColumn, SurvivalTable, TargetColumns, UnseenLevelWarning
 from drosurv.tables.encoder import TableEncoder
-from drosurv.tables.reading import TableNote, require_columns
+from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen
 from drosurv.target import FloatArray
 from drosurv.workflows.training import columns_used, fingerprint, is_plain_cox
@@ -308,7 +308,8 @@ class OpenedModel:
             )
         else:
             why = ": too few to matter, or other patients with equal values" if seen.seen else ""
-            warn_caller(f"the model was trained on {seen} of {data}{why}.", category=TableNote)
+            category = TableNote if seen.seen else Confirmation
+            warn_caller(f"the model was trained on {seen} of {data}{why}.", category=category)
         return seen
 
 

@@ -31,6 +31,7 @@ from drosurv.tables import SurvivalTable, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn, coded
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.problems import copies_of_time
+from drosurv.tables.reading import Confirmation
 from drosurv.tables.rows import RowHashes
 from drosurv.target import parse_target
 from drosurv.tuning import GridSearch, SelectionRule
@@ -319,7 +320,7 @@ def train(
         codes = f"; {listing(list(table.codes))} are taken as categories" if table.codes else ""
         warn_caller(
             f"groups are not used to train {type(estimator).__name__}{codes}.",
-            category=TableNote,
+            category=TableNote if codes else Confirmation,
             argument="groups",
         )
     for name, column in (observed or {}).items():

@@ -46,7 +46,7 @@ def collect(evidence: Evidence) -> Part:
         for stop, result in zip(evidence.stops, evidence.results, strict=True)
     )
     said = tuple(_said(evidence, result) for result in evidence.results)
-    return Part(by_model=tables, said_by_model=said)
+    return Part(by_model=tables, said_by_model=said, facts={"n_tests": evidence.audited.settings.n_tests})
 
 
 def _said(evidence: Evidence, result: EvaluationResult) -> tuple[Statement, ...]:
@@ -127,8 +127,7 @@ def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
     )
     return Table(
         "fairness",
-        "Differences between groups and between patients; 0 is none. Intervals are not adjusted, and the "
-        "verdict does not use them",
+        "Differences between groups and between patients; 0 is none. The verdict uses those with a p-value",
         columns,
         tuple(rows),
     )
@@ -159,7 +158,8 @@ GROUPS = Section(
     draw=lambda part: forests([tables[0] for tables in part.by_model], GUIDES),
     intro="""
 <p>A dot is the estimate, the bar its {{ report.level }} interval. Intervals of observed / expected events and of gains
-are adjusted for all groups. The thin line marks 1 and 0.</p>
+are adjusted for all {{ part.facts.n_tests }} tests of this report, other intervals are not. The thin line marks 1 and
+0.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}

@@ -34,9 +34,9 @@ def collect(evidence: Evidence) -> Part:
     """Return warnings, verdict, numbers of all patients, next steps, and the group table."""
     found, result = evidence.verdict, evidence.audited
     said = (
-        *_warnings(evidence),
         Statement("verdict", found.text, found.status not in ("clear", "unclear", "no_groups", "too_few")),
         Statement("excluded", found.excluded),
+        *_warnings(evidence),
         *(
             Statement("problem", problem.text, concern=True)
             for problem in found.problems
@@ -149,12 +149,14 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
 
 def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     """Explain the columns, and name the groups that are not judged."""
+    has_curves = rows[0]["expected"] is not None
     said = [
         "Expected events: predicted cumulative hazards, summed. Gain: log likelihood per patient over giving everybody "
         "the same curve. Intervals and p-values of these are adjusted for all "
-        f"{evidence.audited.settings.n_tests:,} tests of this report. The c-index compares patients of the same "
-        "group; its interval is not adjusted, and the verdict does not use it."
-    ]
+        f"{evidence.audited.settings.n_tests:,} tests of this report."
+    ] * has_curves
+    used = "the verdict does not use it" if has_curves else "the verdict uses only that of all patients"
+    said.append(f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}.")
     if "causes" in evidence.also:
         said.append("The event is one of any cause.")
     small = [row["who"] for row in rows if str(row["finding"]).startswith("not judged: fewer")]
