@@ -97,6 +97,11 @@ class Target:
         stratum = None if self.stratum is None else self.stratum[rows]
         return Target(self.event[rows], self.time[rows], entry, stratum)
 
+    def until(self, end: float) -> Target:
+        """Return the target with everybody who is observed longer than `end` censored there."""
+        inside = self.time <= end
+        return Target(self.event & inside, np.where(inside, self.time, end), self.entry, self.stratum)
+
     @property
     def is_plain(self) -> bool:
         """Whether there are neither entry times nor strata."""

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sksurv.metrics import concordance_index_censored
+from sksurv.metrics import brier_score, concordance_index_censored
 
 from drosurv import CoxPH, Surv
 from drosurv.audit import audit_predictions, prediction_columns
-from drosurv.audit.predictions import as_survival, completed, log_risk, nearest_quartiles, until
+from drosurv.audit.predictions import as_survival, completed, last_horizon, log_risk, nearest_quartiles, until
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
 from drosurv.metrics import concordance_fractions
@@ -59,7 +59,9 @@ def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(repor
 
 def test_survival_is_judged_only_where_something_was_predicted(report, model, patients):
     row = report.tables["groups"].rows[0]
-    assert row["horizon"] in TIMES
+    # The last predicted time that a tenth of the patients reaches.
+    reached = [time for time in TIMES if (patients.y["time"] >= time).mean() >= 0.1]
+    assert row["horizon"] == reached[-1] == 1.0
     expected = model.predict_survival_function(patients.X, times=[row["horizon"]]).mean()
     assert row["survival_predicted"] == pytest.approx(expected, abs=1e-5)
 
@@ -90,6 +92,23 @@ def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients
 def test_a_score_of_points_is_not_said_to_be_too_timid_or_too_bold(model, patients):
     report = audit_of(50 + 20 * model.predict(patients.X), patients, n_bootstrap=10)
     assert report.parts["verdict"].facts["status"] != "miscalibrated"
+
+
+def test_brier_score_and_survival_are_at_the_last_predicted_time(model, patients):
+    """Follow-up ends there with the predictions; scikit-survival uses the later follow-up."""
+    times = [0.5, 1.0]
+    survival = model.predict_survival_function(patients.X, times=times)
+    report = audit_of(survival, patients, times=times, features=patients.X[["x1"]], search_rules=True)
+    bounds = report.parts["missed"].facts["bounds"]
+    assert bounds["horizon"] == report.tables["groups"].rows[0]["horizon"] == 1.0
+    _, expected = brier_score(patients.y, patients.y, survival[:, -1:], [1.0])
+    assert bounds["overall"]["brier"] == pytest.approx(expected[0])
+
+
+def test_a_predicted_time_that_few_patients_reach_is_not_the_horizon():
+    target = parse_target(Surv.from_arrays(np.arange(20) % 2, np.arange(1.0, 21.0)))
+    assert last_horizon(target, np.array([5.0, 18.0, 19.0, 19.5])) == 19.0
+    assert last_horizon(target, np.array([19.5, 20.0])) == 19.5
 
 
 def test_columns_that_are_given_define_subgroups(model, patients):

@@ -54,8 +54,8 @@ class Training:
         self.end = min([t for t, share in self.observed.items() if share == 0] or [self.last])
 
     def weight(self, t, event):
-        # The share under observation just before the event; nothing is known from where everybody was censored.
-        known = event and after(self.observed, t) > 0 and t <= self.last
+        # The share under observation just before the event; nothing is known after the end.
+        known = event and before(self.observed, t) > 0 and t <= self.last
         return 1 / before(self.observed, t) if known else 0.0
 
 
@@ -73,17 +73,25 @@ def concordance(time, event, risk, weight=None):
 
 
 def uno(training, time, event, risk):
-    weight = [training.weight(t, e) ** 2 for t, e in zip(time, event, strict=True)]
+    # No event where all who are left are censored has a weight.
+    weight = [
+        training.weight(t, e and after(training.observed, t) > 0) ** 2
+        for t, e in zip(time, event, strict=True)
+    ]
     return concordance(time, event, risk, weight)
 
 
 def dynamic_auc(training, time, event, risk, grid):
-    inside = [t for t in grid if event.any() and time[event].min() <= t < time.max()]
-    event, time = event & (time < training.end), np.minimum(time, training.end)
+    def free_of_event(t):
+        """A patient who is censored at t has had no event by t."""
+        return (time > t) | ((time == t) & ~event)
+
+    inside = [t for t in grid if event.any() and time[event].min() <= t and free_of_event(t).any()]
+    event, time = event & (time <= training.end), np.minimum(time, training.end)
     survival = kaplan_meier(time, event)
     areas, steps, free = [], [], 1.0
     for t in inside:
-        cases, controls = np.flatnonzero(event & (time <= t)), np.flatnonzero(time > t)
+        cases, controls = np.flatnonzero(event & (time <= t)), np.flatnonzero(free_of_event(t))
         weight = [training.weight(time[i], True) for i in cases]
         right = sum(
             w * points(risk[i], risk[j]) for w, i in zip(weight, cases, strict=True) for j in controls
@@ -99,11 +107,11 @@ def dynamic_auc(training, time, event, risk, grid):
 
 def brier(training, t, event, curve, grid):
     """One patient's squared error, averaged over time by the trapezoidal rule."""
-    event, t = event and t < training.end, min(t, training.end)
+    event, t = event and t <= training.end, min(t, training.end)
     errors = [
         training.weight(t, event) * curve(u) ** 2
-        if t <= u
-        else (1 - curve(u)) ** 2 / after(training.observed, u)
+        if t < u or (event and t == u)
+        else (1 - curve(u)) ** 2 / before(training.observed, u)
         for u in grid
     ]
     return trapezoid(errors, grid) / (grid[-1] - grid[0])

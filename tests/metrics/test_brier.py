@@ -16,7 +16,7 @@ def cohort(rng, n, longest=100):
     censoring = rng.integers(5, longest, n)
     event = time <= censoring
     # Events at whole times, censoring between them: scikit-survival weights ties of the two in another way.
-    time = np.where(event, time, censoring + 0.5)
+    time = np.where(event, time, censoring + 0.25)
     time[:2] = 1.0, longest
     event[:2] = True, False
     return X, Surv.from_arrays(event, time)
@@ -128,7 +128,7 @@ def bad(message, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        bad(r"must lie in \[1, 90\)", times=[2.0, 95.0]),
+        bad(r"must lie in \[1, 90\]", times=[2.0, 95.0]),
         bad(r"got none", times=[], survival=np.zeros((50, 0))),
         bad("at least two times", times=[20.0], survival=np.full((50, 1), 0.5)),
         bad("pass their times", times=None),

@@ -1,15 +1,20 @@
-"""Censoring weights where events and censoring share times, such as whole years: G(Y-), not G(Y)."""
+"""Scores at times of censoring, such as whole years or the end of follow-up: those censored then are free of the event.
+
+Their weight is 1 / G(t-), and that of events 1 / G(Y-).
+"""
 
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import mannwhitneyu
 from sksurv.metrics import concordance_index_ipcw, cumulative_dynamic_auc
 from sksurv.metrics import integrated_brier_score as sksurv_brier
 
 from drosurv.metrics import (
     FollowUp,
+    brier_contributions,
     brier_score_by_cause,
     concordance_by_cause,
     dynamic_auc_curve,
@@ -57,11 +62,14 @@ def small():
 def test_brier_scores_equal_the_definition(small):
     x, cause, event, time, before = small
     y = Surv.from_arrays(event, time)
-    after = np.array([not_censored_before(time, event, t + 0.1) for t in YEARS])
+    reached = np.array([not_censored_before(time, event, t) for t in YEARS])
     predicted = survival(x, YEARS)
     dead = (time[:, None] <= YEARS) & event[:, None]
-    weight = np.where(dead, 1 / before[:, None], (time[:, None] > YEARS) / after)
-    expected = (weight * (predicted - (time[:, None] > YEARS)) ** 2).mean(axis=0)
+    free = (time[:, None] >= YEARS) & ~dead
+    weight = np.where(dead, 1 / before[:, None], free / reached)
+    # The weights of all patients together are the number of patients.
+    np.testing.assert_allclose(weight.mean(axis=0), 1.0)
+    expected = (weight * (predicted - free) ** 2).mean(axis=0)
     for k in (0, 1):
         found = integrated_brier_score(y, y, predicted[:, k : k + 2], YEARS[k : k + 2])
         assert found == pytest.approx(expected[k : k + 2].mean())
@@ -92,7 +100,8 @@ def test_auc_and_uno_s_concordance_equal_the_definition(small):
     y = Surv.from_arrays(event, time)
     right = (x[:, None] > x) + 0.5 * (x[:, None] == x)
     for year, found in zip(YEARS, dynamic_auc_curve(y, y, x, YEARS).auc, strict=True):
-        pairs = ((time <= year) & event)[:, None] * (time > year) / before[:, None]
+        dead = (time <= year) & event
+        pairs = dead[:, None] * ((time >= year) & ~dead) / before[:, None]
         assert found == pytest.approx((pairs * right).sum() / pairs.sum())
     later = (time > time[:, None]) | ((time == time[:, None]) & ~event)
     pairs = event[:, None] * later / before[:, None] ** 2
@@ -128,3 +137,60 @@ def test_the_published_convention_equals_scikit_survival(small):
     np.testing.assert_allclose(found.auc, cumulative_dynamic_auc(train, y, x, YEARS)[0])
     # Uno's C has no published table; it follows the definition.
     assert uno_concordance(train, y, x) != pytest.approx(concordance_index_ipcw(train, y, x)[0], rel=1e-6)
+
+
+@pytest.fixture(scope="module")
+def cut():
+    """Patients with drop-out, and the same patients censored at time 1.5, where nobody drops out."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=400)
+    cause, time, last = rng.integers(1, 3, 400), rng.exponential(np.exp(-x)), rng.exponential(3.0, 400)
+    cause, time = np.where(time <= last, cause, 0), np.minimum(time, last)
+    later = time > 1.5
+    return x, (cause, time), (np.where(later, 0, cause), np.minimum(time, 1.5))
+
+
+def test_censoring_at_the_last_time_changes_no_score_at_that_time(cut):
+    """Where all are censored at the horizon the scores are those of scikit-survival with later follow-up."""
+    x, whole, ended = cut
+    (y, now), at = (Surv.from_arrays(cause > 0, time) for cause, time in (whole, ended)), [0.5, 1.5]
+    predicted = np.exp(-np.array(at) * np.exp(x)[:, None])
+    expected = sksurv_brier(y, y, predicted, at)
+    for train in (y, now):
+        assert integrated_brier_score(train, now, predicted, at) == pytest.approx(expected, rel=1e-12)
+        found = dynamic_auc_curve(train, now, x, at).auc
+        np.testing.assert_allclose(found, cumulative_dynamic_auc(y, y, x, at)[0], rtol=1e-12)
+    one_group = brier_contributions(now, now, predicted, at, groups=np.zeros(len(x)))
+    assert one_group.mean() == pytest.approx(expected, rel=1e-12)
+    by_cause = [
+        brier_score_by_cause(
+            FollowUp.parse(Surv.from_arrays(cause > 0, time)), cause, time, 1 - predicted, at
+        )
+        for cause, time in (whole, ended)
+    ]
+    np.testing.assert_allclose(by_cause[1], by_cause[0], rtol=1e-12)
+
+
+def test_scores_where_follow_up_ends_are_those_of_complete_follow_up():
+    rng = np.random.default_rng(6)
+    x, at = rng.normal(size=40_000), np.array([1.0, 1.5])
+    whole, last = rng.exponential(np.exp(-x)), np.minimum(rng.exponential(3.0, len(x)), 1.5)
+    y = Surv.from_arrays(whole <= last, np.minimum(whole, last))
+    predicted, free = np.exp(-at * np.exp(x)[:, None]), whole[:, None] > at
+    truth = ((predicted - free) ** 2).mean(axis=0)
+    assert integrated_brier_score(y, y, predicted, at) == pytest.approx(truth.mean(), abs=0.002)
+    ranks = mannwhitneyu(x[~free[:, 1]], x[free[:, 1]]).statistic / (free[:, 1].sum() * (~free[:, 1]).sum())
+    assert dynamic_auc_curve(y, y, x, at).auc[1] == pytest.approx(ranks, abs=0.005)
+
+
+def test_at_the_last_time_events_come_before_censoring():
+    """Of five patients with the last time two have the event then, and three are free of it."""
+    y = Surv.from_arrays([1, 0, 1, 1, 0, 0, 0], [1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0])
+    predicted, before = np.array([[0.8, 0.6]] * 7), 5 / 6
+    at_one = (0.8**2 + 6 * 0.2**2) / 7
+    at_two = (0.6**2 + (2 * 0.6**2 + 3 * 0.4**2) / before) / 7
+    found = integrated_brier_score(y, y, predicted, [1.0, 2.0])
+    assert found == pytest.approx((at_one + at_two) / 2)
+    # One event at 1 and two at 2 against three patients who are free of it.
+    curve = dynamic_auc_curve(y, y, [3.0, 0.0, 2.0, 0.0, 1.0, 1.0, 1.0], [2.0])
+    assert curve.auc[0] == pytest.approx((1 + 1 / before) / (1 + 2 / before))

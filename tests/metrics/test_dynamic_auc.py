@@ -12,7 +12,7 @@ def cohort(rng, n, longest=100, event_rate=0.5):
     event = rng.random(n) < event_rate
     event[:2] = True, False
     # Events at whole times, censoring between them: scikit-survival weights ties of the two in another way.
-    time += np.where(event, 0.0, 0.5)
+    time += np.where(event, 0.0, rng.uniform(0.2, 0.8, n))
     time[:2] = 0.0, longest
     return Surv.from_arrays(event, time)
 
@@ -91,7 +91,7 @@ def test_invalid_times_are_refused_and_the_valid_range_named(times):
     train, test = cohort(rng, 150), cohort(rng, 60, longest=90)
     test["event"][test["time"] < 3] = False
     first = test["time"][test["event"]].min()
-    with pytest.raises(ValueError, match=rf"must lie in \[{first:g}, 90\)"):
+    with pytest.raises(ValueError, match=rf"must lie in \[{first:g}, 90\]"):
         dynamic_auc(train, test, rng.normal(size=60), times)
 
 

@@ -244,6 +244,48 @@ def test_brier_losses_have_scikit_survivals_mean():
     assert KaplanMeier.both(target)[1].survival.min() < 1
 
 
+def cut_at_one(n=300):
+    """Patients, and the same patients censored at time 1; nobody drops out at that time."""
+    X, y, predictions = patients(n)
+    return X, y, Surv.from_arrays(y["event"] & (y["time"] <= 1.0), np.minimum(y["time"], 1.0)), predictions
+
+
+def test_the_brier_score_where_follow_up_ends_counts_the_patients_who_reached_it():
+    X, y, cut, predictions = cut_at_one()
+    found = certify(predictions, X, cut, alpha=0.3, n_replicates=19)
+    assert found.horizon == 1.0
+    _, expected = brier_score(y, y, predictions.survival[:, GRID <= 1.0][:, -1:], [1.0])
+    assert found.overall["brier"] == pytest.approx(expected[0])
+    assert found.bounds.loc["brier", "bound"] > expected[0]
+
+
+def test_the_default_time_of_the_brier_score_may_be_given():
+    X, _, cut, predictions = cut_at_one()
+    options = {"alpha": 0.3, "n_replicates": 19}
+    default = certify(predictions, X, cut, **options)
+    for name in ("horizon", "brier_time"):
+        pd.testing.assert_frame_equal(
+            certify(predictions, X, cut, **options, **{name: default.horizon}).bounds, default.bounds
+        )
+
+
+def test_a_time_of_the_brier_score_alone_leaves_the_counts_of_the_whole_follow_up():
+    X, y, _, predictions = cut_at_one()
+    options = {"alpha": 0.3, "n_replicates": 19}
+    whole, early, until = (
+        certify(predictions, X, y, **options, **more) for more in ({}, {"brier_time": 0.5}, {"horizon": 0.5})
+    )
+    assert early.overall["observed"] == whole.overall["observed"] == y["event"].sum()
+    assert early.overall["brier"] == pytest.approx(until.overall["brier"])
+    assert until.overall["observed"] == (y["event"] & (y["time"] <= 0.5)).sum()
+
+
+def test_the_brier_score_is_not_taken_after_the_last_prediction():
+    X, y, predictions = patients(300)
+    few = Predictions(survival=predictions.survival[:, [19, 49]], times=GRID[[19, 49]])
+    assert certify(few, X, y, alpha=0.3, n_replicates=19).horizon == GRID[49]
+
+
 def test_p_values_count_draws_that_are_as_large():
     drawn = np.array([1.0, 2.0, 3.0, 4.0])
     np.testing.assert_allclose(_p_values(np.array([5.0, 3.0, 0.0]), drawn), [0.2, 0.6, 1.0])
@@ -260,7 +302,8 @@ def test_p_values_count_draws_that_are_as_large():
         ({"level": 1.0}, "level must lie in"),
         ({"n_replicates": 5}, "n_replicates must be"),
         ({"horizon": -1.0}, "horizon must be a time above 0"),
-        ({"horizon": 50.0}, "before the longest time"),
+        ({"brier_time": 50.0}, "brier_time=50 must not lie after"),
+        ({"horizon": 50.0}, "must not lie after the longest time in y, 3"),
         ({"alpha": 1.0}, "no subgroup has at least"),
     ],
 )

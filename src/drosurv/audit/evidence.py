@@ -208,12 +208,15 @@ class Evidence:
             return "the model gives no survival curves"
         if self.features is None or np.shape(self.features)[1] == 0:
             return "no columns were given that could define them"
+        observed = self.horizon is not None and self.horizon <= self.target.time.max()
         try:
             return certify(
                 audited.model,
                 self.features if audited.X is None else audited.X,
                 self.y,
                 features=self.features,
+                # Events are counted over the whole follow-up, as in the group table.
+                brier_time=self.horizon if observed else None,
                 level=self.level,
                 random_state=self.random_state,
             )

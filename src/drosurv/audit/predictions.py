@@ -23,6 +23,7 @@ from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import curve_times
 from drosurv.metrics import FollowUp
 from drosurv.metrics.expected_events import known_everywhere
+from drosurv.metrics.follow_up import free_until, last_with_enough_at_risk
 from drosurv.metrics.survival_curves import ArrayCurves
 from drosurv.presentation import counted, moment
 from drosurv.repairs.curves import PredictionGrid, log_mean_hazard, reference_times
@@ -159,8 +160,10 @@ def audit_predictions(
         end = float(parsed.times[-1])
         y, ends = until(y, end, "" if time_title == "time" else time_title)
         target = parse_target(y)
-        horizons = nearest_quartiles(target, parsed.times[parsed.times > 0])
-        implied = log_mean_hazard(parsed.at(parsed.times[parsed.times > 0]))
+        predicted = parsed.times[parsed.times > 0]
+        horizon = last_horizon(target, predicted) if horizon is None else horizon
+        horizons = np.union1d(nearest_quartiles(target, predicted), horizon)
+        implied = log_mean_hazard(parsed.at(predicted))
         score, more = (implied, ()) if risk is None else log_risk(risk, implied, risk_kind)
         found += more
         parsed = completed(parsed, target, score)
@@ -174,7 +177,6 @@ def audit_predictions(
     facts: dict[str, Any] = {"Audited": "predictions; the model itself is not known"}
     if horizons is not None:
         facts["Horizons"] = horizons.tolist()
-        horizon = float(horizons[len(horizons) // 2]) if horizon is None else horizon
     notes = [{"severity": "note", "text": text} for text in found]
     return AuditReport.of(
         Evidence(
@@ -254,7 +256,7 @@ def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kin
         # Values that fall and rise are refused later, with the first row that rises.
         return "survival", ""
     last = float(times[-1])
-    had, free = target.event & (target.time <= last), target.time > last
+    had, free = target.event & (target.time <= last), free_until(target) > last
     if not had.any() or not free.any():
         raise ArgumentError("kind", "kind is needed: pass kind='survival' or kind='event probability'.")
     higher = mannwhitneyu(values[had, -1], values[free, -1])
@@ -362,6 +364,12 @@ def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
 def nearest_quartiles(target: Target, times: FloatArray) -> FloatArray:
     """Return the predicted times nearest to the quartiles of the event times, so that nothing is interpolated."""
     return np.unique(times[np.abs(times - reference_times(target)[:, None]).argmin(axis=1)])
+
+
+def last_horizon(target: Target, times: FloatArray) -> float:
+    """Return the last of the predicted times at which a tenth of the patients is at risk, or else the first."""
+    observed = times[times <= last_with_enough_at_risk(target)]
+    return float(observed[-1] if len(observed) else times[0])
 
 
 def completed(grid: PredictionGrid, target: Target, risk: FloatArray) -> Predictions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,8 +35,8 @@ def certify(
     horizon: Annotated[
         float | None,
         about(
-            "Time of the Brier score, and until which events are counted; by default the median follow-up, and events "
-            "of the whole follow-up."
+            "Time of the Brier score, and until which events are counted; by default about the median follow-up, and "
+            "events of the whole follow-up."
         ),
     ] = None,
     level: Annotated[float, about("Confidence of the bounds, for all subgroups at once.")] = 0.95,
@@ -64,7 +64,7 @@ def certify(
 
     check_outputs([output, plot], [model, data], force=force)
     check_picture(plot)
-    removed = {"confidence": confidence, "tolerance": tolerance}
+    removed: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance}
     opened = OpenedModel.open(model)
     table = opened.table(file.format.read(data), **asdict(target))
     if table.clusters is None:

@@ -91,7 +91,7 @@ def evaluate_by_cause(
         follow_up = FollowUp.of(target.of_any_cause())
     times = parse_horizons(at, follow_up)
     # Censoring weights are not known after the end of follow-up.
-    known = times < follow_up.end
+    known = times <= follow_up.end
     groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))
     one_baseline = strata is None and (since is None or np.ptp(since) == 0)
     rows = []

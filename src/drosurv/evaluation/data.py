@@ -281,7 +281,7 @@ class Subset:
         """Squared inverse probability of being uncensored, at each event."""
         if self.groups is not None:
             return self._select(self.data.by_group(self.groups).uno_weight)
-        return self.data.follow_up.inverse_probability(self.target) ** 2
+        return self.data.follow_up.uno_weights(self.target)
 
     @cached_property
     def hazard(self) -> FloatArray:
@@ -353,7 +353,7 @@ class Subset:
     @cached_property
     def by_risk(self) -> SortedByRisk:
         """Patients sorted for the dynamic AUC, at the times by which one had the event and another was observed."""
-        at = auc_times_of(self.target, self.data.auc_times)
+        at = auc_times_of(self.target, self.data.auc_times, self.data.grid)
         return SortedByRisk.of(self.data.follow_up, self.target, self.risk, at, self.data.grid)
 
 

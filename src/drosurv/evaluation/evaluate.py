@@ -40,6 +40,7 @@ from drosurv.evaluation.predictions import (
     model_name,
     predict_curves,
     predict_risk,
+    predicted_until,
     score_type,
     training_follow_up,
 )
@@ -130,7 +131,7 @@ def evaluate(
     horizon : float, optional
         The time at which predicted and observed survival of groups are compared. By default the middle one of the
         horizons, where they are given, else the median follow-up (reverse Kaplan-Meier) of the scored patients, at most
-        the last time with a tenth of them at risk.
+        the last time with a tenth of them at risk, and at most the last time of given predictions.
     horizons : (h,) array, optional
         Further times of the calibration table; by default the quartiles of the training event times.
     threshold : float, optional
@@ -318,7 +319,7 @@ def prepare(
         raise ArgumentError.must("convention", "be 'paper' or 'table'", how["convention"])
     target = parse_target(y)
     if how.get("given_horizon") is None and how.get("horizons") is None:
-        how["given_horizon"] = default_horizon(target)
+        how["given_horizon"] = default_horizon(target, predicted_until(model))
     follow_up_note = ""
     if y_train is None:
         y_train = training_follow_up(model)

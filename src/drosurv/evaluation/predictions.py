@@ -243,6 +243,13 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
     return parse_survival(method(X), n)
 
 
+def predicted_until(model: Any) -> float:
+    """Return the last time of given predictions at some times; infinity for models, and for functions of time."""
+    if not isinstance(model, Predictions) or model.times is None:
+        return float("inf")
+    return float(np.max(np.asarray(model.times, dtype=np.float64)))
+
+
 def gives_risk(model: Any) -> bool:
     """Whether a model, or predictions, come with risk scores."""
     return not isinstance(model, Predictions) or model.risk is not None

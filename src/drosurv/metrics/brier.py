@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from drosurv.groups import Missing
-from drosurv.metrics.follow_up import FollowUp, Grid, GroupFollowUp, brier_times
+from drosurv.metrics.follow_up import CensoringWeights, FollowUp, Grid, GroupFollowUp, brier_times
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import FloatArray, Target, parse_target
@@ -29,12 +29,14 @@ def integrated_brier_score(
 
     .. math:: IBS = \frac{1}{t_k - t_1} \int_{t_1}^{t_k} \frac1n \sum_i
               \frac{1[Y_i \le t, \delta_i = 1] \hat S(t|x_i)^2}{\hat G(Y_i-)}
-              + \frac{1[Y_i > t] (1 - \hat S(t|x_i))^2}{\hat G(t)} \, dt
+              + \frac{1[T_i > t] (1 - \hat S(t|x_i))^2}{\hat G(t-)} \, dt
 
-    by the trapezoidal rule. G(Y-) is the probability of not being censored before Y, as in the R packages
-    riskRegression and pec. scikit-survival uses G(Y) instead, which differs only if an event and a censoring have the
-    same time; ``grid="table"`` uses it too, as the published tables do. Patients observed beyond the training follow-up
-    are censored where it ends, which changes no score at an earlier time.
+    by the trapezoidal rule. G(t-) is the probability of not being censored before t. T > t is known if the patient was
+    observed longer than t, or censored at t: so a score at the end of follow-up counts those who reached it.
+    scikit-survival uses G(Y), and for patients observed longer than t G(t). This differs only if a censoring has the
+    time of an event, or is one of the `times`; ``grid="table"`` does so too, as the published tables do. The R packages
+    riskRegression and pec use G(Y-) and G(t). Patients observed beyond the training follow-up are censored where it
+    ends, which changes no score up to then.
 
     Parameters
     ----------
@@ -141,41 +143,29 @@ def _contributions(
         return unknown, unknown
     target = follow_up.censor_at_end(target)
     if by_group is None:
-        case_weight = follow_up.inverse_probability(target, published=grid == "table")
-        control_weight = np.broadcast_to(1.0 / follow_up.censoring_at(at), (len(target), len(at)))
+        weights = follow_up.censoring_weights(target, at, published=grid == "table")
     else:
-        case_weight, control_weight = (
-            by_group.inverse_probability(target),
-            by_group.inverse_probability_after(at),
-        )
+        weights = by_group.censoring_weights(target, at)
 
     def score(predicted: FloatArray) -> FloatArray:
-        return _time_average(target.time, predicted, at, case_weight, control_weight)
+        return _time_average(predicted, at, weights)
 
     model = score(curves.at(at))
     same_for_all = np.broadcast_to(follow_up.survival_at(at), (len(target), len(at)))
     return model, score(same_for_all) if against_null else model
 
 
-def _time_average(
-    time: FloatArray,
-    survival: FloatArray,
-    at: FloatArray,
-    case_weight: FloatArray,
-    control_weight: FloatArray,
-) -> FloatArray:
-    """Time average of each patient's weighted squared error, (n,), of survival (n, k) at k times.
-
-    A patient whose follow-up has ended has the case weight (n,), one under observation the control weight (n, k).
-    """
+def _time_average(survival: FloatArray, at: FloatArray, weights: CensoringWeights) -> FloatArray:
+    """Time average of each patient's weighted squared error, (n,), of survival (n, k) at k times."""
     half_step = 0.5 * np.diff(at)
-    area = np.empty(len(time))
+    area = np.empty(len(survival))
+    weight_of_free = np.broadcast_to(weights.free, survival.shape)
     # In batches of patients: several arrays of all patients and times may not fit into memory.
-    for start in range(0, len(time), _ROWS):
+    for start in range(0, len(survival), _ROWS):
         rows = slice(start, start + _ROWS)
-        ended = time[rows, None] <= at
-        case = case_weight[rows, None] * survival[rows] ** 2
-        control = control_weight[rows] * (1 - survival[rows]) ** 2
+        ended = weights.free_until[rows, None] <= at
+        case = weights.event[rows, None] * survival[rows] ** 2
+        control = weight_of_free[rows] * (1 - survival[rows]) ** 2
         error = np.where(ended, case, control)
         area[rows] = ((error[:, 1:] + error[:, :-1]) * half_step).sum(axis=1)
     average: FloatArray = area / (at[-1] - at[0])
@@ -228,15 +218,16 @@ def weight_error(
     target = follow_up.censor_at_end(target)
     ends = np.concatenate(([at[0]], at, [at[-1]]))
     share = (ends[2:] - ends[:-2]) / 2 / (at[-1] - at[0])
-    weight = follow_up.inverse_probability(target, published=published)
-    ended = target.time[:, None] <= at
-    cases = weight * (np.where(ended, predicted**2, 0.0) @ share)
-    controls = share * np.where(ended, 0.0, (1 - predicted) ** 2).mean(axis=0) / follow_up.censoring_at(at)
+    weights = follow_up.censoring_weights(target, at, published=published)
+    ended = weights.free_until[:, None] <= at
+    cases = weights.event * (np.where(ended, predicted**2, 0.0) @ share)
+    controls = share * weights.free * np.where(ended, 0.0, (1 - predicted) ** 2).mean(axis=0)
     order = np.argsort(target.time)
     # A(s) at each training time s: the contributions whose weights depend on the censoring at s.
     later = np.append(np.cumsum(cases[order][::-1])[::-1], 0.0) / len(target)
     of_cases = later[np.searchsorted(target.time[order], follow_up.times, side="right")]
-    of_controls = np.append(np.cumsum(controls[::-1])[::-1], 0.0)[np.searchsorted(at, follow_up.times)]
+    first = np.searchsorted(at, follow_up.times, side="left" if published else "right")
+    of_controls = np.append(np.cumsum(controls[::-1])[::-1], 0.0)[first]
     part = of_cases + of_controls
     return float(np.sqrt(part**2 @ follow_up.log_censoring_variance))
 

@@ -32,10 +32,11 @@ def brier_score_by_cause(
 ) -> FloatArray:
     r"""Brier score of the predicted cumulative incidence of one cause at each of k times, (k,).
 
-    .. math:: \frac1n \sum_i \left( \frac{1[Y_i \le t, D_i \ne 0]}{\hat G(Y_i-)} + \frac{1[Y_i > t]}{\hat G(t)}
+    .. math:: \frac1n \sum_i \left( \frac{1[Y_i \le t, D_i \ne 0]}{\hat G(Y_i-)} + \frac{1[T_i > t]}{\hat G(t-)}
               \right) \left( 1[Y_i \le t, D_i = k] - \hat F_k(t | x_i) \right)^2
 
-    A patient who had an event of another cause by t counts as free of this event.
+    where T > t is known if the patient was observed longer than t, or censored at t. A patient who had an event of
+    another cause by t counts as free of this event.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def brier_score_by_cause(
     incidence : (n, k) float
         Predicted cumulative incidence of the cause at the times.
     at : (k,) float
-        Times at which to compute the score, before the end of the training follow-up.
+        Times at which to compute the score, up to the end of the training follow-up.
     of : int
         Cause that is scored.
     sample_weight : (n,) array, optional
@@ -67,18 +68,17 @@ def brier_score_by_cause(
     causes, target = _parsed(cause, time)
     times = parse_horizons("at", at)
     predicted = _parse_incidence(incidence, len(target), len(times))
-    if not (times < follow_up.end).all():
+    if not (times <= follow_up.end).all():
         raise ArgumentError(
             "at",
-            f"at must lie before the end of the training follow-up, {follow_up.end:g}, got "
+            f"at must not lie after the end of the training follow-up, {follow_up.end:g}, got "
             f"{times.max():g}: censoring weights are not known later.",
         )
     weight = parse_weights(sample_weight, len(target))
-    ended = target.time[:, None] <= times
+    weights = follow_up.censoring_weights(target, times)
+    ended = weights.free_until[:, None] <= times
     event = ended & (causes == of)[:, None]
-    censoring_weight = np.where(
-        ended, follow_up.inverse_probability(target)[:, None], 1.0 / follow_up.censoring_at(times)
-    )
+    censoring_weight = np.where(ended, weights.event[:, None], weights.free)
     return weighted_mean(censoring_weight * (event - predicted) ** 2, weight, "the Brier score of a cause")
 
 

@@ -228,7 +228,7 @@ def uno_concordance(
             f"tau={tau:g} lies beyond the training follow-up, which ends at {follow_up.end:g}: choose "
             "tau up to there, or leave tau=None.",
         )
-    weights = follow_up.inverse_probability(scored.target) ** 2
+    weights = follow_up.uno_weights(scored.target)
     if tau is not None:
         weights[scored.target.time >= tau] = 0.0
     value = PairOrder.for_harrell(scored.target, scored.risk).concordance(scored.weight, weights)

@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from drosurv.metrics.follow_up import FollowUp, Grid, auc_times
+from drosurv.metrics.follow_up import FollowUp, Grid, auc_times, free_until
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.metrics.pair_order import HARRELL_TOLERANCE
 from drosurv.metrics.scores import parse_scored, warn_undefined
@@ -39,14 +39,15 @@ def dynamic_auc(
 ) -> float:
     r"""Mean cumulative/dynamic AUC over time, censoring weights from the training patients.
 
-    .. math:: AUC(t) = \frac{\sum_{i: Y_i \le t, \delta_i = 1} \sum_{j: Y_j > t} \hat G(Y_i-)^{-1}
+    .. math:: AUC(t) = \frac{\sum_{i: Y_i \le t, \delta_i = 1} \sum_{j: T_j > t} \hat G(Y_i-)^{-1}
                              \left( 1[f_i > f_j] + \tfrac12 1[f_i \approx f_j] \right)}
-                            {\sum_{i: Y_i \le t, \delta_i = 1} \hat G(Y_i-)^{-1} \; \sum_j 1[Y_j > t]},
+                            {\sum_{i: Y_i \le t, \delta_i = 1} \hat G(Y_i-)^{-1} \; \sum_j 1[T_j > t]},
               \qquad \frac{1}{1 - \hat S(t_k)} \sum_{m=1}^k (\hat S(t_{m-1}) - \hat S(t_m)) AUC(t_m)
 
-    It equals scikit-survival's ``cumulative_dynamic_auc`` if no event and censoring have the same time, or with
+    where T > t is known if the patient was observed longer than t, or censored at t. It equals scikit-survival's
+    ``cumulative_dynamic_auc`` if no censoring has the time of an event or is one of the `times`, or with
     ``grid="table"``; :func:`integrated_brier_score` explains the difference. Patients observed beyond the training
-    follow-up are censored where it ends, which changes no AUC at an earlier time.
+    follow-up are censored where it ends, which changes no AUC up to then.
 
     Parameters
     ----------
@@ -114,14 +115,14 @@ def dynamic_auc_curve(
 class SortedByRisk:
     """Patients sorted by risk, with what their AUC at k times needs, so that each bootstrap replicate is quick.
 
-    `target` is censored at the `end` of the training follow-up; `time`, `inverse` probability of being uncensored and
-    `risk` (n,) are in the `order` of the risk.
+    `target` is censored at the `end` of the training follow-up. The time until which patients are known to be free of
+    the event, the `inverse` probability of being uncensored and `risk` (n,) are in the `order` of the risk.
     """
 
     target: Target
     end: float
     order: IntArray
-    time: FloatArray
+    free_until: FloatArray
     inverse: FloatArray
     risk: FloatArray
     at: FloatArray
@@ -133,11 +134,14 @@ class SortedByRisk:
         """Sort patients by risk, for the AUC at the times `at` (k,)."""
         censored, order = follow_up.censor_at_end(target), stable_order(risk)
         inverse = follow_up.inverse_probability(censored, published=grid == "table")
-        return cls(censored, follow_up.end, order, censored.time[order], inverse[order], risk[order], at)
+        free = censored.time if grid == "table" else free_until(censored)
+        return cls(censored, follow_up.end, order, free[order], inverse[order], risk[order], at)
 
     def auc(self, weight: FloatArray) -> AUCCurve:
         """Return the AUC at every time, with patient weights (n,)."""
-        auc = _auc_at(self.time, self.inverse, self.risk, weight[self.order], self.at, HARRELL_TOLERANCE)
+        auc = _auc_at(
+            self.free_until, self.inverse, self.risk, weight[self.order], self.at, HARRELL_TOLERANCE
+        )
         mean = _mean(auc, KaplanMeier.of(self.target, weight).at(self.at))
         if np.isnan(mean):
             warn_undefined(
@@ -158,7 +162,7 @@ def _mean(auc: FloatArray, survival: FloatArray) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def _auc_at(
-    time: FloatArray,
+    free_until: FloatArray,
     inverse: FloatArray,
     risk: FloatArray,
     weight: FloatArray,
@@ -177,7 +181,7 @@ def _auc_at(
             cases_here = 0.0
             controls_here = 0.0
             while stop < len(risk) and (stop == start or risk[stop] - risk[stop - 1] <= tolerance):
-                if time[stop] > at[m]:
+                if free_until[stop] > at[m]:
                     controls_here += weight[stop]
                 else:
                     cases_here += weight[stop] * inverse[stop]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -11,12 +11,32 @@ from drosurv.errors import ArgumentError, require
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.nonparametric import KaplanMeier, step_function, weighted_quantiles
 from drosurv.metrics.scores import parse_weights
-from drosurv.target import FloatArray, IntArray, Target, as_numbers, parse_target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, as_numbers, parse_target
 
 # Horizons end where this share of the patients is still at risk: later estimates depend on few patients.
 _LEAST_AT_RISK = 0.10
 # Follow-up differs between groups if the shares under observation differ by this much, and this many standard errors.
 _LEAST_DIFFERENCE, _STANDARD_ERRORS = 0.20, 3.0
+
+
+class CensoringWeights(NamedTuple):
+    """Inverse probabilities with which patients are known to have had the event, or to be free of it, at k times.
+
+    A patient is known to be free of the event at t if t < `free_until` (n,), and then has the weight `free`, (k,) or by
+    group (n, k); later the weight of the `event` (n,), which is 0 for censored patients.
+    """
+
+    free_until: FloatArray
+    event: FloatArray
+    free: FloatArray
+
+
+def free_until(target: Target) -> FloatArray:
+    """First time at which each patient is not known to be free of the event, (n,).
+
+    It is that of the event, or just after that of censoring: a patient who is censored at t has had no event by t.
+    """
+    return np.where(target.event, target.time, np.nextafter(target.time, np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +146,28 @@ class FollowUp:
         scikit-survival and the published tables; the two differ only if an event and a censoring have the same time.
         Censored patients, and events after the end of the training follow-up, have weight 0.
         """
-        after = self.censoring_at(target.time)
-        observed = after if published else self.censoring_before(target.time)
-        known = target.event & (after > 0) & (target.time <= self.times[-1])
+        observed = (self.censoring_at if published else self.censoring_before)(target.time)
+        known = target.event & (observed > 0) & (target.time <= self.times[-1])
         return np.divide(1.0, observed, out=np.zeros(len(target)), where=known)
+
+    def uno_weights(self, target: Target) -> FloatArray:
+        """Weights 1 / G(Y-)^2 of events in Uno's concordance, (n,); 0 at the end of follow-up if G is 0 there."""
+        later = self.censoring_at(target.time) > 0
+        return np.where(later, self.inverse_probability(target) ** 2, 0.0)
+
+    def censoring_weights(
+        self, target: Target, at: FloatArray, *, published: bool = False
+    ) -> CensoringWeights:
+        """Weights of the Brier score of n patients at k times up to `end`.
+
+        A patient is known to be free of the event at t if observed to t or longer, with probability G(t-). With
+        `published`, as in scikit-survival and the published tables, only if observed longer than t, with probability
+        G(t); the two differ only if t is the time of a censoring.
+        """
+        event = self.inverse_probability(target, published=published)
+        if published:
+            return CensoringWeights(target.time, event, 1.0 / self.censoring_at(at))
+        return CensoringWeights(free_until(target), event, 1.0 / self.censoring_before(at))
 
     @property
     def log_censoring_variance(self) -> FloatArray:
@@ -146,13 +184,12 @@ class FollowUp:
         return np.divide(1.0 - kept, at_risk, out=np.zeros_like(kept), where=at_risk > 0)
 
     def censor_at_end(self, target: Target) -> Target:
-        """Censor everybody who is observed to `end` or longer at `end`.
+        """Censor everybody who is observed longer than `end` at `end`.
 
-        Scores at times before `end` do not change: they depend only on who had the event by then and who was still
+        Scores at times up to `end` do not change: they depend only on who had the event by then and who was still
         observed. So they need no censoring weights after `end`, where these are unknown.
         """
-        inside = target.time < self.end
-        return Target(target.event & inside, np.where(inside, target.time, self.end))
+        return target.until(self.end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +215,7 @@ class GroupFollowUp:
         """From scored patients and their groups; groups with fewer than `min_patients` do not shorten the horizon."""
         parts = [target.take(groups.codes == k) for k in range(len(groups))]
         enough = [part for part in parts if len(part) >= min_patients] or [target]
-        horizon = min(_last_with_enough_at_risk(part) for part in enough)
+        horizon = min(last_with_enough_at_risk(part) for part in enough)
         return cls(groups.codes, tuple(KaplanMeier.both(part)[1] for part in parts), horizon)
 
     def inverse_probability(self, target: Target) -> FloatArray:
@@ -190,13 +227,13 @@ class GroupFollowUp:
             weight[rows] = np.divide(1.0, observed, out=np.zeros(len(rows)), where=observed > 0)
         return weight
 
-    def inverse_probability_after(self, times: FloatArray) -> FloatArray:
-        """1 / G(t) in each patient's group at k times up to the horizon, (n, k); 0 if nobody is observed."""
-        weight = np.full((len(self.codes), len(times)), np.nan)
+    def censoring_weights(self, target: Target, at: FloatArray) -> CensoringWeights:
+        """Weights in each patient's group at k times up to the horizon; 0 if nobody of the group is observed."""
+        free = np.full((len(self.codes), len(at)), np.nan)
         for k, curve in enumerate(self.censoring):
-            observed = step_function(curve.times, curve.survival, times, before=1.0)
-            weight[self.codes == k] = np.divide(1.0, observed, out=np.zeros(len(times)), where=observed > 0)
-        return weight
+            observed = left_limit(curve.times, curve.survival, at)
+            free[self.codes == k] = np.divide(1.0, observed, out=np.zeros(len(at)), where=observed > 0)
+        return CensoringWeights(free_until(target), self.inverse_probability(target), free)
 
     def weighted_time(self, time: FloatArray, edges: FloatArray) -> FloatArray:
         r"""Time at risk of each patient in each interval, (n, m), weighted by 1 / G of their group.
@@ -216,7 +253,7 @@ class GroupFollowUp:
         return spent
 
 
-def _last_with_enough_at_risk(target: Target) -> float:
+def last_with_enough_at_risk(target: Target) -> float:
     """The last time at which a tenth of the patients is at risk."""
     latest = np.sort(target.time)[::-1]
     return float(latest[max(int(np.ceil(_LEAST_AT_RISK * len(latest))), 1) - 1])
@@ -253,10 +290,11 @@ def median_follow_up(y: Any) -> float:
     return float(curve.times[reached[0]]) if len(reached) else float("nan")
 
 
-def default_horizon(y: Any) -> float:
+def default_horizon(y: Any, until: float = np.inf) -> float:
     """Default time at which models are evaluated.
 
-    It is the median follow-up, but at most the last time at which a tenth of the patients is at risk.
+    It is the median follow-up, but at most the last time at which a tenth of the patients is at risk, and at most the
+    time `until` which survival is predicted.
 
     Examples
     --------
@@ -265,8 +303,7 @@ def default_horizon(y: Any) -> float:
     3.0
     """
     target = parse_target(y, require_event=False)
-    last, median = _last_with_enough_at_risk(target), median_follow_up(target)
-    return last if np.isnan(median) else min(median, last)
+    return float(np.nanmin([median_follow_up(target), last_with_enough_at_risk(target), until]))
 
 
 @dataclass(frozen=True)
@@ -351,25 +388,26 @@ def auc_times(follow_up: FollowUp, target: Target, times: Any = None, grid: Grid
     scored patients' times. "inside" drops those at which the AUC is undefined, and may return none; "table", the
     convention of the published tables, keeps all and raises an error if one is invalid.
     """
-    # The AUC needs a case (after the first event), a control (before the last time) and a censoring weight (within
-    # the training follow-up).
-    start = float(target.time[target.event].min())
-    stop = min(float(target.time.max()), follow_up.end)
+    # The AUC needs a case (from the first event on), a control (somebody known to be free of the event) and a censoring
+    # weight (within the training follow-up).
+    start, end = float(target.time[target.event].min()), min(float(target.time.max()), follow_up.end)
+    closed = _is_inside(grid) and bool(free_until(target).max() > end)
     if times is None:
-        if start >= stop:
+        if not (start < end or (closed and start == end)):
             return np.empty(0)
         times = np.percentile(target.time, np.linspace(5, 81, 15))
         if _is_inside(grid):
-            inside = times[(times >= start) & (times < stop)]
-            times = inside if len(inside) else np.linspace(start, stop, 15, endpoint=False)
-    return _valid(times, start, stop)
+            inside = times[_within(times, start, end, closed=closed)]
+            times = inside if len(inside) else np.linspace(start, end, 15, endpoint=False)
+    return _valid(times, start, end, closed=closed)
 
 
-def auc_times_of(target: Target, at: FloatArray) -> FloatArray:
-    """Select the times of `at` (k,) by which one patient had the event while another was still observed."""
+def auc_times_of(target: Target, at: FloatArray, grid: Grid = "inside") -> FloatArray:
+    """Select the times of `at` (k,) by which one patient had the event while another was known to be free of it."""
     if not target.event.any():
         return np.empty(0)
-    first, last = target.time[target.event].min(), target.time.max()
+    first = target.time[target.event].min()
+    last = (free_until(target) if _is_inside(grid) else target.time).max()
     valid: FloatArray = at[(at >= first) & (at < last)]
     return valid
 
@@ -395,7 +433,7 @@ def brier_times(
         if common >= stop:
             return np.empty(0)
         times = np.linspace(common, stop if _is_inside(grid) else last, 50, endpoint=False)
-    chosen = _valid(times, start, stop)
+    chosen = _valid(times, start, stop, closed=_is_inside(grid))
     if len(chosen) < 2:
         raise ArgumentError(
             "times", f"times must hold at least two times to integrate over, got {chosen.tolist()}."
@@ -408,14 +446,19 @@ def _is_inside(grid: Grid) -> bool:
     return grid == "inside"
 
 
-def _valid(times: Any, start: float, stop: float) -> FloatArray:
+def _within(times: FloatArray, start: float, end: float, *, closed: bool) -> BoolArray:
+    """Whether times lie in [start, end) or, if `closed`, in [start, end]."""
+    return (times >= start) & ((times <= end) if closed else (times < end))
+
+
+def _valid(times: Any, start: float, end: float, *, closed: bool) -> FloatArray:
     chosen = np.unique(np.atleast_1d(as_numbers(times)))
-    if len(chosen) == 0 or not (chosen[0] >= start and chosen[-1] < stop):
+    if len(chosen) == 0 or not _within(chosen, start, end, closed=closed).all():
         found = f"got {chosen[0]:g} to {chosen[-1]:g}" if len(chosen) else "got none"
         raise ArgumentError(
             "times",
-            f"times must lie in [{start:g}, {stop:g}), where scored patients are still observed and the "
-            f"training follow-up gives censoring weights; {found}. Choose times in this range, or leave "
+            f"times must lie in [{start:g}, {end:g}{']' if closed else ')'}, where scored patients are still observed "
+            f"and the training follow-up gives censoring weights; {found}. Choose times in this range, or leave "
             "times=None with grid='inside' (for evaluate and compare: convention='paper').",
         )
     return chosen

@@ -11,7 +11,7 @@ from drosurv.groups import Missing
 from drosurv.metrics.follow_up import FollowUp, GroupFollowUp
 from drosurv.metrics.scores import parse_weights, weighted_mean
 from drosurv.metrics.survival_curves import parse_survival
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.target import FloatArray, parse_target
 
 # With this many steps per interval, a step function is close enough to a continuous curve.
 _MANY_STEPS = 10
@@ -88,7 +88,7 @@ def likelihood_gains(
     until = min(np.inf if knots is None else knots[-1], np.inf if by_group is None else by_group.horizon)
     if until < np.inf:
         edges = np.unique(np.minimum(edges, until))
-        target = Target(target.event & (target.time <= until), np.minimum(target.time, until))
+        target = target.until(until)
 
     def hazard_of(survival: FloatArray) -> FloatArray:
         return -np.log(np.maximum(survival, survival_floor))

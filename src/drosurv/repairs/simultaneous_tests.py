@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import xlogy
 
-from drosurv.errors import ArgumentError, as_number, require
 from drosurv.evaluation.predictions import Predictions, estimation_share, linear_columns
 from drosurv.metrics import FollowUp
 from drosurv.metrics.expected_events import (
@@ -105,13 +104,7 @@ class PatientEvents(NamedTuple):
         n = len(target)
         censored_at = censoring_times(target, weight, rng)
         if horizon is not None:
-            require(0 < as_number(horizon) < np.inf, "horizon", "be a time above 0", horizon)
-            if horizon >= target.time.max():
-                raise ArgumentError(
-                    "horizon",
-                    f"horizon={horizon:g} must lie before the longest time in y, {target.time.max():g}.",
-                )
-            target = Target(target.event & (target.time <= horizon), np.minimum(target.time, horizon))
+            target = target.until(horizon)
             censored_at = np.minimum(censored_at, horizon)
         # Curves known at points are completed from the patients whose events are counted.
         curves = known_everywhere(curves, target, weight)
@@ -377,18 +370,14 @@ def _design_effects(
 def brier_losses(curves: SurvivalCurves, target: Target, horizon: float, weight: FloatArray) -> FloatArray:
     r"""Return squared errors (n,) of predicted survival at a horizon, weighted by the inverse probability of censoring.
 
-    .. math:: w_i = \frac{1[Y_i \le t, d_i = 1]}{G(Y_i-)} + \frac{1[Y_i > t]}{G(t)}
+    .. math:: w_i = \frac{1[Y_i \le t, d_i = 1]}{G(Y_i-)} + \frac{1[T_i > t]}{G(t-)}
+
+    T > t is known if the patient was observed longer than t, or censored at t.
     """
-    _, censoring = KaplanMeier.both(target, weight)
-    known = np.concatenate([[1.0], censoring.survival])
-    before = known[np.searchsorted(censoring.times, target.time, side="left")]
-    at_horizon = float(known[np.searchsorted(censoring.times, horizon, side="right")])
-    alive = target.time > horizon
-    survival = curves.at(np.array([horizon]))[:, 0]
-    inverse = np.where(
-        alive, 1 / max(at_horizon, 1e-12), np.where(target.event, 1 / np.maximum(before, 1e-12), 0.0)
-    )
-    return inverse * (alive - survival) ** 2
+    at = np.array([horizon])
+    weights = FollowUp.of(target, weight).censoring_weights(target, at)
+    free, survival = weights.free_until > horizon, curves.at(at)[:, 0]
+    return np.where(free, weights.free, weights.event) * (free - survival) ** 2
 
 
 def bounded_means(

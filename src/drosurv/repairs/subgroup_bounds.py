@@ -18,6 +18,7 @@ from drosurv.evaluation.predictions import (
 )
 from drosurv.metrics import default_horizon
 from drosurv.metrics.scores import parse_weights
+from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.observation import generator
 from drosurv.presentation import Column, Table, axes_or_new, counted, moment, written
 from drosurv.repairs.curves import follow_up_of, predicted_curves
@@ -34,7 +35,7 @@ from drosurv.repairs.simultaneous_tests import (
     model_errors,
 )
 from drosurv.repairs.subgroups import Subgroups
-from drosurv.target import has_causes, of_any_cause, parse_target
+from drosurv.target import Target, has_causes, of_any_cause, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,6 +60,7 @@ def certify(
     *,
     alpha: float = 0.05,
     horizon: float | None = None,
+    brier_time: float | None = None,
     level: float = 0.95,
     features: Any = None,
     id: Any = None,
@@ -88,8 +90,10 @@ def certify(
     alpha : float
         Smallest share of the patients that makes a subgroup, in (0, 1].
     horizon : float, optional
-        Time of the Brier score, and until which events are counted. By default events are counted over the whole
-        follow-up, and the Brier score is that at the median follow-up.
+        Time until which events are counted, and of the Brier score; by default the whole follow-up is counted.
+    brier_time : float, optional
+        Time of the Brier score, if not the `horizon`. Without both it is the median follow-up, but at most the last
+        time at which a tenth of the patients is at risk, and at most the last time of given predictions.
     level : float
         Confidence of the bounds, for all subgroups at once; 1 - level is the chance of a false alarm.
     features : DataFrame (n, d'), optional
@@ -187,6 +191,7 @@ def certify(
     curves = predicted_curves(model, X, n)
     weight = parse_weights(sample_weight, n)
     rng = generator(random_state)
+    at = _brier_time(target.take(weight > 0), curves, horizon, brier_time)
     patients = PatientEvents.of(curves, target, weight, horizon, clusters, rng)
     subgroups = judged_subgroups(table, patients, alpha * weight.sum())
     if len(subgroups) == 0:
@@ -202,7 +207,6 @@ def certify(
         rescaled = compare_events(
             subgroups, patients.rescaled(test.overall["ratio"]), level, n_replicates, rng, error
         )
-    at = float(default_horizon(target.to_structured())) if horizon is None else float(horizon)
     means = {
         BRIER: brier_losses(curves, target, at, weight),
         GAIN: -gains_over_null(model, curves, follow_up, target),
@@ -224,6 +228,24 @@ def certify(
         notes=notes,
         subgroups=subgroups,
     )
+
+
+def _brier_time(
+    target: Target, curves: SurvivalCurves, horizon: float | None, brier_time: float | None
+) -> float:
+    """Return the time of the Brier score; raise if it or the horizon is not within the follow-up."""
+    longest = float(target.time.max())
+    for name, time in (("horizon", horizon), ("brier_time", brier_time)):
+        require(time is None or as_number(time) > 0, name, "be a time above 0", time)
+        if time is not None and time > longest:
+            raise ArgumentError(
+                name, f"{name}={time:g} must not lie after the longest time in y, {longest:g}."
+            )
+    given = horizon if brier_time is None else brier_time
+    if given is not None:
+        return float(given)
+    known_until = curves.jumps[-1] if curves.curve_type == "points" and curves.jumps is not None else np.inf
+    return default_horizon(target, float(known_until))
 
 
 def _refuse(removed: dict[str, Any]) -> None:
