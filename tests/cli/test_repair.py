@@ -1,8 +1,10 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import workflows
+from drosurv import CoxPH, CoxPHCV, RepairedCox, load, workflows
 from drosurv.datasets import make_hidden_minority
 
 N = 500
@@ -56,6 +58,11 @@ SIMPLE = ("--max-conditions", "1")
 def test_the_group_is_told_in_words_and_the_repaired_model_predicts(drosurv, table, tmp_path):
     shown = drosurv.ok("repair", table, *TARGET, *SIMPLE, "--model", "cox", "-o", tmp_path / "m").stdout
     assert "patients with age > 6" in shown
+    assert "CoxPH was corrected for age > 6" in shown
+    assert (
+        "which is linear in the base model, would look the same: compare with `drosurv repair --model cox-cv`"
+        in shown
+    )
     assert "times the predicted events, after the repair" in shown
     assert "Hazard ratios per unit: for everyone, then in the repaired subgroups" in shown
     found = drosurv.json("predict", tmp_path / "m", table, "--times", "300")
@@ -71,7 +78,7 @@ def test_fit_trains_the_same_repaired_model_and_says_its_rules_in_the_units_of_t
     shown = drosurv.ok(
         "fit", *how, "--model", "repaired-cox", "--set", "max_conditions=1", "-o", tmp_path / "fitted"
     )
-    assert "The model was corrected for age > 6" in shown.stdout
+    assert "CoxPH was corrected for age > 6" in shown.stdout
     assert "On the patients held out" in " ".join(shown.stderr.split())
     drosurv.ok("repair", *how, "--model", "cox", *SIMPLE, "-o", tmp_path / "repaired")
     one, other = (
@@ -81,11 +88,30 @@ def test_fit_trains_the_same_repaired_model_and_says_its_rules_in_the_units_of_t
     assert one == other
 
 
+def test_the_better_one_of_two_models_is_repaired_and_it_is_said_by_how_much_it_is_better(
+    drosurv, table, monkeypatch, tmp_path
+):
+    quick, bases = [CoxPHCV(splines=False, l2s=[0.1], cv=3), CoxPH()], RepairedCox._bases
+    monkeypatch.setattr(RepairedCox, "_bases", lambda self: quick if self.base == "auto" else bases(self))
+    shown = drosurv.ok("repair", table, *TARGET, *SIMPLE, "-o", tmp_path / "m").stdout
+    assert "nonlinear" not in shown
+    model = load(tmp_path / "m")
+    found = re.search(
+        r"(\w+) was chosen: with its repairs, it predicts patients not trained on better than (\w+) does after the "
+        r"same search, by ([0-9.]+) in log likelihood per patient\.",
+        shown,
+    )
+    assert {found[1], found[2]} == {"CoxPHCV", "CoxPH"}
+    assert found[1] == type(model.base_[-1]).__name__
+    assert float(found[3]) == pytest.approx(abs(np.subtract(*model.base_log_likelihoods_)), abs=5e-5)
+    assert model.status_ in shown
+
+
 def test_json_holds_everything(drosurv, table):
     found = drosurv.json("repair", table, *TARGET, *SIMPLE, "--model", "cox")
     (repair,) = found["repairs"]
     assert repair["who"].startswith("age > 6")
-    assert found["status"] == f"The model was corrected for {repair['who']}."
+    assert found["status"] == f"CoxPH was corrected for {repair['who']}."
     assert {row["who"] for row in found["hazard_ratios"]} == {"everyone", repair["who"]}
 
 
@@ -131,7 +157,7 @@ def test_a_saved_model_stays_as_it_is_and_is_repaired_with_other_patients(drosur
 
 def test_nothing_found_is_said_with_what_would_have_been_found(drosurv, data, target):
     shown = drosurv.ok("repair", data, *target, "--model", "cox", "--max-repairs", "0").stdout
-    assert "No group of at least 20 patients was found" in shown
+    assert "Nothing was repaired: no group of at least 20 patients was found for whom CoxPH is wrong" in shown
     assert "would probably have been found" in shown
 
 

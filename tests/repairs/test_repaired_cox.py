@@ -93,7 +93,9 @@ def test_a_right_model_stays_as_it_is(right):
     model, data = right
     assert model.repairs_ == []
     np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))
-    assert model.status_.startswith("No group of at least 20 patients was found for whom the model is wrong.")
+    nothing = "Nothing was repaired: no group of at least 20 patients was found for whom CoxPH is wrong."
+    assert model.status_.startswith(nothing)
+    assert nothing in model.summary().notes[0]
     assert "A tenth of the patients with at least 2.2 times as many events as predicted" in model.status_
 
 
@@ -229,7 +231,8 @@ def test_with_too_few_events_the_status_says_so_and_the_base_is_kept():
     model = RepairedCox().fit(data.X, data.y)
     assert model.repairs_ == []
     assert model.status_ == (
-        f"No subgroup was searched for: {data.y['event'].sum()} events are too few, at least 50 are needed; 60 "
+        "Nothing was repaired, because no subgroup was searched for: "
+        f"{data.y['event'].sum()} events are too few, at least 50 are needed; 60 "
         "patients are too few, at least 100 are needed."
     )
     np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))
@@ -400,7 +403,9 @@ def test_of_several_bases_the_better_one_out_of_fold_is_taken():
     assert model.repairs_ == []
     assert model.base == "auto"
     assert model.base_log_likelihoods_[0] > model.base_log_likelihoods_[1]
-    assert RepairedCox(**SIMPLE).fit(X, y).repairs_
+    alone = RepairedCox(folds=3, max_conditions=1, random_state=0).fit(X, y)
+    assert alone.repairs_
+    assert alone._log_likelihood == model.base_log_likelihoods_[1]
 
 
 def test_beside_a_curved_effect_only_the_subgroup_is_named():

@@ -122,7 +122,7 @@ def repair(
             {
                 "base": None if repaired.base_ is None else type(final_step(repaired.base_)).__name__,
                 "status": repaired.status_,
-                "words": repaired.in_words(),
+                "words": in_words(repaired),
                 "repairs": repaired.to_frame().to_dict("records"),
                 "hazard_ratios": None if ratios is None else list(ratios.rows),
                 "model": None if output is None else str(output),
@@ -131,25 +131,35 @@ def repair(
     else:
         _show(repaired, ratios)
         if model is None and predictions is None:
-            typer.echo(
-                f"The repaired model is {type(final_step(repaired.base_)).__name__}: {_chosen(repaired)}."
-            )
+            typer.echo(_chosen(repaired))
         for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
             if path is not None:
                 typer.echo(f"{what} saved to {path}.")
 
 
+def in_words(model: RepairedCox) -> list[str]:
+    """Describe each repair as RepairedCox does, but name an option instead of an argument."""
+    return [text.replace("base=CoxPHCV()", "`drosurv repair --model cox-cv`") for text in model.in_words()]
+
+
 def _chosen(model: RepairedCox) -> str:
-    """Say why this model was repaired and not the other."""
-    found = model.base_log_likelihoods_
+    """Say why this one of CoxPHCV and CoxPH was chosen."""
+    from drosurv.evaluation.predictions import final_step
+
+    chosen, found = type(final_step(model.base_)).__name__, model.base_log_likelihoods_
+    (other,) = {"CoxPHCV", "CoxPH"} - {chosen}
     if min(found) == float("-inf"):
-        return "there are too few patients to compare it with CoxPH"
-    return f"on patients not trained on it is better by {max(found) - min(found):.4f} in log likelihood per patient"
+        return f"There are too few patients to compare {chosen} with {other}."
+    repaired = "with its repairs, " if model.repairs_ else ""
+    return (
+        f"{chosen} was chosen: {repaired}it predicts patients not trained on better than {other} does after the same "
+        f"search, by {max(found) - min(found):.4f} in log likelihood per patient."
+    )
 
 
 def _show(model: RepairedCox, ratios: Table | None) -> None:
     typer.echo(f"{counted(model.n_patients_, 'patient')} with {counted(model.n_events_, 'event')}.")
-    typer.echo(printable("\n".join(model.in_words() or [model.status_])))
+    typer.echo(printable("\n".join([model.status_, *in_words(model)])))
     if ratios is not None and model.repairs_:
         shown = ratios.to_frame().rename(columns={"who": "for", "hazard_ratio": "hazard ratio"})
         print_frame(shown, "Hazard ratios per unit: for everyone, then in the repaired subgroups")

@@ -9,6 +9,7 @@ import typer
 
 from drosurv.cli.options import Force, Json, ModelFile, about, command
 from drosurv.cli.outputs import check_outputs, print_json, printable
+from drosurv.cli.repair import in_words
 
 
 @command
@@ -67,5 +68,5 @@ def summary(
         print_json(frame.to_dict("records"))
     else:
         if hasattr(last, "in_words"):
-            typer.echo(printable("\n".join(last.in_words() or [last.status_])))
+            typer.echo(printable("\n".join([last.status_, *in_words(last)])))
         typer.echo(printable("\n\n".join(getattr(table, f"to_{style}")() for table in shown)))

@@ -177,8 +177,9 @@ def effect_changes(
     """Return the hazard ratios of columns whose effect a repair changes, inside of the subgroup and outside.
 
     They come from predictions of the repaired model: a column is set to two values, for patients of the subgroup and
-    for others, and the log risks are subtracted. Columns of the rule are left out, because changing them would move
-    patients out of the subgroup. A model fitted `with_features` predicts from the table of `rules` too.
+    for others, and the log risks are subtracted; the median over patients is returned. Columns of the rule are left
+    out, because changing them would move patients out of the subgroup. A model fitted `with_features` predicts from the
+    table of `rules` too.
     """
     if repair.rule is None or repair.version == "level":
         return []
@@ -197,7 +198,8 @@ def effect_changes(
         rows = np.concatenate([np.tile(rows, 2) for rows in parts])
         risk = predict(_stacked(tables), rules.iloc[rows] if with_features else None)
         ratios = [
-            float(np.exp((high - low).mean())) if len(low) else float("nan")
+            # The median, because a repair is constant beyond the quantiles of the risk: the mean is no patient's ratio.
+            float(np.exp(np.median(high - low))) if len(low) else float("nan")
             for low, high in (np.split(own_risk, 2) for own_risk in np.split(risk, [2 * len(parts[0])]))
         ]
         found.append(EffectChange(column.label, column.contrast, *ratios))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from inspect import signature
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -186,8 +187,9 @@ class RepairedCox(RepairedPredictions):
         bases = self._bases()
         if len(bases) == 1:
             return self._fit(bases[0], X, y, features, clusters, sample_weight, entry)
-        # All bases use the same folds.
-        seed = int(generator(self.random_state).integers(2**31))
+        # All bases use the same folds: those of a fit to one of them, with a seed.
+        seed = self.random_state
+        seed = seed if isinstance(seed, Integral) else int(generator(seed).integers(2**31))
         fitted = [
             clone(self)
             .set_params(base=None, random_state=seed)
@@ -347,7 +349,11 @@ class RepairedCox(RepairedPredictions):
             )
             if has < needs
         ]
-        self.status_ = f"No subgroup was searched for: {'; '.join(short)}." if short else ""
+        self.status_ = (
+            f"Nothing was repaired, because no subgroup was searched for: {'; '.join(short)}."
+            if short
+            else ""
+        )
         return bool(short)
 
     def _find(
@@ -381,7 +387,7 @@ class RepairedCox(RepairedPredictions):
         self.checked_ = np.array([trial.inside for trial in accepted], dtype=np.bool_).reshape(-1, len(folds))
         if accepted:
             self.held_out_ = accepted[-1].r_after
-        self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_)
+        self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_, self._base_name)
         n_clusters = int(clusters.max()) + 1
         if n_clusters < self.n_patients_:
             self.status_ += (
@@ -399,10 +405,17 @@ class RepairedCox(RepairedPredictions):
                 repair, changes=tuple(changed), linear_in=only_linear_column(repair, linear)
             )
 
+    @property
+    def _base_name(self) -> str:
+        """Class of the model that was searched."""
+        return "the model" if self.base_ is None else type(final_step(self.base_)).__name__
+
     def in_words(self) -> list[str]:
         """Describe each repair in sentences: who was predicted wrongly, what was changed, and with which effect."""
         check_is_fitted(self)
-        return [in_words(repair) for repair in self.repairs_]
+        tried = [final_step(base) for base in (self.base_, *self._bases()) if base is not None]
+        nonlinear = any(isinstance(base, CoxPHCV) for base in tried)
+        return [in_words(repair, nonlinear) for repair in self.repairs_]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each repair, with intervals as ``_low`` and ``_high``."""
@@ -432,7 +445,7 @@ class RepairedCox(RepairedPredictions):
         DataFrame
             For a linear model with repairs: the subgroup, the feature, its hazard ratio there and everyone's, without
             standard errors, which would not be valid after a search. For other models with repairs: :meth:`to_frame`.
-            Without repairs: coefficients with standard errors.
+            Without repairs: coefficients with standard errors, and a note that nothing was repaired.
         """
         check_is_fitted(self)
         if self.repairs_:
@@ -443,7 +456,9 @@ class RepairedCox(RepairedPredictions):
             raise ValueError(
                 f"{type(final).__name__} has no summary: to_frame() lists the repairs of every model."
             )
-        return base_summary(self.base_, level, **options)
+        found = base_summary(self.base_, level, **options)
+        found.notes = (self.status_, *found.notes)
+        return found
 
     def hazard_ratios(self) -> Table:
         """Return the hazard ratios of a linear model: for everyone, then where they differ in repaired subgroups."""

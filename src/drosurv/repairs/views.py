@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from sklearn.pipeline import Pipeline
 
 from drosurv.evaluation.predictions import final_step
-from drosurv.presentation import Column, Table, axes_or_new
+from drosurv.presentation import Column, Table, axes_or_new, first_upper
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repair_search import LARGEST_REPAIR
@@ -106,11 +106,11 @@ TENTH = 0.1
 LEAST_SAID = 0.05
 
 
-def status(repairs: Sequence[Repair], events: int, min_group: int) -> str:
-    """Say in one or two sentences what was found."""
+def status(repairs: Sequence[Repair], events: int, min_group: int, model: str = "the model") -> str:
+    """Say in one or two sentences what was found about a model, which is called `model`."""
     if repairs:
-        return f"The model was corrected for {'; '.join(repair.who for repair in repairs)}."
-    nothing = f"No group of at least {min_group} patients was found for whom the model is wrong."
+        return first_upper(f"{model} was corrected for {'; '.join(repair.who for repair in repairs)}.")
+    nothing = f"Nothing was repaired: no group of at least {min_group} patients was found for whom {model} is wrong."
     low, high = detectable(TENTH * events)
     if not np.isfinite(high):
         return nothing
@@ -139,8 +139,11 @@ def detectable(expected: float) -> tuple[float, float]:
     return float(low), float(brentq(missing, 1.0, 1.0 + 10 * NEEDED_GAIN / min(expected, 1.0)))
 
 
-def in_words(repair: Repair) -> str:
-    """Say what the model predicted, what the repair changed, and its effect on patients not used for it."""
+def in_words(repair: Repair, nonlinear_tried: bool = False) -> str:
+    """Say what the model predicted, what the repair changed, and its effect on patients not used for it.
+
+    `nonlinear_tried` says that :class:`drosurv.CoxPHCV`, which fits nonlinear effects, was tried as a base model.
+    """
     whom = (
         f"all {repair.patients:,} patients"
         if repair.rule is None
@@ -167,7 +170,7 @@ def in_words(repair: Repair) -> str:
             for change in repair.changes
         )
         sentences.append(f"The hazard ratio of {', of '.join(changed)}.")
-    if repair.linear_in:
+    if repair.linear_in and not nonlinear_tried:
         sentences.append(
             f"A nonlinear effect of {repair.linear_in!r}, which is linear in the base model, would look the same: "
             "compare with base=CoxPHCV()."
@@ -240,8 +243,8 @@ def hazard_ratio_table(base: Any, columns: EffectColumns, repairs: Sequence[Repa
             if abs(value - everyone.get(name, 0.0)) >= LEAST_SHOWN
         ]
     notes = (
-        "Per unit of the feature. A repair is constant beyond the 1 and 99 % quantiles of a feature, and multiplies no "
-        f"hazard by more than {np.exp(LARGEST_REPAIR):.0f}.",
+        "Per unit of the feature. A repair is constant beyond the 1 and 99 % quantiles of a feature and of the risk, "
+        f"and multiplies no hazard by more than {np.exp(LARGEST_REPAIR):.0f}.",
     )
     return Table("hazard_ratios", "Hazard ratios", RATIO_COLUMNS, tuple(rows), notes if repairs else ())
 

@@ -21,6 +21,7 @@ from drosurv.audit.sections import Part, Section
 from drosurv.errors import ArgumentError, as_records
 from drosurv.estimators import CoxPHCV
 from drosurv.estimators.coefficients import CoxTable
+from drosurv.evaluation.predictions import final_step
 from drosurv.presentation import Statement, Table, counted, first_upper, unit_in
 from drosurv.repairs import RepairedCox
 from drosurv.tables import (
@@ -113,7 +114,7 @@ class CheckResult:
             (f"Table: {size}.", [" ".join(map(first_upper, self.columns.notes))], 6),
             ("Problems of the table:" if self.problems else "Problems of the table: none.", self.problems, 9),
             (f"Model: {model}.", [statement.text for statement in verdict], 14),
-            ("Repair:", changed, 6),
+            (f"Repair of {self._name}:", changed, 6),
             ("Plain Cox:", [self.hazards], 5),
         ]
         return "\n".join(line for part in parts for line in _lines(*part, width))
@@ -457,7 +458,8 @@ def _sections(
             "repair",
             "What repair does",
             70,
-            "Groups that the model is wrong about; corrections are made if patients not used for them confirm them.",
+            f"Groups that {type(final_step(repaired.base_)).__name__} is wrong about; corrections are made if patients "
+            "not used for them confirm them.",
             Part(tuple(changed)),
         ),
     )
