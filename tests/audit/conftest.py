@@ -124,7 +124,12 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
                 Statement("next_step", f"Find out why {name} {label} is predicted wrongly."),
             ),
             tables=(
-                Table("groups", "For whom.", verdict, ({"who": label, "patients": 40, "finding": "wrong"},)),
+                Table(
+                    "groups",
+                    "For whom.",
+                    verdict,
+                    ({"who": label, "patients": 40, "finding": "wrong", "heading": name, "label": label},),
+                ),
             ),
             facts={"status": "harm", "note": "Gain: of the log likelihood."},
         ),

@@ -26,9 +26,13 @@ def test_a_strip_is_in_percent_of_its_axis():
     ]
 
 
-def test_a_strip_without_values_draws_nothing_and_one_beyond_the_axis_no_dot():
+def test_a_strip_without_values_draws_nothing_and_one_beyond_the_axis_an_arrow():
     assert drawn() == [("guide", "left:10.0%")]
-    assert drawn(2.0, 0.5, 3.0, guide=None) == [("reach", "left:50.0%;width:50.0%")]
+    assert drawn(2.0, 0.5, 3.0, guide=None) == [
+        ("reach", "left:50.0%;width:50.0%"),
+        ("beyond", "left:100.0%"),
+    ]
+    assert drawn(-2.0, guide=None) == [("beyond", "left:0.0%")]
 
 
 def test_groups_are_under_their_attribute_with_their_findings(report):

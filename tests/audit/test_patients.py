@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from drosurv import CoxPH, Surv, repair
 from drosurv.audit import audit, audit_predictions
-from drosurv.audit.sections.patients import ColumnSummary
+from drosurv.audit.report import Part
+from drosurv.audit.sections.patients import ALL, ColumnSummary, _of_column, draw
 from drosurv.cli.app import app
-from drosurv.presentation import literal
+from drosurv.presentation import Column, Table, literal
 from drosurv.tables import TableEncoder
 
 QUICK = {"n_bootstrap": 0, "search_rules": False}
@@ -111,6 +112,42 @@ def test_a_model_with_an_encoder_fills_the_column_of_training_patients(model, tr
 def test_only_zeros_and_ones_are_counted_as_ones():
     for values, ones in (([0, 1, 1, np.nan], 2), ([0, 0], 0), ([1], 1), ([0, 1, 2], None), ([np.nan], None)):
         assert ColumnSummary.of(pd.Series(values, dtype=float), by_level=False).ones == ones
+
+
+@pytest.mark.parametrize("n_levels", [8, 12, 13])
+def test_rare_levels_are_counted_together_and_no_patient_is_left_out(n_levels):
+    """Level k has 5 + k patients."""
+    column = pd.Series([f"level {k}" for k in range(n_levels) for _ in range(5 + k)], name="site")
+    everybody = {f"group {ALL}": np.ones(len(column), dtype=bool)}
+    rows = {row["name"]: row[f"group {ALL}"] for row in _of_column(column, everybody, None)}
+    assert sum(int(cell.split()[0]) for cell in rows.values()) == len(column)
+    assert ("site, 2 other levels" in rows) == (n_levels > 12)
+
+
+def test_the_smallest_groups_are_not_drawn_but_named_and_numbers_are_below_their_ticks():
+    names = [f"ward {k}" for k in range(10)]
+    rows = [
+        {"group": name, "time": time, "survival": 1 - time / 400, "at_risk": 90 + k - time // 10}
+        for k, name in enumerate(names)
+        for time in (0, 100, 200)
+    ]
+    curves = Table("kaplan_meier", "By ward", (Column("group", "Group"),), tuple(rows))
+    ((_, chart, at_risk, _),) = draw(Part(tables=(curves, curves), facts={"time_unit": "days"}))
+    assert [line.name for line in chart.lines] == names[2:]
+    assert at_risk.notes == ("Not drawn, because they are the smallest groups: ward 0 and ward 1.",)
+    assert len({line.role for line in chart.lines}) == 8
+    ticks = [tick.label for tick in chart.frame.x.ticks]
+    assert [column.label for column in at_risk.columns[1:]] == ticks
+    assert at_risk.rows[0] == {"group": "ward 2", "0": 92, "50": 82, "100": 82, "150": 72, "200": 72}
+
+
+def test_small_counts_are_not_written_out_events_included():
+    assert ColumnSummary(20, 0).count_text(4) == "under 5"
+    X, y = cohort(1, n=60)
+    y["event"] = np.arange(60) < 3
+    report = audit_predictions(X["site"].to_numpy(), y, sensitive_features=None, **QUICK)
+    (events,) = (row for row in report.tables["patients"].rows if row["name"] == "Events")
+    assert events[f"group {ALL}"] == "under 5"
 
 
 def test_the_training_table_takes_the_place_of_the_encoder(model, train, held_out):

@@ -29,7 +29,7 @@ from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
 from drosurv.tables import TableEncoder
 from drosurv.target import FloatArray, IntArray, Target, parse_target
 
-# Groups of fewer patients are not shown, to protect their privacy.
+# Groups of fewer patients are not shown, nor smaller counts in the table of patients.
 FEWEST = 5
 # Words of the report for the concerns of the group table.
 FINDINGS = {"calibration": "predictions are wrong", "worse than no model": "worse than no model"}

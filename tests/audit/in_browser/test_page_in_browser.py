@@ -2,8 +2,12 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+
+from drosurv.audit.sections.verdict import group_table
 
 pytestmark = pytest.mark.browser
 
@@ -161,6 +165,26 @@ def test_long_names_push_nothing_off_the_page(browser, report_with, tmp_path, wi
     assert browser.run("document.querySelector('.alpha-numbers dd').offsetHeight") < 30
     cut = "[...document.querySelectorAll('#accuracy td, #method td')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
     assert width > 600 or browser.run(f"{cut}.length") == 0
+
+
+def test_a_group_table_with_every_column_needs_no_scroll_bar(browser, report, tmp_path):
+    judged = {"patients": 12345, "observed": 1390, "expected": 1396.2, "ratio_p": 1e-4}
+    judged |= {"survival_predicted": 0.252, "survival_observed": 0.289}
+    for name in ("ratio", "c_index", "gain", "gain_over_cox"):
+        judged |= {name: -0.00295, f"{name}_low": -0.00793, f"{name}_high": 0.00203}
+    who = {"who": "T.categ hs", "heading": "T.categ", "label": "hs", "finding": ""}
+    small = {"patients": 9, "finding": "not judged: fewer than 50 patients", "label": "id"}
+    settings = SimpleNamespace(settings=SimpleNamespace(horizon=2255.0))
+    given = {"audited": settings, "time_unit": "days", "reference_name": "plain Cox", "is_compared": True}
+    table = group_table([who | judged, who | small], SimpleNamespace(**given))
+    assert len(table.columns) == 12
+    verdict = replace(report.parts["verdict"], tables=(table,))
+    path = tmp_path / "report.html"
+    replace(report, parts={**report.parts, "verdict": verdict}).to_html(path)
+    browser.open(path, width=1280)
+    assert browser.run("document.querySelector('#verdict .scroll').scrollWidth") <= browser.run(
+        "document.querySelector('#verdict .scroll').clientWidth"
+    )
 
 
 def test_a_tap_reads_a_chart_until_the_next_one_elsewhere(page):

@@ -10,6 +10,7 @@ import pandas as pd
 from drosurv.audit.charts import forests
 from drosurv.audit.evidence import FINDINGS, Evidence
 from drosurv.audit.report import Part, Section
+from drosurv.audit.sections.verdict import by_attribute
 from drosurv.audit.verdict import ALL_PATIENTS, adjusted_p_values
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import whose
@@ -57,18 +58,13 @@ def _said(evidence: Evidence, result: EvaluationResult) -> tuple[Statement, ...]
 
 def forest_table(result: EvaluationResult) -> Table:
     """Return the group table, one block per attribute in the order of the attributes."""
-    rows = plain_rows(result.groups)
-    order = ["overall", *result.headings]
-    rows = sorted(
-        (row for row in rows if row["attribute"] in order), key=lambda row: order.index(row["attribute"])
-    )
     shown = [
         named(row, result.headings)
         | {
             "note": "" if row["judged"] else f"not judged: {row['why']}",
             "finding": FINDINGS.get(row["concern"], ""),
         }
-        for row in rows
+        for row in by_attribute(result)
     ]
     columns = (
         Column("group", "Group"),

@@ -30,6 +30,8 @@ from drosurv.presentation import (
 _LONGEST = 12
 LIBRARIES = ("numpy", "pandas", "scikit-learn", "scikit-survival", "torch")
 LIMITS = (
+    "This report is not anonymous: small numbers may follow from others, and curves show single events. Before others "
+    "see it, make sure that nobody can be recognised.",
     "A gap that is not significant may still exist: with few patients or events, large gaps are not found.",
     "The verdict, the group table and all p-values are adjusted for the number of tests; other intervals are not: one "
     "of twenty may miss the true value by chance.",
@@ -48,7 +50,7 @@ COMPARED = (
 def collect(evidence: Evidence) -> Part:
     """Return three tables of names and values, what could not be computed, and the limits."""
     compares, tiny = len(evidence.stops) > 1, [group_name(*who) for who in evidence.tiny_groups]
-    hidden = f"Groups of fewer than {FEWEST} patients are not shown, so that nobody can be recognised: "
+    hidden = f"Groups of fewer than {FEWEST} patients are not shown: "
     # Without a reference, `evidence.missing` already says that there is no comparison.
     notes = [note for note in evidence.audited.notes if evidence.reference or "shrinkage control" not in note]
     replicates = {"Bootstrap replicates, models compared": evidence.compared_bootstrap} if compares else {}

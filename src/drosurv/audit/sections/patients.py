@@ -15,7 +15,7 @@ from drosurv.audit.report import Part, Section
 from drosurv.evaluation.attributes import Attribute
 from drosurv.metrics import FollowUp
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.presentation import NOTHING, Column, Table, counted, label_name, moment, plain, written
+from drosurv.presentation import NOTHING, Column, Table, counted, label_name, listing, moment, plain, written
 from drosurv.repairs.rules import readable_table
 from drosurv.tables import CategoryColumn, NumberColumn, TableEncoder
 from drosurv.tables.columns import floats, labels
@@ -23,8 +23,8 @@ from drosurv.target import BoolArray, FloatArray
 
 # Largest numbers of columns, of their levels, and of curves in a chart.
 _MOST_COLUMNS = 15
-_MOST_LEVELS = 6
-_MOST_CURVES = 6
+_MOST_LEVELS = 12
+_MOST_CURVES = 8
 _TIMES_AT_RISK = 5
 ALL, TRAINING = "All audited", "training"
 NOT_KEPT = "not kept"
@@ -91,9 +91,8 @@ class ColumnSummary:
         return round(self.mean * known) if np.isclose(self.deviation, of_indicator) else None
 
     def count_text(self, count: int) -> str:
-        """Return a number of patients and their share; numbers below five are not shown, to protect privacy."""
-        share = written(count / max(self.patients, 1), "share")
-        return f"under {FEWEST}" if 0 < count < FEWEST else f"{count:,} ({share})"
+        """Return a number of patients and their share."""
+        return _count_text(count, self.patients)
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class TrainingPatients:
             n, events = evidence.trained_on or ((0, 0) if follow_up.stands_in else (n, events))
         if not n:
             return cls({}, {}, "There is no column of training patients: nothing is known about them.")
-        cells = {"Patients": written(n, "count"), "Events": _events(events, n)}
+        cells = {"Patients": written(n, "count"), "Events": _count_text(events, n)}
         if not follow_up.stands_in:
             cells["Median follow-up"] = _median(follow_up.times, follow_up.censoring, evidence.time_unit)
         columns = _summaries(evidence.features_train, n)
@@ -177,7 +176,7 @@ def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: T
     for group, members in groups.items():
         n, (_, censoring) = int(members.sum()), KaplanMeier.both(target.take(np.flatnonzero(members)))
         rows[0][group] = written(n, "count")
-        rows[1][group] = _events(int(target.event[members].sum()), n)
+        rows[1][group] = _count_text(int(target.event[members].sum()), n)
         rows[2][group] = _median(censoring.times, censoring.survival, evidence.time_unit)
     for row in rows:
         row[TRAINING] = trained.cells.get(row["name"], NOT_KEPT)
@@ -212,10 +211,16 @@ def _of_column(
         return {"name": f"{column.name}{name}", TRAINING: NOT_KEPT, **cells}
 
     if by_level:
-        for level in [*found[f"group {ALL}"].levels][:_MOST_LEVELS]:
+        # The most frequent levels first; those that only training patients have last.
+        levels = list(dict.fromkeys(level for one in found.values() for level in one.levels))
+        shown = levels if len(levels) <= _MOST_LEVELS else levels[: _MOST_LEVELS - 1]
+        for level in shown:
             yield row(
                 f" = {level}", {g: one.count_text(one.levels.get(level, 0)) for g, one in found.items()}
             )
+        if others := levels[len(shown) :]:
+            cells = {g: one.count_text(sum(one.levels.get(k, 0) for k in others)) for g, one in found.items()}
+            yield row(f", {len(others)} other levels", cells)
     elif column.dropna().isin([0, 1]).all() and all(
         one.mean is None or one.ones is not None for one in found.values()
     ):
@@ -236,8 +241,9 @@ def _is_number(column: pd.Series[Any]) -> bool:
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
 
 
-def _events(events: int, patients: int) -> str:
-    return f"{events:,} ({written(events / max(patients, 1), 'share')})"
+def _count_text(count: int, of: int) -> str:
+    """Return a count and its share; small counts are not shown."""
+    return f"under {FEWEST}" if 0 < count < FEWEST else f"{count:,} ({written(count / max(of, 1), 'share')})"
 
 
 def _median(times: FloatArray, censoring: FloatArray, unit: str) -> str:
@@ -286,10 +292,13 @@ def _chart(curves: Table, unit: str) -> tuple[Chart, Table]:
     times = [row["time"] for row in curves.rows]
     x = Axis.over(unit or "time", times, kind="time", count=_TIMES_AT_RISK, include=(0.0,), margin=0.0)
     y = Axis.over("free of the event", [], kind="share", count=4, include=(0.0, 1.0))
-    drawn = dict(list(by_group.items())[:_MOST_CURVES])
+    largest = sorted(by_group, key=lambda name: -by_group[name][0]["at_risk"])[:_MOST_CURVES]
+    drawn = {name: rows for name, rows in by_group.items() if name in largest}
+    left_out = [name for name in by_group if name not in drawn]
+    notes = (f"Not drawn, because they are the smallest groups: {listing(left_out)}.",) if left_out else ()
     chart = Chart(
         curves.caption,
-        "Kaplan-Meier curves of all groups; the table below has the numbers at risk.",
+        "Kaplan-Meier curves by group; the table below has the numbers at risk.",
         Frame(x, y, width=640, height=320),
         lines=tuple(
             Line(steps([(row["time"], row["survival"]) for row in rows]), f"group-{k}", name)
@@ -306,16 +315,12 @@ def _chart(curves: Table, unit: str) -> tuple[Chart, Table]:
         ),
         nearest="point",
     )
-    ticks = [tick for tick in x.ticks if tick.value <= x.high]
     at_risk = [
-        {"group": name, **{tick.label: _at_risk(rows, tick.value) for tick in ticks}}
+        {"group": name, **{tick.label: _at_risk(rows, tick.value) for tick in x.ticks}}
         for name, rows in drawn.items()
     ]
-    columns = (
-        Column("group", "Number at risk"),
-        *(Column(tick.label, tick.label, "count") for tick in ticks),
-    )
-    return chart, Table("at_risk", "", columns, tuple(at_risk))
+    columns = (Column("group", "Group"), *(Column(tick.label, tick.label, "count") for tick in x.ticks))
+    return chart, Table("at_risk", "Number at risk", columns, tuple(at_risk), notes)
 
 
 def _at_risk(rows: list[dict[str, Any]], time: float) -> int | None:
@@ -333,7 +338,8 @@ SECTION = Section(
     intro="""
 <p>Who was audited, group by group{% if "Training" in part.tables[0].header %}, beside the training patients{% endif %}.
 Follow-up is the median time to censoring (reverse Kaplan-Meier). Curves are shown while at least five patients are at
-risk.</p>
+risk. Counts from 1 to 4 are written as “under 5”; they may follow from other numbers of this page, which is not
+anonymous.</p>
 """,
     template="""
 {% for patients, chart, at_risk, curves in drawn %}
@@ -344,7 +350,7 @@ risk.</p>
 {{ m.folded(patients) }}
 {% endif %}
 {{ m.chart(chart) }}
-{{ m.risk_table(at_risk) }}
+{{ m.risk_table(at_risk, chart.frame) }}
 {{ m.downloads(curves) }}
 {% endfor %}
 """,

@@ -7,9 +7,10 @@ from typing import Any
 
 from drosurv.audit.evidence import FINDINGS, Evidence
 from drosurv.audit.report import Part, Section
-from drosurv.audit.verdict import ALL_PATIENTS
+from drosurv.audit.verdict import ALL_PATIENTS, adjusted_p_values
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import whose
+from drosurv.evaluation.views import named
 from drosurv.presentation import (
     Column,
     Statement,
@@ -19,6 +20,7 @@ from drosurv.presentation import (
     in_years,
     listing,
     moment,
+    p_text,
     plain_rows,
     with_interval,
     written,
@@ -77,6 +79,12 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
     if everybody["c_index"] is not None:
         ranked = with_interval(*(everybody[f"c_index{end}"] for end in ("", "_low", "_high")))
         yield Statement("ranking", f"c-index {ranked}; 0.5 is chance.")
+    if len(slope := evidence.tests[evidence.tests["metric"] == "calibration_slope"]):
+        (adjusted,) = adjusted_p_values(slope, evidence.audited.settings.n_tests)
+        (found,) = evidence.audited.select(metric="calibration_slope", kind="overall")
+        yield Statement(
+            "slope_test", f"Calibration slope {found.text}; 1 is right (adjusted {p_text(adjusted)})."
+        )
     if everybody["expected"] is not None:
         observed, expected = written(everybody["observed"], "count"), written(everybody["expected"], "time")
         later = evidence.target.n_events - everybody["observed"]
@@ -85,23 +93,35 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
         )
         yield Statement("events", f"{observed} events were observed and {expected} expected{left_out}.")
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
-        predicted, found = (
+        predicted, free = (
             written(everybody[f"survival_{one}"], "share") for one in ("predicted", "observed")
         )
         yield Statement(
-            "survival", f"At {at}, {predicted} were predicted to be free of the event; {found} were."
+            "survival", f"At {at}, {predicted} were predicted to be free of the event; {free} were."
         )
 
 
+def by_attribute(result: EvaluationResult) -> list[dict[str, Any]]:
+    """Return the rows of the group table: all patients, then one attribute after the other."""
+    order = ["overall", *result.headings]
+    rows = [row for row in plain_rows(result.groups) if row["attribute"] in order]
+    return sorted(rows, key=lambda row: order.index(row["attribute"]))
+
+
 def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
-    """Return the rows of the group table in words; groups that are not judged have only their number of patients."""
+    """Return the rows of the group table in words, by attribute.
+
+    Groups that are not judged have only their number of patients.
+    """
     rows = []
-    for row in plain_rows(result.groups):
+    for row in by_attribute(result):
+        shown_as = named(row, result.headings)
         name = whose(row["attribute"], row["group"], ALL_PATIENTS)
         hidden = not row["judged"] and row["expected"] is not None
         shown = {key: None for key in row if key not in ("attribute", "group", "patients")} if hidden else row
         reading = f"not judged: {row['why']}" if not row["judged"] else FINDINGS.get(row["concern"], "")
-        rows.append({**row, **shown, "who": name, "finding": reading})
+        under = {"heading": shown_as["attribute"], "label": shown_as["group"]}
+        rows.append({**row, **shown, **under, "who": name, "finding": reading})
     return rows
 
 
@@ -116,6 +136,8 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
             **row,
             "who": row["group"],
             "attribute": FOUND,
+            "heading": FOUND,
+            "label": row["group"],
             "ratio_p": row["p"],
             "finding": "predictions are wrong (found by search"
             f"{'' if bounds.rescaled is None else ', after correction for everybody'})",
@@ -132,8 +154,8 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
         Column("expected", "Expected", "time"),
         Column("ratio", "Observed / expected", "value", ("ratio_low", "ratio_high")),
         Column("ratio_p", "p, adjusted", "p_value"),
-        Column("survival_predicted", f"Survival at {at}, predicted", "share"),
-        Column("survival_observed", "observed", "share"),
+        Column("survival_predicted", "Survival, predicted", "share"),
+        Column("survival_observed", "Survival, observed", "share"),
         Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
         Column("gain", "Gain over no model", "value", ("gain_low", "gain_high")),
         Column(
@@ -144,11 +166,13 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     known = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
     if not evidence.is_compared:
         known = [column for column in known if column.key != "gain_over_cox"]
-    return Table("groups", "The group table", tuple(known), tuple(rows))
+    survival = any(column.key == "survival_predicted" for column in known)
+    caption = f"The group table{f' (survival at {at})' if survival else ''}"
+    return Table("groups", caption, tuple(known), tuple(rows))
 
 
 def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
-    """Explain the columns, and name the groups that are not judged."""
+    """Explain the columns, and name groups that may be one."""
     has_curves = rows[0]["expected"] is not None
     said = [
         "Expected events: predicted cumulative hazards, summed. Gain: log likelihood per patient over giving everybody "
@@ -159,9 +183,6 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     said.append(f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}.")
     if "causes" in evidence.also:
         said.append("The event is one of any cause.")
-    small = [row["who"] for row in rows if str(row["finding"]).startswith("not judged: fewer")]
-    if small:
-        said.append(f"Too small to be judged: {listing(small)}.")
     spelled = [
         f"{evidence.audited.headings[attribute.name]} {'/'.join(family)}"
         for attribute in evidence.attributes
@@ -197,7 +218,7 @@ SECTION = Section(
 <div class="answers">
   <div>
     <h3>All patients</h3>
-    {% for statement in said if statement.code in ("size", "ranking", "events", "survival") %}
+    {% for statement in said if statement.code in ("size", "ranking", "slope_test", "events", "survival") %}
     <p>{{ statement.text }}</p>
     {% endfor %}
     {% set more = said | selectattr("code", "equalto", "problem") | list %}
@@ -213,7 +234,7 @@ SECTION = Section(
     </ol>
   </div>
 </div>
-{{ m.plain_table(part.tables[0], below=true) }}
+{{ m.plain_table(part.tables[0], below=true, by_heading=true) }}
 {% if part.facts.get("note") %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
 """,
 )
