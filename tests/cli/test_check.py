@@ -32,6 +32,8 @@ def test_one_command_gives_a_page_a_model_and_the_next_command_on_a_table_with_p
     visit = patients["days"].where(patients.index % 3 > 0, patients["days"] + 7)
     messy = patients.assign(seen=patients["days"], admitted=days, visit=visit)
     messy.loc[3, "days"] = -1
+    messy["kappa"] = messy["kappa"].map("{:.4f}".format).str.replace(".", ",").replace("nan", "")
+    messy.loc[[5, 6], "kappa"] = "n/k"
     path, page, model = (tmp_path / name for name in ("messy.csv.gz", "page.html", "checked"))
     messy.to_csv(path, index=False, sep=";", decimal=",", encoding="latin-1")
     options = ("--event-value", "dead", "--keep-columns", "visit", "-o", page)
@@ -40,13 +42,13 @@ def test_one_command_gives_a_page_a_model_and_the_next_command_on_a_table_with_p
     assert "Time is column 'days'" in shown
     assert f"drosurv fit {path} --time days --event status --id id --groups" in shown.replace("\n", " ")
     assert "<html" in page.read_text(encoding="utf-8")
-    assert len(load(model).predict(messy)) == len(patients)
+    assert len(load(model).predict(messy.assign(kappa=patients["kappa"]))) == len(patients)
     found = drosurv.json("check", path, *options)
     assert len(check_once) == 1
     assert found["next"][:2] == ["fit", str(path)]
-    for word in ("seen", "admitted", "--drop-missing-target", "--event-value", "--keep-columns"):
+    for word in ("seen", "admitted", "--drop-missing-target", "--event-value", "--keep-columns", "kappa=n/k"):
         assert word in found["next"]
-    assert "visit" in {row["covariate"] for row in found["cox"]}
+    assert {"visit", "kappa"} <= {row["covariate"] for row in found["cox"]}
     words = [str(tmp_path / word) if word in ("test.csv", "model") else word for word in found["next"]]
     drosurv.ok(*words)
 

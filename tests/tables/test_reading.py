@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from drosurv.tables import FileFormat, TableNote, read_frame
+from drosurv.tables.reading import strays_as_missing
 
 
 @pytest.fixture
@@ -79,6 +80,34 @@ def test_a_missing_text_and_a_name_may_hold_the_sign_of_equality(write):
     np.testing.assert_array_equal(frame["gfr"], [70, np.nan, 80])
     np.testing.assert_array_equal(frame["a=b"], [1, 2, np.nan])
     assert frame["c"].tolist() == ["x", ">=90", "y"]
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_a_few_texts_among_numbers_are_what_missing_would_make_of_them(write, decimal):
+    lines = [f"{k / 7:.17g};{k}".replace(".", decimal) for k in range(1, 101)]
+    path = write("\n".join(["wmi;row", *lines, "unknown;101", ">89;102", ";103"]))
+    frame, found = strays_as_missing(read_frame(path, separator=";", decimal=decimal), decimal)
+    assert found == {"wmi": {"unknown": 1, ">89": 1}}
+    expected = read_frame(path, separator=";", decimal=decimal, missing=["wmi=unknown", "wmi=>89"])
+    pd.testing.assert_frame_equal(frame, expected)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [*map(str, range(90)), *["low"] * 10],
+        [*map(str, range(200)), *"abcdefg"],
+        [f"{k:04}" for k in range(1, 100)] + ["unknown"],
+        pd.Categorical([*map(str, range(99)), "unknown"]),
+        ["1", "2", "unknown"] * 33,
+    ],
+    ids=["many rows", "many texts", "leading zeros", "categories", "codes"],
+)
+def test_texts_among_numbers_that_may_have_a_meaning_are_kept(values):
+    frame = pd.DataFrame({"a": values})
+    kept, found = strays_as_missing(frame)
+    assert found == {}
+    pd.testing.assert_frame_equal(kept, frame)
 
 
 def test_a_mistyped_column_of_a_missing_text_is_named(write):
@@ -176,6 +205,16 @@ def test_other_formats_hold_the_same_table(tmp_path, suffix):
     assert found["age"].tolist() == [61.5, 50, 44]
     assert found["sex"].astype(str).tolist() == ["f", "m", "f"]
     assert found["n"].isna().tolist() == [False, True, False]
+
+
+def test_texts_of_other_formats_that_mean_missing_are_missing(tmp_path):
+    pd.DataFrame({"a": ["1.5", "n/k", "2"], "b": [1.0, 999.0, 999.0], "c": ["x", "n/k", "y"]}).to_stata(
+        tmp_path / "t.dta", write_index=False
+    )
+    frame = read_frame(tmp_path / "t.dta", missing=["a=n/k", "b=999"])
+    np.testing.assert_array_equal(frame["a"], [1.5, np.nan, 2.0])
+    np.testing.assert_array_equal(frame["b"], [1.0, np.nan, np.nan])
+    assert frame["c"].tolist() == ["x", "n/k", "y"]
 
 
 def test_empty_texts_of_other_formats_are_missing(tmp_path):

@@ -1,5 +1,6 @@
 """check reads a table, lists its problems, and judges a model on patients left out of its training."""
 
+import dataclasses
 from functools import partial
 from importlib import import_module
 
@@ -30,7 +31,9 @@ def patients():
             last_seen=np.ceil(1000 * data.y["time"]) / 30,
         )
     )
+    frame["x2"] = frame["x2"].astype(str).where(frame.index != 5, "unknown")
     frame.loc[3, "days"] = -1
+    frame.loc[11, "days"] = 0
     frame.loc[7, "died"] = np.nan
     return frame
 
@@ -60,19 +63,44 @@ def test_columns_are_guessed_and_told(found):
 
 def test_all_problems_are_listed_at_once(found, patients):
     told = " ".join(found.problems)
+    assert told.startswith("column 'x2' holds numbers, but 'unknown' in 1 row, taken as missing.")
+    assert "1 patient has the time 0" in told
     assert "1 row with a negative time in column 'days' left out (first: row 4)" in told
-    assert "1 row with no value in event column 'died' left out (first: row 8)" in told
+    assert "1 row with no event in column 'died' left out (first: row 8)" in told
     assert "column 'visit' holds dates and was left out" in told
     assert "column 'hospital_mrn' was left out: it names patients" in told
     assert "column 'last_seen' may give the outcome away and was left out" in told
     assert len(found.table) == len(patients) - 2
 
 
-def test_the_model_uses_neither_ids_nor_dates_nor_copies_of_the_time(found, patients):
+def test_the_model_uses_neither_ids_nor_dates_nor_copies_of_the_time(found):
     left_out = {"patient_id", "hospital_mrn", "visit", "last_seen", "days"}
     assert left_out & set(found.trained.encoder.used_) == set()
     assert left_out & set(found.table.X.columns) == set()
-    assert np.isfinite(found.model.predict(patients[found.model.feature_names_in_])).all()
+    assert np.isfinite(found.model.predict(found.table.X)).all()
+
+
+def test_a_few_texts_in_a_column_of_numbers_are_missing_values(found):
+    assert found.missing == ("x2=unknown",)
+    assert "x2" in found.trained.encoder.used_
+    assert found.table.X["x2"].isna().sum() == 1
+
+
+def test_columns_left_out_are_named_in_the_summary_even_if_their_problems_do_not_fit(found):
+    problems = (*("a problem of many words " * 8,) * 9, "column 'visit' holds dates and was left out.")
+    shown = dataclasses.replace(found, problems=problems).summary()
+    assert "more: see the page; left out are also columns visit" in shown
+    assert "visit" in found.summary()
+
+
+def test_times_between_columns_of_numbers_are_in_their_unit(patients):
+    frame = patients.drop(columns=["days", "last_seen"])
+    frame["diag"] = 9000.0 + frame.index % 700
+    frame["seen"] = frame["diag"] + patients["days"].mask(patients["days"] < 0)
+    read, time = import_module("drosurv.workflows.check")._with_time(frame, None, "diag", "seen")
+    assert time == "time"
+    np.testing.assert_allclose(read["time"], patients["days"].mask(patients["days"] < 0))
+    assert not {"diag", "seen"} & set(read.columns)
 
 
 def test_the_plain_cox_table_is_that_of_plain_cox(found):

@@ -66,16 +66,19 @@ def check(
     from drosurv.presentation.progress import bar
     from drosurv.tables import TargetColumns
     from drosurv.tables.guess import UnknownColumns, guess_columns
+    from drosurv.tables.reading import strays_as_missing
 
     check_outputs([output, save], [data], force=force)
     with bar("reading") as progress:
-        frame = file.format.read(data)
+        marks = file.format.recognised(data)
+        frame = marks.read(data)
         given: dict[str, Any] = {"time": time, "event": event, "id": id, "groups": groups or None}
         try:
             if start is None:
-                found = guess_columns(frame, **given)
+                read, _ = strays_as_missing(frame, marks.decimal or ".", categorical)
+                found = guess_columns(read, **given)
                 with catch_warnings(action="ignore"):
-                    TargetColumns(found.time, found.event, event_value).resolved(frame)
+                    TargetColumns(found.time, found.event, event_value).resolved(read)
         except UnknownColumns as error:
             if not error.pairs:
                 raise
@@ -97,6 +100,7 @@ def check(
             numeric=numeric,
             keep_columns=keep_columns,
             horizon=horizon,
+            file_format=marks,
             data_name=data.name,
             random_state=seed,
             on_step=lambda name, steps: progress(doing=name, of=steps),
@@ -118,6 +122,7 @@ def check(
     used |= {"numeric": numeric, "keep_columns": keep_columns, "drop_missing_target": result.n_dropped > 0}
     for name, value in used.items():
         following += shell_option(name, value) if value else []
+    file = replace(file, missing=(*file.missing, *result.missing))
     following += [*shell_options(file, FileOptions), "--hold-out", "test.csv", "-o", "model"]
     if as_json:
         print_json({**result.to_dict(), "page": str(output), "next": following[1:]})

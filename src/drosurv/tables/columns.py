@@ -238,6 +238,11 @@ MOST_LEVELS = 50
 _MOST_PERIODS = 12
 # With fewer rows, numbers could all be different by chance.
 _FEWEST_DIFFERENT = 100
+# Up to so many different numbers beside texts may be codes of a category.
+_MOST_NUMBERS_AS_CODES = 10
+# Up to so many different texts, in up to this share of the rows, are strays in a column of numbers.
+_MOST_STRAYS = 6
+_STRAY_SHARE = 0.05
 
 
 class UnseenLevelWarning(UserWarning):
@@ -434,8 +439,7 @@ def _learn_category(
     standardize: bool,
     reference: str | None,
 ) -> Column:
-    codes, names = coded(column)
-    counts = dict(zip(names, np.bincount(codes[codes >= 0], minlength=len(names)).tolist(), strict=True))
+    counts = _counts(column)
     if not categorical:
         _check_texts(counts, name)
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -464,14 +468,42 @@ def _learn_category(
     )
 
 
-def _check_texts(counts: Mapping[str, int], name: str) -> None:
-    """Raise if the texts of a column are mostly numbers, or are dates, or too many to be categories."""
+def texts_among_numbers(counts: Mapping[str, int]) -> list[str]:
+    """Return the texts that are no numbers of a column with these texts, if most of the different ones are numbers."""
     texts = sorted(counts, key=lambda text: -counts[text])
     commas = np.array([has_decimal_comma(text) for text in texts])
     numeric = ~np.isnan(pd.to_numeric(np.array(texts, dtype=object), errors="coerce").astype(np.float64))
     numbers = numeric | commas
-    others = [text for text, number in zip(texts, numbers, strict=True) if not number]
-    if len(others) and numbers.sum() > 10 and numbers.mean() > 0.5:
+    if numbers.sum() <= _MOST_NUMBERS_AS_CODES or numbers.mean() <= 0.5:
+        return []
+    return [text for text, number in zip(texts, numbers, strict=True) if not number]
+
+
+def stray_texts(column: pd.Series[Any]) -> dict[str, int]:
+    """Return the few texts, with their numbers of rows, of a column that is otherwise one of numbers.
+
+    It is empty if there are many such texts, or rows with them: they may have a meaning.
+    """
+    declared = isinstance(column.dtype, pd.CategoricalDtype) or column.dtype.kind in "bmMc"
+    if declared or holds_numbers(column):
+        return {}
+    counts = _counts(column)
+    found = {text: counts[text] for text in texts_among_numbers(counts)}
+    few = len(found) <= _MOST_STRAYS and sum(found.values()) <= _STRAY_SHARE * sum(counts.values())
+    return found if few else {}
+
+
+def _counts(column: pd.Series[Any]) -> dict[str, int]:
+    """Return the labels of a column in order of appearance, with their numbers of rows."""
+    codes, names = coded(column)
+    return dict(zip(names, np.bincount(codes[codes >= 0], minlength=len(names)).tolist(), strict=True))
+
+
+def _check_texts(counts: Mapping[str, int], name: str) -> None:
+    """Raise if the texts of a column are mostly numbers, or are dates, or too many to be categories."""
+    texts = sorted(counts, key=lambda text: -counts[text])
+    commas = np.array([has_decimal_comma(text) for text in texts])
+    if others := texts_among_numbers(counts):
         here = [f"{name}={text}" for text in others[:6]]
         rows = sum(counts[text] for text in others)
         raise ArgumentError(

@@ -20,7 +20,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, ArgumentWarning, did_you_mean, require, warn_caller
 from drosurv.files import whole_file
-from drosurv.tables.columns import shown
+from drosurv.tables.columns import holds_numbers, labels, shown, stray_texts
 
 # What pandas reads as missing, and the point of SAS and Stata. "None" is not among them: it is a level of many medical
 # columns.
@@ -93,8 +93,8 @@ def read_frame(
         Of a CSV file; recognised where they are None, with a note where they are not a comma, a point and UTF-8. With
         a decimal comma, points that separate thousands are removed.
     missing : sequence of str
-        Texts of a CSV file that mean a missing value, besides empty fields, a lone point, NA, N/A, NaN and null, in
-        capitals or not. Written ``column=text``, it means so in that column only, such as ``"age=999"``.
+        Texts that mean a missing value, besides empty fields, a lone point, NA, N/A, NaN and null, in capitals or
+        not. Written ``column=text``, it means so in that column only, such as ``"age=999"``.
 
     Returns
     -------
@@ -117,8 +117,11 @@ def read_frame(
             if start.startswith(magic):
                 raise ValueError(f"{path} is {kind}: save its table as .xlsx or CSV.")
         frame = _read_csv(path, FileFormat(separator, decimal, encoding).recognised(path), missing)
+        missing = ()
     frame.columns = frame.columns.map(str)
     _refuse_repeated(list(frame.columns), path)
+    if missing:
+        frame = _with_missing(frame, missing)
     if len(frame) == 0:
         raise ValueError(f"{path} has no rows.")
     return frame
@@ -450,6 +453,45 @@ def _typed(
     values = numbers.mask(numbers.isin(absent)).to_numpy()
     for name, at in rows.items():
         yield name, texts.array[at] if wrong[at].any() else values[at]
+
+
+def strays_as_missing(
+    frame: pd.DataFrame, decimal: str = ".", kept: Sequence[str] = ()
+) -> tuple[pd.DataFrame, dict[str, dict[str, int]]]:
+    """Make columns of numbers of those that hold a few other texts, which become missing.
+
+    Return the table, and the texts of each such column with their numbers of rows. Columns in `kept` stay as they are.
+    """
+    found: dict[str, dict[str, int]] = {}
+    changed = frame.copy(deep=False)
+    for name in (one for one in frame.columns if one not in kept):
+        if texts := stray_texts(frame[name]):
+            column = _without(frame[name], {*texts}, decimal)
+            # Numbers with leading zeros are codes, and stay text.
+            if holds_numbers(column):
+                changed[name], found[str(name)] = column, texts
+    return changed, found
+
+
+def _with_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
+    """Make the texts `missing` of a table that is not from a CSV file missing values."""
+    everywhere, by_column = _missing_texts(missing, frame)
+    for name in frame.columns:
+        texts = everywhere.difference(MISSING) | by_column.get(str(name), set())
+        if labels(frame[name]).isin(texts).any():
+            frame[name] = _without(frame[name], texts)
+    return frame
+
+
+def _without(column: pd.Series[Any], texts: set[str], decimal: str = ".") -> pd.Series[Any]:
+    """Return a column whose values with these texts are missing; it holds numbers if all other values are numbers."""
+    known = labels(column)
+    rest = column.mask(known.isin(texts).to_numpy())
+    if holds_numbers(rest):
+        return rest
+    cells = known.reset_index(drop=True).fillna("").astype("str")
+    ((_, values),) = _typed(cells, [str(column.name)], decimal, {*MISSING, *texts})
+    return pd.Series(values, column.index, name=column.name) if values.dtype.kind == "f" else rest
 
 
 def _nearest_floats(text: pd.Series[str]) -> pd.Series[float]:

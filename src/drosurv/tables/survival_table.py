@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, as_number, require, warn_caller
+from drosurv.errors import ArgumentError, ArgumentWarning, as_number, require, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS, first_wrong, holds_numbers, labels, row_number, to_floats
 from drosurv.tables.problems import copied_rows, names_patients, table_problems
@@ -202,6 +202,36 @@ class SurvivalTable:
                 "intervals are too narrow: keep one row for each patient."
             )
 
+    def problems(
+        self, categorical: Sequence[str] = (), numeric: Sequence[str] = (), name: str = "the table"
+    ) -> Iterator[ArgumentWarning]:
+        """Yield warnings about a training table called `name`; the columns are as in :func:`table_problems`."""
+        yield from self._zero_times()
+        yield from table_problems(
+            self.frame,
+            features=list(self.X.columns),
+            target=self.columns.names,
+            categorical=[*categorical, *self.codes],
+            numeric=numeric,
+            id=self.id,
+            time=self.columns.time if self.columns.entry is None else None,
+            patients=self.patients,
+            table_name=name,
+        )
+
+    def _zero_times(self) -> Iterator[ArgumentWarning]:
+        zero = self.y[self.columns.time_name] == 0
+        if zero.any():
+            n, events = int(zero.sum()), int(self.event[zero].sum())
+            first = row_number(self.frame.index, int(zero.argmax()))
+            who = "1 patient has" if n == 1 else f"{n:,} patients have"
+            with_event = ("with" if events else "without") if n == 1 else f"{events:,} of them with"
+            yield ArgumentWarning(
+                None,
+                f"{who} the time 0, {with_event} the event (first in row {first}): check that it is not an unknown "
+                "time.",
+            )
+
     def refuse_entry(
         self, who: str, remedy: str = "take patients who are observed from the beginning"
     ) -> None:
@@ -347,19 +377,7 @@ def read_survival_table(
             f"event column {event!r} holds no event: every one of the {len(table):,} patients is censored. Pass "
             f"event_value if another value means the event.",
         )
-    _warn_of_zero_times(table)
-    known = [*categorical, *table.codes]
-    for problem in table_problems(
-        table.frame,
-        features=list(table.X.columns),
-        target=columns.names,
-        categorical=known,
-        numeric=numeric,
-        id=id,
-        time=time if entry is None else None,
-        patients=table.patients,
-        table_name=os.path.basename(path),
-    ):
+    for problem in table.problems(categorical, numeric, os.path.basename(path)):
         warn_caller(problem)
     return table
 
@@ -397,16 +415,3 @@ def _keep_rows(frame: pd.DataFrame, known: BoolArray, lacking: str) -> pd.DataFr
         text = f"{int((~known).sum()):,} of {len(frame):,} rows have {lacking} and were left out."
         warn_caller(text, category=TableNote)
     return frame[known]
-
-
-def _warn_of_zero_times(table: SurvivalTable) -> None:
-    zero = table.y[table.columns.time_name] == 0
-    if zero.any():
-        n, events = int(zero.sum()), int(table.event[zero].sum())
-        first = row_number(table.frame.index, int(zero.argmax()))
-        who = "1 patient has" if n == 1 else f"{n:,} patients have"
-        with_event = ("with" if events else "without") if n == 1 else f"{events:,} of them with"
-        warn_caller(
-            f"{who} the time 0, {with_event} the event (first in row {first}): check that it is not an unknown "
-            "time."
-        )

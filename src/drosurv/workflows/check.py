@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -22,7 +22,7 @@ from drosurv.errors import ArgumentError, as_records
 from drosurv.estimators import CoxPHCV
 from drosurv.estimators.coefficients import CoxTable
 from drosurv.evaluation.predictions import final_step
-from drosurv.presentation import Statement, Table, counted, first_upper, unit_in
+from drosurv.presentation import Statement, Table, counted, first_upper, listing, unit_in
 from drosurv.repairs import RepairedCox
 from drosurv.tables import (
     FileFormat,
@@ -43,8 +43,8 @@ from drosurv.tables.columns import (
     time_between,
     to_floats,
 )
-from drosurv.tables.problems import names_patients, table_problems
-from drosurv.tables.reading import require_columns
+from drosurv.tables.problems import names_patients
+from drosurv.tables.reading import require_columns, strays_as_missing
 from drosurv.target import BoolArray
 from drosurv.tuning.folds import parse_folds
 from drosurv.workflows.training import Trained, plain_cox_table, train
@@ -57,6 +57,8 @@ _REPAIR_AND_SUBGROUPS = (
     "subgroups compares observed with expected events in subgroups with fixed cuts. So the two may name different "
     "subgroups, with different numbers."
 )
+# A summary names up to so many columns in a row.
+_MOST_NAMED = 20
 _STEPS = ("reading", "training", "plain Cox", "repair", "audit")
 
 
@@ -86,6 +88,8 @@ class CheckResult:
         Columns that were left out: dates, free text, and columns that give the outcome away.
     n_dropped : int
         Number of rows that were left out, because they have no valid time or event.
+    missing : tuple of str
+        Texts that were taken as missing values, as ``column=text``, because all else in the column is a number.
     """
 
     model: Any
@@ -99,6 +103,7 @@ class CheckResult:
     trained: Trained
     dropped: tuple[str, ...] = ()
     n_dropped: int = 0
+    missing: tuple[str, ...] = ()
 
     def summary(self, width: int = 100) -> str:
         """Return what was found as text of at most 40 lines of the given width."""
@@ -117,7 +122,7 @@ class CheckResult:
             (f"Repair of {self._name}:", changed, 6),
             ("Plain Cox:", [self.hazards], 5),
         ]
-        return "\n".join(line for part in parts for line in _lines(*part, width))
+        return "\n".join(line for part in parts for line in _lines(*part, width, self.dropped))
 
     @property
     def _name(self) -> str:
@@ -227,7 +232,14 @@ def check(
     step(_STEPS[0], len(_STEPS))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        frame = table if isinstance(table, pd.DataFrame) else (file_format or FileFormat()).read(table)
+        marks = file_format or FileFormat()
+        if isinstance(table, pd.DataFrame):
+            frame = table
+        else:
+            marks = marks.recognised(table)
+            frame = marks.read(table)
+        names = [name for name in frame.columns if names_patients(name, frame[name])]
+        frame, strays = strays_as_missing(frame, marks.decimal or ".", [*names, *categorical])
         if start is not None or end is not None:
             frame, time = _with_time(frame, time, start, end)
         found = guess_columns(frame, time=time, event=event, id=id, groups=groups)
@@ -240,7 +252,9 @@ def check(
         patients = replace(patients, columns=columns)
         found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
     messages = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
-    problems = tuple(dict.fromkeys([*problems, *(str(message) for message in messages)]))
+    problems = tuple(
+        dict.fromkeys([*_stray_problems(strays), *problems, *(str(message) for message in messages)])
+    )
     events = int(patients.event.sum())
     if events < _FEWEST_EVENTS:
         raise ArgumentError(
@@ -295,11 +309,17 @@ def check(
         trained,
         dropped,
         len(frame) - len(patients),
+        tuple(f"{name}={text}" for name, texts in strays.items() for text in texts),
     )
 
 
-def _lines(heading: str, items: Sequence[str], most: int, width: int) -> list[str]:
-    """Return a heading and items below it as wrapped lines; items that do not fit in `most` lines are counted."""
+def _lines(
+    heading: str, items: Sequence[str], most: int, width: int, columns: Sequence[str] = ()
+) -> list[str]:
+    """Return a heading and items below it as wrapped lines.
+
+    Items that do not fit in `most` lines are counted, and those of the `columns` that only they name are named.
+    """
     lines = textwrap.wrap(heading, width)
     for number, item in enumerate(items):
         wrapped = textwrap.wrap(first_upper(item), width, initial_indent="- ", subsequent_indent="  ")
@@ -307,9 +327,18 @@ def _lines(heading: str, items: Sequence[str], most: int, width: int) -> list[st
             left = most - len(lines) - 1
             if number == 0 and left > 0:
                 return [*lines, *wrapped[:left], "  ... (the page has the rest)"]
-            return [*lines, f"- {len(items) - number} more: see the page"]
+            shown, rest = " ".join(items[:number]), " ".join(items[number:])
+            hidden = [name for name in columns if repr(name) in rest and repr(name) not in shown]
+            also = f"; left out are also columns {listing(hidden, _MOST_NAMED)}" if hidden else ""
+            return [*lines, *textwrap.wrap(f"- {len(items) - number} more: see the page{also}", width)]
         lines += wrapped
     return lines
+
+
+def _stray_problems(strays: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    for name, texts in strays.items():
+        held = listing([f"{text!r} in {counted(rows, 'row')}" for text, rows in texts.items()])
+        yield f"column {name!r} holds numbers, but {held}, taken as missing. Correct the table if it has a meaning."
 
 
 def _for_report(messages: Sequence[Any]) -> list[Warning]:
@@ -332,22 +361,25 @@ def _patients(
     usable = _usable_rows(frame, found, problems)
     frame = frame[usable]
     named = {found.time, found.event, found.id, *drop}
-    left_out: dict[str, str] = {}
+    # Columns with a problem, and those that no model uses.
+    refused: dict[str, str] = {}
+    useless: dict[str, str] = {}
     for name in (one for one in frame.columns if one not in named):
         if names_patients(name, frame[name]) and name not in categorical:
-            left_out[name] = f"column {name!r} was left out: it names patients."
+            useless[name] = f"column {name!r} was left out: it names patients."
             continue
         try:
             learned = learn_column(frame[name], categorical=name in categorical, standardize=True)
         except HoldsDates:
-            left_out[name] = (
+            refused[name] = (
                 f"column {name!r} holds dates and was left out: turn it into an age or a number of days."
             )
         except ValueError as error:
-            left_out[name] = f"{error} The column was left out."
+            refused[name] = f"{error} The column was left out."
         else:
             if isinstance(learned, LeftOutColumn):
-                left_out[name] = f"column {name!r} was left out: {learned.reason}."
+                useless[name] = f"column {name!r} was left out: {learned.reason}."
+    left_out = refused | useless
     columns = TargetColumns(found.time, found.event, event_value)
     dropped = [*drop, *left_out]
     patients = SurvivalTable.parse(
@@ -366,20 +398,7 @@ def _patients(
     if patients.X.shape[1] == 0:
         raise ArgumentError("drop", f"the table has no features. {' '.join(left_out.values())}")
     problems += left_out.values()
-    problems += map(
-        str,
-        table_problems(
-            patients.frame,
-            features=list(patients.X.columns),
-            target=columns.names,
-            categorical=[*categorical, *patients.codes],
-            numeric=numeric,
-            id=found.id,
-            time=found.time,
-            patients=patients.patients,
-            table_name=table_name,
-        ),
-    )
+    problems += map(str, patients.problems(categorical, numeric, table_name))
     return patients, tuple(problems), (*left_out, *leaks)
 
 
@@ -411,7 +430,7 @@ def _usable_rows(frame: pd.DataFrame, found: GuessedColumns, problems: list[str]
     for rows, why in (
         (np.isnan(times), f"no time in column {found.time!r}"),
         (times < 0, f"a negative time in column {found.time!r}"),
-        (frame[found.event].isna().to_numpy(), f"no value in event column {found.event!r}"),
+        (frame[found.event].isna().to_numpy(), f"no event in column {found.event!r}"),
     ):
         if rows.any():
             first = int(np.flatnonzero(rows)[0]) + 1
