@@ -2,7 +2,8 @@
 
     python -m experiments.studies.false_verdicts --runs 500 --jobs 16 --first 1000 -o false_verdicts.json
 
-Models of 1,000 patients in three attributes, each of them right:
+Models of 1,000 patients in four attributes, of which "high" are the patients with a high value of the strongest
+predictor, each of the models right:
 
 - "exact": the true survival curves.
 - "few times": the true survival at five times, as another program would give it, under hazards that fall and rise;
@@ -41,7 +42,12 @@ def problems(case: str, events: float, ratio: float, replicates: int, seed: int)
     rng = np.random.default_rng([seed, N])
     shape = float(case.rpartition(" ")[2]) if case.startswith("few times") else 1.3
     data = simulate(N, events, rng, ratio, shape)
-    groups = {"flag": data.X["flag"], "site": data.X["site"], "sex": rng.integers(0, 2, N)}
+    groups = {
+        "flag": data.X["flag"],
+        "site": data.X["site"],
+        "sex": rng.integers(0, 2, N),
+        "high": data.X["a"] > 0.5,
+    }
     how: dict[str, Any] = {
         "sensitive_features": groups,
         "features": data.X,

@@ -10,7 +10,7 @@ from drosurv.audit import audit_predictions, prediction_columns
 from drosurv.audit.predictions import as_survival, completed, last_horizon, log_risk, nearest_quartiles, until
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
-from drosurv.metrics import concordance_fractions
+from drosurv.metrics import concordance_case_mix_test
 from drosurv.metrics.expected_events import expected_events
 from drosurv.metrics.survival_curves import parse_survival
 from drosurv.repairs.curves import PredictionGrid, log_mean_hazard
@@ -73,11 +73,15 @@ def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients
     assert reason.endswith("are left out: the model gives no survival curves.")
     assert report.parts["verdict"].facts["status"] == "unequal"
     groups = patients.sensitive_features["membership"]
-    shares = concordance_fractions(patients.y, model.predict(patients.X), groups)
+    test = concordance_case_mix_test(patients.y, model.predict(patients.X), groups)
+    minority, majority = (
+        f"{test.fractions[label]:.1%} of the pairs, where its predictions imply {test.implied[label]:.1%}"
+        for label in ("minority", "majority")
+    )
     said = report.parts["verdict"].statements[0].text
     assert said.startswith(
-        f"Compared with all patients, membership minority is ranked right in {shares['minority']:.1%} of the pairs, "
-        f"membership majority in {shares['majority']:.1%}".replace("%", " %")
+        f"Compared with all patients, membership minority is ranked right in {minority}, and membership majority in "
+        f"{majority}".replace("%", " %")
     )
     everybody = audit_predictions(
         model.predict(patients.X), patients.y, sensitive_features=None, n_bootstrap=0, search_rules=False

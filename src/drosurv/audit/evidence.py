@@ -20,8 +20,8 @@ from drosurv.evaluation import EvaluationResult, Predictions, evaluate
 from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.from_entry import curve_times
 from drosurv.evaluation.predictions import predict_curves, predict_risk
-from drosurv.evaluation.views import DECISIONS, judged_gaps
-from drosurv.metrics import FollowUp
+from drosurv.evaluation.views import DECISIONS
+from drosurv.metrics import FollowUp, concordance_case_mix_test
 from drosurv.presentation import first_upper, group_name, with_interval, written
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.repairs import RepairedCox, repair
@@ -233,22 +233,41 @@ class Evidence:
     def tests(self) -> pd.DataFrame:
         """Tests besides those of the group table: of the calibration slope, and of decisions and ranking of groups."""
         rows = [*_slope_test(self.audited, self._model_error), *_decision_tests(self.audited)]
-        ends = {gap.attribute: gap.high for gap in self.audited.gaps("concordance_imparity")}
-        rows += [
-            {
-                "status": "unequal",
-                "attribute": gap.attribute,
-                "metric": "concordance_imparity",
-                "who": group_name(gap.attribute, gap.worst[0]),
-                "text": f"Compared with all patients, {group_name(gap.attribute, gap.worst[0])} is ranked right in "
-                f"{written(gap.worst[1], 'share')} of the pairs, {group_name(gap.attribute, gap.best[0])} in "
-                f"{written(gap.best[1], 'share')}",
-                "p_value": _small_p_value(gap.p_alone, gap.size, ends[gap.attribute], self.audited),
-            }
-            for gap in judged_gaps(self.audited, "concordance_imparity")
-            if gap.size > 0
-        ]
+        rows += [*self._ranking_tests()]
         return pd.DataFrame(rows, columns=["status", "attribute", "metric", "who", "text", "p_value"])
+
+    def _ranking_tests(self) -> Iterator[dict[str, Any]]:
+        """Test whether the groups of an attribute are ranked differently from what their scores imply."""
+        for attribute in self.attributes:
+            of_groups = self.audited.select(
+                metric="concordance_fraction", attribute=attribute.name, kind="group"
+            )
+            compared = [row.group for row in of_groups if row.status == "ok"]
+            if len(compared) < 2:
+                continue
+            rows, labels = attribute.kept, np.array(attribute.labels, dtype=object)
+            test = concordance_case_mix_test(
+                self.target.take(rows),
+                predict_risk(self.stop.model, self.stop.X, len(self.target))[rows],
+                labels[attribute.groups.codes[rows]],
+                compared=compared,
+                random_state=self.random_state,
+            )
+            shares = {
+                label: f"{written(test.fractions[label], 'share')} of the pairs, where its predictions imply "
+                f"{written(test.implied[label], 'share')}"
+                for label in (test.worst, test.best)
+            }
+            worst, best = (group_name(attribute.name, label) for label in (test.worst, test.best))
+            yield {
+                "status": "unequal",
+                "attribute": attribute.name,
+                "metric": "concordance_imparity",
+                "who": worst,
+                "text": f"Compared with all patients, {worst} is ranked right in {shares[test.worst]}, and {best} in "
+                f"{shares[test.best]}",
+                "p_value": test.p_value,
+            }
 
     @cached_property
     def verdict(self) -> Verdict:

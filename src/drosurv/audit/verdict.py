@@ -230,7 +230,8 @@ def _steps(
     if who["wrong_decisions"]:
         yield f"Reconsider the threshold, or decide otherwise, for {listing(who['wrong_decisions'], _MOST_NAMED)}."
     if who["unequal"]:
-        yield f"Find out what is measured less well for {listing(who['unequal'], _MOST_NAMED)}."
+        whom = listing(who["unequal"], _MOST_NAMED)
+        yield f"Find out why {whom} is ranked less well than its predictions imply, or use another model there."
     if rows[0]["expected"] is None:
         yield "Audit predicted survival probabilities: risk scores alone show only how patients are ranked."
     known = [row for row in rows[1:] if row["group"] != MISSING_LABEL and row["expected"] is not None]

@@ -242,7 +242,6 @@ def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
                 low=row.low_adjusted,
                 high=row.high_adjusted,
                 p_value=row.p_adjusted,
-                p_alone=row.p_value,
                 n_tested=n_tested,
                 beyond_chance=is_beyond_chance(row.p_adjusted, result.settings.level),
             )

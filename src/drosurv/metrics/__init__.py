@@ -49,7 +49,9 @@ from drosurv.metrics.follow_up import (
     median_follow_up,
 )
 from drosurv.metrics.imparity import (
+    CaseMixTest,
     CutPointGaps,
+    concordance_case_mix_test,
     concordance_fraction_errors,
     concordance_fractions,
     concordance_imparity,
@@ -79,6 +81,7 @@ from drosurv.metrics.survival_curves import parse_survival
 __all__ = [
     "AUCCurve",
     "BrierAgainstNull",
+    "CaseMixTest",
     "CumulativeIncidence",
     "CutPointGaps",
     "DCalibration",
@@ -111,6 +114,7 @@ __all__ = [
     "censored_individual_disparity",
     "compare_follow_up",
     "concordance_by_cause",
+    "concordance_case_mix_test",
     "concordance_counts",
     "concordance_fraction_errors",
     "concordance_fractions",

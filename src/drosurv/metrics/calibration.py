@@ -28,7 +28,7 @@ from drosurv.target import FloatArray, IntArray, Target, parse_target
 # Quantiles at which the three knots of the restricted cubic splines lie, as in Austin et al. (2020).
 _KNOTS = (0.10, 0.50, 0.90)
 # A very small ridge penalty keeps coefficients finite where scores rank few events perfectly.
-_RIDGE = 1e-4
+RIDGE = 1e-4
 _MAX_STEPS = 100
 
 
@@ -158,10 +158,10 @@ def calibration_index(target: Target, predicted: FloatArray, horizon: float, wei
             f"{len(rows.time)} patients had the event and follow-up ends at {rows.time.max(initial=0):g}."
         )
         return float("nan")
-    basis = _spline_basis(np.log(-np.log1p(-np.clip(rows.score, 1e-8, 1 - 1e-8))), rows.weight)
+    basis = standardised_splines(np.log(-np.log1p(-np.clip(rows.score, 1e-8, 1 - 1e-8))), rows.weight)
     # With equal predictions there is no curve to fit: the observed probability is that of all patients.
     observed = (
-        _event_probability(rows, basis, horizon, _RIDGE) if basis.shape[1] else np.array([observed_in_all()])
+        _event_probability(rows, basis, horizon, RIDGE) if basis.shape[1] else np.array([observed_in_all()])
     )
     return float(rows.weight @ np.abs(rows.score - observed) / rows.weight.sum())
 
@@ -186,7 +186,7 @@ def _event_probability(rows: CoxRows, columns: FloatArray, horizon: float, ridge
     return probability
 
 
-def _spline_basis(x: FloatArray, weight: FloatArray) -> FloatArray:
+def standardised_splines(x: FloatArray, weight: FloatArray) -> FloatArray:
     """Restricted cubic splines, standardised; linear if the knots coincide, empty if x is constant."""
     if np.ptp(x) == 0:
         return np.empty((len(x), 0))

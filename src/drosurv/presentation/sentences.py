@@ -50,8 +50,7 @@ class Statement:
 class GroupGap:
     """The difference between the groups of an attribute with the worst and the best value (label and value).
 
-    Interval and `p_value` are adjusted for the number of gaps that were tested, `n_tested`; `p_alone` is not adjusted.
-    They are NaN without a test.
+    Interval and `p_value` are adjusted for the number of gaps that were tested, `n_tested`; NaN without a test.
     """
 
     attribute: str
@@ -60,7 +59,6 @@ class GroupGap:
     low: float
     high: float
     p_value: float
-    p_alone: float
     n_tested: int
     beyond_chance: bool
 
@@ -88,8 +86,13 @@ def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
         if gap not in others:
             worst = group_name(gap.attribute, gap.worst[0])
             text = f"Against patients of all groups, {worst} is ranked least well: concordance imparity "
+            why = (
+                " Groups whose risks spread differently differ so with a right model too; an audit allows for that."
+                if gap.beyond_chance
+                else ""
+            )
             found.append(
-                Statement("imparity", f"{text}{gap_text(gap)}. {chance_text(gap)}", gap.beyond_chance)
+                Statement("imparity", f"{text}{gap_text(gap)}. {chance_text(gap)}{why}", gap.beyond_chance)
             )
     if others:
         called = headings({gap.attribute: [gap.worst[0], gap.best[0]] for gap in gaps})
