@@ -48,10 +48,13 @@ def test_the_code_of_a_page_runs(page, capsys, monkeypatch):
         monkeypatch.setattr(drosurv.datasets, name, some_patients(getattr(drosurv.datasets, name)))
     monkeypatch.setattr(drosurv, "evaluate", partial(drosurv.evaluate, n_bootstrap=4))
     monkeypatch.setattr("drosurv.repairs.subgroup_bounds.REPLICATES", 39)
+    monkeypatch.setenv("COLUMNS", "80")
     names = {}
-    for block in blocks(page):
-        exec(compile(block.replace("n_boot=50", "n_boot=5"), str(page), "exec"), names)
+    with pd.option_context("display.max_columns", 0):
+        for block in blocks(page):
+            exec(compile(block.replace("n_boot=50", "n_boot=5"), str(page), "exec"), names)
     assert names, "a page with code defines something"
+    assert not re.search(r"^ .* \.\.\. .*$", capsys.readouterr().out, re.MULTILINE), "pandas hides columns"
 
 
 def test_the_readme_shows_code():
