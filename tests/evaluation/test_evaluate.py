@@ -18,8 +18,9 @@ from drosurv.estimators import CoxPH
 from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate, get_scorer
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.metrics import FollowUp
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import progress
-from drosurv.target import Surv
+from drosurv.target import Surv, parse_target
 
 
 @pytest.fixture(scope="module")
@@ -202,6 +203,21 @@ def test_calibration_and_curves_are_those_of_each_group(result, model, train, he
     assert later["observed"] == pytest.approx(observed["observed"].item())
     assert later["predicted"] == pytest.approx(observed["predicted"].item())
     assert later["at_risk"] == (held_out.y["time"][rows] >= later["time"]).sum()
+
+
+def test_curves_are_shown_where_patients_are_at_risk_long_after_the_last_event_but_one():
+    rng = np.random.default_rng(0)
+    time, event = np.append(rng.uniform(0, 1, 200), np.linspace(2.0, 10.0, 30)), np.arange(230) < 200
+    # The last event is among the last three patients.
+    event[-3] = True
+    y = Surv.from_arrays(event, time)
+    survival = Predictions(survival=np.exp(-np.outer(np.ones(230), [0.5, 1.0, 10.0])), times=[0.5, 1.0, 10.0])
+    lines = evaluate(survival, None, y, y_train=y, n_bootstrap=0).survival
+    enough = lines[lines["at_risk"] >= 5]
+    assert enough["time"].iloc[-1] == pytest.approx(np.sort(time)[-5], abs=0.2)
+    km = KaplanMeier.of(parse_target(y)).at(lines["time"].to_numpy())
+    np.testing.assert_allclose(lines["observed"], km)
+    assert len(lines) <= 102
 
 
 def test_concordance_between_groups_is_shown(result, model, held_out):

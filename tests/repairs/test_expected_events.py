@@ -5,9 +5,10 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.functions import StepFunction
 from sksurv.svm import FastSurvivalSVM
 
-from drosurv import CoxPH, DiscreteTimeHazard, Surv
+from drosurv import CoxPH, DiscreteTimeHazard, Surv, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import expected_events
+from drosurv.repairs import repair
 from drosurv.repairs.curves import (
     Expected,
     PredictionGrid,
@@ -222,3 +223,29 @@ def test_a_frozen_model_need_not_know_how_to_be_fitted(model):
 
     found, wanted = (expected_of_frozen(one, DATA.X, TARGET, TIMES) for one in (Vendor(), model))
     np.testing.assert_allclose(found.hazard, wanted.hazard)
+
+
+def test_events_count_until_the_longest_training_time():
+    """The last training event is at 3, and a patient was observed until 6: curves are constant from 3 to 6."""
+    x = np.arange(8.0)[:, None] % 3
+    model = CoxPH().fit(x, Surv.from_arrays([1, 1, 1, 0, 0, 0, 0, 0], [1.0, 2, 3, 4, 4, 5, 5, 6]))
+    y = Surv.from_arrays([1, 1, 1, 0], [2.0, 5.5, 6.5, 7.0])
+    found = expected_events.expected_events(predicted_curves(model, x[:4], 4), parse_target(y))
+    assert found.events.tolist() == [1, 1, 0, 0]
+    survival = np.column_stack([np.ones(4), model.predict_survival_function(x[:4], times=[1.0, 2.0, 3.0])])
+    jumps = 1 - survival[:, 1:] / survival[:, :-1]
+    np.testing.assert_allclose(found.expected, [jumps[0, :2].sum(), *jumps[1:].sum(axis=1)])
+    result = evaluate(model, x[:4], y, n_bootstrap=0)
+    assert result.groups["observed"].iloc[0] == 2
+    assert "1 event is not counted as observed: the predictions end before." in result.notes
+
+
+def test_a_repair_on_longer_follow_up_does_not_lengthen_the_curves(model):
+    last = float(model.follow_up_.times[-1])
+    later = Surv.from_arrays(DATA.y["event"], DATA.y["time"] * 3)
+    assert later["time"].max() > last
+    repaired = repair(model, DATA.X, later, frozen=True)
+    events = expected_events.expected_events(
+        predicted_curves(repaired, DATA.X, 300), parse_target(later)
+    ).events
+    np.testing.assert_array_equal(events, later["event"] & (later["time"] <= last))

@@ -51,7 +51,7 @@ from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, default_horizon, sampled_individual_disparity
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.sampled_pairs import Pairs, sampled_number
-from drosurv.presentation import moment, written
+from drosurv.presentation import counted, moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import has_causes, parse_target
 
@@ -276,6 +276,7 @@ def evaluate(
             *id_notes,
             *(since_entry.notes if since_entry else ()),
             *evaluator.notes,
+            *_not_counted(data),
             *_rough(replicates, permutations),
             *(without_intervals(table) if replicates else ()),
             *(() if control is None else control.notes),
@@ -363,6 +364,15 @@ def prepare(
     notes = [follow_up_note, reference_note, features.note, *_left_out(evaluator), _sampled(evaluator)]
     notes += _different_follow_up(evaluator)
     return replace(evaluator, notes=tuple(note for note in notes if note))
+
+
+def _not_counted(data: EvaluationData) -> tuple[str, ...]:
+    """Return a note on observed events that are later than the predictions, and so are not compared with them."""
+    later = data.target.n_events - int(data.expected_events.events.sum()) if data.has_curves else 0
+    if later == 0:
+        return ()
+    verb = "is" if later == 1 else "are"
+    return (f"{counted(later, 'event')} {verb} not counted as observed: the predictions end before.",)
 
 
 def _rough(replicates: int, permutations: int) -> tuple[str, ...]:

@@ -87,7 +87,8 @@ class ModelCurves:
     """Survival curves of n patients, computed from their features when needed and not kept.
 
     `survival` returns the survival of patients at common times. `patient_hazard`, if the model has it, returns the
-    cumulative hazard of each patient at a time of that patient.
+    cumulative hazard of each patient at a time of that patient. Curves are known until the longest training time, if
+    the model keeps it (`known_until`), and not only until the last of the `jumps`, the last training event.
     """
 
     survival: Callable[[Any, FloatArray], Any]
@@ -96,6 +97,7 @@ class ModelCurves:
     jumps: FloatArray | None = None
     curve_type: CurveType = "step"
     patient_hazard: Callable[[Any, FloatArray], FloatArray] | None = None
+    known_until: float = -np.inf
 
     def __len__(self) -> int:
         return self.n
@@ -239,7 +241,10 @@ def predict_curves(model: Any, X: Any, n: int) -> SurvivalCurves | None:
         jumps = np.asarray(final.unique_times_, np.float64) if hasattr(final, "unique_times_") else None
         curve_type: CurveType = getattr(final, "curve_type", "step")
         hazard = final._hazard_at_patient_times if hasattr(final, "_baseline") else None
-        return ModelCurves(lambda X, at: method(X, times=at), in_pandas(X), n, jumps, curve_type, hazard)
+        # A repaired model has the curves of the model before the repair.
+        trained = training_follow_up(getattr(final, "base_", final))
+        end = -np.inf if trained is None else float(trained.times[-1])
+        return ModelCurves(lambda X, at: method(X, times=at), in_pandas(X), n, jumps, curve_type, hazard, end)
     return parse_survival(method(X), n)
 
 

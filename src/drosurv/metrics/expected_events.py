@@ -76,10 +76,16 @@ def cumulative_hazard(survival: FloatArray) -> FloatArray:
 
 
 def curve_ends(curves: SurvivalCurves) -> Any:
-    """Last time of each patient's curve, (n,) or one number; infinity where a curve has no end."""
+    """Last time to which each patient's curve is known, (n,) or one number; infinity where a curve has no end.
+
+    It is the last jump or, for the curves of a model, the longest training time: after the last training event they are
+    constant.
+    """
     if isinstance(curves, FunctionCurves) and curves.jumps is not None:
         return curves.ends
-    return np.inf if curves.jumps is None else float(curves.jumps[-1])
+    if curves.jumps is None:
+        return np.inf
+    return max(float(curves.jumps[-1]), getattr(curves, "known_until", -np.inf))
 
 
 def known_everywhere(
