@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -153,10 +154,20 @@ def recording_warnings() -> Iterator[list[Warning]]:
         yield given
 
 
+# Rewrites a message, which is about an argument or None: commands name options instead of arguments.
+WORDING: ContextVar[Callable[[str, str | None], str]] = ContextVar("wording")
+
+
+def worded(message: object) -> str:
+    """Return a message as text that names arguments as the user writes them: in a command, as its options."""
+    rewrite = WORDING.get(None)
+    return str(message) if rewrite is None else rewrite(str(message), getattr(message, "argument", None))
+
+
 def as_records(given: Iterable[Warning]) -> list[dict[str, str]]:
     """Return warnings as records for files and reports: a severity, "blocking" or "note", and a text, each once."""
     kept = [one for one in given if getattr(one, "in_reports", True)]
-    severity = {str(one): "blocking" if isinstance(one, BlockingWarning) else "note" for one in kept}
+    severity = {worded(one): "blocking" if isinstance(one, BlockingWarning) else "note" for one in kept}
     return [{"severity": severity, "text": text} for text, severity in severity.items()]
 
 

@@ -34,6 +34,7 @@ def test_one_command_gives_a_page_a_model_and_the_next_command_on_a_table_with_p
     messy.loc[3, "days"] = -1
     messy["kappa"] = messy["kappa"].map("{:.4f}".format).str.replace(".", ",").replace("nan", "")
     messy.loc[[5, 6], "kappa"] = "n/k"
+    messy.loc[[8, 9, 10], "age"] = 999
     path, page, model = (tmp_path / name for name in ("messy.csv.gz", "page.html", "checked"))
     messy.to_csv(path, index=False, sep=";", decimal=",", encoding="latin-1")
     options = ("--event-value", "dead", "--keep-columns", "visit", "-o", page)
@@ -41,7 +42,7 @@ def test_one_command_gives_a_page_a_model_and_the_next_command_on_a_table_with_p
     assert len(shown.splitlines()) <= 43
     assert "Time is column 'days'" in shown
     assert f"drosurv fit {path} --time days --event status --id id --groups" in shown.replace("\n", " ")
-    assert "<html" in page.read_text(encoding="utf-8")
+    assert "pass --missing &#39;age=999&#39;" in page.read_text(encoding="utf-8")
     assert len(load(model).predict(messy.assign(kappa=patients["kappa"]))) == len(patients)
     found = drosurv.json("check", path, *options)
     assert len(check_once) == 1

@@ -26,6 +26,18 @@ def test_numbers_have_few_digits_and_thousands(capsys):
     assert "a, b" in output
 
 
+def test_no_word_is_cut_at_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    value = "0.971 (−0.826 to 1.137)"
+    columns = ("group", "patients", "observed", "c-index", "predicted", "gain over no model", "slope")
+    print_frame(pd.DataFrame([["age 40 or below", 712, 441, *[value] * 4]], columns=columns))
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    words = " ".join(lines).split()
+    wanted = " ".join([*columns, "age 40 or below 712 441", *[value] * 4]).split()
+    assert sorted(word for word in words if not word.startswith("─")) == sorted(wanted)
+
+
 def test_json_is_strict(capsys):
     frame = pd.DataFrame({"a": [1, 2], "b": [np.nan, np.inf], "c": ["x", None], "d": [True, False]})
     print_json(

@@ -18,7 +18,7 @@ from scipy.stats import mannwhitneyu
 from drosurv.audit.alpha_path import Stop
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import AuditReport, Section
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, require, worded
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import curve_times
 from drosurv.metrics import FollowUp
@@ -177,7 +177,7 @@ def audit_predictions(
     facts: dict[str, Any] = {"Audited": "predictions; the model itself is not known"}
     if horizons is not None:
         facts["Horizons"] = horizons.tolist()
-    notes = [{"severity": "note", "text": text} for text in found]
+    notes = [{"severity": "note", "text": worded(text)} for text in found]
     return AuditReport.of(
         Evidence(
             stops=(Stop(name, None, parsed),),

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
-from functools import partial
-from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 from warnings import catch_warnings
@@ -25,7 +22,7 @@ from drosurv.cli.options import (
     shell_option,
     shell_options,
 )
-from drosurv.cli.outputs import as_options, check_outputs, print_json, printable, spelled
+from drosurv.cli.outputs import check_outputs, print_json, printable
 
 
 @command
@@ -127,11 +124,6 @@ def check(
     if as_json:
         print_json({**result.to_dict(), "page": str(output), "next": following[1:]})
         return
-    names = [name for name in signature(check).parameters if name != "data"]
-    spelling = partial(spelled, {name: shell_option(name, True)[0] for name in names})
-    notes = tuple(as_options(note, None, spelling) for note in columns.notes)
-    problems = tuple(as_options(problem, None, spelling) for problem in result.problems)
-    result = replace(result, problems=problems, columns=replace(columns, notes=notes))
     typer.echo(printable(result.summary()))
     kept = "" if save is None else f" The model is in {save}."
     typer.echo(printable(f"The page is in {output}.{kept} Next, hold patients out and train:"))

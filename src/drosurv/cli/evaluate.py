@@ -127,23 +127,37 @@ def evaluate(
 
 
 def _observed_and_expected(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the printed table of groups: events, survival at the horizon, and the gain over no model."""
+    """Return the printed table of events by group."""
     import pandas as pd
 
     from drosurv.evaluation.attributes import whose
 
     rows = plain_rows(table)
-    ratio, gain = Column.measured("ratio", "ratio"), Column.measured("gain", "gain")
+    ratio = Column.measured("ratio", "ratio")
     return pd.DataFrame(
         {
             "group": [whose(row["attribute"], row["group"]) for row in rows],
             "patients": table["patients"],
-            "observed": table["observed"],
-            "expected": [written(row["expected"]) for row in rows],
+            "events": table["observed"],
+            "expected": [written(row["expected"], "time") for row in rows],
             "ratio": [ratio.cell(row) for row in rows],
-            "survival": [written(row["survival_observed"], "share") for row in rows],
+        }
+    )
+
+
+def _survival_and_gain(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the printed table of survival at the horizon, and of the gain over no model."""
+    import pandas as pd
+
+    from drosurv.evaluation.attributes import whose
+
+    rows, gain = plain_rows(table), Column.measured("gain", "gain")
+    return pd.DataFrame(
+        {
+            "group": [whose(row["attribute"], row["group"]) for row in rows],
+            "observed": [written(row["survival_observed"], "share") for row in rows],
             "predicted": [written(row["survival_predicted"], "share") for row in rows],
-            "gain over no model": [gain.cell(row) for row in rows],
+            "gain": [gain.cell(row) for row in rows],
         }
     )
 
@@ -199,7 +213,8 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
         if rows:
             print_frame(pd.DataFrame(rows), heading)
     at = moment(result.groups["horizon"].iloc[0], time_unit)
-    print_frame(_observed_and_expected(result.groups), f"Events observed and expected; survival at {at}")
+    print_frame(_observed_and_expected(result.groups), "Events observed and expected")
+    print_frame(_survival_and_gain(result.groups), f"Survival at {at}, and gain over no model")
     if result.decisions is not None:
         print_frame(_decisions(result.decisions), f"Decisions at {at}")
     typer.echo(printable(result.summary(time_unit=time_unit)))

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from drosurv.cli.options import quoted
-from drosurv.errors import ArgumentError, ArgumentWarning
+from drosurv.errors import WORDING, ArgumentError, ArgumentWarning, worded
 from drosurv.files import check_writable
 from drosurv.presentation import plain
 
@@ -68,9 +68,11 @@ class PlainMessages(TyperGroup):
                 # Each fold of a search may give the same warning.
                 if str(message) not in shown_before:
                     shown_before.add(str(message))
-                    say("Note" if isinstance(message, TableNote) else "Warning", message, self._spelling(ctx))
+                    say("Note" if isinstance(message, TableNote) else "Warning", message)
 
             warnings.showwarning = show
+            # The command, and so its options, is known only when it runs.
+            wording = WORDING.set(lambda text, argument: as_options(text, argument, self._spelling(ctx)))
             try:
                 return super().invoke(ctx)
             except BrokenPipeError:
@@ -85,7 +87,9 @@ class PlainMessages(TyperGroup):
                 # Such as torch for a network: the message says which extra to install.
                 say("Error", error)
             except ValueError as error:
-                say("Error", error, self._spelling(ctx))
+                say("Error", error)
+            finally:
+                WORDING.reset(wording)
             raise typer.Exit(_BAD_INPUT)
 
     def _spelling(self, ctx: Any) -> Spelling:
@@ -126,11 +130,9 @@ def as_options(text: str, argument: str | None, spelling: Spelling) -> str:
     return _MENTION.sub(option, text)
 
 
-def say(kind: str, message: object, spelling: Spelling | None = None) -> None:
+def say(kind: str, message: object) -> None:
     """Print an "Error", "Warning" or "Note" as one line on stderr, its arguments as the command writes them."""
-    text = str(message)
-    if spelling and isinstance(message, (ArgumentError, ArgumentWarning)):
-        text = as_options(text, message.argument, spelling)
+    text = worded(message) if isinstance(message, (ArgumentError, ArgumentWarning)) else str(message)
     typer.echo(f"{kind}: {printable(' '.join(text.split()))}", err=True)
 
 
@@ -249,10 +251,6 @@ def _same(path: Path, other: Path) -> bool:
     return path.exists() and other.exists() and path.samefile(other)
 
 
-# Names of rows up to this length stay on one line.
-_NAME = 24
-
-
 def print_frame(frame: pd.DataFrame, title: str = "", *, on_stderr: bool = False) -> None:
     """Print a DataFrame as a table, with numbers aligned to the right and brackets not read as markup."""
     from rich.box import SIMPLE_HEAD
@@ -267,19 +265,34 @@ def print_frame(frame: pd.DataFrame, title: str = "", *, on_stderr: bool = False
         pad_edge=False,
         collapse_padding=True,
     )
-    for k, name in enumerate(frame.columns):
+    console = Console(stderr=on_stderr)
+    rows = [[printable(_cell(value)) for value in row] for row in frame.itertuples(index=False, name=None)]
+    header = [printable(str(name)) for name in frame.columns]
+    # Two spaces between columns, and one at either end.
+    widths = _widths(list(zip(header, *rows, strict=True)), console.width - 2 * len(header))
+    for name, heading, width in zip(frame.columns, header, widths, strict=True):
         right = frame[name].dtype.kind in "iuf"
-        # The first column names the rows.
-        longest = max((len(str(value)) for value in frame[name]), default=0) if k == 0 else 0
         table.add_column(
-            Text(printable(str(name))),
-            justify="right" if right else "left",
-            overflow="fold",
-            min_width=longest if longest <= _NAME else None,
+            Text(heading), justify="right" if right else "left", overflow="fold", width=width or None
         )
-    for row in frame.itertuples(index=False, name=None):
-        table.add_row(*(Text(printable(_cell(value))) for value in row))
-    Console(stderr=on_stderr).print(table)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Return widths in which no word is cut; zeros if there is no room for that.
+
+    What is left goes to the narrowest of the columns whose cells do not fit in one line.
+    """
+    widths = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    full = [max(map(len, column)) for column in columns]
+    if sum(widths) > room:
+        return [0] * len(widths)
+    while sum(widths) < min(room, sum(full)):
+        wrapped = [k for k in range(len(widths)) if widths[k] < full[k]]
+        widths[min(wrapped, key=widths.__getitem__)] += 1
+    return widths
 
 
 def print_json(value: Any) -> None:

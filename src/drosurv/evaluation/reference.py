@@ -41,7 +41,7 @@ def standardised_features(X: Any, X_train: Any) -> Features:
     """Scale features to mean 0 and standard deviation 1 in the training patients; without them, return X unchanged."""
     test, train = _as_numbers(X), _as_numbers(_in_order_of(X, X_train))
     if test is None:
-        reason = "X was not given" if X is None else "X holds text or missing values"
+        reason = "no features were given" if X is None else "the features hold text or missing values"
         return Features(
             None, None, f"disparities between patients (F_I, F_A, censoring-aware) are left out: {reason}."
         )

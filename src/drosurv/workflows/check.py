@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.audit import AuditReport, audit
 from drosurv.audit.sections import Part, Section
-from drosurv.errors import ArgumentError, as_records
+from drosurv.errors import ArgumentError, as_records, worded
 from drosurv.estimators import CoxPHCV
 from drosurv.estimators.coefficients import CoxTable
 from drosurv.evaluation.predictions import final_step
@@ -252,9 +252,8 @@ def check(
         patients = replace(patients, columns=columns)
         found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
     messages = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
-    problems = tuple(
-        dict.fromkeys([*_stray_problems(strays), *problems, *(str(message) for message in messages)])
-    )
+    problems = tuple(dict.fromkeys(map(worded, [*_stray_problems(strays), *problems, *messages])))
+    found = replace(found, notes=tuple(map(worded, found.notes)))
     events = int(patients.event.sum())
     if events < _FEWEST_EVENTS:
         raise ArgumentError(
