@@ -8,11 +8,16 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class _AboutArgument(Exception):
@@ -164,6 +169,26 @@ def worded(message: object) -> str:
     return str(message) if rewrite is None else rewrite(str(message), getattr(message, "argument", None))
 
 
+def each_warning_once(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Decorate a function so that a call shows each warning once, also if it asks a model for several predictions."""
+
+    @wraps(function)
+    def run(*args: _P.args, **options: _P.kwargs) -> _T:
+        given: set[str] = set()
+        with warnings.catch_warnings():
+            shown = warnings.showwarning
+
+            def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+                if str(message) not in given:
+                    given.add(str(message))
+                    shown(message, category, *where, **more)
+
+            warnings.showwarning = show
+            return function(*args, **options)
+
+    return run
+
+
 def as_records(given: Iterable[Warning]) -> list[dict[str, str]]:
     """Return warnings as records for files and reports: a severity, "blocking" or "note", and a text, each once."""
     kept = [one for one in given if getattr(one, "in_reports", True)]
@@ -174,15 +199,17 @@ def as_records(given: Iterable[Warning]) -> list[dict[str, str]]:
 def warn_caller(
     message: str | Warning, category: type[Warning] = ArgumentWarning, *, argument: str | None = None
 ) -> None:
-    """Give a warning that points to the user's line: the first one outside of this package."""
+    """Give a warning that points to the user's line: the one that called this package, or scikit-learn, which did."""
     if isinstance(message, Warning):
         warning = message
     else:
         warning = category(argument, message) if issubclass(category, ArgumentWarning) else category(message)
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("drosurv."):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(warning, stacklevel=level)
+    frame, level, users = sys._getframe(1), 2, 2
+    while frame.f_back is not None:
+        frame, inside, level = frame.f_back, frame.f_globals.get("__name__", ""), level + 1
+        if inside.startswith(("drosurv.", "sklearn.")):
+            users = level
+    warnings.warn(warning, stacklevel=users)
 
 
 def require_extra(package: str, extra: str, what: str = "this") -> None:

@@ -44,7 +44,7 @@ def fit(estimator, X, y, **more):
 def test_features_that_are_no_numbers_are_refused(cls, value, message):
     X, y = sample()
     X[3, 1] = value
-    with pytest.raises(ValueError, match=f"Input X contains {message}"):
+    with pytest.raises(ValueError, match=f"X contains {message}"):
         fit(cls(), X, y)
 
 

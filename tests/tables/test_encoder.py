@@ -12,10 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from drosurv import certify, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH
 from drosurv.estimators.persistence import load, save
-from drosurv.tables import TableEncoder
+from drosurv.tables import TableEncoder, UnseenLevelWarning
 
 
 @parametrize_with_checks([TableEncoder()])
@@ -365,3 +366,31 @@ def test_any_table_gives_finite_standardised_features_or_a_clear_error(rows):
 def test_a_few_periods_are_categories(periods):
     encoder = TableEncoder().fit(pd.DataFrame({"period": periods * 10}))
     assert encoder.describe()["kind"].tolist() == ["category"]
+
+
+@pytest.mark.parametrize("judge", [evaluate, certify])
+def test_an_unseen_level_is_warned_of_once_at_the_users_line(judge):
+    data = make_hidden_minority(n_samples=200, random_state=0)
+    X = data.X.assign(site=np.where(np.arange(200) % 3 == 0, "a", "b"))
+    model = make_pipeline(TableEncoder(), CoxPH()).fit(X, data.y)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        judge(model, X.assign(site="c"), data.y)
+    (unseen,) = [one for one in told if issubclass(one.category, UnseenLevelWarning)]
+    assert unseen.filename == __file__
+
+
+def test_missing_values_of_an_array_are_answered_with_the_encoder():
+    data = make_hidden_minority(n_samples=100, random_state=0)
+    X = data.X.to_numpy(copy=True)
+    X[3, 1] = np.nan
+    with pytest.raises(
+        ValueError, match=r"X contains NaN: .* make_pipeline\(TableEncoder\(\), CoxPH\(\)\)"
+    ) as error:
+        CoxPH().fit(X, data.y)
+    assert "HistGradient" not in str(error.value)
+    # Both remedies work.
+    advised = make_pipeline(TableEncoder(standardize=False), CoxPH()).fit(X, data.y)
+    np.testing.assert_allclose(CoxPH().fit(pd.DataFrame(X), data.y).coef_, advised[-1].coef_)
+    with pytest.raises(ValueError, match="X contains NaN: fill in missing values first"):
+        CoxPH().fit(data.X.to_numpy(), data.y).predict(X)

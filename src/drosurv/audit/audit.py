@@ -12,7 +12,7 @@ from drosurv.audit.alpha_path import Stop, find_stops, has_rows
 from drosurv.audit.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import AuditReport, Section
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, each_warning_once
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.from_entry import (
     FromEntry,
@@ -40,6 +40,7 @@ UNTESTED = "Proportional hazards were not tested: "
 Compared: TypeAlias = tuple[Any, Any] | None
 
 
+@each_warning_once
 def audit(
     model: Any,
     X: Any,

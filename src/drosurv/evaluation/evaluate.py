@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from drosurv.errors import ArgumentError, as_number, require
+from drosurv.errors import ArgumentError, as_number, each_warning_once, require
 from drosurv.evaluation.attributes import (
     ALL,
     EVERYONE,
@@ -60,6 +60,7 @@ _FEW = 50
 _SCORES = {"log time": "log times", "other": "not"}
 
 
+@each_warning_once
 def evaluate(
     model: Any,
     X: Any,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, as_number, as_whole, require
+from drosurv.errors import ArgumentError, as_number, as_whole, each_warning_once, require
 from drosurv.evaluation.from_entry import first_rows, predict_from_entry, select_rows
 from drosurv.evaluation.predictions import (
     Predictions,
@@ -53,6 +53,7 @@ _REMOVED = {
 }
 
 
+@each_warning_once
 def certify(
     model: Any,
     X: Any,

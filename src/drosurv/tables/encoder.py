@@ -315,6 +315,21 @@ def checked_features(model: Any, X: Any, *, fit: bool = False, dtype: Any = np.f
 
     With `fit` their number and names are stored in the model; otherwise X must agree with those that it has.
     """
+    try:
+        return _validated(model, X, fit=fit, dtype=dtype)
+    except ValueError as error:
+        if "contains NaN" not in str(error):
+            raise
+        # The message of scikit-learn recommends other models.
+        or_table = " Or pass a DataFrame, whose missing values are filled in." if fit else ""
+        raise ArgumentError(
+            "X",
+            "X contains NaN: fill in missing values first, for example by make_pipeline(TableEncoder(), "
+            f"{type(model).__name__}()), with drosurv.tables.TableEncoder, or by sklearn.impute.{or_table}",
+        ) from None
+
+
+def _validated(model: Any, X: Any, *, fit: bool, dtype: Any) -> Any:
     how: dict[str, Any] = {"dtype": dtype, "ensure_min_samples": 2 if fit else 1}
     if not (isinstance(X, pd.DataFrame) and _has_only_numbers(X)):
         return validate_data(model, X, reset=fit, **how)
