@@ -85,7 +85,7 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
         Column("model", "Model"),
         Column("concordance_index", "c-index", "value"),
         Column(f"imparity {name}", "gap", "value"),
-        Column("share_of_gain", "information kept", "share"),
+        Column("share_of_gain", "share of the gain", "share"),
         Column(f"group_disparity {name}", "group disparity", "value"),
     )
     rows = tuple(

@@ -51,6 +51,10 @@ def test_all_models_share_axes_and_small_groups_do_not_stretch_them(report):
     wild = {**tables[0].rows[2], "ratio_low": -9.0, "ratio_high": 9.0}
     stretched = replace(tables[0], rows=(*tables[0].rows[:2], wild))
     assert forests([stretched, *tables[1:]])[0].strips[0].axis == first.strips[0].axis
+    # If no group is judged, the axis covers all of them.
+    unjudged = replace(stretched, rows=tuple(row | {"note": "few events"} for row in stretched.rows))
+    axis = forests([unjudged])[0].strips[0].axis
+    assert axis.low < -9.0 < 9.0 < axis.high
 
 
 def test_marks_with_many_digits_are_few_enough_to_be_read():

@@ -88,6 +88,7 @@ def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients
     )
     assert everybody.parts["verdict"].facts["status"] == "unclear"
     assert "Only ranking can be judged" in everybody.to_html()
+    assert "tests of this report" not in everybody.to_html()
     # Columns that the table lacks are not explained, and the c-index is in the verdict.
     note = everybody.parts["verdict"].facts["note"]
     assert not any(word in note for word in ("Expected", "Gain", "does not use"))

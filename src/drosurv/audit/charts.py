@@ -244,14 +244,10 @@ def forests(tables: Sequence[Table], guides: Mapping[str, float] | None = None) 
 
 
 def _common_axis(column: Column, tables: Sequence[Table], guide: float | None) -> Axis:
-    values = [
-        row.get(key)
-        for table in tables
-        for row in table.rows
-        # Wide intervals of groups too small to be judged would make the others hard to see.
-        if not row.get("note")
-        for key in column.keys
-    ]
+    rows = [row for table in tables for row in table.rows]
+    # Wide intervals of groups too small to be judged would make the others hard to see.
+    judged = [row for row in rows if not row.get("note")]
+    values = [row.get(key) for row in judged or rows for key in column.keys]
     for count in range(3, -1, -1):
         axis = Axis.over("", [*values, guide], kind=column.kind, count=count)
         if len(" ".join(tick.label for tick in axis.ticks)) <= _MOST_LETTERS:

@@ -281,9 +281,9 @@ def _show(report: AuditReport, audited: Path, output: Path, summary: Path | None
     """Print all statements, the verdict first; notes on the audited table were printed when it was read."""
     for heading, statements in (("Verdict", report.statements), ("In detail", report.audited.statements)):
         typer.echo(f"{heading}:")
-        for statement in statements:
-            if not (statement.code == "note_warning" and audited.name in statement.text):
-                typer.echo(printable(f"- {statement.text}"))
+        said = [s.text for s in statements if s.code != "note_warning" or audited.name not in s.text]
+        for text in dict.fromkeys(said):
+            typer.echo(printable(f"- {text}"))
     beside = "" if summary is None else f", its summary for programs in {summary}"
     typer.echo(printable(f"The report is in {output}{beside}."))
 

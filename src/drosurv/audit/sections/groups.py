@@ -47,7 +47,12 @@ def collect(evidence: Evidence) -> Part:
         for stop, result in zip(evidence.stops, evidence.results, strict=True)
     )
     said = tuple(_said(evidence, result) for result in evidence.results)
-    return Part(by_model=tables, said_by_model=said, facts={"n_tests": evidence.audited.settings.n_tests})
+    return Part(by_model=tables, said_by_model=said, facts={"n_tests": _adjusted_for(evidence.audited)})
+
+
+def _adjusted_for(result: EvaluationResult) -> int | None:
+    """Return the number of tests that intervals are adjusted for; None if c-indices are plotted, which are not."""
+    return None if result.groups["expected"].isna().all() else result.settings.n_tests
 
 
 def _said(evidence: Evidence, result: EvaluationResult) -> tuple[Statement, ...]:
@@ -153,9 +158,13 @@ GROUPS = Section(
     collect=collect,
     draw=lambda part: forests([tables[0] for tables in part.by_model], GUIDES),
     intro="""
-<p>A dot is the estimate, the bar its {{ report.level }} interval. Intervals of observed / expected events and of gains
-are adjusted for all {{ part.facts.n_tests }} tests of this report, other intervals are not. The thin line marks 1 and
-0.</p>
+<p>A dot is the estimate, the bar its {{ report.level }} interval; an arrow is an estimate beyond the axis.
+{% if part.facts.n_tests %}
+Intervals of observed / expected events and of gains are adjusted for all {{ part.facts.n_tests }} tests of this report,
+other intervals are not. The thin line marks 1 and 0.</p>
+{% else %}
+Intervals are not adjusted. The thin line marks all patients.</p>
+{% endif %}
 """,
     template="""
 {% call(shown, k) m.each_model() %}

@@ -1,4 +1,4 @@
-"""Comparison of the models: accuracy, fairness, and what shrinking the scores alone would give."""
+"""Comparison of the models: accuracy, fairness, and what smaller log risks of the reference alone would give."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from drosurv.audit.evidence import Evidence
 from drosurv.audit.report import Part, Section
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.views import shrinkage_table
-from drosurv.presentation import Column, Table, plain
+from drosurv.presentation import Column, Table, first_upper, plain
 
 OVERALL = ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope")
 C_INDEX = Column.measured("concordance_index", "c-index")
-KEPT = Column.measured("share_of_gain", "information kept", "share")
+KEPT = Column.measured("share_of_gain", "share of the reference's likelihood gain", "share")
 # Points closer than this share of the drawing look like one.
 _APART = 0.03
 Row = dict[str, Any]
@@ -68,7 +68,7 @@ def _row(stop: Stop, result: EvaluationResult) -> Row:
 
 
 def _control(result: EvaluationResult, reference: str) -> list[Table]:
-    """Return information and disparities of the reference with its scores multiplied by factors."""
+    """Return likelihood gain and disparities of the reference with its log risks multiplied by factors."""
     if result.control is None:
         return []
     disparities = [
@@ -77,19 +77,19 @@ def _control(result: EvaluationResult, reference: str) -> list[Table]:
         if disparity_of(name).key in result.control.curve
     ]
     columns = (Column("factor", "Factor", "value"), replace(KEPT, interval=None), *disparities)
-    caption = f"Scores of {reference}, all multiplied by a factor"
+    caption = f"{first_upper(reference)}, its log risks multiplied by a factor"
     return [Table.of("control", caption, columns, result.control.curve)]
 
 
 def draw(part: Part) -> list[Chart]:
-    """Draw, for every attribute, ranking against the concordance gap, and information against the disparity of risk.
+    """Draw, for every attribute, ranking against the concordance gap, and the gain against the disparity of risk.
 
     Charts in which all models are at one point are left out.
     """
     models, control = part.tables[0].rows, part.table("control")
     charts = []
     for name, called in part.facts["attributes"].items():
-        said = f"{called}: information kept, and disparity of risk"
+        said = f"{called}: likelihood gain, and disparity of risk"
         shrunk = () if control is None else control.rows
         charts.append(_chart(models, gap_of(name), C_INDEX, f"{called}: ranking, and its gap", ()))
         charts.append(_chart(models, disparity_of(name), KEPT, said, shrunk))
@@ -158,11 +158,11 @@ SECTION = Section(
 <p>Alpha is the smallest share of patients that training protects. One point per model; the one shown is filled, with
 its {{ report.level }} intervals.</p>
 {% else %}
-<p>Accuracy and fairness of the model{% if control %}, and of a reference with smaller scores{% endif %}.</p>
+<p>Accuracy and fairness of the model{% if control %}, and of a reference with smaller log risks{% endif %}.</p>
 {% endif %}
 {% if control %}
-<p><span class="key control">{{ control.caption }} below one: a model on
-this line is as fair as smaller scores alone make it</span></p>
+<p><span class="key control">{{ control.caption }} below one: only a model to the left of this line has less disparity
+than smaller log risks alone would give</span></p>
 {% endif %}
 """,
     template="""
@@ -176,8 +176,8 @@ this line is as fair as smaller scores alone make it</span></p>
 {% if report.models | length > 1 %}{{ m.folded(trade_off, below=true) }}{% endif %}
 {% call(shown, k) m.each_model() %}
   {% set shrinkage = part.table("shrinkage", k) %}
-  {% if shrinkage | length %}<h3>Are only the scores smaller?</h3>{{ m.plain_table(shrinkage) }}{% endif %}
+  {% if shrinkage | length %}<h3>Disparities at the same likelihood gain</h3>{{ m.plain_table(shrinkage) }}{% endif %}
 {% endcall %}
-{% if control %}{{ m.folded(control, name="The shrinking reference, factor by factor") }}{% endif %}
+{% if control %}{{ m.folded(control, name=control.caption) }}{% endif %}
 """,
 )
