@@ -42,7 +42,7 @@ def test_observed_is_kaplan_meier_with_its_interval_and_predicted_the_mean_curve
         assert row.observed == pytest.approx(heights[last])
         assert (row.low, row.high) == pytest.approx(tuple(bounds[:, last]))
         assert row.predicted == pytest.approx(np.exp(-horizon * np.exp(x)).mean(), rel=1e-6)
-        assert row.at_risk == (y["time"] > horizon).sum()
+        assert row.at_risk == (y["time"] >= horizon).sum()
     np.testing.assert_allclose(table["difference"], table["predicted"] - table["observed"])
 
 

@@ -133,15 +133,15 @@ class EvaluationData:
 
     @cached_property
     def curve_times(self) -> FloatArray:
-        """Times of mean survival curves, about a hundred: half are event times, half evenly spaced to the end.
+        """Times of mean survival curves: event times, a hundred at most, and fifty steps to the end of follow-up.
 
         Event times alone would leave out the end of a curve, where many patients may be at risk and few have the event.
         """
-        end, half = min(float(self.target.time.max()), self.follow_up.end), _CURVE_POINTS // 2
+        end = min(float(self.target.time.max()), self.follow_up.end)
         events = np.unique(self.target.time[self.target.event & (self.target.time <= end)])
-        if len(events) > half:
-            events = events[np.linspace(0, len(events) - 1, half).astype(np.intp)]
-        return np.union1d(events, np.linspace(0.0, end, half + 1))
+        if len(events) > _CURVE_POINTS:
+            events = events[np.linspace(0, len(events) - 1, _CURVE_POINTS // 2).astype(np.intp)]
+        return np.union1d(events, np.linspace(0.0, end, _CURVE_POINTS // 2 + 1))
 
     @property
     def has_curves(self) -> bool:

@@ -100,7 +100,7 @@ def beside_observed(
         "difference": predicted - observed,
         "low": low,
         "high": high,
-        "at_risk": (target.time[:, None] > at).sum(axis=0),
+        "at_risk": (target.time[:, None] >= at).sum(axis=0),
     }
 
 
