@@ -128,14 +128,15 @@ def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
     )
     return Table(
         "fairness",
-        "Differences between groups and between patients; 0 is none. The verdict uses those with a p-value",
+        "Differences between groups and between patients; 0 is none. The verdict uses only the p-value: whether groups "
+        "are ranked differently from what their predictions imply",
         columns,
         tuple(rows),
     )
 
 
 def _p_values(evidence: Evidence) -> dict[str, float]:
-    """Return adjusted p-values of concordance imparity by attribute."""
+    """Return adjusted p-values of ranking that differs from what predictions imply, by attribute."""
     tests = evidence.tests
     adjusted = adjusted_p_values(tests, evidence.audited.settings.n_tests) if len(tests) else []
     return {
