@@ -72,7 +72,6 @@ def judge(
     "blocking" or "note", and a ``text``.
     """
     rows = plain_rows(groups)
-    everybody, *named = rows
     found = [
         *_data_problems(warnings),
         *_calibration(rows, bounds),
@@ -81,7 +80,7 @@ def judge(
         *_further(tests, n_tests, level),
     ]
     found.sort(key=lambda problem: PROBLEMS.index(problem.status))
-    status, text = _without_problems(everybody, named, searched=not isinstance(bounds, str))
+    status, text = _without_problems(rows, searched=not isinstance(bounds, str))
     if found:
         status = found[0].status
         same = [problem.text for problem in found if problem.status == status]
@@ -131,11 +130,9 @@ def _calibration(rows: list[dict[str, Any]], bounds: SubgroupBounds | str) -> It
 def _harm(rows: list[dict[str, Any]]) -> Iterator[Concern]:
     """Report groups whose predictions are worse than one curve for everybody."""
     harmed = [row for row in rows if row["judged"] and row["gain_p"] is not None and row["gain_high"] < 0]
+    worse = "predictions are worse than one curve for everybody"
     for row in harmed[:_MOST_NAMED]:
-        text = (
-            f"For {_name(row)}, predictions are worse than one curve for everybody: {_gain(row)} per patient."
-        )
-        yield Concern("harm", _name(row), text)
+        yield Concern("harm", _name(row), f"For {_name(row)}, {worse}: {_gain(row)} per patient.")
     everybody = rows[0]
     if everybody["expected"] is None and (everybody["c_index_high"] or 1.0) < CHANCE:
         yield Concern("harm", ALL_PATIENTS, "Patients are ranked worse than by chance.")
@@ -166,10 +163,9 @@ def adjusted_p_values(tests: pd.DataFrame, n_tests: int) -> list[float]:
     return [1.0 if isnan(p) else min(p * max(n_tests, 1), 1.0) for p in tests["p_value"].astype(float)]
 
 
-def _without_problems(
-    everybody: dict[str, Any], named: list[dict[str, Any]], *, searched: bool
-) -> tuple[str, str]:
+def _without_problems(rows: list[dict[str, Any]], *, searched: bool) -> tuple[str, str]:
     """Return status and sentence if there is no problem."""
+    everybody, *named = rows
     if everybody["expected"] is None:
         ranked = with_interval(*(everybody[f"c_index{end}"] for end in ("", "_low", "_high")))
         return "unclear", f"Only ranking can be judged, since there are no survival curves: c-index {ranked}."
@@ -213,33 +209,31 @@ def _steps(
 ) -> Iterator[str]:
     """Say what to do next, the most urgent first; one step for each kind of problem."""
     who = {kind: list(dict.fromkeys(p.who for p in problems if p.status == kind)) for kind in PROBLEMS}
+    whom = {kind: listing(groups, _MOST_NAMED) for kind, groups in who.items()}
     if who["data_problem"]:
         yield "Solve the data problem, then audit again; until then the other numbers may be too good."
     if who["harm"]:
-        yield f"Do not use the predictions for {listing(who['harm'], _MOST_NAMED)}."
+        yield f"Do not use the predictions for {whom['harm']}."
     if who["dominated"]:
         yield f"Use {reference} instead, or write down what this model is preferred for."
     elif ALL_PATIENTS in who["miscalibrated"]:
         yield "Correct the predicted probabilities of all patients (drosurv repair), then audit on other patients."
     elif who["miscalibrated"]:
-        whom = listing(who["miscalibrated"], _MOST_NAMED)
-        yield f"Correct the model for {whom} (drosurv repair), then audit it on other patients."
+        yield f"Correct the model for {whom['miscalibrated']} (drosurv repair), then audit it on other patients."
     if who["worse_for_some"]:
-        whom = listing(who["worse_for_some"], _MOST_NAMED)
-        yield f"Decide whether the gain of others justifies worse predictions for {whom} than by {reference}."
+        yield f"Decide whether {reference} should predict {whom['worse_for_some']}, whom it predicts better."
     if who["wrong_decisions"]:
-        yield f"Reconsider the threshold, or decide otherwise, for {listing(who['wrong_decisions'], _MOST_NAMED)}."
+        yield f"Reconsider the threshold, or decide otherwise, for {whom['wrong_decisions']}."
     if who["unequal"]:
-        whom = listing(who["unequal"], _MOST_NAMED)
-        yield f"Find out why {whom} is ranked less well than its predictions imply, or use another model there."
+        yield f"Find out why predictions rank less well than they imply for {whom['unequal']}."
     if rows[0]["expected"] is None:
         yield "Audit predicted survival probabilities: risk scores alone show only how patients are ranked."
     known = [row for row in rows[1:] if row["group"] != MISSING_LABEL and row["expected"] is not None]
     unclear = [row for row in known if not (row["gain_low"] or 0) > 0]
     enough = {row["attribute"] for row in known if row not in unclear}
     if unclear and {row["attribute"] for row in unclear} <= enough:
-        whom = listing([_name(row) for row in unclear], _MOST_NAMED)
-        yield f"Collect more patients of {whom}, for whom no benefit is shown yet."
+        more = listing([_name(row) for row in unclear], _MOST_NAMED)
+        yield f"Collect more patients of {more}, for whom no benefit is shown yet."
     elif unclear or (status in ("too_few", "unclear") and rows[0]["expected"] is not None):
         yield "Audit again with more patients."
     if status == "no_groups":
