@@ -93,6 +93,13 @@ def test_columns_left_out_are_named_in_the_summary_even_if_their_problems_do_not
     assert "visit" in found.summary()
 
 
+def test_a_problem_of_the_table_is_not_repeated_below_the_verdict(found):
+    told = found.report.parts["verdict"].statements[-1].text
+    shown = dataclasses.replace(found, problems=(told,)).summary().replace("\n  ", " ")
+    assert shown.count(told) == 1
+    assert shown.index(told) < shown.index("Model:")
+
+
 def test_times_between_columns_of_numbers_are_in_their_unit(patients):
     frame = patients.drop(columns=["days", "last_seen"])
     frame["diag"] = 9000.0 + frame.index % 700

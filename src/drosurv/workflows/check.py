@@ -112,13 +112,14 @@ class CheckResult:
             f"{counted(len(self.table), 'patient')} with {counted(int(event.sum()), 'event')}, followed up to "
             f"{np.max(time):,.6g} {unit_in(self.table.columns.time_name)}".rstrip()
         )
-        verdict = self.report.parts.get("verdict", Part()).statements
+        verdict = [statement.text for statement in self.report.parts.get("verdict", Part()).statements]
+        known = {problem.rstrip(".").lower() for problem in self.problems}
         changed = self.repaired.in_words() or [self.repaired.status_]
         model = f"{self._name}, judged on patients that were left out of its training ({_FOLDS} folds)"
         parts: list[tuple[str, Sequence[str], int]] = [
             (f"Table: {size}.", [" ".join(map(first_upper, self.columns.notes))], 6),
             ("Problems of the table:" if self.problems else "Problems of the table: none.", self.problems, 9),
-            (f"Model: {model}.", [statement.text for statement in verdict], 14),
+            (f"Model: {model}.", [text for text in verdict if text.rstrip(".").lower() not in known], 14),
             (f"Repair of {self._name}:", changed, 6),
             ("Plain Cox:", [self.hazards], 5),
         ]
