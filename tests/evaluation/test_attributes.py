@@ -103,6 +103,19 @@ def test_bad_groups_are_named(given, options, message):
         parse_attributes(given, 2, **options)
 
 
+def test_different_numbers_are_no_groups_unless_their_labels_are_given():
+    ages = np.linspace(40, 90, 60)
+    with pytest.raises(
+        ValueError, match=r"sensitive_features 'age' holds 60 different numbers.*above 65 and not"
+    ):
+        parse_attributes({"age": ages}, 60)
+    sites = np.arange(60)
+    (found,) = parse_attributes({"site": sites}, 60, labels={"site": sites.tolist()})
+    assert len(found.labels) == 60
+    (found,) = parse_attributes({"age": np.where(ages > 65, "old", "young")}, 60)
+    assert len(found.labels) == 2
+
+
 def test_small_groups_are_named_in_one_warning():
     counts = {("sex", "f"): Count(10, 5), ("sex", "m"): Count(100, 2), ("sex", "x"): Count(100, 50)}
     with pytest.warns(SmallGroupWarning, match="sex f: 10 patients, 5 events; sex m: 100 patients, 2 events"):

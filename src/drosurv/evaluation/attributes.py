@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from drosurv.metrics import Groups, parse_groups
 from drosurv.metrics.scores import warn_undefined
 from drosurv.observation import in_pandas
 from drosurv.presentation import AND, counted, group_name
+from drosurv.tables.columns import MOST_LEVELS
 from drosurv.target import IntArray, Target
 
 #: Attribute and group of all patients in tables.
@@ -129,7 +131,7 @@ def parse_attributes(
         raise ArgumentError(
             "labels", f"labels names attributes that {name} does not hold: {unknown}; it has {[*columns]}."
         )
-    return [
+    found = [
         Attribute(
             key,
             parse_groups(
@@ -138,6 +140,15 @@ def parse_attributes(
         )
         for key, column in columns.items()
     ]
+    for attribute in found:
+        numbers = [float(label) for label in attribute.groups.labels if isinstance(label, Real)]
+        if len(numbers) > MOST_LEVELS and attribute.name not in known:
+            raise ArgumentError(
+                name,
+                f"{name} {attribute.name!r} holds {len(numbers):,} different numbers, each of which would be a "
+                f"group: cut it first, for example in two groups, above {np.median(numbers):g} and not.",
+            )
+    return found
 
 
 def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
