@@ -47,7 +47,7 @@ def test_rows_of_the_training_file_that_were_not_used_do_not_count_as_trained_on
     options = ["--drop-missing-target", "--hold-out", tmp_path / "test.csv", "--model", "cox", hashes]
     assert drosurv.json("fit", data, *target, *options, "-o", model)["patients"] == 285
     assert "trained on 285 of 400 rows" in drosurv.ok("predict", model, data).stderr
-    shown = drosurv.ok("evaluate", model, data, "--drop-missing-target").stderr
+    shown = drosurv.ok("evaluate", model, data, "--drop-missing-target", "--bootstrap", "0").stderr
     assert "trained on 285 of 380 rows" in shown
 
 
