@@ -225,7 +225,7 @@ def _steps(
     if who["wrong_decisions"]:
         yield f"Reconsider the threshold, or decide otherwise, for {whom['wrong_decisions']}."
     if who["unequal"]:
-        yield f"Find out why predictions rank less well than they imply for {whom['unequal']}."
+        yield f"Find out why the ranking of {whom['unequal']} is worse than the predictions imply."
     if rows[0]["expected"] is None:
         yield "Audit predicted survival probabilities: risk scores alone show only how patients are ranked."
     known = [row for row in rows[1:] if row["group"] != MISSING_LABEL and row["expected"] is not None]

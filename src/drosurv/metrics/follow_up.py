@@ -32,9 +32,9 @@ class CensoringWeights(NamedTuple):
 
 
 def free_until(target: Target) -> FloatArray:
-    """First time at which each patient is not known to be free of the event, (n,).
+    """Return the time before which each patient is known to be free of the event, (n,).
 
-    It is that of the event, or just after that of censoring: a patient who is censored at t has had no event by t.
+    It is the time of the event, or just after the time of censoring: a patient who is censored at t had no event by t.
     """
     return np.where(target.event, target.time, np.nextafter(target.time, np.inf))
 

@@ -205,7 +205,10 @@ class SurvivalTable:
     def problems(
         self, categorical: Sequence[str] = (), numeric: Sequence[str] = (), name: str = "the table"
     ) -> Iterator[ArgumentWarning]:
-        """Yield warnings about a training table called `name`; the columns are as in :func:`table_problems`."""
+        """Yield warnings about the training table; messages call it `name`.
+
+        `categorical` and `numeric` are columns, as in :func:`table_problems`.
+        """
         yield from self._zero_times()
         yield from table_problems(
             self.frame,
@@ -228,8 +231,8 @@ class SurvivalTable:
             with_event = ("with" if events else "without") if n == 1 else f"{events:,} of them with"
             yield ArgumentWarning(
                 None,
-                f"{who} the time 0, {with_event} the event (first in row {first}): check that it is not an unknown "
-                "time.",
+                f"{who} the time 0, {with_event} the event (first in row {first}): check whether 0 stands for an "
+                "unknown time.",
             )
 
     def refuse_entry(
