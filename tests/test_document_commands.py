@@ -13,9 +13,9 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from drosurv.audit import alpha_path
 from drosurv.cli import app
 from drosurv.datasets import make_hidden_minority
+from drosurv.report import alpha_path
 from drosurv.workflows import training
 
 # The package has a function of the same name.

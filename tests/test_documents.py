@@ -52,7 +52,7 @@ def test_the_code_of_a_page_runs(page, capsys, monkeypatch):
     names = {}
     with pd.option_context("display.max_columns", 0):
         for block in blocks(page):
-            exec(compile(block.replace("n_boot=50", "n_boot=5"), str(page), "exec"), names)
+            exec(compile(block.replace("n_bootstrap=50", "n_bootstrap=5"), str(page), "exec"), names)
     assert names, "a page with code defines something"
     assert not re.search(r"^ .* \.\.\. .*$", capsys.readouterr().out, re.MULTILINE), "pandas hides columns"
 

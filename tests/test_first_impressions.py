@@ -3,10 +3,10 @@
 import pytest
 
 import drosurv
-from drosurv.audit import audit
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import against_plain
 from drosurv.insight import certify, worst_off
+from drosurv.report import audit
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def results():
             model, test.X, test.y, y_train=train.y, sensitive_features=groups, n_bootstrap=0
         ),
         "worst_off": worst_off(model, test.X, test.y, y_train=train.y, n_bootstraps=2, n_folds=2),
-        "bounds": certify(model, test.X, test.y, n_replicates=19),
+        "bounds": certify(model, test.X, test.y, n_bootstrap=19),
         "against": against_plain(
             drosurv.CoxPH(l2=1.0).fit(train.X, train.y),
             train.X,

@@ -22,7 +22,7 @@ LAYERS = [
     {"tuning", "competing"},
     {"repairs"},
     {"insight"},
-    {"audit", "distributed"},
+    {"report", "distributed"},
     {"workflows"},
     {"cli"},
     {"__main__"},

@@ -11,7 +11,7 @@ from textwrap import fill
 import pandas as pd
 
 from drosurv import CoxPH, datasets
-from drosurv.audit import audit_predictions
+from drosurv.report import audit_predictions
 
 train, _, test = datasets.split(datasets.load_flc(), seed=0)
 trees = CoxPH(network="trees", random_state=0).fit(train.X, train.y)

@@ -9,7 +9,7 @@ named, and what to do next. The page that this example writes is the one on the 
 from sklearn.pipeline import make_pipeline
 
 from drosurv import CoxPHCV, datasets
-from drosurv.audit import audit
+from drosurv.report import audit
 from drosurv.tables import TableEncoder
 
 # 7,874 people whose blood was tested for free light chains, with the age and sex that they gave.

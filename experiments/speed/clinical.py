@@ -37,5 +37,5 @@ def rows():
         yield faster(PART, what, ours.cpu, theirs, 5.0)
     X, y, _ = flc()[0]
     model = DROCox(recalibrate=False, alpha=0.2).fit(X, y)
-    boot = best(lambda: model.summary(method="bootstrap", n_boot=1000), 1, warm_up=False)
+    boot = best(lambda: model.summary(method="bootstrap", n_bootstrap=1000), 1, warm_up=False)
     yield within(PART, "1,000 bootstrap refits of DRO-COX on FLC's training patients", boot.wall, 15.0)

@@ -39,12 +39,16 @@ def truth(model, n=200_000):
     return model.fit(X, y).coef_
 
 
-def covered(model, method, true, n, n_boot, level, seed):
+def covered(model, method, true, n, n_bootstrap, level, seed):
     """Whether the interval of each coefficient holds the truth, on one sample."""
     X, y = patients(n, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        table = type(model)(**model.get_params()).fit(X, y).summary(level, method, n_boot=n_boot, n_jobs=1)
+        table = (
+            type(model)(**model.get_params())
+            .fit(X, y)
+            .summary(level, method, n_bootstrap=n_bootstrap, n_jobs=1)
+        )
     percent = f"{100 * level:g}%"
     return (table[f"coef lower {percent}"] <= true) & (true <= table[f"coef upper {percent}"])
 

@@ -143,8 +143,8 @@ def judged(kind: str, rates: tuple[float, float], seed: int) -> dict[str, bool]:
         model, y, y_train = seen.predictions, seen.y, seen.follow_up
     groups = {"group": test.group}
     evaluator = prepare(model, X, y, y_train=y_train, sensitive_features=groups, wanted=WANTED)
-    drawn = evaluator.draw(REPLICATES, random_state=seed, threads=1)
-    p_values = evaluator.p_values(REPLICATES, random_state=seed, threads=1)
+    drawn = evaluator.draw(REPLICATES, random_state=seed, n_jobs=1)
+    p_values = evaluator.p_values(REPLICATES, random_state=seed, n_jobs=1)
     table, _ = group_table(evaluator, {}, level=1 - LEVEL)
     found |= {name: bool((table["concern"] == what).any()) for name, what in CONCERNS.items()}
     slope = drawn.numbers["overall", "all", "calibration_slope"].interval(1 - LEVEL)

@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from drosurv import CoxPH, Surv, certify
-from drosurv.audit.cross_fit import cross_fitted, fold_parts
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.predictions import gains_over_null
 from drosurv.metrics import FollowUp, observed_over_expected
@@ -39,6 +38,7 @@ from drosurv.repairs.simultaneous_tests import (
 from drosurv.repairs.subgroup_bounds import BRIER, GAIN
 from drosurv.repairs.subgroups import Subgroups
 from drosurv.repairs.worst_off import EvidenceFinder, residuals_of
+from drosurv.report.cross_fit import cross_fitted, fold_parts
 from drosurv.target import parse_target
 from experiments.studies.repeated import parser, repeat
 
@@ -118,7 +118,7 @@ def false_alarm(n: int, events: float, replicates: int, seed: int) -> dict[str, 
     """Right predictions: whether any subgroup, or everybody, is significant."""
     data = simulate(n, events, np.random.default_rng([seed, n]))
     found = certify(
-        data.predictions(), data.X, data.y, alpha=ALPHA, n_replicates=replicates, random_state=seed
+        data.predictions(), data.X, data.y, alpha=ALPHA, n_bootstrap=replicates, random_state=seed
     )
     # A model that is wrong for everybody is also judged after it was rescaled.
     return {
@@ -137,7 +137,7 @@ def cross_fitted_bounds(n: int, events: float, replicates: int, seed: int, ratio
     parts = fold_parts(data.y["event"], 5, seed)
     predictions = cross_fitted(CoxPH(), X, data.y, parts).predictions
     return data, certify(
-        predictions, X, data.y, features=data.X, alpha=ALPHA, n_replicates=replicates, random_state=seed
+        predictions, X, data.y, features=data.X, alpha=ALPHA, n_bootstrap=replicates, random_state=seed
     )
 
 
@@ -156,7 +156,7 @@ def power(n: int, events: float, replicates: int, seed: int) -> dict[str, Any]:
     """A subgroup of 16 % with 1.65 times the events: whether a significant one overlaps with it by half (Jaccard)."""
     data = simulate(n, events, np.random.default_rng([seed, n]), RATIO)
     found = certify(
-        data.predictions(), data.X, data.y, alpha=ALPHA, n_replicates=replicates, random_state=seed
+        data.predictions(), data.X, data.y, alpha=ALPHA, n_bootstrap=replicates, random_state=seed
     )
     return overlap(data, found)
 
@@ -212,7 +212,7 @@ def methods(n: int, events: float, replicates: int, seed: int, ratio: float) -> 
     """For each method whether it reports any subgroup, and one that overlaps with the simulated one by half."""
     data = simulate(n, events, np.random.default_rng([seed, n]), ratio)
     found = certify(
-        data.predictions(), data.X, data.y, alpha=ALPHA, n_replicates=replicates, random_state=seed
+        data.predictions(), data.X, data.y, alpha=ALPHA, n_bootstrap=replicates, random_state=seed
     )
     reported = {
         "all_patients": [rule.holds(data.X) for rule in found.rules],
@@ -236,7 +236,7 @@ def coverage(n: int, events: float, replicates: int, seed: int) -> dict[str, Any
         data.y,
         alpha=ALPHA,
         horizon=horizon,
-        n_replicates=replicates,
+        n_bootstrap=replicates,
         random_state=seed,
     )
     population = Subgroups(same_codes(found.subgroups.table, all_patients.X))

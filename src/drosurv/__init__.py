@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from drosurv.estimators.coefficient_inference import summary as summary
     from drosurv.estimators.persistence import load as load
     from drosurv.estimators.persistence import save as save
+    from drosurv.evaluation import compare as compare
     from drosurv.evaluation import evaluate as evaluate
     from drosurv.repairs import RepairedCox as RepairedCox
     from drosurv.repairs import repair as repair
     from drosurv.repairs.subgroup_bounds import certify as certify
+    from drosurv.report import audit as audit
     from drosurv.target import Surv as Surv
     from drosurv.workflows.check import check as check
 
 _SUBPACKAGES = (
-    "audit",
     "coefficients",
     "competing",
     "datasets",
@@ -37,6 +38,7 @@ _SUBPACKAGES = (
     "metrics",
     "objectives",
     "repairs",
+    "report",
     "tables",
     "tuning",
 )
@@ -45,8 +47,10 @@ _HOME = {
     "RepairedCox": "drosurv.repairs",
     "Surv": "drosurv.target",
     "all_estimators": "drosurv.estimators.base",
+    "audit": "drosurv.report",
     "certify": "drosurv.repairs.subgroup_bounds",
     "check": "drosurv.workflows.check",
+    "compare": "drosurv.evaluation",
     "evaluate": "drosurv.evaluation",
     "load": "drosurv.estimators.persistence",
     "repair": "drosurv.repairs",

@@ -66,7 +66,7 @@ def test_an_evaluation_and_a_table_of_coefficients_are_those_of_one_process(clus
         found = evaluation.evaluate(
             model, DATA.X, DATA.y, sensitive_features=DATA.sensitive_features, n_bootstrap=2, min_group=20
         )
-        return found.to_frame(), model.summary(method="bootstrap", n_boot=2)
+        return found.to_frame(), model.summary(method="bootstrap", n_bootstrap=2)
 
     here = numbers()
     with cluster():

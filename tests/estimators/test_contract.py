@@ -465,11 +465,11 @@ def test_the_number_of_threads_does_not_show(name):
     many = rng.normal(size=(3000, 20))
     y = Surv.from_arrays(rng.random(3000) < 0.7, rng.exponential(size=3000) * np.exp(-many[:, 0]))
     models, before = [], torch.get_num_threads()
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        with threadpool_limits(threads):
+    for n_jobs in (1, 2):
+        torch.set_num_threads(n_jobs)
+        with threadpool_limits(n_jobs):
             models.append(clone(ESTIMATORS[name]).fit(many, y))
-        assert torch.get_num_threads() == threads
+        assert torch.get_num_threads() == n_jobs
     torch.set_num_threads(before)
     one, two = (model.predict(many) for model in models)
     np.testing.assert_allclose(one, two, rtol=1e-6, atol=1e-4 if name == "dro cox, cvar" else 1e-9)

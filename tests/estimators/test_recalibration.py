@@ -265,9 +265,9 @@ def test_the_bootstrap_draws_the_factor_too_and_the_information_is_not_offered()
     model = CoxPH(recalibrate=True, random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="not for recalibrated CoxPH"):
         model.summary(method="information")
-    table = model.summary(method="bootstrap", n_boot=5)
+    table = model.summary(method="bootstrap", n_bootstrap=5)
     np.testing.assert_array_equal(table["coef"], model.coef_)
-    plain = CoxPH().fit(X, Y).summary(method="bootstrap", n_boot=5)
+    plain = CoxPH().fit(X, Y).summary(method="bootstrap", n_bootstrap=5)
     assert not np.allclose(table["se(coef)"], plain["se(coef)"], rtol=1e-6)
 
 

@@ -250,7 +250,7 @@ def test_other_ways_of_training_take_strata_too(parameters):
 
 def test_a_bootstrap_refits_with_strata():
     model = fit(group_dro(tol=1e-3), strata=STRATA)
-    table = model.summary(method="bootstrap", n_boot=2, random_state=0)
+    table = model.summary(method="bootstrap", n_bootstrap=2, random_state=0)
     assert (table["se(coef)"] > 0).all()
 
 

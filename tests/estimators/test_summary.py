@@ -263,7 +263,7 @@ def test_the_change_is_for_those_whom_the_worst_case_weights():
 
 def test_the_bootstrap_of_plain_cox_agrees_with_its_information():
     model = CoxPH().fit(X, Y)
-    drawn = model.summary(method="bootstrap", n_boot=120, n_jobs=2)
+    drawn = model.summary(method="bootstrap", n_bootstrap=120, n_jobs=2)
     known = model.summary(method="sandwich")
     np.testing.assert_allclose(drawn["se(coef)"], known["se(coef)"], rtol=0.2)
     assert "120 refits" in str(drawn)
@@ -271,13 +271,13 @@ def test_the_bootstrap_of_plain_cox_agrees_with_its_information():
 
 def test_a_bootstrap_once_run_stays_with_the_robust_model(tmp_path):
     model = DROCox(0.3, recalibrate=False).fit(X, Y, clusters=DATA["hospital"])
-    first = model.summary(method="bootstrap", n_boot=8)
+    first = model.summary(method="bootstrap", n_bootstrap=8)
     assert first["se(coef)"].gt(0).all()
     pd.testing.assert_frame_equal(pd.DataFrame(model.summary()), pd.DataFrame(first))
     again = (
         DROCox(0.3, recalibrate=False)
         .fit(X, Y, clusters=DATA["hospital"])
-        .summary(method="bootstrap", n_boot=8, n_jobs=1)
+        .summary(method="bootstrap", n_bootstrap=8, n_jobs=1)
     )
     pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(first))
     model.save(tmp_path / "model")
@@ -315,7 +315,7 @@ def test_residuals_and_the_proportional_hazards_test_are_at_hand():
 
 def test_models_of_groups_have_tables_too():
     model = GroupDROCox(tol=1e-3, recalibrate=False).fit(X, Y, sensitive_features=DATA["stratum"])
-    table = model.summary(method="bootstrap", n_boot=4)
+    table = model.summary(method="bootstrap", n_bootstrap=4)
     assert table["se(coef)"].gt(0).all()
 
 

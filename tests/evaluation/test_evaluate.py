@@ -147,7 +147,7 @@ def test_intervals_are_those_of_the_bootstrap(result, model, held_out):
 
 
 def test_the_result_does_not_depend_on_threads(model, train, held_out):
-    frames = [quick(model, train, held_out, n_bootstrap=3, threads=k).to_frame() for k in (1, 3)]
+    frames = [quick(model, train, held_out, n_bootstrap=3, n_jobs=k).to_frame() for k in (1, 3)]
     pd.testing.assert_frame_equal(*frames)
 
 
@@ -589,7 +589,7 @@ def test_an_evaluation_counts_its_replicates_and_tests_and_notes_that_they_are_f
     monkeypatch, capsys, plain, evaluated
 ):
     monkeypatch.setattr(progress, "SECONDS", -1.0)
-    notes = " ".join(evaluated(n_bootstrap=2, progress=True).notes)
+    notes = " ".join(evaluated(n_bootstrap=2, verbose=True).notes)
     assert "evaluating" in capsys.readouterr().err
     assert "intervals are rough: they come from only 2 bootstrap replicates" in notes
     assert "tests of gaps are rough: they come from only 2 permutations" in notes

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.audit import audit
 from drosurv.estimators import DROCox
 from drosurv.evaluation import Predictions, evaluate, get_scorer
 from drosurv.evaluation.catalogue import CATALOGUE, metric
+from drosurv.report import audit
 from drosurv.tuning import BestScore, GridSearch
 
 

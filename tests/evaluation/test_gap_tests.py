@@ -47,7 +47,7 @@ def test_a_real_gap_is_found_and_random_labels_are_not(evaluator):
 
 
 def test_p_values_do_not_depend_on_threads(evaluator):
-    one, two = (evaluator.p_values(8, random_state=3, threads=k) for k in (1, 2))
+    one, two = (evaluator.p_values(8, random_state=3, n_jobs=k) for k in (1, 2))
     assert one == two
 
 

@@ -80,7 +80,7 @@ def test_every_column_follows_its_definition(fitted):
         assert row.survival_observed == pytest.approx(KaplanMeier.of(target).at(np.array([row.horizon]))[0])
         assert row.c_index == pytest.approx(concordance_index(test.y[own], model.predict(test.X[own])))
         assert row.gain == pytest.approx(gains[own].mean(), abs=1e-9)
-        assert row.gain_over_cox == pytest.approx((gains - plain)[own].mean(), abs=1e-4)
+        assert row.gain_over_reference == pytest.approx((gains - plain)[own].mean(), abs=1e-4)
 
 
 def test_ratio_has_the_exact_poisson_interval_of_all_tests_together():

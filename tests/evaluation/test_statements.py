@@ -58,7 +58,7 @@ def adjusted(rows):
 
 def group(attribute, name, *, ratio=None, gain=None, over_cox=None, concern="", why=""):
     """A row of the group table: a ratio or gains, each with the ends of its interval."""
-    values = {"ratio": ratio, "gain": gain, "gain_over_cox": over_cox}
+    values = {"ratio": ratio, "gain": gain, "gain_over_reference": over_cox}
     numbers = {
         f"{key}{end}": value
         for key, ends in values.items()

@@ -218,8 +218,8 @@ def test_p_value_approaches_that_of_all_permutations():
 def test_p_values_do_not_depend_on_the_threads_but_on_the_seed(studentized):
     y, risk, groups = tied_cohort(1)
     options = {"studentized": studentized, "permutations": 60}
-    first = concordance_imparity_test(y, risk, groups, random_state=0, threads=1, **options)
-    assert first == concordance_imparity_test(y, risk, groups, random_state=0, threads=3, **options)
+    first = concordance_imparity_test(y, risk, groups, random_state=0, n_jobs=1, **options)
+    assert first == concordance_imparity_test(y, risk, groups, random_state=0, n_jobs=3, **options)
     others = {concordance_imparity_test(y, risk, groups, random_state=s, **options).p_value for s in range(5)}
     assert len(others) > 1
 
@@ -228,7 +228,7 @@ def test_p_values_do_not_depend_on_the_threads_but_on_the_seed(studentized):
 def test_labels_that_mean_nothing_are_rejected_as_often_as_promised(studentized):
     p_values = [
         concordance_imparity_test(
-            *tied_cohort(seed), studentized=studentized, permutations=19, random_state=seed, threads=1
+            *tied_cohort(seed), studentized=studentized, permutations=19, random_state=seed, n_jobs=1
         ).p_value
         for seed in range(60)
     ]
@@ -245,7 +245,7 @@ def test_the_studentized_test_keeps_its_level_when_groups_differ_in_more_than_co
         small = rng.random(200) < 0.15
         time, censoring = rng.exponential(size=200), np.where(small, rng.exponential(0.15, 200), 20.0)
         y, risk = Surv.from_arrays(time <= censoring, np.minimum(time, censoring)), rng.normal(size=200)
-        options = {"permutations": 19, "random_state": seed, "threads": 1}
+        options = {"permutations": 19, "random_state": seed, "n_jobs": 1}
         p_values.append(
             [
                 concordance_imparity_test(y, risk, small, studentized=studentized, **options).p_value
@@ -309,16 +309,16 @@ def cohort(seed=0, n=120):
 def test_draws_depend_on_the_seed_and_not_on_the_threads():
     y, risk, groups = cohort()
     runs = [
-        concordance_imparity_intervals(y, risk, groups, replicates=50, random_state=seed, threads=threads)
-        for seed, threads in ((0, 1), (0, 3), (1, 1))
+        concordance_imparity_intervals(y, risk, groups, replicates=50, random_state=seed, n_jobs=n_jobs)
+        for seed, n_jobs in ((0, 1), (0, 3), (1, 1))
     ]
     np.testing.assert_equal(asdict(runs[0]), asdict(runs[1]))
     assert runs[0].gap.high != runs[2].gap.high
     first = concordance_imparity_intervals(
-        y, risk, groups, replicates=50, random_state=np.random.default_rng(5), threads=2
+        y, risk, groups, replicates=50, random_state=np.random.default_rng(5), n_jobs=2
     )
     second = concordance_imparity_intervals(
-        y, risk, groups, replicates=50, random_state=np.random.default_rng(5), threads=1
+        y, risk, groups, replicates=50, random_state=np.random.default_rng(5), n_jobs=1
     )
     np.testing.assert_equal(asdict(first), asdict(second))
 
@@ -351,7 +351,7 @@ def test_bootstrap_and_jackknife_errors_of_fractions_are_the_true_sampling_error
         jackknife.append(list(concordance_fraction_errors(y, risk, groups).values()))
         if seed < 20:
             found = concordance_imparity_intervals(
-                y, risk, groups, replicates=60, random_state=seed, threads=1
+                y, risk, groups, replicates=60, random_state=seed, n_jobs=1
             )
             resampled.append([interval.standard_error for interval in found.by_group.values()])
     true = np.std(fractions, axis=0)

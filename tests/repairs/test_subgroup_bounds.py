@@ -46,7 +46,7 @@ def patients(n=600, seed=0, ratio=1.0):
 
 def test_a_subgroup_with_twice_the_events_is_significant_and_named():
     X, y, predictions = patients(1000, ratio=2.0)
-    found = certify(predictions, X, y, n_replicates=99)
+    found = certify(predictions, X, y, n_bootstrap=99)
     assert list(found.significant.columns) == ["group", "patients", "observed", "expected", "ratio", "p"]
     top = found.significant.iloc[0]
     assert str(top["group"]).startswith("b > ")
@@ -62,7 +62,7 @@ def test_right_predictions_are_seldom_significant():
     alarms = 0
     for seed in range(12):
         X, y, predictions = patients(250, seed)
-        alarms += len(certify(predictions, X, y, n_replicates=39, random_state=seed).significant) > 0
+        alarms += len(certify(predictions, X, y, n_bootstrap=39, random_state=seed).significant) > 0
     # 5 % of 12: more than 3 have a probability of 0.2 %.
     assert alarms <= 3
 
@@ -78,7 +78,7 @@ def test_right_predictions_for_whole_years_are_seldom_significant():
         years = np.arange(1.0, 7.0)
         y = Surv.from_arrays(time <= end, np.minimum(time, end))
         pair = (years, np.exp(-np.outer(rate, years)))
-        found = certify(pair, X, y, n_replicates=39, random_state=seed)
+        found = certify(pair, X, y, n_bootstrap=39, random_state=seed)
         assert found.overall["ratio"] == pytest.approx(1, abs=0.35)
         alarms += len(found.significant) > 0
     assert alarms <= 3
@@ -86,7 +86,7 @@ def test_right_predictions_for_whole_years_are_seldom_significant():
 
 def test_bounds_contain_the_estimates_and_hold_for_every_measure():
     X, y, predictions = patients()
-    bounds = certify(predictions, X, y, n_replicates=99, alpha=0.1).bounds
+    bounds = certify(predictions, X, y, n_bootstrap=99, alpha=0.1).bounds
     assert list(bounds.index) == ["observed/expected, most", "observed/expected, least", "brier", "gain"]
     assert list(bounds.columns) == ["estimate", "bound", "group"]
     assert (bounds["bound"] > bounds["estimate"])[["observed/expected, most", "brier"]].all()
@@ -96,7 +96,7 @@ def test_bounds_contain_the_estimates_and_hold_for_every_measure():
 def test_smaller_subgroups_have_wider_bounds():
     X, y, predictions = patients(800)
     bounds = [
-        certify(predictions, X, y, n_replicates=99, alpha=alpha).bounds["bound"] for alpha in (0.05, 0.4)
+        certify(predictions, X, y, n_bootstrap=99, alpha=alpha).bounds["bound"] for alpha in (0.05, 0.4)
     ]
     assert bounds[0]["observed/expected, most"] > bounds[1]["observed/expected, most"]
     assert bounds[0]["brier"] > bounds[1]["brier"]
@@ -104,7 +104,7 @@ def test_smaller_subgroups_have_wider_bounds():
 
 def test_extremes_are_those_of_a_loop_over_rules():
     X, y, predictions = patients()
-    found = certify(predictions, X, y, n_replicates=19, alpha=0.2)
+    found = certify(predictions, X, y, n_bootstrap=19, alpha=0.2)
     row = found.bounds.loc["observed/expected, most"]
     rate = np.exp(0.5 * X["a"].to_numpy())
     # Exact to the width of the grid of predictions.
@@ -122,13 +122,13 @@ def test_extremes_are_those_of_a_loop_over_rules():
 def test_a_model_that_is_wrong_for_everybody_is_also_judged_after_rescaling():
     X, y, right = patients(1000)
     halved = Predictions(survival=np.asarray(right.survival) ** 0.5, times=GRID)
-    found = certify(halved, X, y, n_replicates=99)
+    found = certify(halved, X, y, n_bootstrap=99)
     assert found.overall["ratio"] == pytest.approx(2, abs=0.3)
     assert len(found.significant) > 0
     assert found.rescaled is not None
     assert len(found.rescaled) == 0
     assert "wrong for all patients together" in found.summary()
-    assert certify(right, X, y, n_replicates=99).rescaled is None
+    assert certify(right, X, y, n_bootstrap=99).rescaled is None
 
 
 def test_weights_equal_copies():
@@ -136,7 +136,7 @@ def test_weights_equal_copies():
     weight = np.random.default_rng(0).integers(1, 4, 200)
     rows = np.repeat(np.arange(200), weight)
     copies = Predictions(survival=np.asarray(predictions.survival)[rows], times=GRID)
-    options = {"alpha": 0.3, "n_replicates": 19, "horizon": 1.0}
+    options = {"alpha": 0.3, "n_bootstrap": 19, "horizon": 1.0}
     weighted = certify(predictions, X, y, sample_weight=weight, **options)
     repeated = certify(copies, X.iloc[rows], y[rows], **options)
     for name in ("observed", "expected", "ratio", "brier"):
@@ -147,9 +147,9 @@ def test_rows_of_one_patient_do_not_make_a_subgroup_significant():
     X, y, predictions = patients(150, seed=3)
     rows = np.tile(np.arange(150), 8)
     many = Predictions(survival=np.asarray(predictions.survival)[rows], times=GRID)
-    independent = certify(many, X.iloc[rows], y[rows], alpha=0.2, n_replicates=99)
+    independent = certify(many, X.iloc[rows], y[rows], alpha=0.2, n_bootstrap=99)
     assert len(independent.significant) > 0
-    together = certify(many, X.iloc[rows], y[rows], alpha=0.2, n_replicates=99, id=rows)
+    together = certify(many, X.iloc[rows], y[rows], alpha=0.2, n_bootstrap=99, id=rows)
     assert len(together.significant) == 0
     bounds = [found.bounds["bound"]["observed/expected, most"] for found in (independent, together)]
     assert bounds[1] > bounds[0]
@@ -163,7 +163,7 @@ def test_late_entry_is_judged_from_entry_on():
     model = CoxPH().fit(train.X, train.y)
     time = test.y[test.y.dtype.names[1]]
     entry = np.where(np.arange(800) % 2, 0.5 * time, 0.0)
-    found = certify(model, test.X, test.y, entry=entry, n_replicates=19, alpha=0.3)
+    found = certify(model, test.X, test.y, entry=entry, n_bootstrap=19, alpha=0.3)
     hazard = model.predict_cumulative_hazard_function(test.X)
     expected = sum(h(t) - h(v) for h, t, v in zip(hazard, time, entry, strict=True))
     assert found.overall["expected"] == pytest.approx(expected, rel=0.02)
@@ -174,10 +174,10 @@ def test_strata_are_given_to_the_model():
     data = make_hidden_minority(600, minority=0.0, random_state=0)
     strata = np.where(data.X["x1"] > 0, "high", "low")
     model = CoxPH().fit(data.X, data.y, strata=strata)
-    found = certify(model, data.X, data.y, strata=strata, n_replicates=19, alpha=0.3)
+    found = certify(model, data.X, data.y, strata=strata, n_bootstrap=19, alpha=0.3)
     assert found.overall["ratio"] == pytest.approx(1, abs=0.02)
     with pytest.raises(ValueError, match="strata"):
-        certify(model, data.X, data.y, n_replicates=19)
+        certify(model, data.X, data.y, n_bootstrap=19)
 
 
 def test_censoring_times_are_observed_or_drawn_after_the_event():
@@ -252,7 +252,7 @@ def cut_at_one(n=300):
 
 def test_the_brier_score_where_follow_up_ends_counts_the_patients_who_reached_it():
     X, y, cut, predictions = cut_at_one()
-    found = certify(predictions, X, cut, alpha=0.3, n_replicates=19)
+    found = certify(predictions, X, cut, alpha=0.3, n_bootstrap=19)
     assert found.horizon == 1.0
     _, expected = brier_score(y, y, predictions.survival[:, GRID <= 1.0][:, -1:], [1.0])
     assert found.overall["brier"] == pytest.approx(expected[0])
@@ -261,7 +261,7 @@ def test_the_brier_score_where_follow_up_ends_counts_the_patients_who_reached_it
 
 def test_the_default_time_of_the_brier_score_may_be_given():
     X, _, cut, predictions = cut_at_one()
-    options = {"alpha": 0.3, "n_replicates": 19}
+    options = {"alpha": 0.3, "n_bootstrap": 19}
     default = certify(predictions, X, cut, **options)
     for name in ("horizon", "brier_time"):
         pd.testing.assert_frame_equal(
@@ -271,7 +271,7 @@ def test_the_default_time_of_the_brier_score_may_be_given():
 
 def test_a_time_of_the_brier_score_alone_leaves_the_counts_of_the_whole_follow_up():
     X, y, _, predictions = cut_at_one()
-    options = {"alpha": 0.3, "n_replicates": 19}
+    options = {"alpha": 0.3, "n_bootstrap": 19}
     whole, early, until = (
         certify(predictions, X, y, **options, **more) for more in ({}, {"brier_time": 0.5}, {"horizon": 0.5})
     )
@@ -283,7 +283,7 @@ def test_a_time_of_the_brier_score_alone_leaves_the_counts_of_the_whole_follow_u
 def test_the_brier_score_is_not_taken_after_the_last_prediction():
     X, y, predictions = patients(300)
     few = Predictions(survival=predictions.survival[:, [19, 49]], times=GRID[[19, 49]])
-    assert certify(few, X, y, alpha=0.3, n_replicates=19).horizon == GRID[49]
+    assert certify(few, X, y, alpha=0.3, n_bootstrap=19).horizon == GRID[49]
 
 
 def test_p_values_count_draws_that_are_as_large():
@@ -300,7 +300,7 @@ def test_p_values_count_draws_that_are_as_large():
         ({"tolerance": 0.2}, "tolerance is no longer"),
         ({"alpha": 0.0}, "alpha must lie in"),
         ({"level": 1.0}, "level must lie in"),
-        ({"n_replicates": 5}, "n_replicates must be"),
+        ({"n_bootstrap": 5}, "n_bootstrap must be"),
         ({"horizon": -1.0}, "horizon must be a time above 0"),
         ({"brier_time": 50.0}, "brier_time=50 must not lie after"),
         ({"horizon": 50.0}, "must not lie after the longest time in y, 3"),
@@ -348,7 +348,7 @@ def test_sentences_and_table_round_bounds_outward_alike():
 
 def test_views_hold_the_same_numbers():
     X, y, predictions = patients(1000, ratio=2.0)
-    found = certify(predictions, X, y, n_replicates=39)
+    found = certify(predictions, X, y, n_bootstrap=39)
     as_dict = json.loads(json.dumps(found.to_dict()))
     assert as_dict["bounds"]["brier"]["bound"] == found.bounds.loc["brier", "bound"]
     assert as_dict["significant"][0]["group"] == found.significant["group"].iloc[0]
@@ -372,9 +372,9 @@ def test_results_do_not_depend_on_the_number_of_threads():
     data = make_hidden_minority(n_samples=400, n_features=5, random_state=1)
     model = CoxPH().fit(data.X, data.y)
     found = []
-    for threads in (1, 2):
-        with joblib.parallel_config(n_jobs=threads, backend="threading"):
-            found.append(certify(model, data.X, data.y, alpha=0.1, n_replicates=39).to_dict())
+    for n_jobs in (1, 2):
+        with joblib.parallel_config(n_jobs=n_jobs, backend="threading"):
+            found.append(certify(model, data.X, data.y, alpha=0.1, n_bootstrap=39).to_dict())
     assert found[0] == found[1]
 
 
@@ -384,7 +384,7 @@ def test_more_than_200_000_patients_have_199_replicates(monkeypatch):
     data = make_hidden_minority(n_samples=200, n_features=5, random_state=1)
     model = CoxPH().fit(data.X, data.y)
     by_default, asked = (
-        certify(model, data.X, data.y, alpha=0.3, **given).to_dict() for given in ({}, {"n_replicates": 199})
+        certify(model, data.X, data.y, alpha=0.3, **given).to_dict() for given in ({}, {"n_bootstrap": 199})
     )
     assert by_default == asked
 
@@ -398,7 +398,7 @@ def test_a_right_model_fitted_to_few_patients_is_not_called_wrong():
         time, end = rng.exponential(np.exp(-X @ [0.6, -0.4, 0.0, 0.0])), rng.exponential(size=2500)
         y = Surv.from_arrays(time <= end, np.minimum(time, end))
         model = CoxPH().fit(X[:300], y[:300])
-        bounds = certify(model, X[300:], y[300:], n_replicates=59)
+        bounds = certify(model, X[300:], y[300:], n_bootstrap=59)
         found.append(len(bounds.significant if bounds.rescaled is None else bounds.rescaled) > 0)
     assert sum(found) <= 2
 

@@ -14,7 +14,7 @@ from drosurv.errors import as_records, recording_warnings, require
 from drosurv.presentation import unit_in
 
 if TYPE_CHECKING:
-    from drosurv.audit import AuditReport
+    from drosurv.report import AuditReport
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
 # Values of --kind that the library calls otherwise.
@@ -166,7 +166,7 @@ def _audit_predictions(
     risk: str | None,
     settings: dict[str, Any],
 ) -> AuditReport:
-    from drosurv.audit import audit_predictions, prediction_columns
+    from drosurv.report import audit_predictions, prediction_columns
     from drosurv.tables import SurvivalTable, TargetColumns
 
     frame = file.format.read(path)
@@ -212,8 +212,8 @@ def _audit_model(
     folds: int | None,
     settings: dict[str, Any],
 ) -> AuditReport:
-    from drosurv.audit import audit as audited
     from drosurv.presentation.progress import bar
+    from drosurv.report import audit as audited
     from drosurv.tables import patients_not_in
     from drosurv.tuning.folds import parse_folds
     from drosurv.workflows import OpenedModel

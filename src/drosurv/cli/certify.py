@@ -80,7 +80,7 @@ def certify(
         entry=table.entry,
         **opened.observed(table.frame, strata),
         clusters=table.clusters,
-        n_replicates=replicates,
+        n_bootstrap=replicates,
         random_state=seed,
         **{name: value for name, value in removed.items() if value is not None},
     )

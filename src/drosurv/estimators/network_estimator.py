@@ -349,7 +349,7 @@ class NetworkEstimator(SurvivalModel):
         level: float = 0.95,
         method: str = "auto",
         *,
-        n_boot: int = 1000,
+        n_bootstrap: int = 1000,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: bool | None = None,
@@ -371,7 +371,7 @@ class NetworkEstimator(SurvivalModel):
             any linear model. "auto" is the information for plain Cox, the sandwich if it was fitted with weights,
             clusters of several rows or several events of an id, and for a robust model no standard errors unless a
             bootstrap was run before.
-        n_boot : int
+        n_bootstrap : int
             Number of bootstrap refits.
         random_state : int
             Seed of the bootstrap.
@@ -393,7 +393,7 @@ class NetworkEstimator(SurvivalModel):
         >>> bool(table.loc[data.X.columns[0], "p"] < 0.05)
         True
         """
-        bootstrap = {"n_boot": n_boot, "random_state": random_state, "threads": n_jobs}
+        bootstrap = {"n_bootstrap": n_bootstrap, "random_state": random_state, "n_jobs": n_jobs}
         bootstrap["verbose"] = self.verbose if verbose is None else verbose
         return CoefficientInference(self).summary(level, method, scale=scale, names=names, **bootstrap)
 

@@ -68,8 +68,8 @@ def compare(
     min_group: int = 50,
     min_events: int = 10,
     random_state: Any = 0,
-    threads: int | None = None,
-    progress: bool | None = None,
+    n_jobs: int | None = None,
+    verbose: bool | None = None,
 ) -> pd.DataFrame:
     """Compare models on the same patients and the same bootstrap replicates.
 
@@ -95,7 +95,7 @@ def compare(
         Bootstrap replicates; 0 for values alone.
     min_group, min_events : int
         Groups with fewer patients or events are not named as the worst served.
-    level, random_state, threads, progress
+    level, random_state, n_jobs, verbose
         As in :func:`~drosurv.evaluation.evaluate`.
 
     Returns
@@ -150,8 +150,8 @@ def compare(
     baseline: dict[Key, Draws] = {}
     unknown_draws = Draws(float("nan"), np.full(replicates, np.nan))
     undefined: list[str] = []
-    with bar("comparing", len(models) * replicates, shown=progress, late=True) as advance:
-        pairs = _drawn(evaluators, replicates, random_state, threads, advance)
+    with bar("comparing", len(models) * replicates, shown=verbose, late=True) as advance:
+        pairs = _drawn(evaluators, replicates, random_state, n_jobs, advance)
         for name, (evaluator, drawn) in zip(models, pairs, strict=True):
             numbers, worst = _numbers(evaluator, drawn, min_group, min_events)
             unknown = [
@@ -215,14 +215,14 @@ def _drawn(
     evaluators: Iterable[Evaluator],
     replicates: int,
     random_state: Any,
-    threads: int | None,
+    n_jobs: int | None,
     advance: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Evaluator, BootstrapValues]]:
     """Yield the numbers of each model on the same replicates of the patients."""
     # Made once: without a seed, each model would otherwise draw other replicates.
     streams = seed_sequence(random_state)
     for evaluator in evaluators:
-        yield evaluator, evaluator.draw(replicates, random_state=streams, threads=threads, advance=advance)
+        yield evaluator, evaluator.draw(replicates, random_state=streams, n_jobs=n_jobs, advance=advance)
 
 
 def _numbers(
@@ -386,7 +386,7 @@ def against_plain(
     level: float = 0.95,
     min_group: int = 50,
     random_state: Any = 0,
-    threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> AgainstPlain:
     """Compare a fitted model with plain Cox trained on the same rows, on patients neither has seen.
 
@@ -410,7 +410,7 @@ def against_plain(
         Simultaneous confidence level of all intervals.
     min_group : int
         Groups with fewer patients, or fewer than 10 events, are not judged.
-    random_state, threads
+    random_state, n_jobs
         As in :func:`~drosurv.evaluation.evaluate`.
 
     Returns
@@ -439,7 +439,7 @@ def against_plain(
         level=level,
         min_group=min_group,
         random_state=random_state,
-        threads=threads,
+        n_jobs=n_jobs,
         recalibrated=is_recalibrated(model),
     )
 
@@ -460,7 +460,7 @@ def beside(
     level: float = 0.95,
     min_group: int = 50,
     random_state: Any = 0,
-    threads: int | None = None,
+    n_jobs: int | None = None,
     name: str = "plain Cox",
     recalibrated: bool = False,
 ) -> AgainstPlain:
@@ -480,7 +480,7 @@ def beside(
     how: dict[str, Any] = {"y_train": y_train, "sensitive_features": groups}
     evaluators = [prepare(*one, y, wanted=(*COMPARED, "calibration_slope"), **how) for one in (model, plain)]
     replicates = replicates_of("n_bootstrap", n_bootstrap)
-    first, second = (drawn.numbers for _, drawn in _drawn(evaluators, replicates, random_state, threads))
+    first, second = (drawn.numbers for _, drawn in _drawn(evaluators, replicates, random_state, n_jobs))
     keys = _compared(evaluators[0], first, second, min_group)
     pairs = [(first[key], second[key]) for key in keys]
     rows = []

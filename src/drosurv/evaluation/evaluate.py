@@ -91,8 +91,8 @@ def evaluate(
     min_events: int = 10,
     further_tests: int = 0,
     random_state: Any = 0,
-    threads: int | None = None,
-    progress: bool | None = None,
+    n_jobs: int | None = None,
+    verbose: bool | None = None,
 ) -> EvaluationResult:
     """Compute every metric of a survival model, overall and by group, with intervals and tests.
 
@@ -165,10 +165,10 @@ def evaluate(
         Number of other tests on the same patients; intervals and p-values of the group table are adjusted for them too.
     random_state : int, Generator or None
         Seed of the resampling.
-    threads : int, optional
+    n_jobs : int, optional
         Replicates computed at once; by default one per processor core, one alone for few patients. The result does not
         depend on it.
-    progress : bool, optional
+    verbose : bool, optional
         Whether a progress bar may appear when it takes long; by default in a terminal.
 
     Returns
@@ -237,9 +237,9 @@ def evaluate(
     if evaluator.everyone.data.has_curves:
         # Computed before the groups and replicates that share it.
         _ = evaluator.everyone.data.expected_events
-    resampling: dict[str, Any] = {"random_state": random_state, "threads": threads}
+    resampling: dict[str, Any] = {"random_state": random_state, "n_jobs": n_jobs}
     tests = len(evaluator.tests) if permutations else 0
-    with bar("evaluating", replicates + tests, shown=progress, late=True) as advance:
+    with bar("evaluating", replicates + tests, shown=verbose, late=True) as advance:
         drawn = evaluator.draw(replicates, advance=advance, **resampling)
         p_values = evaluator.p_values(permutations, advance=advance, **resampling)
     table = rows_of(evaluator, drawn, p_values, small, level)

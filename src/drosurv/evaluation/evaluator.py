@@ -169,7 +169,7 @@ class Evaluator:
         replicates: int = 0,
         *,
         random_state: Any = None,
-        threads: int | None = None,
+        n_jobs: int | None = None,
         advance: Callable[[], None] = lambda: None,
     ) -> BootstrapValues:
         """Compute all metrics on the patients and on bootstrap replicates of them; call `advance` after each.
@@ -187,7 +187,7 @@ class Evaluator:
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             values = self._values(np.ones(n), resampled=False)
         draws, weights = np.empty((replicates, len(values))), np.empty((replicates, n), dtype=np.uint16)
-        for row, (times, found) in enumerate(in_parallel(draw, replicates, threads, n)):
+        for row, (times, found) in enumerate(in_parallel(draw, replicates, n_jobs, n)):
             weights[row], draws[row] = times, found
             advance()
         numbers = {}
@@ -268,7 +268,7 @@ class Evaluator:
         permutations: int,
         *,
         random_state: Any = None,
-        threads: int | None = None,
+        n_jobs: int | None = None,
         advance: Callable[[], None] = lambda: None,
     ) -> dict[Key, float]:
         """Test gaps by permutation of the labels, for metrics that have a `test`; return p-values.
@@ -283,7 +283,7 @@ class Evaluator:
                 self.partitions[name].kept_groups,
                 permutations=permutations,
                 random_state=random_state,
-                threads=threads,
+                n_jobs=n_jobs,
             )
             found[name, metric.name] = result.p_value
             advance()

@@ -60,10 +60,10 @@ _COLUMNS = (
     ),
     *("horizon", "survival_observed", "survival_predicted", "c_index", "c_index_low", "c_index_high"),
     *("gain", "gain_low", "gain_high", "gain_p"),
-    *("gain_over_cox", "gain_over_cox_low", "gain_over_cox_high", "gain_over_cox_p"),
+    *("gain_over_reference", "gain_over_reference_low", "gain_over_reference_high", "gain_over_reference_p"),
     *("judged", "why", "concern"),
 )
-_GAINS = ("gain", "gain_over_cox")
+_GAINS = ("gain", "gain_over_reference")
 
 
 def group_table(
@@ -175,7 +175,10 @@ def _curve_columns(patients: Subset) -> dict[str, Any]:
     }
     if patients.reference_gains is not None:
         over_cox = gains - patients.reference_gains
-        row |= {"gain_over_cox": float(over_cox.mean()), "gain_over_cox_p": _standard_error(over_cox)}
+        row |= {
+            "gain_over_reference": float(over_cox.mean()),
+            "gain_over_reference_p": _standard_error(over_cox),
+        }
     return row
 
 

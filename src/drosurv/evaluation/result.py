@@ -52,7 +52,7 @@ class EvaluationResult:
         The group table: one row for everybody, then one per group, serious concerns first. ``patients``; ``observed``
         and ``expected`` events and their ``ratio`` with ``ratio_low``, ``ratio_high`` and ``ratio_p``; at the
         ``horizon``, ``survival_observed`` (Kaplan-Meier) and ``survival_predicted``; ``c_index``, which no verdict
-        uses; ``gain`` in log likelihood per patient over no model and ``gain_over_cox`` over plain Cox, with
+        uses; ``gain`` in log likelihood per patient over no model and ``gain_over_reference`` over plain Cox, with
         ``_low``, ``_high`` and ``_p``; whether the group was ``judged``, or ``why`` not; and the ``concern``:
         "calibration", "worse than no model" or "". Intervals and p-values of the ratio and the gains are adjusted
         together for the ``settings.n_tests`` tests.

@@ -136,11 +136,12 @@ def _against_reference(groups: pd.DataFrame, reference: str) -> list[Statement]:
     if groups.empty:
         return []
     worse = groups[
-        (groups["gain_over_cox_high"] < 0) & (groups["gain_over_cox"] <= -sentences.LEAST_DIFFERENCE)
+        (groups["gain_over_reference_high"] < 0)
+        & (groups["gain_over_reference"] <= -sentences.LEAST_DIFFERENCE)
     ]
     if worse.empty:
         return []
-    named = listing([_gain(row, "gain_over_cox") for row in worse.itertuples()], sentences.MOST_NAMED)
+    named = listing([_gain(row, "gain_over_reference") for row in worse.itertuples()], sentences.MOST_NAMED)
     return [Statement("against_plain", f"Predicted worse than by {reference}: {named}.", True)]
 
 

@@ -47,7 +47,7 @@ def decisions(
     level: float = 0.95,
     n_bootstrap: int = 500,
     random_state: Any = 0,
-    threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> Decisions:
     r"""Sensitivity, specificity, predictive values and net benefit of a risk threshold, by group.
 
@@ -81,7 +81,7 @@ def decisions(
         Nominal coverage of the bootstrap intervals.
     n_bootstrap : int
         Bootstrap replicates; 0 for no intervals.
-    random_state, threads
+    random_state, n_jobs
         As in :func:`~drosurv.metrics.bootstrap`.
 
     References
@@ -115,7 +115,7 @@ def decisions(
 
     if n_bootstrap:
         found = bootstrap(
-            values, len(target), replicates=n_bootstrap, random_state=random_state, threads=threads
+            values, len(target), replicates=n_bootstrap, random_state=random_state, n_jobs=n_jobs
         )
         estimate, draws = found.estimate, found.draws
     else:

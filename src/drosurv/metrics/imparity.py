@@ -280,7 +280,7 @@ def concordance_imparity_intervals(
     replicates: int = 1000,
     missing: Missing = "group",
     random_state: Any = None,
-    threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> GapIntervals:
     """Bootstrap intervals of concordance imparity and of every group's concordance fraction.
 
@@ -293,7 +293,7 @@ def concordance_imparity_intervals(
         As in :func:`~drosurv.metrics.concordance_imparity`.
     level : float
         Nominal coverage.
-    replicates, random_state, threads
+    replicates, random_state, n_jobs
         As in :func:`~drosurv.metrics.bootstrap`.
 
     Examples
@@ -313,9 +313,7 @@ def concordance_imparity_intervals(
     def fractions(weight: FloatArray) -> FloatArray:
         return ratio_by_group(parsed, *order.counts(weight))
 
-    draws = bootstrap(
-        fractions, len(scored), replicates=replicates, random_state=random_state, threads=threads
-    )
+    draws = bootstrap(fractions, len(scored), replicates=replicates, random_state=random_state, n_jobs=n_jobs)
     warn_of_groups_without_pairs(parsed, draws.estimate)
     return gap_intervals(draws, parsed.labels, level=level, largest=1.0)
 
@@ -329,7 +327,7 @@ def concordance_imparity_test(
     permutations: int = 999,
     missing: Missing = "group",
     random_state: Any = None,
-    threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> PermutationTest:
     """Test that all groups have the same concordance fraction.
 
@@ -341,7 +339,7 @@ def concordance_imparity_test(
         Whether to divide each difference by its standard error, on the data and in every permutation.
         The test is then valid in large samples even if the groups, such as young and old patients, also differ in
         other ways. Without it the test is faster, but assumes that the groups differ in nothing.
-    permutations, random_state, threads
+    permutations, random_state, n_jobs
         As in :func:`~drosurv.metrics.permutation_test`.
 
     References
@@ -368,7 +366,7 @@ def concordance_imparity_test(
     statistic = studentized_imparity(order) if studentized else gap
     warn_of_groups_without_pairs(parsed, ratio_by_group(parsed, *counts))
     found = permutation_test(
-        statistic, parsed, permutations=permutations, random_state=random_state, threads=threads
+        statistic, parsed, permutations=permutations, random_state=random_state, n_jobs=n_jobs
     )
     return replace(found, gap=gap(parsed))
 

@@ -60,7 +60,7 @@ def significant_subgroups(
     table: pd.DataFrame,
     least: float,
     level: float,
-    n_replicates: int,
+    n_bootstrap: int,
     rng: np.random.Generator,
 ) -> tuple[tuple[Rule, ...], pd.DataFrame]:
     """Return subgroups with significantly more or fewer events than predicted, the most significant first.
@@ -72,7 +72,7 @@ def significant_subgroups(
     subgroups = judged_subgroups(table, patients, least)
     if len(subgroups) == 0:
         return (), pd.DataFrame()
-    test = compare_events(subgroups, patients, level, n_replicates, rng)
+    test = compare_events(subgroups, patients, level, n_bootstrap, rng)
     return test.rules, test.significant
 
 
@@ -213,12 +213,12 @@ T = TypeVar("T")
 def _replicates(
     work: Callable[[int, np.random.Generator], T],
     subgroups: Subgroups,
-    n_replicates: int,
+    n_bootstrap: int,
     n_patients: int,
     rng: np.random.Generator,
 ) -> list[T]:
     """Compute batches of replicates in threads; the results do not depend on the number of threads."""
-    sizes, streams = subgroups.batches(n_replicates), seed_sequence(rng)
+    sizes, streams = subgroups.batches(n_bootstrap), seed_sequence(rng)
 
     def batch(number: int) -> T:
         return work(sizes[number], replicate_rng(streams, number))
@@ -257,7 +257,7 @@ def compare_events(
     subgroups: Subgroups,
     patients: PatientEvents,
     level: float,
-    n_replicates: int,
+    n_bootstrap: int,
     rng: np.random.Generator,
     model_error: tuple[FloatArray, float] | None = None,
 ) -> EventTest:
@@ -286,7 +286,7 @@ def compare_events(
         high, low = _extreme_deviances(subgroups.sums_of_parts(2 * k, values), scale)
         return high, -low, abs(signed_root_deviance(totals[:k], totals[k:], scale_all))
 
-    drawn = _replicates(extremes, subgroups, n_replicates, len(w), rng)
+    drawn = _replicates(extremes, subgroups, n_bootstrap, len(w), rng)
     upper, lower, everybody = (np.sort(np.concatenate(one)) for one in zip(*drawn, strict=True))
     p = np.minimum(2 * np.minimum(_p_values(z, upper), _p_values(-z, lower)), 1.0)
     side = (1 + level) / 2
@@ -385,7 +385,7 @@ def bounded_means(
     values: dict[str, FloatArray],
     patients: PatientEvents,
     level: float,
-    n_replicates: int,
+    n_bootstrap: int,
     rng: np.random.Generator,
 ) -> dict[str, dict[str, Any]]:
     """Return the largest mean of each value over subgroups, and its simultaneous upper bound."""
@@ -416,7 +416,7 @@ def bounded_means(
         largest: FloatArray = (deviations(k, rng) / error[:, :, None]).max(axis=0)
         return largest
 
-    largest = _replicates(extremes, subgroups, n_replicates, len(w), rng)
+    largest = _replicates(extremes, subgroups, n_bootstrap, len(w), rng)
     quantiles = [_quantile(np.sort(one), level) for one in np.concatenate(largest, axis=1)]
     found = {}
     for j, name in enumerate(names):

@@ -65,7 +65,7 @@ def certify(
     level: float = 0.95,
     features: Any = None,
     id: Any = None,
-    n_replicates: int | None = None,
+    n_bootstrap: int | None = None,
     random_state: int | np.random.Generator | None = 0,
     entry: Any = None,
     strata: Any = None,
@@ -101,9 +101,9 @@ def certify(
         Columns that may define subgroups, in units and names that a reader knows; ``X`` by default.
     id : (n,) labels, optional
         Patient of each row. With `entry`, each patient is predicted from the first row.
-    n_replicates : int, optional
+    n_bootstrap : int, optional
         Number of simulations of events, and of bootstrap multipliers: by default 999, and 199 for more than 200,000
-        patients. The smallest p-value is 2 / (n_replicates + 1): 0.002 with 999, 0.01 with 199.
+        patients. The smallest p-value is 2 / (n_bootstrap + 1): 0.002 with 999, 0.01 with 199.
     random_state : int, Generator or None
         Seed or source of randomness.
     entry, strata, offset : (n,), optional
@@ -150,16 +150,16 @@ def certify(
     >>> from drosurv.datasets import make_hidden_minority
     >>> train, test = make_hidden_minority(random_state=0), make_hidden_minority(random_state=1)
     >>> model = drosurv.CoxPH().fit(train.X, train.y)
-    >>> bounds = drosurv.certify(model, test.X, test.y, n_replicates=39)
+    >>> bounds = drosurv.certify(model, test.X, test.y, n_bootstrap=39)
     >>> "x5 > " in bounds.significant["group"].iloc[0]
     True
     """
     _refuse(removed)
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
     require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)
-    if n_replicates is None:
-        n_replicates = REPLICATES if len(y) <= MANY_PATIENTS else REPLICATES_OF_MANY
-    require(as_whole(n_replicates) >= 19, "n_replicates", "be a whole number of at least 19", n_replicates)
+    if n_bootstrap is None:
+        n_bootstrap = REPLICATES if len(y) <= MANY_PATIENTS else REPLICATES_OF_MANY
+    require(as_whole(n_bootstrap) >= 19, "n_bootstrap", "be a whole number of at least 19", n_bootstrap)
     table = readable_table(X, len(y), getattr(model, "feature_names_in_", None), features)
     notes: tuple[str, ...] = ()
     if entry is not None and id is not None:
@@ -202,17 +202,17 @@ def certify(
             "test more patients.",
         )
     error = model_errors(fitted, X, patients, subgroups, follow_up)
-    test = compare_events(subgroups, patients, level, n_replicates, rng, error)
+    test = compare_events(subgroups, patients, level, n_bootstrap, rng, error)
     rescaled = None
     if test.overall["p"] <= 1 - level:
         rescaled = compare_events(
-            subgroups, patients.rescaled(test.overall["ratio"]), level, n_replicates, rng, error
+            subgroups, patients.rescaled(test.overall["ratio"]), level, n_bootstrap, rng, error
         )
     means = {
         BRIER: brier_losses(curves, target, at, weight),
         GAIN: -gains_over_null(model, curves, follow_up, target),
     }
-    bounded = bounded_means(subgroups, means, patients, level, n_replicates, rng)
+    bounded = bounded_means(subgroups, means, patients, level, n_bootstrap, rng)
     bounded[GAIN] = {**bounded[GAIN], **{k: -bounded[GAIN][k] for k in ("estimate", "bound", "all patients")}}
     return SubgroupBounds(
         bounds=pd.DataFrame({**test.bounds, **bounded}).T[["estimate", "bound", "group"]],

@@ -96,11 +96,11 @@ class Subgroups:
         pairs = np.matmul(second[:, None], half).reshape(-1, k)[self._existing]
         return np.concatenate([single, pairs])[self.kept]
 
-    def batches(self, n_replicates: int) -> list[int]:
+    def batches(self, n_bootstrap: int) -> list[int]:
         """Return the sizes of batches of replicates that share one pass over the patients."""
         each = len(self._pairs) * self.table.n_codes**2 + len(self._existing)
         size = int(np.clip(_NUMBERS // max(each, 1), 1, _TOGETHER))
-        return [min(size, n_replicates - start) for start in range(0, n_replicates, size)]
+        return [min(size, n_bootstrap - start) for start in range(0, n_bootstrap, size)]
 
     def atoms(self, number: int) -> tuple[Atom, ...]:
         """Return the conditions of one of the subgroups kept."""

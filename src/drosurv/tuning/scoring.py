@@ -136,7 +136,7 @@ class HeldOut:
             self._evaluator = Evaluator(patients, self.attributes, metrics, inside_groups=False)
         evaluator = self._evaluator.of_scores(patients, metrics)
         # One thread, because settings and folds run in parallel.
-        return evaluator.numbers(evaluator.draw(replicates, random_state=0, threads=1))
+        return evaluator.numbers(evaluator.draw(replicates, random_state=0, n_jobs=1))
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
         """Return curves from Breslow's baseline hazard, for scores without a fitted model, such as shrunken scores."""

@@ -16,14 +16,14 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.audit import AuditReport, audit
-from drosurv.audit.sections import Part, Section
 from drosurv.errors import ArgumentError, as_records, worded
 from drosurv.estimators import CoxPHCV
 from drosurv.estimators.coefficients import CoxTable
 from drosurv.evaluation.predictions import final_step
 from drosurv.presentation import Statement, Table, counted, first_upper, listing, unit_in
 from drosurv.repairs import RepairedCox
+from drosurv.report import AuditReport, audit
+from drosurv.report.sections import Part, Section
 from drosurv.tables import (
     FileFormat,
     GuessedColumns,

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.audit import AuditReport, audit
 from drosurv.datasets import Dataset, load_flc, load_nwtco, make_hidden_minority
 from drosurv.estimators import CoxPH, CoxPHCV
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.groups import group_table, parse_subgroups
 from drosurv.repairs import RepairedCox
+from drosurv.report import AuditReport, audit
 from drosurv.target import BoolArray, parse_target
 
 PLAIN, CROSS_VALIDATED, REPAIRED = "plain Cox", "cross-validated Cox", "repaired Cox"

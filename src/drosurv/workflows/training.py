@@ -16,7 +16,6 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.audit.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.estimators import CoxPH, CoxPHCV, NullModel
 from drosurv.estimators.coefficient_inference import summary
@@ -27,6 +26,7 @@ from drosurv.evaluation.compare import is_recalibrated
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox
+from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.tables import SurvivalTable, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn, coded
 from drosurv.tables.encoder import TableEncoder
@@ -338,7 +338,7 @@ def train(
         X, model = table.X, Pipeline([("table", encoder), ("model", estimator)])
     model.fit(X, table.y, **options)
     if bootstrap:
-        estimator.summary(method="bootstrap", n_boot=bootstrap)
+        estimator.summary(method="bootstrap", n_bootstrap=bootstrap)
     if has_verbose:
         estimator.set_params(verbose=False)
     _warn_of_few_events(estimator, len(encoder.get_feature_names_out()))

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from drosurv import CauseSpecificCox, Surv, evaluate
-from drosurv.audit import audit
-from drosurv.audit.sections.calibration import collect_causes
 from drosurv.competing import evaluate_by_cause
 from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.metrics import aalen_johansen, concordance_by_cause, concordance_index
+from drosurv.report import audit
+from drosurv.report.sections.calibration import collect_causes
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_evaluate_judges_an_event_of_any_cause_and_tells_the_causes_apart(evalua
     pd.testing.assert_frame_equal(result.by_cause, wanted)
     told = evaluate(model, X, y, y_train=y, reference=model, n_bootstrap=0)
     assert told.value("brier_skill") == pytest.approx(result.value("brier_skill"))
-    assert told.groups["gain_over_cox"].tolist() == [0.0]
+    assert told.groups["gain_over_reference"].tolist() == [0.0]
     # A probability of any event is no log hazard.
     assert "share_of_gain" not in told.overall
     assert any("not log hazards" in note or "need scores that are log hazards" in note for note in told.notes)

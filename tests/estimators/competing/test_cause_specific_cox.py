@@ -170,7 +170,7 @@ def test_the_table_of_a_robust_model_shows_plain_cox_and_bootstrap_errors(tmp_pa
     np.testing.assert_allclose(table["coef"], model.coef_[1])
     np.testing.assert_allclose(table["plain coef"], CauseSpecificCox().fit(X, Y).coef_[1], rtol=1e-5)
     assert table["se(coef)"].isna().all()
-    errors = model.summary(1, method="bootstrap", n_boot=10)["se(coef)"]
+    errors = model.summary(1, method="bootstrap", n_bootstrap=10)["se(coef)"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         drawn = [np.random.default_rng(k).integers(0, len(X), len(X)) for k in range(10)]
@@ -267,7 +267,7 @@ def test_robust_models_take_late_entry():
     assert incidence.item() == pytest.approx((1 - np.exp(-1)) / 2, abs=0.03)
     nothing = CauseSpecificCox(0.9, tol=1e-9).fit(X, Y, entry=np.zeros(len(X)) - 1)
     np.testing.assert_allclose(nothing.coef_, CauseSpecificCox(0.9, tol=1e-9).fit(X, Y).coef_, atol=1e-6)
-    assert np.isfinite(nothing.summary(1, method="bootstrap", n_boot=5)["se(coef)"]).all()
+    assert np.isfinite(nothing.summary(1, method="bootstrap", n_bootstrap=5)["se(coef)"]).all()
 
 
 def test_rows_of_patients_are_counted_as_patients():

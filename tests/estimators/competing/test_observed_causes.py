@@ -187,7 +187,7 @@ def test_clusters_change_no_coefficient_and_are_drawn_together(model):
         drawn.append((training.observation.clusters, training.weight)),
         refit(training, target),
     )[1]
-    assert clustered.summary(1, method="bootstrap", n_boot=4, n_jobs=1)["se(coef)"].gt(0).all()
+    assert clustered.summary(1, method="bootstrap", n_bootstrap=4, n_jobs=1)["se(coef)"].gt(0).all()
     for clusters, weight in drawn:
         assert pd.Series(weight).groupby(clusters).nunique().eq(1).all()
 
@@ -270,7 +270,7 @@ def test_a_robust_reference_is_given_the_strata_it_was_fitted_with(model):
     found = drosurv.evaluation.evaluate(model, X, Y, reference=model, n_bootstrap=0, **ALL)
     # The score of any cause is no log hazard, so gains are compared by curves.
     assert "share_of_gain" not in found.overall
-    assert found.groups["gain_over_cox"].tolist() == pytest.approx([0.0])
+    assert found.groups["gain_over_reference"].tolist() == pytest.approx([0.0])
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.6])

@@ -239,7 +239,7 @@ def test_p_values_are_uniform_when_two_models_are_equally_good():
         y, risk, _, _ = cohort(seed, n=100)
         first, second = risk + rng.normal(size=(2, 100))
         test = paired_comparison(
-            statistic(y, first), statistic(y, second), 100, replicates=39, random_state=seed, threads=1
+            statistic(y, first), statistic(y, second), 100, replicates=39, random_state=seed, n_jobs=1
         )
         p_values.append(test.p_value)
     assert 0.3 < np.mean(p_values) < 0.7

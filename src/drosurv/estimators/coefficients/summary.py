@@ -214,7 +214,7 @@ class Findings:
         Weighted numbers of patients and events.
     covariances : dict of str to (d, d) float64
         Covariances of the coefficients computed so far, by method ("information", "sandwich", "bootstrap").
-    n_boot : int
+    n_bootstrap : int
         Number of bootstrap refits.
     log_likelihoods : pair of float, optional
         Log partial likelihoods of plain Cox without and with its features.
@@ -233,7 +233,7 @@ class Findings:
     n_patients: float
     n_events: float
     covariances: dict[str, FloatArray]
-    n_boot: int = 0
+    n_bootstrap: int = 0
     log_likelihoods: tuple[float, float] | None = None
     plain: BesidePlain | None = None
     endless: BoolArray | None = None
@@ -245,7 +245,7 @@ class Findings:
     def with_bootstrap(self, draws: FloatArray) -> Findings:
         """Return the findings with the covariance of the coefficients (R, d) of bootstrap refits."""
         known = {**self.covariances, "bootstrap": np.atleast_2d(np.cov(draws, rowvar=False))}
-        return replace(self, covariances=known, n_boot=len(draws))
+        return replace(self, covariances=known, n_bootstrap=len(draws))
 
     @property
     def counted(self) -> str:
@@ -322,7 +322,7 @@ def _origin(title: str, method: str | None, findings: Findings) -> str:
         )
     alone = " No two rows share an id or a cluster." if findings.n_rows == findings.n_clusters > 0 else ""
     if method == "bootstrap":
-        return f"Standard errors from {findings.n_boot:,} refits to patients drawn with replacement."
+        return f"Standard errors from {findings.n_bootstrap:,} refits to patients drawn with replacement."
     if method == "sandwich" and findings.n_clusters < findings.n_rows:
         return f"{ORIGIN[method].removesuffix('.')}, because rows share an id or a cluster."
     return ORIGIN[method] + alone if method == "information" else ORIGIN[method]
@@ -388,9 +388,9 @@ def bootstrap_coefficients(
     refit: Callable[[FloatArray], FloatArray | None],
     clusters: IntArray,
     *,
-    n_boot: int = 1000,
+    n_bootstrap: int = 1000,
     random_state: int = 0,
-    threads: int | None = None,
+    n_jobs: int | None = None,
     verbose: bool = False,
 ) -> FloatArray:
     """Return the coefficients (R, d) of refits to clusters drawn with replacement; failed refits are left out.
@@ -412,14 +412,14 @@ def bootstrap_coefficients(
             return None
 
     draws = []
-    with bar("bootstrap", n_boot, shown=verbose) as advance, warnings.catch_warnings(action="ignore"):
-        for coef in in_parallel(replicate, n_boot, threads):
+    with bar("bootstrap", n_bootstrap, shown=verbose) as advance, warnings.catch_warnings(action="ignore"):
+        for coef in in_parallel(replicate, n_bootstrap, n_jobs):
             if coef is not None and np.isfinite(coef).all():
                 draws.append(coef)
             advance()
-    if len(draws) < max(2, _LEAST_SUCCESSFUL * n_boot):
+    if len(draws) < max(2, _LEAST_SUCCESSFUL * n_bootstrap):
         raise ValueError(
-            f"only {len(draws)} of {n_boot} bootstrap refits have a solution: there are too few events for so many "
+            f"only {len(draws)} of {n_bootstrap} bootstrap refits have a solution: too few events for so many "
             "features. Use fewer features, or set l2 > 0."
         )
     return np.stack(draws)

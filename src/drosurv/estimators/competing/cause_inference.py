@@ -46,7 +46,7 @@ class CauseInference(SurvivalModel):
         level: float = 0.95,
         method: str = "auto",
         *,
-        n_boot: int = 1000,
+        n_bootstrap: int = 1000,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -59,7 +59,7 @@ class CauseInference(SurvivalModel):
         of all causes together, which is stored and used for every cause.
         """
         row = self._row(cause)
-        how: dict[str, Any] = {"n_boot": n_boot, "random_state": random_state, "verbose": verbose}
+        how: dict[str, Any] = {"n_bootstrap": n_bootstrap, "random_state": random_state, "verbose": verbose}
         if self.alpha == 1.0:
             table = self.models_[row].summary(level, method, **how, n_jobs=n_jobs, scale=scale, names=names)
             table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
@@ -70,7 +70,7 @@ class CauseInference(SurvivalModel):
                 )
             known = self._known()
             if method == "bootstrap":
-                draws = np.split(self._bootstrap(**how, threads=n_jobs), len(known), axis=1)
+                draws = np.split(self._bootstrap(**how, n_jobs=n_jobs), len(known), axis=1)
                 pairs = zip(known, draws, strict=True)
                 known = self._findings = [findings.with_bootstrap(refits) for findings, refits in pairs]
             numbered = [f"x{j}" for j in range(self.n_features_in_)]

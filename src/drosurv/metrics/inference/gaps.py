@@ -226,7 +226,7 @@ def ratio_intervals(
     replicates: int = 1000,
     missing: Missing = "group",
     random_state: Any = None,
-    threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> GapIntervals:
     r"""Bootstrap intervals of a ratio of sums in every group, such as a mean of per-patient values.
 
@@ -252,7 +252,7 @@ def ratio_intervals(
         len(above),
         replicates=replicates,
         random_state=random_state,
-        threads=threads,
+        n_jobs=n_jobs,
     )
     return gap_intervals(draws, parsed.labels, level=level)
 
@@ -276,7 +276,7 @@ def paired_comparison(
     resample: Resample = "weights",
     replicates: int = 1000,
     random_state: Any = None,
-    threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> PairedComparison:
     """Difference of two models' values on the same patients, with an interval and a test.
 
@@ -291,7 +291,7 @@ def paired_comparison(
         Number of patients.
     level : float
         Nominal coverage of the difference's interval.
-    resample, replicates, random_state, threads
+    resample, replicates, random_state, n_jobs
         As in :func:`bootstrap`.
 
     Examples
@@ -316,7 +316,7 @@ def paired_comparison(
         return [float(first(drawn)), float(second(drawn))]
 
     draws = bootstrap(
-        both, n, resample=resample, replicates=replicates, random_state=random_state, threads=threads
+        both, n, resample=resample, replicates=replicates, random_state=random_state, n_jobs=n_jobs
     )
     of_first, of_second = map(Draws, draws.estimate.tolist(), draws.draws.T)
     return compare_draws(of_first, of_second, level)
@@ -367,7 +367,7 @@ def permutation_test(
     *,
     permutations: int = 999,
     random_state: Any = None,
-    threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> PermutationTest:
     """Test a gap between groups by random permutations of the labels.
 
@@ -383,7 +383,7 @@ def permutation_test(
         Number of random permutations of the labels.
     random_state : int, Generator or None
         Seed of the permutations.
-    threads : int, optional
+    n_jobs : int, optional
         Number of threads; by default one per processor core, or a single one for few patients. The result does not
         depend on it.
 
@@ -412,7 +412,7 @@ def permutation_test(
         codes = replicate_rng(seed, k).permutation(groups.codes)
         return statistic(Groups(codes, groups.labels, groups.name))
 
-    found = in_parallel(permute, permutations, threads, len(groups.codes))
+    found = in_parallel(permute, permutations, n_jobs, len(groups.codes))
     permuted: FloatArray = np.fromiter(found, float, permutations)
     known = permuted[~np.isnan(permuted)]
     # Sums in another order may differ by rounding from a value that they equal.

@@ -165,21 +165,21 @@ def replicate_rng(seed: np.random.SeedSequence, replicate: int) -> np.random.Gen
 
 
 def in_parallel(
-    work: Callable[[int], T], count: int, threads: int | None, patients: int = _MIN_PATIENTS_FOR_THREADS
+    work: Callable[[int], T], count: int, n_jobs: int | None, patients: int = _MIN_PATIENTS_FOR_THREADS
 ) -> Iterator[T]:
     """Yield ``work(0), ..., work(count - 1)``, without warnings about undefined values.
 
     The calls run in threads, or on the backend of a ``joblib.parallel_config``, such as the workers of a Dask cluster.
-    With few patients they run one after another, unless `threads` or such a backend is given.
+    With few patients they run one after another, unless `n_jobs` or such a backend is given.
     """
     numbers = range(count)
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         backend, asked = get_active_backend()
         # Without a parallel_config, joblib reports its default backend.
         by_default = asked is None and isinstance(backend, LokyBackend)
-        if threads is None and patients < _MIN_PATIENTS_FOR_THREADS and by_default:
-            threads = 1
-        n_threads = 1 if threads == 1 or count < 2 else joblib.effective_n_jobs(threads or -1)
+        if n_jobs is None and patients < _MIN_PATIENTS_FOR_THREADS and by_default:
+            n_jobs = 1
+        n_threads = 1 if n_jobs == 1 or count < 2 else joblib.effective_n_jobs(n_jobs or -1)
         if n_threads == 1:
             yield from map(work, numbers)
             return
@@ -280,7 +280,7 @@ def bootstrap(
     resample: Resample = "weights",
     replicates: int = 1000,
     random_state: Any = None,
-    threads: int | None = None,
+    n_jobs: int | None = None,
 ) -> Replicates:
     """Values of a statistic on bootstrap replicates of n patients.
 
@@ -296,7 +296,7 @@ def bootstrap(
         Number of replicates.
     random_state : int, Generator or None
         Seed of the draws.
-    threads : int, optional
+    n_jobs : int, optional
         Number of threads; by default one per processor core. The result does not depend on it.
 
     Examples
@@ -323,7 +323,7 @@ def bootstrap(
         drawn = np.bincount(rows, minlength=n).astype(np.float64) if resample == "weights" else rows
         return np.atleast_1d(np.asarray(statistic(drawn), dtype=np.float64))
 
-    return Replicates(estimate, np.stack(list(in_parallel(draw, replicates, threads))))
+    return Replicates(estimate, np.stack(list(in_parallel(draw, replicates, n_jobs))))
 
 
 def interval_of(estimate: float, draws: FloatArray, level: float, method: Method = "percentile") -> Interval:

@@ -1,0 +1,349 @@
+"""Audit a fitted model, or an estimator that is trained on folds of the audited patients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError, each_warning_once
+from drosurv.evaluation.by_cause import evaluate_by_cause
+from drosurv.evaluation.from_entry import (
+    FromEntry,
+    first_rows,
+    predict_from_entry,
+    reference_from_entry,
+    select_rows,
+)
+from drosurv.evaluation.predictions import (
+    final_step,
+    given_arguments,
+    prepared,
+    training_follow_up,
+    unwrapped,
+)
+from drosurv.evaluation.reference import plain_cox, standardised_features
+from drosurv.evaluation.views import hazards_statement
+from drosurv.presentation import first_upper, written
+from drosurv.report.alpha_path import Stop, find_stops, has_rows
+from drosurv.report.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts
+from drosurv.report.evidence import Evidence
+from drosurv.report.report import AuditReport, Section
+from drosurv.solvers.arrays import on_host
+from drosurv.tables import TableEncoder
+from drosurv.target import has_causes, parse_target
+
+UNTESTED = "Proportional hazards were not tested: "
+# The reference model and its features.
+Compared: TypeAlias = tuple[Any, Any] | None
+
+
+@each_warning_once
+def audit(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    y_train: Any = None,
+    X_train: Any = None,
+    entry: Any = None,
+    strata: Any = None,
+    offset: Any = None,
+    id: Any = None,
+    folds: Folds | None = None,
+    alpha_path: Mapping[float, Any] | Sequence[float] | None = None,
+    reference: Any = None,
+    reference_name: str = "plain Cox",
+    features: pd.DataFrame | None = None,
+    features_train: pd.DataFrame | TableEncoder | None = None,
+    title: str | None = None,
+    data_name: str = "",
+    time_title: str = "time",
+    n_bootstrap: int = 500,
+    n_bootstrap_path: int = 100,
+    level: float = 0.95,
+    search_rules: bool = True,
+    random_state: int = 0,
+    on_step: Callable[[str, int], None] | None = None,
+    also: Mapping[str, Any] | None = None,
+    warnings: Sequence[Mapping[str, str]] = (),
+    horizon: float | None = None,
+    threshold: float | None = None,
+    sections: Sequence[Section] = (),
+) -> AuditReport:
+    """Audit a survival model on patients it was not trained on.
+
+    Parameters
+    ----------
+    model : fitted model or Pipeline
+        Anything that :func:`drosurv.evaluate` takes. With `folds`, an estimator or Pipeline, fitted or not: copies of
+        it are trained.
+    X : (n, d) array or DataFrame
+        Features of the patients, as the model takes them.
+    y : structured array, (n,)
+        Events and times. With competing causes, the event of the report is one of any cause, and one section is about
+        each cause.
+    sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels
+        One column of group labels per attribute.
+    y_train : structured array or FollowUp, optional
+        Training target; not needed for models of this library, which keep the follow-up of their training patients.
+    X_train : (m, d) array or DataFrame, optional
+        Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
+    entry, strata, offset, id : (n,) arrays, optional
+        As in :func:`drosurv.evaluate`: patients are evaluated from their entry on, and each once. Models trained in
+        folds take them too. There is no slider with them.
+    folds : int, or pairs of arrays, optional
+        For cohorts too small to hold patients out: number of folds for cross-validation. Every patient is predicted by
+        a model, and by plain Cox, that were trained without the patient's fold. Or pairs of the rows to train on and
+        the rows to predict, one pair for each fold.
+    alpha_path : mapping of alpha to fitted model, or sequence of alphas, optional
+        The models of the slider, or the alphas to train them with; by default :data:`~drosurv.report.ALPHAS`, if
+        training patients are given. An empty sequence leaves the slider out.
+    reference : fitted model or (n,) array, optional
+        Model to compare with; by default plain Cox, if training patients are given. A Pipeline takes `X`, any other
+        model the features that the last step of `model` takes.
+    reference_name : str
+        Name of the reference in the report.
+    features : DataFrame, (n, d'), optional
+        Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
+    features_train : DataFrame, (m, d'), or fitted TableEncoder, optional
+        The same columns of the training patients, or the encoder that was fitted to them, to describe the training
+        patients. By default X_train, or else the encoder of a model that has one.
+    title, data_name, time_title : str
+        Title of the report, name of the data, and unit of the times, such as "days" ("time" if it is unknown).
+    n_bootstrap, n_bootstrap_path : int
+        Bootstrap replicates and permutations for the audited model, and for each model of the slider.
+    level : float
+        Confidence level of the intervals.
+    search_rules : bool
+        Whether to search the columns for subgroups whose predictions are wrong.
+    random_state : int
+        Seed of everything random.
+    on_step : callable, optional
+        Called with each step's name and the number of steps.
+    also : mapping, optional
+        Data for further sections, by key.
+    warnings : sequence of mappings, optional
+        Warnings about the model and the data, each with a ``severity`` and a ``text``. They are shown at the top of the
+        report; with one of severity "blocking" the verdict is that the data have a problem.
+    horizon, threshold : float, optional
+        As in :func:`drosurv.evaluate`; with a threshold, the report has a section on decisions.
+    sections : sequence of Section, optional
+        Further sections of the report.
+
+    Returns
+    -------
+    AuditReport
+        With ``.to_html(path)``, ``.to_markdown()``, ``.to_json()`` and ``.to_summary()``.
+
+    Examples
+    --------
+    >>> from drosurv import DROCox
+    >>> from drosurv.report import audit
+    >>> from drosurv.datasets import make_hidden_minority
+    >>> train, test = make_hidden_minority(500, random_state=0), make_hidden_minority(500, random_state=1)
+    >>> model = DROCox(alpha=0.3).fit(train.X, train.y)
+    >>> report = audit(
+    ...     model, test.X, test.y, sensitive_features=test.sensitive_features, n_bootstrap=20, search_rules=False
+    ... )
+    >>> report.audited.name, len(report.models)
+    ('DROCox, alpha 0.3', 1)
+    """
+    id_notes: tuple[str, ...] = ()
+    if id is not None:
+        rows, y, id_notes = first_rows(y, entry, id)
+        model, X, sensitive_features, reference, features, entry, strata, offset = (
+            select_rows(part, rows)
+            for part in (model, X, sensitive_features, reference, features, entry, strata, offset)
+        )
+    model, given, causes = (
+        unwrapped(model),
+        given_arguments(entry=entry, strata=strata, offset=offset),
+        has_causes(y),
+    )
+    if folds is not None and (alpha_path or any(p is not None for p in (reference, X_train, y_train))):
+        raise ArgumentError(
+            "folds",
+            "folds trains the model and plain Cox on the audited patients only: leave out "
+            "training patients, shares of the slider and a reference.",
+        )
+    if (given or causes) and (alpha_path or X_train is not None):
+        raise ArgumentError(
+            "alpha_path",
+            f"the models of the slider and plain Cox would be trained without "
+            f"{next(iter(given), 'causes')}: leave out alpha_path and X_train.",
+        )
+    if folds is not None and (id_notes or causes):
+        what = "several rows of one patient" if id_notes else "causes"
+        raise ValueError(
+            f"folds cannot be used with {what}: audit a model that was fitted to other patients."
+        )
+    estimator = final_step(model)
+    settings, also = _settings(estimator), dict(also or {})
+    if folds is not None:
+        parts = fold_parts(parse_target(y).event, folds, random_state)
+        found = _evidence_of_folds(model, X, y, given, parts)
+        settings["Folds"], estimator = len(parts), None
+        data = _features(X)
+    else:
+        compared = _with_features(reference, model, X)
+        data = _features(prepared(model, X))
+        if given or causes:
+            found = _evidence_from_entry(model, X, y, given, y_train, compared, level)
+            found["limits"] = (*map(first_upper, id_notes), *found["limits"])
+        else:
+            found = _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
+    if causes:
+        also["causes"] = evaluate_by_cause(
+            model, X, y, sensitive_features=sensitive_features, level=level, **given
+        )
+    return AuditReport.of(
+        Evidence(
+            **found,
+            sensitive_features=sensitive_features,
+            reference_name=reference_name if folds is None else "plain Cox",
+            features=features if features is not None else _columns(X),
+            features_train=_described(model, X_train) if features_train is None else features_train,
+            trained_on=_trained_on(estimator),
+            data=data,
+            model=settings,
+            title=title,
+            data_name=data_name,
+            time_title=time_title,
+            n_bootstrap=n_bootstrap,
+            n_bootstrap_path=n_bootstrap_path,
+            level=level,
+            search_rules=search_rules,
+            random_state=random_state,
+            on_step=on_step,
+            also=also,
+            warnings=tuple(warnings),
+            horizon=horizon,
+            threshold=threshold,
+            sections=tuple(sections),
+        )
+    )
+
+
+def _evidence_of_model(
+    model: Any, X: Any, y: Any, X_train: Any, y_train: Any, compared: Compared, alpha_path: Any
+) -> dict[str, Any]:
+    """Return fields of the evidence for a fitted model: the models of the slider, and the reference."""
+    follow_up = y_train if y_train is not None else training_follow_up(model)
+    if follow_up is None:
+        raise ArgumentError(
+            "y_train",
+            f"y_train is needed, because {type(final_step(model)).__name__} does not keep the follow-up of its "
+            "training patients: pass the training target.",
+        )
+    stops, missing = find_stops(model, X, X_train, y_train, alpha_path)
+    if np.ndim(getattr(final_step(model), "coef_", 0)) != 1:
+        missing += (f"{UNTESTED}the model has no coefficients.",)
+    elif not hasattr(final_step(model), "check_proportional_hazards") or final_step(model)._own_curves:
+        missing += (f"{UNTESTED}the model is not a Cox model.",)
+    left_out = "The model is not compared with plain Cox: "
+    if compared is None and (X_train is None or not has_rows(y_train)):
+        missing += (f"{left_out}no training patients were given (--train, or X_train in Python).",)
+    elif compared is None:
+        # All models of the slider are compared with the same plain Cox.
+        both = standardised_features(prepared(model, X), prepared(model, X_train))
+        if both.train is None or both.test is None:
+            missing += (f"{left_out}the features hold text or missing values.",)
+        else:
+            compared = plain_cox(model).fit(both.train, y_train), both.test
+    return {"stops": stops, "y": y, "follow_up": follow_up, "reference": compared, "missing": missing}
+
+
+def _evidence_from_entry(
+    model: Any, X: Any, y: Any, given: dict[str, Any], y_train: Any, compared: Compared, level: float
+) -> dict[str, Any]:
+    """Return fields of the evidence for patients with late entry, strata, offsets or competing causes."""
+    found = predict_from_entry(model, X, y, given, y_train=y_train)
+    notes = list(found.notes)
+    if not has_causes(y):
+        tested = hazards_statement(model, X, parse_target(y), given, level)
+        notes += [s.text for s in tested if s.concern or s.text.startswith(UNTESTED)]
+    if compared is not None:
+        compared = reference_from_entry(*compared, y, given), compared[1]
+    missing = () if compared else ("The model is not compared with plain Cox.",)
+    return _as_fields(found, type(final_step(model)).__name__, compared, missing, map(first_upper, notes))
+
+
+def _evidence_of_folds(estimator: Any, X: Any, y: Any, given: dict[str, Any], parts: Parts) -> dict[str, Any]:
+    """Return fields of the evidence for an estimator that is trained, like plain Cox, on folds of the patients."""
+    cox = cross_fitted_cox(estimator, X, y, parts, given=given)
+    found = cross_fitted(estimator, X, y, parts, given=given)
+    name = f"{type(final_step(estimator)).__name__}, cross-fitted"
+    missing = (
+        *(() if cox is not None else ("Plain Cox could not be trained on these features.",)),
+        f"{UNTESTED}the audited predictions are of several models, one per fold.",
+    )
+    limits = (*CROSS_FITTED, *map(first_upper, found.notes))
+    return _as_fields(found, name, None if cox is None else (cox, None), missing, limits)
+
+
+def _as_fields(
+    found: FromEntry, name: str, compared: Compared, missing: Any, limits: Iterable[str]
+) -> dict[str, Any]:
+    return {
+        "stops": (Stop(name, None, found.predictions),),
+        "y": found.y,
+        "follow_up": found.follow_up,
+        "reference": compared,
+        "missing": missing,
+        "limits": tuple(limits),
+    }
+
+
+def _with_features(reference: Any, model: Any, X: Any) -> Compared:
+    """Return the reference and its features: X for a Pipeline, else the features of the model's last step."""
+    if reference is None:
+        return None
+    return reference, X if hasattr(reference, "steps") else prepared(model, X)
+
+
+def _columns(X: Any) -> Any:
+    """Return the columns that may define subgroups; None for predictions without features."""
+    return X if X is None or hasattr(X, "columns") else np.asarray(on_host(X))
+
+
+def _described(model: Any, X_train: Any) -> pd.DataFrame | TableEncoder | None:
+    """Return what describes the training patients: their table, or the encoder that was fitted to it."""
+    if isinstance(X_train, pd.DataFrame):
+        return X_train
+    for _, step in getattr(model, "steps", ()):
+        if isinstance(step, TableEncoder):
+            return step
+    # For a repaired model that of its base model, if both were trained on the same patients.
+    repaired, base = final_step(model), getattr(final_step(model), "base_", None)
+    if base is None or not hasattr(final_step(base), "follow_up_"):
+        return None
+    same = np.array_equal(final_step(base).follow_up_.times, repaired.follow_up_.times)
+    return _described(base, None) if same else None
+
+
+def _features(X: Any) -> dict[str, str]:
+    return {} if X is None else {"Features": written(np.shape(X)[1], "count")}
+
+
+def _trained_on(estimator: Any) -> tuple[int, int] | None:
+    """Return the numbers of training patients and of their events; None if the model does not keep them."""
+    if not hasattr(estimator, "n_patients_"):
+        return None
+    return int(estimator.n_patients_), int(np.sum(estimator.n_events_))
+
+
+def _settings(estimator: Any) -> dict[str, Any]:
+    """Return class, parameters and training status of a model."""
+    settings: dict[str, Any] = {"Estimator": type(estimator).__name__}
+    if hasattr(estimator, "get_params"):
+        settings |= estimator.get_params(deep=False)
+    if hasattr(estimator, "repairs_"):
+        settings["Repairs"] = " ".join(estimator.in_words()) or "none"
+    ended = {"status_": "Training ended", "n_iter_": "Iterations", "objective_": "Objective"}
+    return settings | {
+        name: getattr(estimator, fitted) for fitted, name in ended.items() if hasattr(estimator, fitted)
+    }

@@ -1,0 +1,399 @@
+"""The report of an audit: its sections as a page, Markdown and JSON, and a short summary for programs.
+
+The summary is a JSON document with a versioned schema; docs/guide/audit.md describes every field. Within a version
+fields may be added; if one is renamed, removed or changes its meaning, the version is increased.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache, lru_cache
+from hashlib import sha256
+from html import escape
+from importlib import import_module
+from math import log
+from pkgutil import iter_modules
+from typing import Any
+
+from drosurv._version import __version__
+from drosurv.evaluation import EvaluationResult
+from drosurv.files import write_file
+from drosurv.presentation import (
+    Statement,
+    Table,
+    counted,
+    first_upper,
+    group_name,
+    listing,
+    literal,
+    plain_rows,
+    written,
+)
+from drosurv.report.evidence import Evidence
+
+SCHEMA, VERSION = "drosurv.report.summary", 2
+# Facts of a section that Markdown shows as lists.
+_LISTS = {"missing": "What could not be computed", "limits": "Limits"}
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a section shows, as data from which every view is made.
+
+    `statements` are about the audited model; `tables` do not depend on the model. `by_model` and `said_by_model` hold
+    tables and statements of each model of the slider, `facts` other values that JSON can hold.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    tables: tuple[Table, ...] = ()
+    by_model: tuple[tuple[Table, ...], ...] = ()
+    said_by_model: tuple[tuple[Statement, ...], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def tables_of(self, model: int) -> tuple[Table, ...]:
+        """Return the tables of one model."""
+        return self.by_model[model] if self.by_model else ()
+
+    def said_of(self, model: int) -> tuple[Statement, ...]:
+        """Return the statements about one model."""
+        return self.said_by_model[model] if self.said_by_model else ()
+
+    def table(self, key: str, model: int | None = None) -> Table | None:
+        """Return a table by its key, of one model or of none; None if there is none."""
+        tables = self.tables if model is None else self.tables_of(model)
+        return next((table for table in tables if table.key == key), None)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the report. Sections are sorted by `place`; `key` is the anchor in the page and the name in JSON.
+
+    `collect` returns what the section shows of the evidence, None for nothing. `draw` returns what the template gets as
+    ``drawn``, such as charts. The introduction, shown beside the heading, and the template are Jinja templates with the
+    variables ``part``, ``drawn``, ``report`` and ``section``, and the macros ``m``. The default template shows every
+    statement and table.
+    """
+
+    key: str
+    heading: str
+    place: int
+    collect: Callable[[Evidence], Part | None]
+    intro: str = ""
+    template: str = "{{ m.findings(part) }}"
+    draw: Callable[[Part], Any] = lambda part: None
+
+
+@cache
+def all_sections() -> tuple[Section, ...]:
+    """Return every :class:`Section` in the files of ``report/sections``, sorted by `place`."""
+    package = import_module("drosurv.report.sections")
+    modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
+    found = {value for module in modules for value in vars(module).values() if isinstance(value, Section)}
+    return tuple(sorted(found, key=lambda section: section.place))
+
+
+@dataclass(frozen=True)
+class ModelAudit:
+    """The results of one model of the report.
+
+    Attributes
+    ----------
+    name : str
+        Name, such as "DROCox, alpha 0.2".
+    alpha : float, optional
+        Share of patients that its training protects.
+    audited : bool
+        Whether it is the model under audit, or one to compare it with.
+    statements : tuple of Statement
+        Statements about its numbers.
+    headline : dict
+        A few numbers for the slider, as text, by name.
+    tables : mapping of str to Table
+        Tables by key.
+    """
+
+    name: str
+    alpha: float | None
+    audited: bool
+    statements: tuple[Statement, ...]
+    headline: dict[str, str]
+    tables: Mapping[str, Table]
+
+    @property
+    def stop_label(self) -> str:
+        """Label below the slider."""
+        return "audited" if self.alpha is None else f"{self.alpha:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as values that JSON can hold."""
+        return {
+            "name": self.name,
+            "alpha": self.alpha,
+            "audited": self.audited,
+            "summary": [vars(statement) for statement in self.statements],
+            "headline": self.headline,
+            "tables": {key: table.to_dict() for key, table in self.tables.items()},
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class AuditReport:
+    """The report of an audit.
+
+    Attributes
+    ----------
+    title, subtitle : str
+        Title, and the audited patients in words.
+    created : str
+        Date.
+    version : str
+        Version of drosurv.
+    level : str
+        Confidence level of all intervals, such as "95 %".
+    time_unit : str
+        Unit of the times, such as "days".
+    models : tuple of ModelAudit
+        The audited model and those to compare it with, in the order of the slider.
+    parts : mapping of str to Part
+        What each section shows, by its key.
+    all_sections : tuple of Section
+        All sections in order, also those with nothing to show.
+    """
+
+    title: str
+    subtitle: str
+    created: str
+    version: str
+    level: str
+    time_unit: str
+    models: tuple[ModelAudit, ...]
+    parts: Mapping[str, Part]
+    all_sections: tuple[Section, ...] = field(default_factory=all_sections)
+
+    @staticmethod
+    def of(evidence: Evidence) -> AuditReport:
+        """Make the report: every section collects what it shows from the evidence."""
+        sections = tuple(sorted([*all_sections(), *evidence.sections], key=lambda section: section.place))
+        found = {section.key: section.collect(evidence) for section in sections}
+        parts = {key: part for key, part in found.items() if part is not None}
+        models = tuple(
+            ModelAudit(
+                name=stop.name,
+                alpha=stop.alpha,
+                audited=stop.audited,
+                statements=tuple(s for part in parts.values() for s in part.said_of(k)),
+                headline=_headline(evidence.results[k]),
+                tables={table.key: table for part in parts.values() for table in part.tables_of(k)},
+            )
+            for k, stop in enumerate(evidence.stops)
+        )
+        name, data = evidence.stop.name, evidence.data_name
+        return AuditReport(
+            title=evidence.title or (f"{name}, on {data}" if data else name),
+            subtitle=_subtitle(evidence),
+            created=date.today().isoformat(),
+            version=__version__,
+            level=f"{100 * evidence.level:g} %",
+            time_unit=evidence.time_unit,
+            models=models,
+            parts=parts,
+            all_sections=sections,
+        )
+
+    @property
+    def start(self) -> int:
+        """Number of the audited model among the models."""
+        return next(k for k, model in enumerate(self.models) if model.audited)
+
+    @property
+    def audited(self) -> ModelAudit:
+        """The results of the audited model."""
+        return self.models[self.start]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """Statements of all sections about the audited model, those of the verdict first."""
+        return tuple(s for section in self.sections for s in self.parts[section.key].statements)
+
+    @property
+    def sections(self) -> list[Section]:
+        """The sections that have something to show, in order."""
+        return [section for section in self.all_sections if section.key in self.parts]
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """Tables that do not depend on the model, by key."""
+        return {table.key: table for part in self.parts.values() for table in part.tables}
+
+    @property
+    def _verdict(self) -> Part:
+        return self.parts.get("verdict", Part())
+
+    def __repr__(self) -> str:
+        said = [statement.text for statement in self._verdict.statements]
+        return "\n".join([self.title, self.subtitle, *said])
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<li>{escape(statement.text)}</li>" for statement in self._verdict.statements)
+        tables = "".join(table.to_html() for table in self._verdict.tables)
+        return f"<p><b>{escape(self.title)}</b><br>{escape(self.subtitle)}</p><ul>{said}</ul>{tables}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as values that JSON can hold."""
+        return {
+            "title": self.title,
+            "subtitle": self.subtitle,
+            "created": self.created,
+            "drosurv": self.version,
+            "level": self.level,
+            "time": self.time_unit,
+            "models": [model.to_dict() for model in self.models],
+            "sections": {
+                key: {"statements": [vars(s) for s in part.statements], "facts": dict(part.facts)}
+                for key, part in self.parts.items()
+            },
+            "tables": {key: table.to_dict() for key, table in self.tables.items()},
+        }
+
+    def to_summary(self, path: PathLike | None = None) -> str:
+        """Return the verdict and its numbers as JSON with a stable schema; also write it to `path` if given."""
+        verdict, missed = self._verdict, self.parts.get("missed", Part())
+        method, guidelines = (self.parts.get(key, Part()) for key in ("method", "guidelines"))
+        said = {
+            code: [s.text for s in verdict.statements if s.code == code]
+            for code in ("verdict", "excluded", "next_step")
+        }
+        summary = {
+            "schema": SCHEMA,
+            "version": VERSION,
+            "title": self.title,
+            "created": self.created,
+            "drosurv": self.version,
+            "model": self.audited.name,
+            "level": self.level,
+            "time_unit": self.time_unit,
+            "warnings": verdict.facts.get("warnings", []),
+            "verdict": {
+                "status": verdict.facts.get("status"),
+                "text": " ".join([*said["verdict"], *said["excluded"]]),
+                "problems": verdict.facts.get("problems", []),
+            },
+            "groups": [row for table in verdict.tables for row in table.rows],
+            "subgroup_bounds": missed.facts.get("bounds"),
+            "statements": [vars(s) for s in (*self.statements, *self.audited.statements)],
+            "next_steps": said["next_step"],
+            "not_computed": method.facts.get("missing", []),
+            "limits": method.facts.get("limits", []),
+            "guidelines": [row for table in guidelines.tables for row in table.rows],
+        }
+        return _written(_json(summary), path)
+
+    def to_json(self, path: PathLike | None = None) -> str:
+        """Return everything as strict JSON; also write it to `path` if given."""
+        return _written(_json(self.to_dict()), path)
+
+    def to_markdown(self, path: PathLike | None = None) -> str:
+        """Return all statements and tables of the audited model as Markdown; also write it to `path` if given."""
+        parts = [f"# {literal(self.title)}", literal(self.subtitle)]
+        for section in self.sections:
+            parts += [f"## {literal(section.heading)}", *_markdown(self.parts[section.key], self.start)]
+        parts.append(f"drosurv {self.version}, {self.created}.")
+        return _written("\n\n".join(parts) + "\n", path)
+
+    def to_html(self, path: PathLike | None = None) -> str:
+        """Return the page, which needs no other file and has every value escaped; also write it to `path` if given."""
+        from importlib.resources import files
+
+        from markupsafe import Markup
+
+        environment = _templates(tuple((one.key, one.template, one.intro) for one in self.all_sections))
+        templates = files("drosurv.report").joinpath("templates")
+        script = templates.joinpath("page.js").read_text(encoding="utf-8")
+        shown = [(section, self.parts[section.key]) for section in self.sections]
+        page = environment.get_template("page.html.jinja").render(
+            report=self,
+            sections=[(section, part, section.draw(part)) for section, part in shown],
+            style=Markup(templates.joinpath("page.css").read_text(encoding="utf-8")),
+            script=Markup(script),
+            script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+            tables_json=Markup(script_json(self.to_dict())),
+        )
+        return _written(page, path)
+
+
+@lru_cache(maxsize=4)
+def _templates(sections: tuple[tuple[str, str, str], ...]) -> Any:
+    """Return the templates of the page and of sections (given by key, template and introduction), compiled once."""
+    from jinja2 import ChoiceLoader, DictLoader, Environment, PackageLoader, StrictUndefined
+
+    templates = {f"sections/{key}": template for key, template, _ in sections}
+    templates |= {f"intros/{key}": intro for key, _, intro in sections}
+    environment = Environment(
+        loader=ChoiceLoader([DictLoader(templates), PackageLoader("drosurv.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["first_upper"] = first_upper
+    return environment
+
+
+def script_json(value: Any) -> str:
+    """Return JSON for a script element: no character in it can end the element or start a comment."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _markdown(part: Part, shown: int) -> Iterator[str]:
+    said = [*part.statements, *part.said_of(shown)]
+    if said:
+        yield "\n".join(f"- {literal(statement.text)}" for statement in said)
+    for table in (*part.tables_of(shown), *part.tables):
+        if len(table):
+            yield table.to_markdown().rstrip()
+    for name, heading in _LISTS.items():
+        if part.facts.get(name):
+            yield "\n".join([f"### {heading}", "", *(f"- {literal(entry)}" for entry in part.facts[name])])
+    if part.facts.get("note"):
+        yield literal(part.facts["note"])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _written(text: str, path: PathLike | None) -> str:
+    if path is not None:
+        write_file(path, text)
+    return text
+
+
+def _headline(result: EvaluationResult) -> dict[str, str]:
+    """Return the numbers that are shown beside the slider."""
+    everybody, *groups = plain_rows(result.groups)
+    found = {"c-index": written(everybody["c_index"])}
+    if everybody["ratio"] is not None:
+        found["Observed / expected"] = f"{everybody['ratio']:.2f}"
+    judged = [row for row in groups if row["judged"] and row["ratio"]]
+    if judged:
+        worst = max(judged, key=lambda row: abs(log(row["ratio"])))
+        found["Furthest from 1"] = f"{worst['ratio']:.2f}, {group_name(worst['attribute'], worst['group'])}"
+    return found
+
+
+def _subtitle(evidence: Evidence) -> str:
+    target = evidence.target
+    text = f"{counted(len(target), 'patient')} with {counted(target.n_events, 'event')}"
+    if evidence.attributes:
+        text += f", in groups by {listing(list(evidence.audited.headings.values()))}"
+    trained = evidence.trained_on
+    return f"{text}." + (f" The model was trained on {counted(trained[0], 'patient')}." if trained else "")

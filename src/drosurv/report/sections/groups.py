@@ -1,0 +1,296 @@
+"""Sections by group: a forest plot of the group table, all other metrics with their gaps, and decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.attributes import whose
+from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.evaluator import JUDGED_GAPS, Row
+from drosurv.evaluation.views import BETWEEN, DECISIONS, named, per_pair
+from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain, plain_rows, written
+from drosurv.report.charts import forests
+from drosurv.report.evidence import FINDINGS, Evidence
+from drosurv.report.report import Part, Section
+from drosurv.report.sections.verdict import by_attribute
+from drosurv.report.verdict import ALL_PATIENTS, adjusted_p_values
+
+ENDS = ("low", "high")
+# Codes of the statements of an evaluation that the verdict does not repeat.
+SAID = ("overall", "shrinkage", "small_groups", "hazards")
+STRIPS = (
+    Column("ratio", "Observed / expected events", "value", ("ratio_low", "ratio_high")),
+    Column("gain", "Gain over no model", "value", ("gain_low", "gain_high")),
+    Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
+)
+# Left out here: the group table has the gain with an adjusted interval, and the p-value would not be adjusted.
+JUDGED_ELSEWHERE = ("likelihood_gain", "d_calibration_p")
+# Names of metrics that the catalogue labels by symbols.
+NAMES = {
+    "concordance_imparity": "Concordance imparity",
+    "group_disparity": "Group disparity of risk (F_G)",
+    "intersectional_disparity": "Intersectional disparity of risk (F_cap)",
+    "individual_disparity": "Individual disparity of risk (F_I)",
+}
+# Values of the thin lines in the forest plot.
+GUIDES = {"ratio": 1.0, "gain": 0.0}
+
+
+def collect(evidence: Evidence) -> Part:
+    """Return, for every model, the group table, tables of all metrics, and statements about them."""
+    tables = tuple(
+        (forest_table(result), accuracy_table(result), gap_table(result, evidence if stop.audited else None))
+        for stop, result in zip(evidence.stops, evidence.results, strict=True)
+    )
+    said = tuple(_said(evidence, result) for result in evidence.results)
+    return Part(by_model=tables, said_by_model=said, facts={"n_tests": _adjusted_for(evidence.audited)})
+
+
+def _adjusted_for(result: EvaluationResult) -> int | None:
+    """Return the number of tests that intervals are adjusted for; None if c-indices are plotted, which are not."""
+    return None if result.groups["expected"].isna().all() else result.settings.n_tests
+
+
+def _said(evidence: Evidence, result: EvaluationResult) -> tuple[Statement, ...]:
+    found = result.statements(reference=evidence.reference_name, time_unit=evidence.time_unit)
+    codes = SAID if evidence.is_compared else [code for code in SAID if code != "shrinkage"]
+    return tuple(statement for statement in found if statement.code in codes)
+
+
+def forest_table(result: EvaluationResult) -> Table:
+    """Return the group table, one block per attribute in the order of the attributes."""
+    shown = [
+        named(row, result.headings)
+        | {
+            "note": "" if row["judged"] else f"not judged: {row['why']}",
+            "finding": FINDINGS.get(row["concern"], ""),
+        }
+        for row in by_attribute(result)
+    ]
+    columns = (
+        Column("group", "Group"),
+        Column("attribute", "Attribute"),
+        Column("patients", "Patients", "count"),
+        Column("observed", "Events", "count"),
+        *_strips(shown),
+    )
+    return Table("by_group", "Every group", columns, tuple(shown))
+
+
+def _strips(rows: list[dict[str, Any]]) -> list[Column]:
+    """Return the plotted columns; the c-index, which is not comparable between groups, only if others are missing."""
+    known = [strip for strip in STRIPS if any(row[strip.key] is not None for row in rows)]
+    return known[:2]
+
+
+def accuracy_table(result: EvaluationResult) -> Table:
+    """Return every metric of all patients."""
+    columns = (
+        Column("metric", "Measure"),
+        Column("meaning", "Meaning"),
+        Column("value", "Estimate", "value", ENDS),
+    )
+    rows = [
+        row
+        for row in result.rows
+        if row.kind == "overall"
+        and CATALOGUE[row.metric].of == "patients"
+        and row.metric not in JUDGED_ELSEWHERE
+    ]
+    return Table("accuracy", "All patients together", columns, tuple(map(_worded, rows)))
+
+
+def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
+    """Return differences between groups and between patients; for the audited model with the verdict's p-values."""
+    rows = []
+    p_values = {} if evidence is None else _p_values(evidence)
+    for metric in (*JUDGED_GAPS, "group_disparity"):
+        words = {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
+        for row in result.gaps(metric):
+            p_value = p_values.get(row.attribute) if metric == "concordance_imparity" else None
+            # An unadjusted interval could contradict the adjusted p-value.
+            no_interval = dict.fromkeys(ENDS) if p_value is not None else {}
+            rows.append(_worded(row) | words | no_interval | {"between": row.whose, "p_value": p_value})
+    for metric, between in BETWEEN.items():
+        rows += [
+            _worded(row, per_pair(metric, result)) | {"between": between}
+            for row in result.select(metric=metric, kind="overall")
+        ]
+    columns = (
+        Column("metric", "Measure"),
+        Column("between", "Between"),
+        Column("value", "Estimate", "value", ENDS),
+        Column("p_value", "p, adjusted", "p_value"),
+    )
+    return Table(
+        "fairness",
+        "Differences between groups and between patients; 0 is none. The verdict uses only the p-value: whether groups "
+        "are ranked differently from what their predictions imply",
+        columns,
+        tuple(rows),
+    )
+
+
+def _p_values(evidence: Evidence) -> dict[str, float]:
+    """Return adjusted p-values of ranking that differs from what predictions imply, by attribute."""
+    tests = evidence.tests
+    adjusted = adjusted_p_values(tests, evidence.audited.settings.n_tests) if len(tests) else []
+    return {
+        attribute: p
+        for attribute, status, p in zip(tests["attribute"], tests["status"], adjusted, strict=True)
+        if status == "unequal"
+    }
+
+
+def _worded(row: Row, scale: float = 1.0) -> dict[str, Any]:
+    metric = CATALOGUE[row.metric]
+    values = {name: plain(scale * getattr(row, name)) for name in ("value", *ENDS)}
+    return {"metric": NAMES.get(row.metric, metric.label), "meaning": metric.meaning, **values}
+
+
+GROUPS = Section(
+    key="groups",
+    heading="By group",
+    place=20,
+    collect=collect,
+    draw=lambda part: forests([tables[0] for tables in part.by_model], GUIDES),
+    intro="""
+<p>A dot is the estimate, the bar its {{ report.level }} interval; an arrow is an estimate beyond the axis.
+{% if part.facts.n_tests %}
+Intervals of observed / expected events and of gains are adjusted for all {{ part.facts.n_tests }} tests of this report,
+other intervals are not. The thin line marks 1 and 0.</p>
+{% else %}
+Intervals are not adjusted. The thin line marks all patients.</p>
+{% endif %}
+""",
+    template="""
+{% call(shown, k) m.each_model() %}
+  {% if not shown.audited %}
+  <p class="aside">This is {{ shown.name }}, a model trained for comparison, not the audited one.</p>
+  {% endif %}
+  {{ m.forest(drawn[k]) }}
+  {{ m.downloads(part.by_model[k][0]) }}
+  <ul class="statements">
+  {% for statement in part.said_by_model[k] %}
+    <li{% if statement.concern %} class="concern"{% endif %}>{{ statement.text }}</li>
+  {% endfor %}
+  </ul>
+  {% for table in part.by_model[k][1:] %}{{ m.folded(table, below=true) }}{% endfor %}
+{% endcall %}
+""",
+)
+
+
+GAP = "gap"
+METRICS = {metric: first_upper(name.removeprefix("the ")) for metric, name in DECISIONS.items()}
+UNKNOWN = "cannot be estimated"
+
+
+def collect_decisions(evidence: Evidence) -> Part | None:
+    """Return a table of every group and one of the gaps between groups; None without a threshold."""
+    table, settings = evidence.audited.decisions, evidence.audited.settings
+    if table is None:
+        return None
+    groups = table[table["group"] != GAP]
+    positives = groups[groups["attribute"] == "overall"].iloc[0]
+    lead = (
+        f"{written(positives['positives'], 'count')} of {written(positives['patients'], 'count')} patients have a "
+        f"predicted probability of an event by {moment(settings.horizon, evidence.time_unit)} of at least "
+        f"{written(settings.threshold, 'share')}, and would be treated."
+    )
+    said = [Statement("decisions", lead), *_gap_statements(evidence)]
+    unknown = groups[groups["value"].isna()]
+    for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
+        names = ", ".join(METRICS[metric].lower() for metric in part["metric"])
+        who = whose(str(attribute), str(group), ALL_PATIENTS)
+        said.append(Statement("decisions", f"For {who}, {names} {UNKNOWN}: {part['reason'].iloc[0]}."))
+    shown = [_wide(part) for _, part in groups.groupby(["attribute", "group"], sort=False)]
+    columns = [Column("who", "Group"), Column("patients", "Patients", "count")]
+    columns += [Column("positives", "Treated", "count")]
+    columns += [Column.measured(metric, label) for metric, label in METRICS.items()]
+    if len(unknown):
+        columns.append(Column("reason", UNKNOWN.capitalize()))
+    by_group = Table("decisions", "Decisions by group", tuple(columns), tuple(shown))
+    return Part(statements=tuple(said), tables=(by_group, *_decision_gaps(evidence, table)))
+
+
+def _wide(part: pd.DataFrame) -> dict[str, Any]:
+    """Return one row for a group from its rows of metrics."""
+    rows = plain_rows(part)
+    first = rows[0]
+    found = {
+        "who": whose(first["attribute"], first["group"], ALL_PATIENTS),
+        "patients": first["patients"],
+        "positives": first["positives"],
+        "reason": "; ".join(
+            f"{METRICS[row['metric']].lower()}: {row['reason']}" for row in rows if row["reason"]
+        ),
+    }
+    for row in rows:
+        found |= {
+            f"{row['metric']}{end}": row[key]
+            for end, key in (("", "value"), ("_low", "low"), ("_high", "high"))
+        }
+    return found
+
+
+def _gap_statements(evidence: Evidence) -> Iterator[Statement]:
+    """State whether gaps are more than chance, by the p-values of the verdict."""
+    found = [p for p in evidence.verdict.problems if p.status == "wrong_decisions"]
+    for problem in found:
+        yield Statement("decisions", problem.text, concern=True)
+    if not found and (evidence.tests["status"] == "wrong_decisions").any():
+        yield Statement("decisions", "No gap between groups is more than chance would explain.")
+
+
+def _decision_gaps(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
+    """Return the largest differences between the groups of each attribute, with the p-values of the verdict."""
+    gaps = table[table["group"] == GAP]
+    if gaps.empty:
+        return
+    tests = evidence.tests
+    adjusted = adjusted_p_values(tests, evidence.audited.settings.n_tests)
+    keys = zip(tests["status"], tests["attribute"], tests["metric"], strict=True)
+    p_values = dict(zip(keys, adjusted, strict=True))
+    rows = [
+        {
+            "between": evidence.audited.headings[row["attribute"]],
+            "metric": METRICS[row["metric"]],
+            **{name: row[name] for name in ("value", "low", "high")},
+            "p_value": p_values.get(("wrong_decisions", row["attribute"], row["metric"])),
+            "reason": row["reason"] and f"{UNKNOWN}: {row['reason']}",
+        }
+        for row in plain_rows(gaps)
+    ]
+    columns = (
+        Column("between", "Between groups of"),
+        Column("metric", "Measure"),
+        Column("value", "Largest difference", "value"),
+        Column("p_value", "p, adjusted", "p_value"),
+        Column("reason", "Note"),
+    )
+    yield Table("decision_gaps", "Differences between groups in decisions", columns, tuple(rows))
+
+
+DECISIONS_AT_THRESHOLD = Section(
+    key="decisions",
+    heading="Decisions",
+    place=33,
+    collect=collect_decisions,
+    intro="""
+<p>If patients above the threshold are treated: how many of those with an event are treated (sensitivity), how many
+without one are not (specificity), and how often the decision is right (predictive values). Events are estimated by
+Kaplan-Meier among the treated and the others.</p>
+""",
+    template="""
+{% for statement in part.statements %}
+<p{% if loop.first %} class="lead"{% elif statement.concern %} class="concern"{% endif %}>{{ statement.text }}</p>
+{% endfor %}
+{{ m.plain_table(part.tables[0], below=true) }}
+{% for table in part.tables[1:] %}{{ m.folded(table, below=true) }}{% endfor %}
+""",
+)

@@ -1,0 +1,357 @@
+"""The patients: their characteristics by group and those of the training patients, and Kaplan-Meier curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.evaluation.attributes import Attribute
+from drosurv.metrics import FollowUp
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.presentation import NOTHING, Column, Table, counted, label_name, listing, moment, plain, written
+from drosurv.repairs.rules import readable_table
+from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, steps
+from drosurv.report.evidence import FEWEST, Evidence
+from drosurv.report.report import Part, Section
+from drosurv.tables import CategoryColumn, NumberColumn, TableEncoder
+from drosurv.tables.columns import floats, labels
+from drosurv.target import BoolArray, FloatArray
+
+# Largest numbers of columns, of their levels, and of curves in a chart.
+_MOST_COLUMNS = 15
+_MOST_LEVELS = 12
+_MOST_CURVES = 8
+_TIMES_AT_RISK = 5
+ALL, TRAINING = "All audited", "training"
+NOT_KEPT = "not kept"
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """Summary of a column: patients, missing values, and mean and standard deviation or patients by level."""
+
+    patients: int
+    missing: int
+    mean: float | None = None
+    deviation: float | None = None
+    levels: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, values: pd.Series[Any], *, by_level: bool) -> ColumnSummary:
+        """Summarise the values of a column."""
+        if by_level:
+            missing = int(values.isna().sum())
+            counts = labels(values).value_counts()
+            return cls(len(values), missing, levels={str(level): int(n) for level, n in counts.items()})
+        numbers = floats(values)
+        known = numbers[~np.isnan(numbers)]
+        missing = len(numbers) - len(known)
+        if not len(known):
+            return cls(len(values), missing)
+        return cls(
+            len(values), missing, float(known.mean()), _sample_deviation(float(known.var()), len(known))
+        )
+
+    @classmethod
+    def of_encoder(cls, column: NumberColumn | CategoryColumn, n: int) -> ColumnSummary | None:
+        """Summarise a column of n training patients from an encoder that standardises; None if it does not.
+
+        The encoder's mean and standard deviation include missing values, filled with the median; they are subtracted.
+        """
+        known = n - column.n_missing
+        if isinstance(column, CategoryColumn):
+            if not any(column.means):
+                return None
+            counts = {
+                level: round(n * share) for level, share in zip(column.others, column.means, strict=True)
+            }
+            return cls(n, column.n_missing, levels=counts | {column.reference: known - sum(counts.values())})
+        if not column.is_scaled:
+            return None
+        mean = (n * column.mean - column.n_missing * column.median) / known
+        square = (n * (column.deviation**2 + column.mean**2) - column.n_missing * column.median**2) / known
+        return cls(n, column.n_missing, mean, _sample_deviation(max(square - mean**2, 0.0), known))
+
+    @property
+    def mean_text(self) -> str:
+        """Mean (standard deviation)."""
+        return NOTHING if self.mean is None else f"{self.mean:.4g} ({self.deviation:.3g})"
+
+    @property
+    def ones(self) -> int | None:
+        """Number of ones in a column of zeros and ones, which has mean p and variance p (1 - p); None for others."""
+        if self.mean is None or self.deviation is None:
+            return None
+        known = self.patients - self.missing
+        of_indicator = _sample_deviation(max(self.mean * (1.0 - self.mean), 0.0), known)
+        return round(self.mean * known) if np.isclose(self.deviation, of_indicator) else None
+
+    def count_text(self, count: int) -> str:
+        """Return a number of patients and their share."""
+        return _count_text(count, self.patients)
+
+
+@dataclass(frozen=True)
+class TrainingPatients:
+    """What is known about the training patients: summaries of their columns, and cells of the other rows.
+
+    If nothing is known about their columns, `columns` is empty and `why` is a sentence with the reason.
+    """
+
+    cells: Mapping[str, str]
+    columns: Mapping[str, ColumnSummary]
+    why: str = ""
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> TrainingPatients:
+        """Summarise the training table or the encoder that was fitted to it, and what the model keeps."""
+        if "Folds" in evidence.model:
+            why = "There is no column of training patients: they are the audited ones, in other folds."
+            return cls({}, {}, why)
+        follow_up = FollowUp.parse(evidence.follow_up)
+        n, events = int(follow_up.patients), int(follow_up.events)
+        if isinstance(evidence.follow_up, FollowUp):
+            # If the training patients are unknown, it is the follow-up of the audited patients.
+            n, events = evidence.trained_on or ((0, 0) if follow_up.stands_in else (n, events))
+        if not n:
+            return cls({}, {}, "There is no column of training patients: nothing is known about them.")
+        cells = {"Patients": written(n, "count"), "Events": _count_text(events, n)}
+        if not follow_up.stands_in:
+            cells["Median follow-up"] = _median(follow_up.times, follow_up.censoring, evidence.time_unit)
+        columns = _summaries(evidence.features_train, n)
+        if columns:
+            return cls(cells, columns)
+        followed = cells.get("Median follow-up")
+        why = (
+            f"The model was trained on {counted(n, 'patient')} with {counted(events, 'event')}"
+            f"{f' (median follow-up {followed})' if followed else ''}. It keeps no summary of their columns: to see "
+            "them here, give the training table (--train, or features_train in Python)."
+        )
+        return cls(cells, {}, why)
+
+
+def _summaries(trained: pd.DataFrame | TableEncoder | None, n: int) -> dict[str, ColumnSummary]:
+    if trained is None:
+        return {}
+    if isinstance(trained, pd.DataFrame):
+        return {
+            str(name): ColumnSummary.of(trained[name], by_level=not _is_number(trained[name]))
+            for name in trained
+        }
+    kept = [column for column in trained.columns_ if isinstance(column, (NumberColumn, CategoryColumn))]
+    found = {column.name: ColumnSummary.of_encoder(column, n) for column in kept}
+    return {name: summary for name, summary in found.items() if summary is not None}
+
+
+def collect(evidence: Evidence) -> Part:
+    """Return a table of characteristics and one of Kaplan-Meier curves for every attribute."""
+    attributes: list[Attribute | None] = [*evidence.attributes] or [None]
+    trained = TrainingPatients.of(evidence)
+    tables = [
+        table for a in attributes for table in (_characteristics(evidence, a, trained), _curves(evidence, a))
+    ]
+    return Part(tables=tuple(tables), facts={"time_unit": evidence.time_unit, "note": trained.why})
+
+
+def _members(evidence: Evidence, attribute: Attribute | None) -> dict[str, BoolArray]:
+    """Return a mask of the patients of each group, by name; all audited patients first."""
+    everybody = {ALL: np.ones(len(evidence.target), dtype=bool)}
+    if attribute is None:
+        return everybody
+    masks = {
+        label_name(attribute.name, label): np.isin(np.arange(len(evidence.target)), rows)
+        for (_, label), rows in evidence.rows_of(attribute).items()
+    }
+    return everybody | masks
+
+
+def _characteristics(evidence: Evidence, attribute: Attribute | None, trained: TrainingPatients) -> Table:
+    target = evidence.target
+    groups = {f"group {name}": members for name, members in _members(evidence, attribute).items()}
+    rows: list[dict[str, Any]] = [{"name": name} for name in ("Patients", "Events", "Median follow-up")]
+    for group, members in groups.items():
+        n, (_, censoring) = int(members.sum()), KaplanMeier.both(target.take(np.flatnonzero(members)))
+        rows[0][group] = written(n, "count")
+        rows[1][group] = _count_text(int(target.event[members].sum()), n)
+        rows[2][group] = _median(censoring.times, censoring.survival, evidence.time_unit)
+    for row in rows:
+        row[TRAINING] = trained.cells.get(row["name"], NOT_KEPT)
+    if evidence.features is not None:
+        table = readable_table(evidence.features, len(target))
+        for name in table.columns[:_MOST_COLUMNS]:
+            rows += _of_column(table[name], groups, trained.columns.get(name))
+    columns = [
+        Column("name", "Characteristic"),
+        *(Column(g, g.removeprefix("group ")) for g in groups),
+        *([Column(TRAINING, "Training")] if trained.columns else []),
+    ]
+    by = "" if attribute is None else f", by {evidence.audited.headings[attribute.name]}"
+    key = "patients" if attribute is None else f"patients {attribute.name}"
+    return Table(key, f"Characteristics of the patients{by}", tuple(columns), tuple(rows))
+
+
+def _of_column(
+    column: pd.Series[Any], groups: dict[str, BoolArray], trained: ColumnSummary | None
+) -> Iterator[dict[str, Any]]:
+    """Yield rows of a column: mean and standard deviation, or shares of levels, and the number of missing values.
+
+    A column of zeros and ones has one row, the share of ones.
+    """
+    # Codes that were categories in training are shown as categories.
+    by_level = not _is_number(column) or (trained is not None and bool(trained.levels))
+    found = {g: ColumnSummary.of(column[members], by_level=by_level) for g, members in groups.items()}
+    if trained is not None:
+        found[TRAINING] = trained
+
+    def row(name: str, cells: dict[str, str]) -> dict[str, Any]:
+        return {"name": f"{column.name}{name}", TRAINING: NOT_KEPT, **cells}
+
+    if by_level:
+        # The most frequent levels first; those that only training patients have last.
+        levels = list(dict.fromkeys(level for one in found.values() for level in one.levels))
+        shown = levels if len(levels) <= _MOST_LEVELS else levels[: _MOST_LEVELS - 1]
+        for level in shown:
+            yield row(
+                f" = {level}", {g: one.count_text(one.levels.get(level, 0)) for g, one in found.items()}
+            )
+        if others := levels[len(shown) :]:
+            cells = {g: one.count_text(sum(one.levels.get(k, 0) for k in others)) for g, one in found.items()}
+            yield row(f", {len(others)} other levels", cells)
+    elif column.dropna().isin([0, 1]).all() and all(
+        one.mean is None or one.ones is not None for one in found.values()
+    ):
+        cells = {g: NOTHING if one.ones is None else one.count_text(one.ones) for g, one in found.items()}
+        yield row(" = 1", cells)
+    else:
+        yield row(", mean (SD)", {g: one.mean_text for g, one in found.items()})
+    if any(one.missing for one in found.values()):
+        yield row(", missing", {g: one.count_text(one.missing) for g, one in found.items()})
+
+
+def _sample_deviation(variance: float, n: int) -> float:
+    """Return the standard deviation with n - 1 in the denominator, from the variance with n."""
+    return float(np.sqrt(variance * n / max(n - 1, 1)))
+
+
+def _is_number(column: pd.Series[Any]) -> bool:
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def _count_text(count: int, of: int) -> str:
+    """Return a count and its share; small counts are not shown."""
+    return f"under {FEWEST}" if 0 < count < FEWEST else f"{count:,} ({written(count / max(of, 1), 'share')})"
+
+
+def _median(times: FloatArray, censoring: FloatArray, unit: str) -> str:
+    """Return the median time to censoring, by reverse Kaplan-Meier."""
+    reached = np.flatnonzero(censoring <= 0.5)
+    return moment(float(times[reached[0]]), unit) if len(reached) else "not reached"
+
+
+def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
+    """Return the Kaplan-Meier curves of all groups, while at least five patients are at risk."""
+    groups = _members(evidence, attribute)
+    if len(groups) > 1:
+        groups.pop(ALL)
+    rows = []
+    for name, members in groups.items():
+        curve = KaplanMeier.of(evidence.target.take(np.flatnonzero(members)))
+        shown = curve.at_risk >= FEWEST
+        rows.append({"group": name, "time": 0.0, "survival": 1.0, "at_risk": int(members.sum())})
+        for time, survival, at_risk in zip(
+            curve.times[shown], curve.survival[shown], curve.at_risk[shown], strict=True
+        ):
+            rows.append(
+                {"group": name, "time": plain(time), "survival": plain(survival), "at_risk": int(at_risk)}
+            )
+    columns = (
+        Column("group", "Group"),
+        Column("time", f"Time ({evidence.time_unit})" if evidence.time_unit else "Time", "time"),
+        Column("survival", "Kaplan-Meier survival", "share"),
+        Column("at_risk", "At risk", "count"),
+    )
+    key = "kaplan_meier" if attribute is None else f"kaplan_meier {attribute.name}"
+    by = "" if attribute is None else f" by {evidence.audited.headings[attribute.name]}"
+    return Table(key, f"Observed survival{by}", columns, tuple(rows))
+
+
+def draw(part: Part) -> list[tuple[Table, Chart, Table, Table]]:
+    """Return, for every attribute: characteristics, Kaplan-Meier chart, numbers at risk, and the curves as a table."""
+    pairs = zip(part.tables[::2], part.tables[1::2], strict=True)
+    return [(patients, *_chart(curves, part.facts["time_unit"]), curves) for patients, curves in pairs]
+
+
+def _chart(curves: Table, unit: str) -> tuple[Chart, Table]:
+    by_group: dict[str, list[dict[str, Any]]] = {}
+    for row in curves.rows:
+        by_group.setdefault(row["group"], []).append(row)
+    times = [row["time"] for row in curves.rows]
+    x = Axis.over(unit or "time", times, kind="time", count=_TIMES_AT_RISK, include=(0.0,), margin=0.0)
+    y = Axis.over("free of the event", [], kind="share", count=4, include=(0.0, 1.0))
+    largest = sorted(by_group, key=lambda name: -by_group[name][0]["at_risk"])[:_MOST_CURVES]
+    drawn = {name: rows for name, rows in by_group.items() if name in largest}
+    left_out = [name for name in by_group if name not in drawn]
+    notes = (f"Not drawn, because they are the smallest groups: {listing(left_out)}.",) if left_out else ()
+    chart = Chart(
+        curves.caption,
+        "Kaplan-Meier curves by group; the table below has the numbers at risk.",
+        Frame(x, y, width=640, height=320),
+        lines=tuple(
+            Line(steps([(row["time"], row["survival"]) for row in rows]), f"group-{k}", name)
+            for k, (name, rows) in enumerate(drawn.items(), start=1)
+        ),
+        marks=tuple(
+            Mark(
+                row["time"],
+                row["survival"],
+                f"{name}, {moment(row['time'], unit)}: {written(row['survival'], 'share')}, {row['at_risk']:,} at risk",
+            )
+            for name, rows in drawn.items()
+            for row in rows[:: max(1, len(rows) // 12)]
+        ),
+        nearest="point",
+    )
+    at_risk = [
+        {"group": name, **{tick.label: _at_risk(rows, tick.value) for tick in x.ticks}}
+        for name, rows in drawn.items()
+    ]
+    columns = (Column("group", "Group"), *(Column(tick.label, tick.label, "count") for tick in x.ticks))
+    return chart, Table("at_risk", "Number at risk", columns, tuple(at_risk), notes)
+
+
+def _at_risk(rows: list[dict[str, Any]], time: float) -> int | None:
+    """Return the number of patients at risk just before a time; None if fewer than five."""
+    later = [row["at_risk"] for row in rows if row["time"] >= time]
+    return later[0] if later else None
+
+
+SECTION = Section(
+    key="patients",
+    heading="Patients",
+    place=15,
+    collect=collect,
+    draw=draw,
+    intro="""
+<p>Who was audited, group by group{% if "Training" in part.tables[0].header %}, beside the training patients{% endif %}.
+Follow-up is the median time to censoring (reverse Kaplan-Meier). Curves are shown while at least five patients are at
+risk. Counts from 1 to 4 are written as “under 5”; they may follow from other numbers of this page, which is not
+anonymous.</p>
+""",
+    template="""
+{% for patients, chart, at_risk, curves in drawn %}
+{% if loop.first %}
+{{ m.plain_table(patients) }}
+{% if part.facts.note %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
+{% else %}
+{{ m.folded(patients) }}
+{% endif %}
+{{ m.chart(chart) }}
+{{ m.risk_table(at_risk, chart.frame) }}
+{{ m.downloads(curves) }}
+{% endfor %}
+""",
+)

@@ -1,0 +1,212 @@
+"""Sections on subgroups that columns define: significant ones, bounds for all, and remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.evaluation.predictions import predict_curves
+from drosurv.insight import Estimate
+from drosurv.metrics import likelihood_gains
+from drosurv.observation import draw_folds
+from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain_rows
+from drosurv.repairs import RepairedCox
+from drosurv.repairs.curves import Expected, expected_of_frozen, reference_times
+from drosurv.repairs.evidence import likelihood_gains_of, poisson_ridge
+from drosurv.repairs.rules import readable_table
+from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
+from drosurv.report.evidence import Evidence
+from drosurv.report.report import Part, Section
+from drosurv.target import BoolArray, FloatArray
+
+SIGNIFICANT = (
+    Column("group", "Subgroup"),
+    Column("patients", "Patients", "count"),
+    Column("observed", "Events", "count"),
+    Column("expected", "Expected", "time"),
+    Column("ratio", "Observed / expected", "value"),
+    Column("p", "p, adjusted", "p_value"),
+)
+
+
+def collect(evidence: Evidence) -> Part:
+    """Return the bounds and the significant subgroups; or why subgroups were not searched."""
+    bounds = evidence.bounds
+    if isinstance(bounds, str):
+        return Part(statements=(Statement("subgroups", f"Subgroups were not searched: {bounds}."),))
+    first, *more = bounds.summary(evidence.time_unit, overall=False).split("\n")
+    said = tuple(Statement("subgroups", text) for text in (first, " ".join(more)) if text)
+    return Part(
+        statements=said, tables=tuple(_tables(bounds, evidence.time_unit)), facts={"bounds": bounds.to_dict()}
+    )
+
+
+def _tables(bounds: SubgroupBounds, unit: str) -> Iterator[Table]:
+    shown = bounds.to_table()
+    columns = tuple(replace(column, label=first_upper(str(column.label))) for column in shown.columns)
+    words = {BRIER: f"Brier score at {moment(bounds.horizon, unit)}", GAIN: "gain over no model"}
+    rows = (row | {"measure": first_upper(words.get(row["measure"], row["measure"]))} for row in shown.rows)
+    yield Table("subgroup_bounds", shown.caption, columns, tuple(rows))
+    for key, found in (("significant", bounds.significant), ("rescaled", bounds.rescaled)):
+        if found is not None and len(found):
+            after = ", after all hazards are multiplied by one number" if key == "rescaled" else ""
+            yield Table(
+                key,
+                f"Subgroups that differ from the predictions{after}",
+                SIGNIFICANT,
+                tuple(plain_rows(found)),
+            )
+
+
+MISSED = Section(
+    key="missed",
+    heading="What could have been missed",
+    place=40,
+    collect=collect,
+    intro="""
+<p>All subgroups that one or two conditions on the columns define, tested together: how wrong can the audited model be
+in groups that were not named?</p>
+""",
+    template="""
+{% for statement in part.statements %}
+<p{% if loop.first %} class="lead"{% endif %}>{{ statement.text }}</p>
+{% endfor %}
+{% for table in part.tables %}
+{% if loop.first %}{{ m.plain_table(table) }}{% else %}{{ m.folded(table) }}{% endif %}
+{% endfor %}
+""",
+)
+
+
+FOLDS = 5
+TREES: dict[str, Any] = {
+    "max_bins": 32,
+    "max_iter": 60,
+    "learning_rate": 0.05,
+    "max_leaf_nodes": 8,
+    "min_samples_leaf": 30,
+}
+NO_REPAIR = (
+    "Repairs were fitted on folds of the audited patients, and none improves the predictions for the patients who were "
+    "left out. To repair the problems above, more patients are needed."
+)
+REMEDIES = (
+    Column("group", "Group"),
+    Column("remedy", "Remedy"),
+    Column.measured("ratio", "Observed / expected there"),
+    Column.measured("gain", "Gain there"),
+    Column.measured("elsewhere", "Gain elsewhere"),
+)
+MEASURED = (
+    "Repair, recalibration and flexible correction are fitted on folds of the audited patients and evaluated on "
+    "patients who were left out; models of the slider are evaluated without changes. Gain: log likelihood per patient "
+    "over the audited model. Intervals are not adjusted."
+)
+
+
+def collect_remedy(evidence: Evidence) -> Part | None:
+    """Return the repairs in words, and a comparison of remedies; None if there is nothing to repair."""
+    return None if evidence.repaired is None else find_remedy(evidence)
+
+
+def find_remedy(evidence: Evidence) -> Part | None:
+    """Compare the repair of the audited model with other remedies, in the repaired groups.
+
+    Return None for a model without survival curves. Corrections are fitted on folds of the audited patients and
+    evaluated on the patients left out; models of the slider are evaluated without changes.
+    """
+    audited, target, repaired = evidence.stop, evidence.target, evidence.repaired
+    curves = predict_curves(audited.model, audited.X, len(target))
+    frozen = audited.frozen(evidence.features)
+    if repaired is None or curves is None or frozen is None:
+        return None
+    groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
+    said = [Statement("remedy", text, True) for text in repaired.in_words()]
+    if not groups:
+        return Part(statements=tuple(said or [Statement("remedy", NO_REPAIR)]))
+    times, level = reference_times(target), evidence.level
+    expected = expected_of_frozen(*frozen, target, times)
+    folds = draw_folds(len(target), FOLDS, np.random.default_rng(evidence.random_state))
+    measured = _corrections(repaired, expected, folds, evidence.features)
+    as_it_is = likelihood_gains(evidence.follow_up, target, curves)
+    for stop in evidence.stops:
+        theirs = None if stop.audited else predict_curves(stop.model, stop.X, len(target))
+        other = stop.frozen(evidence.features)
+        if theirs is not None and other is not None:
+            hazard = expected_of_frozen(*other, target, times).hazard
+            gained = likelihood_gains(evidence.follow_up, target, theirs)
+            kind = "plain" if stop.alpha == 1 else "robust"
+            measured[f"{kind} training, {stop.name}"] = (hazard, gained - as_it_is)
+    rows = tuple(
+        {"group": who, "remedy": name, "patients": int(inside.sum())}
+        | Estimate.ratio(expected.events[inside].sum(), hazard[inside].sum(), level).named("ratio")
+        | Estimate.mean(gains[inside], level).named("gain")
+        | Estimate.mean(gains[~inside], level).named("elsewhere")
+        for who, inside in groups
+        for name, (hazard, gains) in measured.items()
+    )
+    table = Table("remedies", "Remedies side by side", REMEDIES, rows)
+    return Part(statements=tuple(said), tables=(table,), facts={"note": MEASURED})
+
+
+def _corrections(
+    repaired: RepairedCox, expected: Expected, folds: Any, features: Any
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return expected events and gains (n,) of patients by corrections that were fitted without their fold."""
+    n = len(folds)
+    risk = expected.log_risk - expected.log_risk.mean()
+    Z = np.column_stack([np.ones(n), risk / max(float(risk.std()), 1e-9)])
+    numbers = pd.get_dummies(readable_table(features, n), dtype=np.float64)
+    table = np.column_stack([numbers.to_numpy(dtype=np.float64, na_value=np.nan), expected.log_risk])
+
+    def level_and_slope(rows: BoolArray) -> FloatArray:
+        effects = poisson_ridge(Z[rows], expected.events[rows], expected.hazard[rows], np.full(2, 1e-6))
+        return Z @ effects
+
+    def held_out(learned: Callable[[BoolArray], FloatArray]) -> FloatArray:
+        r = np.zeros(n)
+        for fold in range(FOLDS):
+            r[folds == fold] = learned(folds != fold)[folds == fold]
+        return r
+
+    ratios = {
+        "as it is": np.zeros(n),
+        "repair": repaired.held_out_,
+        "recalibration of everyone": held_out(level_and_slope),
+        "flexible correction (boosted trees)": held_out(lambda rows: _trees(table, expected, rows)),
+    }
+    return {
+        name: (expected.hazard * np.exp(r), likelihood_gains_of(r, expected.events, expected.hazard))
+        for name, r in ratios.items()
+    }
+
+
+def _trees(table: FloatArray, expected: Expected, rows: BoolArray) -> FloatArray:
+    """Return log hazard ratios (n,) by boosted Poisson trees that are fitted to some rows."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
+
+    hazard = np.maximum(expected.hazard, 1e-4)
+    trees = HistGradientBoostingRegressor(loss="poisson", early_stopping=False, random_state=0, **TREES)
+    # Small trees take up to five times as long on several threads.
+    with threadpool_limits(1, user_api="openmp"):
+        trees.fit(table[rows], (expected.events / hazard)[rows], sample_weight=hazard[rows])
+        r: FloatArray = np.log(np.maximum(trees.predict(table), 1e-3))
+    return r
+
+
+REMEDY = Section(
+    key="remedy",
+    heading="Remedy",
+    place=45,
+    collect=collect_remedy,
+    intro="""
+<p>For whom the audited model is wrong in a way that can be corrected, and how. A repair is named only if it improves
+the predictions of patients who were not used for it.</p>
+""",
+    template="{{ m.findings(part, below=true) }}",
+)

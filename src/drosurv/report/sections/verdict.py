@@ -1,0 +1,243 @@
+"""The first section: warnings, the verdict, the group table, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.attributes import whose
+from drosurv.evaluation.views import named
+from drosurv.presentation import (
+    Column,
+    Statement,
+    Table,
+    counted,
+    first_upper,
+    in_years,
+    listing,
+    moment,
+    p_text,
+    plain_rows,
+    with_interval,
+    written,
+)
+from drosurv.report.evidence import FINDINGS, Evidence
+from drosurv.report.report import Part, Section
+from drosurv.report.verdict import ALL_PATIENTS, adjusted_p_values
+from drosurv.tables.problems import spellings
+
+FOUND = "found by search"
+# Largest number of subgroups from the search in the table.
+_MOST_FOUND = 3
+
+
+def collect(evidence: Evidence) -> Part:
+    """Return warnings, verdict, numbers of all patients, next steps, and the group table."""
+    found, result = evidence.verdict, evidence.audited
+    said = (
+        Statement("verdict", found.text, found.status not in ("clear", "unclear", "no_groups", "too_few")),
+        Statement("excluded", found.excluded),
+        *_warnings(evidence),
+        *(
+            Statement("problem", problem.text, concern=True)
+            for problem in found.problems
+            if problem.text not in found.text
+        ),
+        *_all_patients(evidence),
+        *(Statement("next_step", step) for step in found.steps),
+    )
+    rows = [*group_rows(result), *_found(evidence)]
+    return Part(
+        statements=said,
+        tables=(group_table(rows, evidence),),
+        facts={
+            "status": found.status,
+            "problems": [problem._asdict() for problem in found.problems],
+            "warnings": [dict(warning) for warning in evidence.warnings],
+            "note": _note(evidence, rows),
+        },
+    )
+
+
+def _warnings(evidence: Evidence) -> Iterator[Statement]:
+    """Yield the warnings of the top of the page, blocking ones first."""
+    for severity in ("blocking", "note"):
+        for warning in evidence.warnings:
+            if warning["severity"] == severity:
+                text = f"{first_upper(warning['text']).rstrip('.')}."
+                yield Statement(f"{severity}_warning", text, severity == "blocking")
+
+
+def _all_patients(evidence: Evidence) -> Iterator[Statement]:
+    """State how well all patients together are predicted."""
+    everybody, unit = plain_rows(evidence.audited.groups)[0], evidence.time_unit
+    size = f"Judged on {counted(len(evidence.target), 'patient')} with {counted(evidence.target.n_events, 'event')}"
+    if evidence.until is not None:
+        size += f" up to {moment(evidence.until, unit)}, where the predictions end"
+    yield Statement("size", f"{size}.")
+    if everybody["c_index"] is not None:
+        ranked = with_interval(*(everybody[f"c_index{end}"] for end in ("", "_low", "_high")))
+        yield Statement("ranking", f"c-index {ranked}; 0.5 is chance.")
+    if len(slope := evidence.tests[evidence.tests["metric"] == "calibration_slope"]):
+        (adjusted,) = adjusted_p_values(slope, evidence.audited.settings.n_tests)
+        (found,) = evidence.audited.select(metric="calibration_slope", kind="overall")
+        yield Statement(
+            "slope_test", f"Calibration slope {found.text}; 1 is right (adjusted {p_text(adjusted)})."
+        )
+    if everybody["expected"] is not None:
+        observed, expected = written(everybody["observed"], "count"), written(everybody["expected"], "time")
+        later = evidence.target.n_events - everybody["observed"]
+        left_out = (
+            f" (not counted: {counted(later, 'event')} after the last predicted time)" if later > 0 else ""
+        )
+        yield Statement("events", f"{observed} events were observed and {expected} expected{left_out}.")
+        at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
+        predicted, free = (
+            written(everybody[f"survival_{one}"], "share") for one in ("predicted", "observed")
+        )
+        yield Statement(
+            "survival", f"At {at}, {predicted} were predicted to be free of the event; {free} were."
+        )
+
+
+def by_attribute(result: EvaluationResult) -> list[dict[str, Any]]:
+    """Return the rows of the group table: all patients, then one attribute after the other."""
+    order = ["overall", *result.headings]
+    rows = [row for row in plain_rows(result.groups) if row["attribute"] in order]
+    return sorted(rows, key=lambda row: order.index(row["attribute"]))
+
+
+def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
+    """Return the rows of the group table in words, by attribute.
+
+    Groups that are not judged have only their number of patients.
+    """
+    rows = []
+    for row in by_attribute(result):
+        shown_as = named(row, result.headings)
+        name = whose(row["attribute"], row["group"], ALL_PATIENTS)
+        hidden = not row["judged"] and row["expected"] is not None
+        shown = {key: None for key in row if key not in ("attribute", "group", "patients")} if hidden else row
+        reading = f"not judged: {row['why']}" if not row["judged"] else FINDINGS.get(row["concern"], "")
+        under = {"heading": shown_as["attribute"], "label": shown_as["group"]}
+        rows.append({**row, **shown, **under, "who": name, "finding": reading})
+    return rows
+
+
+def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
+    """Yield rows of significant subgroups, with p-values adjusted for all subgroups that were searched."""
+    bounds = evidence.bounds
+    if isinstance(bounds, str):
+        return
+    significant = bounds.significant if bounds.rescaled is None else bounds.rescaled
+    for row in plain_rows(significant.head(_MOST_FOUND)):
+        yield {
+            **row,
+            "who": row["group"],
+            "attribute": FOUND,
+            "heading": FOUND,
+            "label": row["group"],
+            "ratio_p": row["p"],
+            "finding": "predictions are wrong (found by search"
+            f"{'' if bounds.rescaled is None else ', after correction for everybody'})",
+        }
+
+
+def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
+    """Return the group table; columns without any value are left out."""
+    at, reference = moment(evidence.audited.settings.horizon, evidence.time_unit), evidence.reference_name
+    columns = (
+        Column("who", "Group"),
+        Column("patients", "Patients", "count"),
+        Column("observed", "Events", "count"),
+        Column("expected", "Expected", "time"),
+        Column("ratio", "Observed / expected", "value", ("ratio_low", "ratio_high")),
+        Column("ratio_p", "p, adjusted", "p_value"),
+        Column("survival_predicted", "Survival, predicted", "share"),
+        Column("survival_observed", "Survival, observed", "share"),
+        Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
+        Column("gain", "Gain over no model", "value", ("gain_low", "gain_high")),
+        Column(
+            "gain_over_reference",
+            f"Gain over {reference}",
+            "value",
+            ("gain_over_reference_low", "gain_over_reference_high"),
+        ),
+        Column("finding", "Finding"),
+    )
+    known = [column for column in columns if any(row.get(column.key) not in (None, "") for row in rows)]
+    if not evidence.is_compared:
+        known = [column for column in known if column.key != "gain_over_reference"]
+    survival = any(column.key == "survival_predicted" for column in known)
+    caption = f"The group table{f' (survival at {at})' if survival else ''}"
+    return Table("groups", caption, tuple(known), tuple(rows))
+
+
+def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
+    """Explain the columns, and name groups that may be one."""
+    has_curves = rows[0]["expected"] is not None
+    said = [
+        "Expected events: predicted cumulative hazards, summed. Gain: log likelihood per patient over giving everybody "
+        "the same curve. Intervals and p-values of these are adjusted for all "
+        f"{evidence.audited.settings.n_tests:,} tests of this report."
+    ] * has_curves
+    used = "the verdict does not use it" if has_curves else "the verdict uses only that of all patients"
+    said.append(f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}.")
+    if "causes" in evidence.also:
+        said.append("The event is one of any cause.")
+    spelled = [
+        f"{evidence.audited.headings[attribute.name]} {'/'.join(family)}"
+        for attribute in evidence.attributes
+        for family in spellings(attribute.labels)
+    ]
+    if spelled:
+        said.append(f"Check the table: {listing(spelled, 3)} may be one group in several spellings.")
+    return " ".join(said)
+
+
+SECTION = Section(
+    key="verdict",
+    heading="Verdict",
+    place=10,
+    collect=collect,
+    template="""
+{% set said = part.statements %}
+{% for statement in said if statement.code == "blocking_warning" %}
+<p class="warning blocking"><strong>Warning.</strong> {{ statement.text }}</p>
+{% endfor %}
+{% for statement in said if statement.code == "verdict" %}
+<p class="headline {{ part.facts.status }}">{{ statement.text }}</p>
+{% endfor %}
+{% for statement in said if statement.code == "excluded" %}
+<p class="excluded">{{ statement.text }}</p>
+{% endfor %}
+{% set notes = said | selectattr("code", "equalto", "note_warning") | list %}
+{% if notes %}
+<ul class="warning notes">
+{% for statement in notes %}<li>{{ statement.text }}</li>{% endfor %}
+</ul>
+{% endif %}
+<div class="answers">
+  <div>
+    <h3>All patients</h3>
+    {% for statement in said if statement.code in ("size", "ranking", "slope_test", "events", "survival") %}
+    <p>{{ statement.text }}</p>
+    {% endfor %}
+    {% set more = said | selectattr("code", "equalto", "problem") | list %}
+    {% if more %}
+    <h3>Also found</h3>
+    {% for statement in more %}<p>{{ statement.text }}</p>{% endfor %}
+    {% endif %}
+  </div>
+  <div>
+    <h3>What to do next</h3>
+    <ol class="steps">
+    {% for statement in said if statement.code == "next_step" %}<li>{{ statement.text }}</li>{% endfor %}
+    </ol>
+  </div>
+</div>
+{{ m.plain_table(part.tables[0], below=true, by_heading=true) }}
+{% if part.facts.get("note") %}<p class="aside">{{ part.facts.note }}</p>{% endif %}
+""",
+)

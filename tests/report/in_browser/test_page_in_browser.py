@@ -1,0 +1,230 @@
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from drosurv.report.sections.verdict import group_table
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = {"desktop": 1280, "phone": 390}
+LEAST_CONTRAST = 4.5
+
+
+@pytest.fixture(scope="module")
+def path(report, tmp_path_factory):
+    """The page of the report."""
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    report.to_html(path)
+    return path
+
+
+@pytest.fixture
+def page(browser, path):
+    browser.open(path)
+    return browser
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+def test_it_opens_without_complaint_fits_its_width_asks_for_nothing_and_every_text_stands_out(
+    browser, path, width, dark
+):
+    browser.open(path, width=width, dark=dark)
+    assert browser.complaints == []
+    assert browser.requests == [path.as_uri()]
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    colors = browser.run(
+        """[...new Set([...document.querySelectorAll('body *')]
+            .filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) && e.offsetParent)
+            .map((e) => getComputedStyle(e).color))]"""
+    )
+    paper = browser.run("getComputedStyle(document.body).backgroundColor")
+    inks = browser.run("[...document.querySelectorAll('svg text')].map((e) => getComputedStyle(e).fill)")
+    assert len(colors) >= 3
+    for color in {*colors, *inks}:
+        assert contrast(color, paper) >= LEAST_CONTRAST, color
+
+
+def contrast(one, other):
+    """Contrast of two colours as WCAG 2 defines it."""
+
+    def luminance(color):
+        channels = [int(value) / 255 for value in re.findall(r"\d+", color)[:3]]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def shown(page):
+    """What a reader sees of the model: its name, its headline, and the numbers of each part that is of one model."""
+    return page.run(
+        """[document.querySelector('#alpha-name').textContent,
+            document.querySelector('[data-headline="c-index"]').textContent,
+            ...[...document.querySelectorAll('[data-stop]')].filter((e) => !e.hidden)
+              .map((e) => e.textContent.trim())]"""
+    )
+
+
+def test_the_slider_changes_every_number_shown(page, report):
+    page.run("document.querySelector('#alpha').focus()")
+    before = shown(page)
+    page.press("ArrowRight", 39)
+    after = shown(page)
+    assert before[0] == report.models[1].name
+    assert after[0] == report.models[2].name
+    assert before[1] != after[1]
+    # A part whose numbers are the same for both models may stay.
+    assert sum(one != other for one, other in zip(before[2:], after[2:], strict=True)) >= 1
+    assert after[1] == report.models[2].headline["c-index"]
+    assert (
+        page.run("document.querySelector('#alpha').getAttribute('aria-valuetext')") == report.models[2].name
+    )
+    assert report.models[2].name in page.run("document.querySelector('#said').textContent")
+    page.press("ArrowLeft", 37)
+    assert shown(page) == before
+    assert page.complaints == []
+
+
+def test_the_point_of_the_model_shown_is_filled(page):
+    filled = "[...document.querySelectorAll('.mark.current')].map((e) => e.dataset.point)"
+    assert set(page.run(filled)) == {"1"}
+    page.run("document.querySelector('#alpha').focus()")
+    page.press("Home", 36)
+    assert set(page.run(filled)) == {"0"}
+
+
+def test_charts_read_aloud_by_keys_and_under_the_pointer(page):
+    page.run("document.querySelector('[data-stop=\"1\"] svg').focus()")
+    page.press("ArrowRight", 39)
+    first = page.run("document.querySelector('#said').textContent")
+    page.press("ArrowRight", 39)
+    second = page.run("document.querySelector('#said').textContent")
+    assert first.startswith("0 days: predicted 100.0 %")
+    assert second.startswith("100 days: predicted 95.0 %")
+    assert page.run("document.querySelector('#tip').textContent") == second
+    page.press("Escape", 27)
+    assert page.run("document.querySelector('#tip').hidden")
+    box = page.run(
+        """(() => { const svg = document.querySelector('[data-stop="1"] svg'); svg.blur();
+                    svg.scrollIntoView({ block: 'center', behavior: 'instant' });
+                    const b = svg.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()"""
+    )
+    page.move_mouse(box[0] + 0.95 * box[2], box[1] + box[3] / 2)
+    assert page.run("document.querySelector('#tip').textContent").startswith("900 days:")
+
+
+def test_downloads_are_the_tables_of_the_model_shown(page, report):
+    page.run(
+        """window.saved = []; URL.createObjectURL = (blob) => { saved.push(blob); return '#'; };
+           HTMLAnchorElement.prototype.click = function () { saved.push(this.download); };"""
+    )
+    page.run("document.querySelector('#alpha').focus()")
+    page.press("ArrowRight", 39)
+    for form in ("csv", "json"):
+        page.run(
+            f"""[...document.querySelectorAll('[data-table="by_group"][data-format="{form}"]')]
+                .find((e) => e.offsetParent).click()"""
+        )
+    text, name, content, _ = page.run(
+        "Promise.all(saved.map((entry) => (entry instanceof Blob ? entry.text() : entry)))"
+    )
+    table = report.models[2].tables["by_group"]
+    assert name == "by_group.csv"
+    assert list(csv.reader(io.StringIO(text))) == list(csv.reader(io.StringIO(table.to_csv())))
+    assert json.loads(content) == [{key: row.get(key) for key in table.keys} for row in table.rows]
+
+
+def test_hostile_values_run_nowhere(browser, report_with, hostile, tmp_path):
+    path = tmp_path / "report.html"
+    report_with(hostile, hostile, hostile, title=hostile).to_html(path)
+    browser.open(path)
+    assert browser.run("document.title") == hostile
+    assert browser.run("document.querySelectorAll('img, iframe').length") == 0
+    browser.run("document.querySelector('[data-stop=\"1\"] svg').focus()")
+    browser.press("ArrowRight", 39)
+    assert browser.run("document.querySelectorAll('img, iframe').length") == 0
+    assert browser.complaints == []
+    assert browser.requests == [path.as_uri()]
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+def test_long_names_push_nothing_off_the_page(browser, report_with, tmp_path, width):
+    path = tmp_path / "report.html"
+    long = "an_attribute_name_without_a_break_" * 4
+    report_with(long, f"{long} and words {long}", f"{long} > 3", title=long).to_html(path)
+    browser.open(path, width=width)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    # The numbers of the bar stand whole on one line, and no cell of a phone's tables is cut.
+    assert browser.run("document.querySelector('.alpha-numbers dd').offsetHeight") < 30
+    cut = "[...document.querySelectorAll('#accuracy td, #method td')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
+    assert width > 600 or browser.run(f"{cut}.length") == 0
+
+
+def test_a_group_table_with_every_column_needs_no_scroll_bar(browser, report, tmp_path):
+    judged = {"patients": 12345, "observed": 1390, "expected": 1396.2, "ratio_p": 1e-4}
+    judged |= {"survival_predicted": 0.252, "survival_observed": 0.289}
+    for name in ("ratio", "c_index", "gain", "gain_over_reference"):
+        judged |= {name: -0.00295, f"{name}_low": -0.00793, f"{name}_high": 0.00203}
+    who = {"who": "T.categ hs", "heading": "T.categ", "label": "hs", "finding": ""}
+    small = {"patients": 9, "finding": "not judged: fewer than 50 patients", "label": "id"}
+    settings = SimpleNamespace(settings=SimpleNamespace(horizon=2255.0))
+    given = {"audited": settings, "time_unit": "days", "reference_name": "plain Cox", "is_compared": True}
+    table = group_table([who | judged, who | small], SimpleNamespace(**given))
+    assert len(table.columns) == 12
+    verdict = replace(report.parts["verdict"], tables=(table,))
+    path = tmp_path / "report.html"
+    replace(report, parts={**report.parts, "verdict": verdict}).to_html(path)
+    browser.open(path, width=1280)
+    assert browser.run("document.querySelector('#verdict .scroll').scrollWidth") <= browser.run(
+        "document.querySelector('#verdict .scroll').clientWidth"
+    )
+
+
+def test_a_tap_reads_a_chart_until_the_next_one_elsewhere(page):
+    at = page.run(
+        """(() => { const svg = document.querySelector('[data-stop="1"] svg');
+                    svg.scrollIntoView({ block: 'center', behavior: 'instant' });
+                    const b = svg.getBoundingClientRect(); return [b.x + 0.95 * b.width, b.y + b.height / 2]; })()"""
+    )
+    page.run("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+    touch = {"pointerType": "touch", "clientX": at[0], "clientY": at[1], "bubbles": True}
+    for kind in ("pointerdown", "pointerup", "pointerleave"):
+        page.run(
+            "document.querySelector('[data-stop=\\'1\\'] svg').dispatchEvent("
+            f"new PointerEvent('{kind}', {json.dumps(touch)}))"
+        )
+    assert not page.run("document.querySelector('#tip').hidden")
+    assert page.run("document.querySelector('#tip').textContent").startswith("900 days:")
+
+
+def test_it_prints(page, tmp_path):
+    page.print(tmp_path / "report.pdf")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_without_scripts_the_audited_model_is_shown_and_nothing_is_offered_that_would_not_work(browser, path):
+    browser.send("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(path)
+        root = browser.send("DOM.getDocument")["root"]["nodeId"]
+
+        def is_drawn(selector):
+            node = browser.send("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+            style = browser.send("CSS.getComputedStyleForNode", nodeId=node)["computedStyle"]
+            return {entry["name"]: entry["value"] for entry in style}["display"] != "none"
+
+        browser.send("DOM.enable")
+        browser.send("CSS.enable")
+        assert is_drawn('[data-stop="1"]')
+        assert not is_drawn('[data-stop="0"]')
+        assert not is_drawn(".alpha-range")
+        assert not is_drawn(".downloads")
+    finally:
+        browser.send("Emulation.setScriptExecutionDisabled", value=False)

@@ -1,0 +1,349 @@
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+from sksurv.nonparametric import kaplan_meier_estimator
+
+from drosurv import Surv
+from drosurv.datasets import load_flc, make_hidden_minority, split
+from drosurv.estimators import CoxPH, DROCox
+from drosurv.evaluation import Predictions
+from drosurv.metrics import concordance_imparity, concordance_index, share_of_gain
+from drosurv.report import audit
+from drosurv.tables import TableEncoder
+
+
+class RiskOnly:
+    """A model that ranks patients and gives no survival curves."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+
+@pytest.fixture(scope="module")
+def train():
+    return make_hidden_minority(400, 6, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    return make_hidden_minority(500, 6, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def model(train):
+    return make_pipeline(TableEncoder(), DROCox(alpha=0.5)).fit(train.X, train.y)
+
+
+def audit_of(model, patients, **options):
+    return audit(model, patients.X, patients.y, sensitive_features=patients.sensitive_features, **options)
+
+
+@pytest.fixture(scope="module")
+def report(model, train, held_out):
+    return audit_of(
+        model,
+        held_out,
+        X_train=train.X,
+        y_train=train.y,
+        alpha_path=(1.0, 0.5, 0.2),
+        n_bootstrap=4,
+        n_bootstrap_path=2,
+        features=held_out.X[["x1", "x5"]],
+        time_title="years",
+        data_name="simulated patients",
+    )
+
+
+def test_numbers_are_those_of_the_metrics(report, model, held_out):
+    risk = model.predict(held_out.X)
+    (c_index,) = [row for row in report.audited.tables["accuracy"].rows if row["metric"] == "c-index"]
+    assert c_index["value"] == pytest.approx(concordance_index(held_out.y, risk), abs=1e-6)
+    groups = held_out.sensitive_features["membership"]
+    for row in report.audited.tables["by_group"].rows[1:]:
+        members = (groups == row["group"]).to_numpy()
+        assert row["patients"] == members.sum()
+        assert row["observed"] == held_out.y["event"][members].sum()
+        assert row["c_index"] == pytest.approx(
+            concordance_index(held_out.y[members], risk[members]), abs=1e-6
+        )
+    (imparity,) = [
+        row for row in report.audited.tables["fairness"].rows if row["metric"] == "Concordance imparity"
+    ]
+    assert imparity["value"] == pytest.approx(concordance_imparity(held_out.y, risk, groups), abs=1e-6)
+
+
+def test_the_headline_names_the_group_furthest_from_its_predictions(report):
+    groups = {row["group"]: abs(np.log(row["ratio"])) for row in report.audited.tables["by_group"].rows[1:]}
+    assert report.audited.headline["Furthest from 1"].endswith(f"membership {max(groups, key=groups.get)}")
+
+
+def test_curves_are_the_mean_prediction_and_kaplan_meier(report, model, held_out):
+    rows = [row for row in report.audited.tables["survival"].rows if row["group"] == "minority"]
+    members = (held_out.sensitive_features["membership"] == "minority").to_numpy()
+    # Times are written with six digits: the event that one of them is may come just after it.
+    times = np.array([row["time"] for row in rows])
+    predicted = model.predict_survival_function(held_out.X[members], times=times * (1 + 5e-6)).mean(axis=0)
+    np.testing.assert_allclose([row["predicted"] for row in rows], predicted, atol=1e-5)
+    at, survival = kaplan_meier_estimator(held_out.y["event"][members], held_out.y["time"][members])
+    at_risk = (held_out.y["time"][members] >= times[:, None] - 1e-3).sum(axis=1)
+    # The last five draw no curve.
+    inside = (times < at[-1] - 1e-3) & (at_risk >= 5)
+    assert all(row["observed"] is None for row, left in zip(rows, at_risk, strict=True) if left < 5)
+    observed = np.array([row["observed"] for row in rows], dtype=float)[inside]
+    place = np.searchsorted(at, times[inside] * (1 + 5e-6), side="right")
+    np.testing.assert_allclose(observed, np.concatenate([[1.0], survival])[place], atol=1e-5)
+    bounds = np.array([[row["low"], row["high"]] for row in rows], dtype=float)[inside]
+    assert (bounds[:, 0] <= observed + 1e-6).all()
+    assert (observed <= bounds[:, 1] + 1e-6).all()
+
+
+def test_the_slider_has_every_alpha_and_starts_at_the_audited_model(report):
+    assert [model.alpha for model in report.models] == [1.0, 0.5, 0.2]
+    assert report.audited.alpha == 0.5
+    assert [row["model"] for row in report.tables["trade_off"].rows] == [
+        model.name for model in report.models
+    ]
+    values = [row["concordance_index"] for row in report.tables["trade_off"].rows]
+    assert len(set(values)) == 3
+
+
+def test_the_method_card_tells_data_settings_and_versions(report):
+    told = {row["name"]: row["value"] for table in report.parts["method"].tables for row in table.rows}
+    assert told["Patients"] == "500"
+    assert told["Patients trained on"] == "400"
+    assert told["Estimator"] == "DROCox"
+    assert told["alpha"] == "0.5"
+    assert told["Bootstrap replicates, audited model"] == "4"
+    assert told["drosurv version"]
+    assert report.parts["method"].facts["limits"]
+
+
+def test_no_patient_is_in_the_report_and_steps_are_told(model, train, held_out):
+    X, X_train = held_out.X.copy(), train.X.copy()
+    X.iloc[7, 5], X_train.iloc[9, 5] = 1.23456789, 2.34567891
+    told = []
+    report = audit(
+        model,
+        X,
+        held_out.y,
+        sensitive_features=held_out.sensitive_features,
+        X_train=X_train,
+        y_train=train.y,
+        alpha_path=(1.0,),
+        n_bootstrap=0,
+        search_rules=False,
+        on_step=lambda name, steps: told.append((name, steps)),
+    )
+    assert told == [("DROCox, alpha 1 (plain Cox)", 2), ("DROCox, alpha 0.5", 2)]
+    assert max(len(table) for model in report.models for table in model.tables.values()) < len(X)
+    for text in (report.to_html(), report.to_json(), report.to_markdown()):
+        assert "1.23457" not in text
+        assert "2.34568" not in text
+
+
+def test_every_view_can_be_made(report):
+    assert json.loads(report.to_json())["title"] == "DROCox, alpha 0.5, on simulated patients"
+    assert "## What could have been missed" in report.to_markdown()
+    assert "years" in report.to_html()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_any_model_any_number_of_groups_and_models_without_curves(train, held_out):
+    cox = CoxPHSurvivalAnalysis().fit(train.X, train.y)
+    options = {"y_train": train.y, "n_bootstrap": 0, "search_rules": False}
+    of_cox = audit(cox, held_out.X, held_out.y, sensitive_features=None, **options)
+    assert of_cox.parts["verdict"].facts["status"] == "no_groups"
+    assert of_cox.models[0].stop_label == "audited"
+
+    silent = audit_of(RiskOnly(cox), held_out, **options)
+    assert len(silent.audited.tables["survival"]) == len(silent.audited.tables["tenths"]) == 0
+    for report in (of_cox, silent):
+        assert "<html" in report.to_html()
+        assert report.to_markdown()
+        assert json.loads(report.to_json())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_predictions_need_no_features_and_any_attribute_has_a_name_of_its_own(train, held_out):
+    risk = held_out.X.to_numpy()[:, 0]
+    group = {"everybody": np.where(risk > 0, "a", "b")}
+    found = audit(
+        Predictions(risk), None, held_out.y, y_train=train.y, sensitive_features=group, n_bootstrap=0
+    )
+    groups = [(row["attribute"], row["group"]) for row in found.audited.tables["by_group"].rows]
+    assert groups == [("", "all patients"), ("everybody", "a"), ("everybody", "b")]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_cuts_of_a_column_are_told_apart(train, held_out):
+    age = held_out.X["x1"]
+    groups = {f"x1>{cut}": np.where(age > cut, f">{cut}", f"<={cut}") for cut in (0, 1)}
+    model = CoxPH(l2=0.1).fit(train.X, train.y)
+    options = {
+        "X_train": train.X,
+        "y_train": train.y,
+        "alpha_path": (),
+        "n_bootstrap": 0,
+        "search_rules": False,
+    }
+    found = audit(model, held_out.X, held_out.y, sensitive_features=groups, **options)
+    facts = {row["name"]: row["value"] for row in found.tables["data"].rows}
+    assert facts["Groups by x1>0"] == "0 or below, over 0"
+    assert facts["Groups by x1>1"] == "1 or below, over 1"
+    assert "in groups by x1>0 and x1>1." in found.subtitle
+    labels = [str(column.label) for column in found.tables["trade_off"].columns]
+    assert {"concordance imparity, x1>0", "concordance imparity, x1>1"} <= set(labels)
+    between = [row["between"] for row in found.audited.tables["shrinkage"].rows]
+    assert {"x1>0", "x1>1"} <= set(between)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_plain_cox_beside_plain_cox_treats_ties_alike(train, held_out):
+    y = Surv.from_arrays(train.y["event"], np.ceil(2 * train.y["time"]))
+    model = CoxPH(ties="efron").fit(train.X, y)
+    given = {"X_train": train.X, "y_train": y, "alpha_path": (), "n_bootstrap": 0, "search_rules": False}
+    rows = audit_of(model, held_out, **given).tables["groups"].rows
+    assert all(
+        abs(row["gain_over_reference"]) < 1e-6 for row in rows if row["gain_over_reference"] is not None
+    )
+
+
+def test_a_model_that_keeps_no_follow_up_needs_the_training_target(train, held_out):
+    cox = CoxPHSurvivalAnalysis().fit(train.X, train.y)
+    with pytest.raises(ValueError, match="y_train is needed"):
+        audit_of(cox, held_out)
+
+
+def test_real_patients_with_text_columns_are_audited_by_age_and_gender():
+    train, _, test = (part.take(slice(400)) for part in split(load_flc(), 0, impute=False))
+    flc = make_pipeline(TableEncoder(), DROCox(alpha=0.3, recalibrate=False)).fit(train.X, train.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = audit_of(
+            flc,
+            test,
+            X_train=train.X,
+            y_train=train.y,
+            alpha_path=(1.0,),
+            n_bootstrap=0,
+            search_rules=False,
+        )
+    assert report.parts["trade-off"].facts["attributes"] == {"age": "age", "gender": "gender"}
+    assert [model.alpha for model in report.models] == [1.0, 0.3]
+    assert report.audited.alpha == 0.3
+
+
+def test_models_of_a_given_path_see_the_patients_through_their_own_preparation(model, train, held_out):
+    # Another scale of the same columns: the audited model's preparation would put every patient elsewhere.
+    scaled = train.X * [1000, *[1] * 5]
+    other = make_pipeline(StandardScaler(), DROCox(alpha=1.0, recalibrate=False)).fit(scaled, train.y)
+    report = audit_of(
+        model,
+        held_out,
+        alpha_path={1.0: other},
+        reference=other,
+        n_bootstrap=0,
+        search_rules=False,
+    )
+    expected = concordance_index(held_out.y, other.predict(held_out.X))
+    assert report.models[0].headline["c-index"] == f"{expected:.3f}"
+    # The reference, too, is asked about the patients as they are: it keeps all of its own information.
+    kept = [row["share_of_gain"] for row in report.tables["trade_off"].rows]
+    assert kept[0] == pytest.approx(1.0)
+
+
+def test_a_model_without_curves_is_compared_with_models_that_have_them(model, train, held_out):
+    report = audit_of(
+        RiskOnly(model),
+        held_out,
+        X_train=train.X,
+        y_train=train.y,
+        alpha_path=(0.5,),
+        n_bootstrap=0,
+    )
+    audited, other = report.models
+    assert audited.audited
+    assert len(audited.tables["survival"]) == 0 < len(other.tables["survival"])
+    assert report.parts["missed"].statements[0].text == (
+        "Subgroups were not searched: the model gives no survival curves."
+    )
+    assert "Observed / expected events" in report.to_html()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_too_few_patients_for_rules_are_said_to_be_too_few(model, held_out):
+    report = audit(
+        model,
+        held_out.X[:40],
+        held_out.y[:40],
+        sensitive_features=held_out.sensitive_features[:40],
+        n_bootstrap=0,
+    )
+    assert "40 patients, too few for subgroups" in report.parts["missed"].statements[0].text
+    assert "40 patients, too few for subgroups" in report.to_markdown()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_many_groups_with_long_hostile_names_and_patients_without_a_label(model, held_out, hostile):
+    names = [f"{k} {hostile} {'very long name ' * 20}" for k in range(12)]
+    group = pd.Series([names[k % 12] if k % 31 else None for k in range(len(held_out.y))])
+    report = audit(
+        model,
+        held_out.X,
+        held_out.y,
+        sensitive_features={hostile: group},
+        n_bootstrap=0,
+        search_rules=False,
+    )
+    assert len(report.audited.tables["by_group"]) == 14
+    assert any(row["group"] == "missing" for row in report.audited.tables["by_group"].rows)
+    # The summary stays one to read: the tables hold the rest of the names.
+    assert max(len(statement.text) for statement in report.audited.statements) < 10 * len(names[0])
+    assert report.to_html().count("<script>document.title") == 0
+
+
+def test_every_model_is_held_against_the_same_plain_cox(report, model, train, held_out):
+    plain = make_pipeline(TableEncoder(), CoxPH()).fit(train.X, train.y)
+    kept = share_of_gain(held_out.y, model.predict(held_out.X), plain.predict(held_out.X))
+    shown = {row["model"]: row["share_of_gain"] for row in report.tables["trade_off"].rows}
+    assert shown["DROCox, alpha 0.5"] == pytest.approx(kept, abs=1e-3)
+    assert shown["DROCox, alpha 1 (plain Cox)"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_subgroups_are_named_by_the_columns_given_for_readers(model, train, held_out):
+    readable = held_out.X.rename(columns={"x5": "blood pressure"})
+    report = audit_of(
+        model,
+        held_out,
+        X_train=train.X,
+        y_train=train.y,
+        alpha_path=(),
+        features=readable[["blood pressure"]],
+        n_bootstrap=0,
+    )
+    bounds = report.parts["missed"].facts["bounds"]["bounds"]
+    assert all(bound["group"].startswith("blood pressure") for bound in bounds.values())
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_tensors_are_audited_as_the_arrays_they_hold(train, held_out, device):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device is there")
+    array = held_out.X.to_numpy(dtype=np.float64, copy=True)
+    model = CoxPH(device=device).fit(torch.tensor(train.X.to_numpy(dtype=np.float64), device=device), train.y)
+    groups = held_out.sensitive_features
+    options = {"sensitive_features": groups, "n_bootstrap": 0, "search_rules": False}
+    reports = [audit(model, X, held_out.y, **options) for X in (array, torch.as_tensor(array, device=device))]
+    values = [[row["c_index"] for row in report.audited.tables["by_group"].rows] for report in reports]
+    assert len(values[0]) == 3
+    assert values[1] == pytest.approx(values[0])

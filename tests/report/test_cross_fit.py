@@ -1,0 +1,131 @@
+"""A recipe on folds: every patient is predicted by a model that was trained without them."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from drosurv import CoxPH, NullModel, Surv
+from drosurv.datasets import make_hidden_minority
+from drosurv.evaluation.data import EvaluationData
+from drosurv.evaluation.from_entry import curve_times
+from drosurv.metrics import likelihood_gains
+from drosurv.report import audit
+from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
+from drosurv.target import parse_target
+
+
+@pytest.fixture(scope="module")
+def patients():
+    return make_hidden_minority(200, random_state=3)
+
+
+def test_predictions_are_those_of_models_trained_without_the_patient(patients):
+    parts = fold_parts(patients.y["event"], 4, 0)
+    found = cross_fitted(make_pipeline(StandardScaler(), CoxPH()), patients.X, patients.y, parts).predictions
+    for train, test in parts:
+        assert not set(train) & set(test)
+        scaler = StandardScaler().fit(patients.X.iloc[train])
+        model = CoxPH().fit(scaler.transform(patients.X.iloc[train]), patients.y[train])
+        expected = model.predict(scaler.transform(patients.X.iloc[test]))
+        centre = model.predict(scaler.transform(patients.X.iloc[train])).mean()
+        np.testing.assert_allclose(found.risk[test], expected - centre, atol=1e-8)
+        curves = model.predict_survival_function(scaler.transform(patients.X.iloc[test]), times=found.times)
+        np.testing.assert_allclose(found.survival[test], curves, atol=1e-8)
+
+
+def test_no_model_gains_nothing_over_no_model(patients):
+    some = slice(0, 90)
+    y = patients.y[some]
+    found = cross_fitted(NullModel(), patients.X[some], y, fold_parts(y["event"], 5, 0)).predictions
+    np.testing.assert_allclose(EvaluationData(found, None, parse_target(y), y_train=y).gains, 0.0, atol=1e-9)
+
+
+def test_gains_are_those_over_the_patients_that_a_model_was_trained_on(patients):
+    X, y = patients.X, patients.y
+    parts = fold_parts(y["event"], 4, 0)
+    found = cross_fitted(CoxPH(), X, y, parts).predictions
+    expected = np.empty(len(y))
+    for train, test in parts:
+        curves = CoxPH().fit(X.iloc[train], y[train]).predict_survival_function(X.iloc[test])
+        expected[test] = likelihood_gains(y[train], y[test], curves)
+    np.testing.assert_allclose(
+        EvaluationData(found, None, parse_target(y), y_train=y).gains, expected, atol=1e-9
+    )
+
+
+def test_few_steps_of_a_stratum_do_not_make_a_recipe_look_harmful(patients):
+    X, y, strata = patients.X, patients.y, np.arange(200) % 5
+    seen = cross_fitted(CoxPH(), X, y, fold_parts(y["event"], 4, 0), given={"strata": strata})
+    gains = EvaluationData(seen.predictions, None, parse_target(y), y_train=seen.follow_up).gains
+    # An event in an interval where the model sees no hazard at all would cost log(1e-6), 13.8.
+    assert gains.min() > -8
+    assert gains.mean() > 0
+
+
+def test_folds_hold_events_evenly_and_every_patient_once(patients):
+    parts = fold_parts(patients.y["event"], 5, 0)
+    assert sorted(np.concatenate([test for _, test in parts])) == list(range(200))
+    events = [patients.y["event"][test].sum() for _, test in parts]
+    assert max(events) - min(events) <= 1
+
+
+def test_folds_may_be_given_and_must_be_complete(patients):
+    event = patients.y["event"]
+    parts = fold_parts(event, np.int64(2), 7)
+    # Also those that can be read once only.
+    for (train, test), (wanted_train, wanted_test) in zip(
+        fold_parts(event, iter(parts), 0), parts, strict=True
+    ):
+        np.testing.assert_array_equal(train, wanted_train)
+        np.testing.assert_array_equal(test, wanted_test)
+    for incomplete in (parts[:1], []):
+        with pytest.raises(ValueError, match="rows are left out or repeated"):
+            fold_parts(event, incomplete, 0)
+    with pytest.raises(
+        ValueError, match="every patient once, by a model that was trained without them: some rows"
+    ):
+        fold_parts(event, [(np.arange(200), test) for _, test in parts], 0)
+    with pytest.raises(ValueError, match="folds must be a whole number from 2"):
+        fold_parts(event, 1, 0)
+
+
+@pytest.mark.parametrize("more", ["reference", "X_train", "y_train", "alpha_path"])
+def test_what_folds_would_leave_unread_is_refused(patients, more):
+    given = {"reference": np.zeros(200), "X_train": patients.X, "y_train": patients.y, "alpha_path": [0.5]}
+    with pytest.raises(ValueError, match="folds trains the model and plain Cox on the audited"):
+        audit(CoxPH(), patients.X, patients.y, sensitive_features=None, folds=3, **{more: given[more]})
+
+
+def test_plain_cox_beside_a_recipe_treats_ties_as_it_does(patients):
+    y = Surv.from_arrays(patients.y["event"], np.ceil(3 * patients.y["time"]))
+    recipe = make_pipeline(StandardScaler(), CoxPH(ties="efron"))
+    parts = fold_parts(y["event"], 3, 0)
+    own, cox = cross_fitted(recipe, patients.X, y, parts), cross_fitted_cox(recipe, patients.X, y, parts)
+    np.testing.assert_allclose(own.predictions.risk, cox.risk, atol=1e-7)
+
+
+def test_curves_are_kept_at_few_times():
+    assert curve_times(np.array([2.0, 1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert len(curve_times(np.arange(5000.0))) == 300
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_small_cohort_gets_an_answer(patients):
+    report = audit(
+        CoxPH(),
+        patients.X,
+        patients.y,
+        sensitive_features=patients.sensitive_features,
+        folds=2,
+        n_bootstrap=0,
+        search_rules=False,
+    )
+    everybody = report.tables["groups"].rows[0]
+    assert report.audited.name == "CoxPH, cross-fitted"
+    assert everybody["patients"] == 200
+    # The recipe is plain Cox itself: against plain Cox nothing can be gained or lost.
+    assert everybody.get("gain_over_reference") is None or abs(everybody["gain_over_reference"]) < 1e-6
+    # A column is called as it is written, also where a sentence is about it.
+    assert "Membership" not in report.to_markdown()
+    assert any("trained without the patients" in limit for limit in report.parts["method"].facts["limits"])

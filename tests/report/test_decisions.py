@@ -1,0 +1,82 @@
+"""Decisions at a threshold: a section, and a part in the verdict, where a threshold is given."""
+
+import numpy as np
+import pytest
+
+from drosurv import Surv
+from drosurv.metrics import decisions
+from drosurv.report import audit_predictions
+
+TIMES = np.array([0.5, 1.0])
+
+
+def cohort(seed, hidden):
+    """Two groups of equal risk, of whom everybody is seen until time 1; of group b, the risk is `hidden` or not."""
+    rng = np.random.default_rng(seed)
+    n = 800
+    group = np.where(rng.random(n) < 0.4, "b", "a")
+    rate = np.where(rng.random(n) < 0.3, 1.5, 0.1)
+    time = rng.exponential(size=n) / rate
+    y = Surv.from_arrays(time <= 1.5, np.minimum(time, 1.5))
+    mean = -np.log(np.exp(-np.array([1.5, 0.1])) @ [0.3, 0.7])
+    known = np.where((group == "b") & hidden, mean, rate) * np.exp(0.01 * rng.normal(size=n))
+    return np.exp(-np.outer(known, TIMES)), y, group
+
+
+def report_of(seed, hidden, **options):
+    survival, y, group = cohort(seed, hidden)
+    given = {"threshold": 0.4, "horizon": 1.0, "n_bootstrap": 10, **options}
+    return audit_predictions(
+        survival, y, times=TIMES, sensitive_features={"site": group}, search_rules=False, **given
+    )
+
+
+@pytest.fixture(scope="module")
+def unfair():
+    return report_of(0, hidden=True)
+
+
+def test_a_group_of_lower_sensitivity_enters_the_verdict(unfair):
+    problems = [p for p in unfair.parts["verdict"].facts["problems"] if p["status"] == "wrong_decisions"]
+    assert any("Sensitivity" in p["text"] and p["who"] == "site b" for p in problems)
+    gaps = {row["metric"]: row for row in unfair.tables["decision_gaps"].rows}
+    assert gaps["Sensitivity"]["p_value"] < 0.001
+
+
+def test_values_are_those_of_the_metric_and_of_counting(unfair):
+    survival, y, group = cohort(0, hidden=True)
+    found = {row["who"]: row for row in unfair.tables["decisions"].rows}
+    wanted = decisions(y, 1 - survival[:, 1], threshold=0.4, horizon=1.0, groups=group, n_bootstrap=0).table
+    for row in wanted.itertuples():
+        assert found[f"site {row.group}"][row.metric] == pytest.approx(row.value, rel=1e-5) or row.reason
+    # Nobody is censored before the horizon.
+    had, treated, inside = y["event"] & (y["time"] <= 1.0), survival[:, 1] <= 0.6, group == "a"
+    assert found["site a"]["sensitivity"] == pytest.approx(
+        (had & treated & inside).sum() / (had & inside).sum()
+    )
+
+
+def test_what_cannot_be_estimated_is_said_and_does_not_look_fair(unfair):
+    (row,) = [row for row in unfair.tables["decisions"].rows if row["who"] == "site b"]
+    assert row["ppv"] is None
+    assert "no patient is predicted positive" in row["reason"]
+    gap = next(r for r in unfair.tables["decision_gaps"].rows if r["metric"] == "Positive predictive value")
+    assert gap["value"] is None
+    assert gap["p_value"] is None
+    assert "cannot be estimated" in gap["reason"]
+    assert "cannot be estimated" in unfair.to_html()
+
+
+def test_equal_decisions_raise_no_concern():
+    report = report_of(1, hidden=False, n_bootstrap=20)
+    statuses = {p["status"] for p in report.parts["verdict"].facts["problems"]}
+    assert "wrong_decisions" not in statuses
+    said = [statement.text for statement in report.parts["decisions"].statements]
+    assert "No gap between groups is more than chance would explain." in said
+    assert "decisions" in report.to_dict()["tables"]
+
+
+def test_decisions_need_a_threshold():
+    report = report_of(0, hidden=True, threshold=None, n_bootstrap=0)
+    assert "decisions" not in report.parts
+    assert all(p["status"] != "wrong_decisions" for p in report.parts["verdict"].facts["problems"])

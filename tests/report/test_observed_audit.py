@@ -1,0 +1,110 @@
+"""Audits of patients who entered late, belong to strata or have several rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+from drosurv import CoxPH, Surv
+from drosurv.report import audit
+from drosurv.report.cross_fit import cross_fitted, fold_parts
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    """Patients with one row each, and cut in two rows whose second has other features."""
+    rng = np.random.default_rng(0)
+    n = 160
+    X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    time = rng.exponential(np.exp(-0.8 * X["a"])) + 0.5
+    y, entry = Surv.from_arrays(rng.random(n) < 0.7, time), rng.uniform(0, 0.4, n)
+    strata, groups = rng.choice(["north", "south"], n), pd.DataFrame({"sex": rng.choice(["f", "m"], n)})
+    cut = (entry + time) / 2
+    shuffled = rng.permutation(2 * n)
+    rows = {
+        "X": pd.concat([X, X + 5], ignore_index=True).iloc[shuffled],
+        "y": Surv.from_arrays(np.r_[np.zeros(n, bool), y["event"]], np.r_[cut, time])[shuffled],
+        "entry": np.r_[entry, cut][shuffled],
+        "strata": np.r_[strata, strata][shuffled],
+        "sensitive_features": pd.concat([groups, groups], ignore_index=True).iloc[shuffled],
+        "id": np.r_[:n, :n][shuffled],
+    }
+    whole = {"X": X, "y": y, "entry": entry, "strata": strata, "sensitive_features": groups}
+    return CoxPH().fit(X, y, strata=strata), whole, rows
+
+
+def audited(model, **given):
+    X, y = given.pop("X"), given.pop("y")
+    return audit(model, X, y, **given, n_bootstrap=2, search_rules=False)
+
+
+def test_patients_of_several_rows_are_audited_once_by_what_was_known_first(cohort):
+    model, whole, rows = cohort
+    split, alone = audited(model, **rows), audited(model, **whole)
+    assert set(split.audited.tables) == set(alone.audited.tables)
+    for key, table in alone.audited.tables.items():
+        found, wanted = (pd.DataFrame(list(t.rows)) for t in (split.audited.tables[key], table))
+        pd.testing.assert_frame_equal(found, wanted, rtol=1e-9)
+    assert "320 rows are of 160 patients" in split.to_markdown()
+    assert "rows are of" not in alone.to_markdown()
+
+
+def test_a_reference_for_each_row_goes_with_the_rows(cohort):
+    model, whole, rows = cohort
+    risk = whole["X"]["a"].to_numpy()
+    # The second rows' scores must not be looked at.
+    of_rows = np.r_[risk, -risk][rows["X"].index]
+    split = audited(model, **rows, reference=of_rows, reference_name="a")
+    alone = audited(model, **whole, reference=risk, reference_name="a")
+    assert split.audited.headline == alone.audited.headline
+
+
+def test_a_reference_that_was_fitted_with_strata_is_given_them(cohort):
+    model, whole, _ = cohort
+    report = audited(model, **whole, reference=model, reference_name="itself")
+    rows = report.tables["groups"].rows
+    assert all(
+        abs(row["gain_over_reference"]) < 1e-6 for row in rows if row.get("gain_over_reference") is not None
+    )
+
+
+def test_models_in_folds_are_told_of_entry_and_strata(cohort):
+    _, whole, _ = cohort
+    X, y, entry, strata = (whole[name] for name in ("X", "y", "entry", "strata"))
+    recipe = make_pipeline(StandardScaler(), CoxPH(l2=0.1))
+    parts = fold_parts(y["event"], 3, 0)
+    seen = cross_fitted(recipe, X, y, parts, given={"entry": entry, "strata": strata})
+    np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
+    train, test = parts[1]
+    alone = clone(recipe).fit(X.iloc[train], y[train], coxph__entry=entry[train], coxph__strata=strata[train])
+    i, u = int(test[4]), seen.predictions.times[10]
+    curve = alone[-1].predict_survival_function(alone[:-1].transform(X.iloc[[i]]), strata=strata[[i]])[0]
+    wanted = curve(entry[i] + u) / curve(entry[i])
+    assert seen.predictions.survival[i, 10] == pytest.approx(wanted)
+    report = audited(recipe, **whole, folds=parts)
+    assert "evaluated from their entry on" in report.to_markdown()
+    assert "cross-fitted" in report.audited.name
+    assert "plain Cox" in report.to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"alpha_path": [0.5]}, "trained without entry: leave out alpha_path and X_train"),
+        ({"folds": 3, "id": True}, "folds cannot be used with several rows of one patient"),
+    ],
+)
+def test_what_has_no_definition_says_why_and_what_to_do(cohort, more, message):
+    model, whole, rows = cohort
+    given = rows if more.pop("id", False) else whole
+    with pytest.raises(ValueError, match=message):
+        audited(model, **given, **more)
+
+
+def test_a_recipe_that_cannot_be_told_is_refused(cohort):
+    _, whole, _ = cohort
+    with pytest.raises(ValueError, match="CoxPHSurvivalAnalysis does not support entry"):
+        audited(CoxPHSurvivalAnalysis(), **whole, folds=3)

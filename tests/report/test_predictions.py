@@ -1,0 +1,393 @@
+"""Predictions of any program, audited without the model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sksurv.metrics import brier_score, concordance_index_censored
+
+from drosurv import CoxPH, Surv
+from drosurv.datasets import make_hidden_minority
+from drosurv.evaluation import Predictions
+from drosurv.metrics import concordance_case_mix_test
+from drosurv.metrics.expected_events import expected_events
+from drosurv.metrics.survival_curves import parse_survival
+from drosurv.repairs.curves import PredictionGrid, log_mean_hazard
+from drosurv.report import audit_predictions, prediction_columns
+from drosurv.report.predictions import (
+    as_survival,
+    completed,
+    last_horizon,
+    log_risk,
+    nearest_quartiles,
+    until,
+)
+from drosurv.target import parse_target
+
+TIMES = [0.25, 0.5, 1.0, 2.0]
+
+
+@pytest.fixture(scope="module")
+def patients():
+    return make_hidden_minority(400, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    train = make_hidden_minority(400, random_state=0)
+    return CoxPH().fit(train.X, train.y)
+
+
+def audit_of(predictions, patients, **options):
+    given = {"n_bootstrap": 0, "search_rules": False, **options}
+    return audit_predictions(predictions, patients.y, sensitive_features=patients.sensitive_features, **given)
+
+
+@pytest.fixture(scope="module")
+def report(model, patients):
+    return audit_of(
+        model.predict_survival_function(patients.X, times=TIMES), patients, times=TIMES, time_title="years"
+    )
+
+
+def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(report, model, patients):
+    later = patients.y["time"] > TIMES[-1]
+    event, time = patients.y["event"] & ~later, np.minimum(patients.y["time"], TIMES[-1])
+    expected = concordance_index_censored(event, time, model.predict(patients.X))[0]
+    assert report.tables["groups"].rows[0]["c_index"] == pytest.approx(expected, abs=1e-5)
+    assert len(report.audited.tables["tenths"])
+    assert "were not searched" in report.parts["missed"].statements[0].text
+    method = report.parts["method"].facts
+    assert any("no columns were given" in reason for reason in method["missing"])
+    assert any(limit.startswith("The predictions end at 2 years.") for limit in method["limits"])
+    (size,) = (s.text for s in report.parts["verdict"].statements if s.code == "size")
+    assert f"{event.sum()} events up to 2 years, where the predictions end." in size
+    assert "<html" in report.to_html()
+
+
+def test_survival_is_judged_only_where_something_was_predicted(report, model, patients):
+    row = report.tables["groups"].rows[0]
+    # The last predicted time that a tenth of the patients reaches.
+    reached = [time for time in TIMES if (patients.y["time"] >= time).mean() >= 0.1]
+    assert row["horizon"] == reached[-1] == 1.0
+    expected = model.predict_survival_function(patients.X, times=[row["horizon"]]).mean()
+    assert row["survival_predicted"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients):
+    report = audit_of(model.predict(patients.X), patients, n_bootstrap=10)
+    assert len(report.audited.tables["tenths"]) == 0
+    (reason,) = (text for text in report.parts["method"].facts["missing"] if "Brier" in text)
+    assert reason.endswith("are left out: the model gives no survival curves.")
+    assert report.parts["verdict"].facts["status"] == "unequal"
+    groups = patients.sensitive_features["membership"]
+    test = concordance_case_mix_test(patients.y, model.predict(patients.X), groups)
+    minority, majority = (
+        f"{test.fractions[label]:.1%} of the pairs, where its predictions imply {test.implied[label]:.1%}"
+        for label in ("minority", "majority")
+    )
+    said = report.parts["verdict"].statements[0].text
+    assert said.startswith(
+        f"Compared with all patients, membership minority is ranked right in {minority}, and membership majority in "
+        f"{majority}".replace("%", " %")
+    )
+    everybody = audit_predictions(
+        model.predict(patients.X), patients.y, sensitive_features=None, n_bootstrap=0, search_rules=False
+    )
+    assert everybody.parts["verdict"].facts["status"] == "unclear"
+    assert "Only ranking can be judged" in everybody.to_html()
+    assert "tests of this report" not in everybody.to_html()
+    # Columns that the table lacks are not explained, and the c-index is in the verdict.
+    note = everybody.parts["verdict"].facts["note"]
+    assert not any(word in note for word in ("Expected", "Gain", "does not use"))
+
+
+def test_a_score_of_points_is_not_said_to_be_too_timid_or_too_bold(model, patients):
+    report = audit_of(50 + 20 * model.predict(patients.X), patients, n_bootstrap=10)
+    assert report.parts["verdict"].facts["status"] != "miscalibrated"
+
+
+def test_brier_score_and_survival_are_at_the_last_predicted_time(model, patients):
+    """Follow-up ends there with the predictions; scikit-survival uses the later follow-up."""
+    times = [0.5, 1.0]
+    survival = model.predict_survival_function(patients.X, times=times)
+    report = audit_of(survival, patients, times=times, features=patients.X[["x1"]], search_rules=True)
+    bounds = report.parts["missed"].facts["bounds"]
+    assert bounds["horizon"] == report.tables["groups"].rows[0]["horizon"] == 1.0
+    _, expected = brier_score(patients.y, patients.y, survival[:, -1:], [1.0])
+    assert bounds["overall"]["brier"] == pytest.approx(expected[0])
+
+
+def test_a_predicted_time_that_few_patients_reach_is_not_the_horizon():
+    target = parse_target(Surv.from_arrays(np.arange(20) % 2, np.arange(1.0, 21.0)))
+    assert last_horizon(target, np.array([5.0, 18.0, 19.0, 19.5])) == 19.0
+    assert last_horizon(target, np.array([19.5, 20.0])) == 19.5
+
+
+def test_columns_that_are_given_define_subgroups(model, patients):
+    survival = pd.DataFrame(model.predict_survival_function(patients.X, times=TIMES), columns=TIMES)
+    report = audit_predictions(
+        survival, patients.y, features=patients.X[["x1"]], n_bootstrap=0, time_title="years"
+    )
+    bounds = report.parts["missed"].facts["bounds"]["bounds"]
+    assert all(bound["group"].startswith("x1") for bound in bounds.values())
+
+
+def test_another_models_predictions_can_be_compared_with(model, patients):
+    survival = model.predict_survival_function(patients.X, times=TIMES)
+    # A model that knows a tenth of what this one does.
+    cautious = np.exp(0.1 * np.log(survival) + 0.9 * np.log(survival).mean(axis=0))
+    worse = Predictions(0.1 * model.predict(patients.X), cautious, TIMES)
+    report = audit_of(survival, patients, times=TIMES, reference=worse, reference_name="the old score")
+    assert report.tables["groups"].rows[0]["gain_over_reference_low"] > 0
+    assert "Gain over the old score" in report.to_html()
+
+
+def test_the_truth_is_not_called_harmful_where_the_training_patients_are_not_known():
+    generator = np.random.default_rng(0)
+    time, censored = generator.exponential(1.0, 300), generator.uniform(0.0, 2.0, 300)
+    y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
+    times = np.linspace(0.05, 2.0, 40)
+    truth = np.broadcast_to(np.exp(-times), (300, 40))
+    told = {"times": times, "risk": generator.normal(size=300), "n_bootstrap": 10, "search_rules": False}
+    report = audit_predictions(truth, y, sensitive_features={"half": np.arange(300) % 2}, **told)
+    assert report.parts["verdict"].facts["status"] == "unclear"
+    assert all(row["gain_low"] < 0 < row["gain_high"] for row in report.tables["groups"].rows)
+
+
+@pytest.mark.parametrize("shape", [0.5, 2.0])
+def test_expected_events_are_right_between_predicted_times_whatever_the_hazard(shape):
+    generator = np.random.default_rng(0)
+    n, rate = 4000, np.exp(generator.normal(size=4000))
+    time, censored = (generator.exponential(size=n) / rate) ** (1 / shape), generator.uniform(0, 2, n)
+    y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
+    points = np.array([0.5, 1.0, 2.0])
+    grid = PredictionGrid.parse((points, np.exp(-np.outer(rate, points**shape))), n)
+    found = completed(grid, parse_target(y), np.log(rate))
+    expected, observed = expected_events(parse_survival(found.survival, n, found.times), parse_target(y))[
+        ::-1
+    ]
+    for low in (True, False):
+        inside = (rate < 1) == low
+        assert observed[inside].sum() == pytest.approx(
+            expected[inside].sum(), abs=3 * expected[inside].sum() ** 0.5
+        )
+    at_points = np.searchsorted(found.times, points)
+    np.testing.assert_allclose(
+        found.survival[:, at_points], np.exp(-np.outer(rate, points**shape)), atol=1e-9
+    )
+
+
+def test_the_risk_of_curves_is_the_log_hazard_ratio_up_to_a_constant():
+    risk, times = np.array([-1.0, 0.0, 2.0]), np.array([0.01, 0.2, 0.5])
+    grid = PredictionGrid.parse((times, np.exp(-np.outer(np.exp(risk), times))), 3)
+    np.testing.assert_allclose(np.diff(log_mean_hazard(grid.at(times))), np.diff(risk))
+
+
+def test_follow_up_ends_where_the_predictions_do():
+    y = np.array([(True, 1.0), (True, 5.0), (False, 7.0)], dtype=[("event", bool), ("time", float)])
+    cut, said = until(y, 5.0, "years")
+    assert cut.tolist() == [(True, 1.0), (True, 5.0), (False, 5.0)]
+    assert said == ("The predictions end at 5 years. Later times (1 patient) are censored there.",)
+    assert until(y, 7.0, "years") == (y, ())
+    # Quartiles of the two event times are 2, 3 and 4.
+    assert nearest_quartiles(parse_target(y), np.array([2.2, 2.9, 6.0])).tolist() == [2.2, 2.9]
+
+
+@pytest.mark.parametrize(
+    ("survival", "times", "message"),
+    [
+        (
+            [[0.9, 0.8], [0.9, 0.95]],
+            [1, 2],
+            "cannot rise with time, but does for 1 patient, the first in row 1",
+        ),
+        ([[900, 80], [70, 60]], [1, 2], "divide percentages by 100"),
+        ([[0.9], [0.9]], [1.5], "kind is needed"),
+        ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be finite, not negative and increasing"),
+        ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "one column for each of the 3 times"),
+        ([[0.9, 0.8], [0.9, 0.7]], None, "times is needed"),
+        ([[0.9, 0.8], [np.nan, 0.7]], [1, 2], "missing for 1 patient, the first in row 1"),
+        ([["0.9", "low"], ["0.9", "0.7"]], [1, 2], "predictions must hold numbers only"),
+        (
+            pd.DataFrame({"1": [0.9, 0.8], "2": pd.array([0.7, None], "Float64")}),
+            None,
+            "missing for 1 patient, the first in row 2",
+        ),
+        (
+            [[0.9, 0.8], [0.9, 0.7]],
+            [0.01, 0.02],
+            "predictions end at time 0.02, before the first event: predict later",
+        ),
+        (None, None, "predictions or risk is needed"),
+    ],
+)
+def test_what_cannot_be_survival_is_refused_with_the_remedy(survival, times, message):
+    y = np.array([(True, 1.0), (False, 2.0)], dtype=[("event", bool), ("time", float)])
+    with pytest.raises(ValueError, match=message):
+        audit_predictions(survival, y, times=times)
+
+
+FRAME = pd.DataFrame(
+    {
+        "S(365)": [0.9, 0.8],
+        "S(730)": [0.7, 0.6],
+        "lp": [0.1, 0.2],
+        "sex": ["f", "m"],
+        "name": ["a", "b"],
+        "x5": [1, 7],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "names", [("365", "730"), ("X365", "X730"), ("surv_365", "surv_730"), ("s365", "s730")]
+)
+def test_columns_are_recognised_however_programs_name_them(names):
+    frame = FRAME.rename(columns=dict(zip(("S(365)", "S(730)"), names, strict=True))).drop(columns="x5")
+    found = prediction_columns(frame)
+    assert found.names == (*names, "lp")
+    np.testing.assert_array_equal(found.times, [365, 730])
+    assert list(found.features) == ["sex", "name"]
+
+
+def test_names_may_be_numbers():
+    found = prediction_columns(pd.DataFrame({730: [0.7, 0.6], 365: [0.9, 0.8], "age": [40, 50]}))
+    assert (found.names, list(found.features)) == (("365", "730"), ["age"])
+
+
+@pytest.mark.parametrize("kind", ["float64", "Float64"])
+def test_whom_nothing_is_predicted_for_is_said(kind):
+    frame = FRAME.drop(columns=["lp", "x5"]).assign(**{"S(730)": pd.array([np.nan, 0.6], dtype=kind)})
+    with pytest.raises(ValueError, match="missing for 1 patient, the first in row 1"):
+        prediction_columns(frame)
+    with pytest.raises(ValueError, match="first in row 8"):
+        prediction_columns(frame.set_index(pd.Index([7, 9])))
+    # Beside a risk score, they may be what they like.
+    assert prediction_columns(frame.drop(columns="S(365)").assign(risk=[1, 2])).names == ("risk",)
+
+
+def test_a_missing_value_makes_no_prediction_of_a_column():
+    asked, empty, amount = [1.0, np.nan, 0.0], [np.nan] * 3, [0.2, np.nan, 0.4]
+    others = pd.DataFrame({"x1": asked, "pred2": empty, "pred3": empty, "t4": amount})
+    found = prediction_columns(others.assign(S365=[0.9, 0.8, 0.7]))
+    assert found.names == ("S365",)
+    with pytest.raises(ValueError, match="no column of the table is recognised"):
+        prediction_columns(others.drop(columns="t4"))
+
+
+def test_columns_that_cannot_be_survival_are_not_taken_for_it():
+    found = prediction_columns(FRAME.drop(columns=["S(365)", "S(730)"]))
+    assert found.survival is None
+    assert found.names == ("lp",)
+    assert "x5" in found.features
+
+
+def test_columns_named_otherwise_do_not_hide_predictions():
+    found = prediction_columns(FRAME.assign(t3=[0, 1], S100=[2.5, 0.1], surv90d=[0.95, 0.9]))
+    assert found.names == ("S(365)", "S(730)", "lp")
+    assert found.unread == ("surv90d",)
+    assert list(found.features) == ["sex", "name", "x5", "t3", "S100"]
+    assert prediction_columns(FRAME[["lp"]].assign(x5=[0, 1])).survival is None
+
+
+def test_columns_that_name_patients_or_number_rows_define_no_subgroups():
+    frame = pd.DataFrame({"S365": np.linspace(0.1, 0.9, 40), "age": [50, 60] * 20, "row": np.arange(40)})
+    found = prediction_columns(frame.assign(patient_id=frame.index[::-1] + 1000))
+    assert found.ids == ("row", "patient_id")
+    assert list(found.features) == ["age"]
+
+
+def test_decimal_commas_are_named():
+    with pytest.raises(ValueError, match=r"must hold numbers only. If a comma .* decimal=','"):
+        prediction_columns(FRAME.assign(one=["0,9", "0,8"]), survival=["one=1"])
+
+
+@pytest.mark.parametrize(
+    "names", [("risk_365", "risk_730"), ("mortality_365", "mortality_730"), ("cif365", "cif730")]
+)
+def test_columns_of_event_probabilities_are_recognised(names):
+    percent = pd.DataFrame(dict(zip(names, ([10.0, 20.0], [30.0, 40.0]), strict=True)))
+    assert prediction_columns(percent).names == names
+    assert prediction_columns(percent / 100).names == names
+
+
+FORMATS = {
+    "survival": lambda s: s,
+    "survival in percent": lambda s: 100 * s,
+    "event probability": lambda s: 1 - s,
+    "mortality in percent": lambda s: 100 * (1 - s),
+}
+
+
+@pytest.mark.parametrize("written", FORMATS.values(), ids=FORMATS)
+@pytest.mark.parametrize("times", [TIMES, [1.0]], ids=["several times", "one time"])
+def test_every_format_of_probabilities_is_read_as_the_same_survival(model, patients, written, times):
+    survival = model.predict_survival_function(patients.X, times=times)
+    found, notes = as_survival(written(survival), np.array(times), parse_target(patients.y))
+    np.testing.assert_allclose(found, survival, atol=1e-12)
+    assert any("percentages" in note for note in notes) == (written(survival).max() > 1)
+
+
+@pytest.mark.parametrize("kind", ["survival", "event probability"])
+def test_the_kind_that_is_given_decides(model, patients, kind):
+    survival = model.predict_survival_function(patients.X, times=[1.0])
+    found, _ = as_survival(survival, np.array([1.0]), parse_target(patients.y), kind)
+    np.testing.assert_allclose(found, survival if kind == "survival" else 1 - survival)
+
+
+def test_a_hazard_ratio_is_recognised_by_the_probabilities(model, patients):
+    risk = model.predict(patients.X)
+    for score in (risk, np.exp(risk), 7 * np.exp(risk)):
+        found, _ = log_risk(score, risk)
+        np.testing.assert_allclose(found - found.mean(), risk - risk.mean(), atol=1e-9)
+    assert "hazard ratio" in log_risk(np.exp(risk), risk)[1][0]
+    found, (note,) = log_risk(np.random.default_rng(0).normal(size=len(risk)), risk)
+    np.testing.assert_array_equal(found, risk)
+    assert "was left out" in note
+    with pytest.raises(ValueError, match="higher must mean sooner"):
+        log_risk(-risk, risk)
+    with pytest.raises(ValueError, match="above 0"):
+        log_risk(risk, risk, "hazard ratio")
+
+
+def test_partial_hazards_beside_survival_are_no_miscalibration(model, patients):
+    survival = model.predict_survival_function(patients.X, times=TIMES)
+    slopes = []
+    for risk in (None, np.exp(model.predict(patients.X))):
+        report = audit_of(survival, patients, times=TIMES, risk=risk)
+        (slope,) = (row for row in report.audited.tables["accuracy"].rows if row["metric"] == "slope")
+        slopes.append(slope["value"])
+    assert slopes[0] == pytest.approx(slopes[1], abs=1e-6)
+
+
+def test_columns_can_be_named_with_their_times():
+    found = prediction_columns(
+        FRAME.rename(columns={"S(365)": "one", "S(730)": "two"}), survival=["two=2", "one=1"]
+    )
+    assert found.names[:2] == ("one", "two")
+    np.testing.assert_array_equal(found.survival[0], [0.9, 0.7])
+    with pytest.raises(ValueError, match="must be a column whose name ends in its time"):
+        prediction_columns(FRAME, survival=["sex"])
+    with pytest.raises(ValueError, match="risk='z' is not a column"):
+        prediction_columns(FRAME, risk="z")
+    with pytest.raises(ValueError, match="no column of the table is recognised"):
+        prediction_columns(FRAME[["sex"]])
+    with pytest.raises(ValueError, match="missing for 1 patient, the first in row 2"):
+        prediction_columns(FRAME.assign(lp=[0.1, np.nan]), risk="lp")
+
+
+@pytest.mark.parametrize(
+    ("kind", "slope"), [(None, False), ("hazard ratio", True), ("log risk", True), ("other", False)]
+)
+def test_positive_scores_alone_are_not_taken_for_log_risks(kind, slope):
+    """lifelines' predict_partial_hazard gives hazard ratios; without probabilities nothing tells them apart."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    y = Surv.from_arrays(rng.random(300) < 0.7, rng.exponential(np.exp(-x)))
+    report = audit_predictions(np.exp(x), y, risk_kind=kind, n_bootstrap=0, search_rules=False)
+    rows = [row for row in report.audited.tables["accuracy"].rows if "slope" in row["metric"].lower()]
+    assert any(row["value"] is not None for row in rows) == slope
+    told = [w["text"] for w in report.parts["verdict"].facts["warnings"]]
+    assert any("may be hazard ratios or log risks" in text for text in told) == (kind is None)
+    if kind == "hazard ratio":
+        assert rows[0]["value"] == pytest.approx(1, abs=0.25)

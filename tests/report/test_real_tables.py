@@ -1,0 +1,333 @@
+"""Verdicts on real tables on which an earlier version was wrong, or contradicted itself."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sksurv.datasets import load_aids
+from sksurv.preprocessing import OneHotEncoder
+from typer.testing import CliRunner
+
+from drosurv import AcceleratedFailureTime, CoxPH, RepairedCox, Surv, evaluate
+from drosurv.cli.app import app
+from drosurv.datasets import load_nwtco
+from drosurv.evaluation import Predictions
+from drosurv.evaluation.attributes import whose
+from drosurv.report import audit, audit_predictions
+from drosurv.report.evidence import Evidence
+from drosurv.report.verdict import PROBLEMS
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+
+def audited(model, X, y, **options):
+    with warnings.catch_warnings(action="ignore"):
+        return audit(model, X, y, **{"n_bootstrap": 0, "search_rules": False, **options})
+
+
+def coded(table):
+    return pd.get_dummies(table, drop_first=True).astype(float).reset_index(drop=True)
+
+
+def steps(report):
+    return [s.text for s in report.parts["verdict"].statements if s.code == "next_step"]
+
+
+@pytest.fixture(scope="module")
+def wilms():
+    """Wilms tumour study: features, outcomes, infants of at most 8 months, and a random half to train on."""
+    data = load_nwtco()
+    X = pd.DataFrame(data.X).fillna(0.0)
+    infants = np.where(X["age"] <= 8, "yes", "no")
+    return X, data.y, infants, np.random.default_rng(0).random(len(X)) < 0.5
+
+
+@pytest.fixture(scope="module")
+def wilms_folds(wilms):
+    X, y, infants, _ = wilms
+    return audited(CoxPH(), X, y, sensitive_features={"infant": infants}, folds=2)
+
+
+@pytest.fixture(scope="module")
+def repaired(wilms):
+    X, y, _, train = wilms
+    with warnings.catch_warnings(action="ignore"):
+        return RepairedCox(base=CoxPH(), random_state=0).fit(X[train], y[train])
+
+
+@pytest.fixture(scope="module")
+def rotterdam():
+    """Breast cancer in Rotterdam: features, outcomes and the table."""
+    table = pd.read_csv(FIXTURES / "rotterdam.csv.gz")
+    X = coded(table.drop(columns=["year", "rtime", "recur", "dtime", "death"]))
+    return X, Surv.from_arrays(table["death"] == 1, table["dtime"]), table
+
+
+@pytest.fixture(scope="module")
+def colon():
+    table = pd.read_csv(FIXTURES / "colon.csv.gz").dropna()
+    held_out = np.random.default_rng(0).random(len(table)) < 0.4
+    X, y = (
+        coded(table.drop(columns=["status", "time"])),
+        Surv.from_arrays(table["status"] == 1, table["time"]),
+    )
+    model = CoxPH().fit(X[~held_out], y[~held_out])
+    sex = {"sex": table["sex"].to_numpy()[held_out]}
+    return audited(
+        model, X[held_out].reset_index(drop=True), y[held_out], sensitive_features=sex, n_bootstrap=20
+    )
+
+
+def test_few_patients_without_an_event_give_no_red_verdict():
+    """AIDS trial: of those with cd4 <= 62 and priorzdv > 46, nobody in the held-out quarter had an event."""
+    X, y = load_aids()
+    X = OneHotEncoder().fit_transform(X).astype(float)
+    y = Surv.from_arrays(*(y[name] for name in y.dtype.names))
+    held_out = np.random.default_rng(0).random(len(y)) < 0.25
+    model = CoxPH(l2=0.01).fit(X[~held_out], y[~held_out])
+    few = np.where((X["cd4"] <= 62) & (X["priorzdv"] > 46), "few cells", "others")[held_out]
+    report = audited(
+        model,
+        X[held_out].reset_index(drop=True),
+        y[held_out],
+        sensitive_features={"cells": few},
+        search_rules=True,
+    )
+    row = next(row for row in report.tables["groups"].rows if "few cells" in row["who"])
+    assert row["finding"].startswith("not judged: fewer than")
+    # All subgroups were searched.
+    assert report.parts["missed"].facts["bounds"]["n_subgroups"] > 100
+    assert report.parts["verdict"].facts["status"] not in PROBLEMS
+
+
+def test_rows_seen_in_training_are_said_and_forbid_a_clear_verdict(tmp_path):
+    """Colon cancer: the repaired model was trained on all patients, also the 133 that are audited."""
+    patients = pd.read_csv(FIXTURES / "colon.csv.gz")[:400]
+    patients.to_csv(tmp_path / "patients.csv", index=False)
+    patients[1::3].to_csv(tmp_path / "test.csv", index=False)
+    target = ["--time", "time", "--event", "status", "--model", "cox", "--max-conditions", "1"]
+    report = tmp_path / "report.json"
+    run("repair", tmp_path / "patients.csv", *target, "-o", tmp_path / "repaired")
+    options = ["--groups", "sex", "--bootstrap", "0", "--no-rules", "-o", report]
+    run("audit", tmp_path / "repaired", tmp_path / "test.csv", *options)
+    said = report.read_text()
+    assert '"data_problem"' in said
+    assert any("133" in warning["text"] for warning in blocking(json.loads(said)))
+
+
+def blocking(found):
+    """Blocking warnings anywhere in a report."""
+    if isinstance(found, dict):
+        if found.get("severity") == "blocking":
+            yield found
+        found = list(found.values())
+    if isinstance(found, list):
+        for part in found:
+            yield from blocking(part)
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("leaks", [True, False], ids=["leaking column", "copied rows"])
+def test_warnings_of_training_reach_the_report(tmp_path, leaks):
+    """Rotterdam: the time to relapse gives the time to death away, which forbids a clear verdict; copies do not."""
+    table = pd.read_csv(FIXTURES / "rotterdam.csv.gz")
+    table = table.loc[::5, ["dtime", "death", "age", "nodes", "meno", *(["rtime"] if leaks else [])]]
+    if not leaks:
+        table = pd.concat([table, table.iloc[:100]])
+    table.to_csv(tmp_path / "patients.csv", index=False)
+    target = ["--time", "dtime", "--event", "death"]
+    test, page = tmp_path / "test.csv", tmp_path / "page.html"
+    run(
+        "fit",
+        tmp_path / "patients.csv",
+        *target,
+        "--model",
+        "cox",
+        "--hold-out",
+        test,
+        "-o",
+        tmp_path / "model",
+    )
+    run("audit", tmp_path / "model", test, "--groups", "meno", "--bootstrap", "0", "--no-rules", "-o", page)
+    summary = json.loads((tmp_path / "page.summary.json").read_text())
+    severity, word = ("blocking", "rtime") if leaks else ("note", "copies")
+    assert any(word in w["text"] and w["severity"] == severity for w in summary["warnings"])
+    assert (summary["verdict"]["status"] == "data_problem") == leaks
+    top = page.read_text().split('id="patients"')[0]
+    assert word in top
+    if leaks:
+        assert top.index("rtime") < top.index("What to do next")
+        assert "No problem is shown" not in top
+
+
+@pytest.mark.parametrize("scale", [np.exp, np.asarray], ids=["partial hazards", "log hazards"])
+def test_a_right_model_is_not_condemned_for_the_scale_of_its_scores(rotterdam, scale):
+    """Rotterdam: other packages give hazard ratios where this one gives their logarithms."""
+    X, y, table = rotterdam
+    held_out = np.random.default_rng(0).random(len(y)) < 0.33
+    model = CoxPH().fit(X[~held_out], y[~held_out])
+    times = np.array([1000.0, 2000.0, 3000.0])
+    with warnings.catch_warnings(action="ignore"):
+        report = audit_predictions(
+            model.predict_survival_function(X[held_out], times=times),
+            y[held_out],
+            times=times,
+            risk=scale(model.predict(X[held_out])),
+            sensitive_features={"meno": table["meno"].to_numpy()[held_out]},
+            n_bootstrap=4,
+            search_rules=False,
+        )
+    assert report.parts["verdict"].facts["status"] not in PROBLEMS
+    slope = next(row for row in report.audited.tables["accuracy"].rows if "slope" in row["metric"].lower())
+    assert slope["value"] == pytest.approx(1, abs=0.2)
+    (said,) = [text for text in report.parts["method"].facts["missing"] if "roportional hazards" in text]
+    assert "not tested" in said
+
+
+def test_hazard_ratios_of_a_repair_are_what_the_model_predicts(wilms, repaired):
+    """Wilms tumour: ratios inside and outside of the repaired group, from predictions for pairs of patients."""
+    X, *_ = wilms
+    (found,) = repaired.repairs_
+    inside = np.asarray(found.holds(X))
+    said = " ".join(repaired.in_words())
+    changes = [change for change in found.changes if not change.contrast]
+    assert changes
+    for change in changes:
+        ends = X[change.label].min(), X[change.label].max()
+        for rows, shown in ((X[inside], change.inside), (X[~inside], change.outside)):
+            low, high = (repaired.predict(rows.assign(**{change.label: end})) for end in ends)
+            assert np.exp(np.mean(high - low)) == pytest.approx(shown, rel=0.03)
+        assert f"{change.inside:.2f} there and {change.outside:.2f} elsewhere" in said
+
+
+def test_infants_lead_the_verdict_and_not_the_nine_tenths_of_lower_c_index(wilms_folds):
+    """Wilms tumour: older children have the lowest c-index, infants the predictions that are furthest off."""
+    facts = wilms_folds.parts["verdict"].facts
+    rows = {row["group"]: row for row in wilms_folds.audited.tables["by_group"].rows}
+    assert rows["no"]["patients"] > 0.85 * 4028
+    assert rows["no"]["c_index"] < rows["yes"]["c_index"]
+    assert rows["yes"]["judged"]
+    assert rows["yes"]["ratio"] > 1.8
+    assert facts["status"] == "miscalibrated"
+    assert facts["problems"][0]["who"] == "infant yes"
+    assert wilms_folds.audited.headline["Furthest from 1"].endswith("infant yes")
+
+
+def shown_p_values(report):
+    """Every p-value on the page, with the table, the row and the number."""
+    for table in (*report.tables.values(), *report.audited.tables.values()):
+        for column in table.columns:
+            if column.kind == "p_value" or column.key in ("p", "p_value"):
+                for row in table.rows:
+                    if row.get(column.key) is not None:
+                        yield table.key, row, row[column.key]
+
+
+@pytest.mark.parametrize("spoiled", [False, True], ids=["as fitted", "ranks at random in one grade"])
+def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rotterdam, spoiled, monkeypatch):
+    """Rotterdam: an imparity of p = 0.006 was shown beside a clear verdict."""
+    X, y, table = rotterdam
+    rng = np.random.default_rng(3)
+    # Fewer patients are enough where nothing has to be found.
+    held_out = rng.random(len(y)) < (0.33 if spoiled else 0.15)
+    model = CoxPH().fit(X[~held_out], y[~held_out])
+    X, y, table = X[held_out].reset_index(drop=True), y[held_out], table[held_out].reset_index(drop=True)
+    groups = {name: table[name].to_numpy() for name in ("meno", "grade", "chemo")}
+    risk, times = model.predict(X), np.quantile(y["time"], np.linspace(0.05, 0.9, 40))
+    if spoiled:
+        # Remedies have no p-values.
+        monkeypatch.setattr(Evidence, "repaired", None)
+        two = np.flatnonzero(groups["grade"] == 2)
+        risk[two] = rng.permutation(risk[two])
+    baseline = -np.log(model.predict_survival_function(X, times=times)) / np.exp(model.predict(X))[:, None]
+    said = Predictions(risk, np.exp(-np.exp(risk)[:, None] * baseline.mean(axis=0)), times)
+    how = {"sensitive_features": groups, "n_bootstrap": 10, "random_state": 0}
+    with warnings.catch_warnings(action="ignore"):
+        report = audit_predictions(said, y, features=table[["age"]], **how)
+        alone = evaluate(said, None, y, **{**how, "n_bootstrap": 0})
+    verdict = report.parts["verdict"].facts
+    shown = list(shown_p_values(report))
+    assert {key for key, *_ in shown} >= {"groups", "fairness"}
+    significant = [(key, row) for key, row, p in shown if p < 0.05]
+    assert bool(significant) == any(p["status"] != "harm" for p in verdict["problems"])
+    unequal = [row for key, row in significant if key == "fairness"]
+    assert len(unequal) == sum(p["status"] == "unequal" for p in verdict["problems"])
+    if spoiled:
+        assert unequal
+    # Ten for the search, one for the slope, one for the imparity of each attribute, beside those of the group table.
+    tests = alone.settings.n_tests + 14
+    assert f"all {tests} tests" in verdict["note"]
+    adjusted = {whose(r.attribute, r.group, "all patients"): r for r in alone.groups.itertuples()}
+    for key, row, p in shown:
+        if key == "groups" and row["attribute"] != "found by search":
+            before = adjusted[row["who"]].ratio_p
+            assert p >= before
+            if p < 1:
+                assert p == pytest.approx(before / alone.settings.n_tests * tests, rel=1e-6)
+
+
+def test_hazards_that_are_not_proportional_are_named(wilms):
+    X, y, infants, train = wilms
+    model, rows = CoxPH().fit(X[train], y[train]), ~train
+    report = audited(
+        model, X[rows].reset_index(drop=True), y[rows], sensitive_features={"infant": infants[rows]}
+    )
+    said = [statement.text for statement in report.audited.statements if statement.code == "hazards"]
+    assert any("age" in text for text in said)
+
+
+def test_accelerated_failure_times_say_that_proportional_hazards_were_not_tested(wilms):
+    X, y, _, train = wilms
+    model = AcceleratedFailureTime().fit(X[train][:400], y[train][:400])
+    report = audited(model, X[~train][:300].reset_index(drop=True), y[~train][:300], sensitive_features=None)
+    (said,) = [text for text in report.parts["method"].facts["missing"] if "roportional hazards" in text]
+    assert said == "Proportional hazards were not tested: the model is not a Cox model."
+
+
+def test_folds_say_that_proportional_hazards_were_not_tested(wilms_folds):
+    (said,) = [text for text in wilms_folds.parts["method"].facts["missing"] if "roportional hazards" in text]
+    assert "not tested" in said
+
+
+def test_the_interval_that_decides_is_the_one_shown(colon):
+    """Colon cancer: Brier skill was shown, and the likelihood gain judged."""
+    shown = {row["who"]: row for row in colon.tables["groups"].rows}
+    for row in colon.audited.tables["by_group"].rows[1:]:
+        same = shown[f"sex = {row['group']}"]
+        for name in ("ratio_low", "ratio_high", "gain_low", "gain_high"):
+            assert row[name] == same[name]
+        collects = any(f"sex = {row['group']}" in step for step in steps(colon) if "Collect" in step)
+        assert collects == (row["gain_low"] <= 0)
+    assert not any("Brier" in str(column.label) for column in colon.tables["groups"].columns)
+    # No other table has another interval of a judged number, or a p-value that is not adjusted.
+    metrics = {row["metric"] for row in colon.audited.tables["accuracy"].rows}
+    assert not metrics & {"likelihood gain", "D-calibration p"}
+
+
+def test_advice_does_not_contradict_the_repair(wilms, repaired):
+    """Wilms tumour: the repair serves infants better, so that plain Cox is not advised afterwards."""
+    X, y, infants, train = wilms
+    (found,) = repaired.repairs_
+    assert found.gain_inside.value > 0
+    rows = ~train
+    report = audited(
+        repaired,
+        X[rows].reset_index(drop=True),
+        y[rows],
+        sensitive_features={"infant": infants[rows]},
+        reference=CoxPH().fit(X[train], y[train]),
+    )
+    shown = {row["group"]: row for row in report.audited.tables["by_group"].rows}
+    assert shown["yes"]["gain_over_reference"] > 0
+    assert not any("plain Cox instead" in step or "Prefer plain Cox" in step for step in steps(report))
+    assert not any(
+        "infant yes" in step and "infant no" in step for step in steps(report) if "Collect" in step
+    )
