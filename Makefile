@@ -12,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 # Without byte code every process that a test starts would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test beside-tests lint tests test-peers test-r test-oldest search bench reproduce benchmark docs dist clean
+.PHONY: demo test beside-tests lint tests coverage test-peers test-r test-oldest search bench reproduce benchmark docs dist clean
 
 # Base dependencies only: no torch, scikit-survival, LightGBM or Dask.
 demo: $(VENV)/installed
@@ -32,6 +32,10 @@ lint: $(VENV)/test-ready
 
 tests: $(VENV)/test-ready
 	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m "not peer and not r" --doctest-modules tests src/drosurv
+
+# Lines and branches of src that the tests run; compiled functions are counted only where a test calls their Python form.
+coverage: $(VENV)/test-ready
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m "not peer and not r" --cov --cov-report=term:skip-covered tests
 
 # lifelines needs pandas < 3, so it lives in a folder of its own that shadows the newer pandas. One process: these tests
 # take no longer than a second one takes to import what they need.
