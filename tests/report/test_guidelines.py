@@ -69,6 +69,11 @@ def test_every_section_that_an_answer_names_is_on_the_page(full, bare):
             ["Article 13(3)(b)(v)", "Article 15(3)", "Annex IV(2)(g)", "Annex IV(3)", "Annex IV(4)"],
         ),
         ("FDA", ["VI.B", "X.A", "XI", "Appendix E"]),
+        ("PROBAST", ["evaluation, predictors", "evaluation, outcome", "development, analysis"]),
+        (
+            "FDA guidance on predetermined",
+            ["description of modifications", "modification protocol", "impact assessment"],
+        ),
         ("ONC", ["source attributes"]),
     ],
 )

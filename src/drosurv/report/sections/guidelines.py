@@ -13,8 +13,10 @@ from drosurv.report.report import Part, Section
 from drosurv.report.sections.patients import TrainingPatients
 
 TRIPOD = "TRIPOD+AI (2024)"
+PROBAST = "PROBAST+AI (24 March 2025)"
 AI_ACT = "EU AI Act (Regulation 2024/1689)"
 FDA = "FDA draft guidance on AI-enabled devices (January 2025)"
+CHANGES = "FDA guidance on predetermined change control plans (December 2024, reissued 18 August 2025)"
 ONC = "ONC HTI-1, 45 CFR 170.315(b)(11)"
 LEFT = "to be filled in"
 DESCRIBE = "Describe it."
@@ -36,6 +38,43 @@ ASKED = (
     (TRIPOD, "24", "What did updating change, and how does the updated model perform?", "updated"),
     (TRIPOD, "25", "What do the results mean, fairness included?", "interpretation"),
     (TRIPOD, "26", "What are the limitations?", "limits"),
+    (
+        PROBAST,
+        "evaluation, participants and data sources",
+        "Do the patients represent those of the intended use?",
+        "represent",
+    ),
+    (
+        PROBAST,
+        "evaluation, predictors",
+        "Were predictors defined, assessed and available alike for all patients?",
+        DESCRIBE,
+    ),
+    (
+        PROBAST,
+        "evaluation, outcome",
+        "Was the outcome defined and assessed alike for all patients?",
+        DESCRIBE,
+    ),
+    (PROBAST, "evaluation, analysis", "Are there enough patients with the event?", "enough"),
+    (
+        PROBAST,
+        "evaluation, analysis",
+        "Were censoring, competing events and missing values handled appropriately?",
+        "censoring",
+    ),
+    (
+        PROBAST,
+        "evaluation, analysis",
+        "Were discrimination, calibration and clinical utility evaluated, in groups too?",
+        "performance",
+    ),
+    (
+        PROBAST,
+        "development, analysis",
+        "Were overfitting and optimism in development accounted for?",
+        "other patients",
+    ),
     (
         AI_ACT,
         "Article 10(2)(b)",
@@ -83,13 +122,21 @@ ASKED = (
     (FDA, "VI.B", "What are users told of performance, by subgroup, and of limitations?", "labelling"),
     (FDA, "X.A", "How does it perform by demographic subgroup, with uncertainty?", "performance"),
     (FDA, "X.A", "Where demographic analyses are missing, how was that risk controlled?", "missed"),
-    (FDA, "XI", "How is performance monitored once in use?", DESCRIBE),
+    (FDA, "XI", "How is performance monitored once in use?", "monitoring"),
     (
         FDA,
         "Appendix E",
         "Model card: sensitivity, specificity and predictive values, by subgroup?",
         "decisions",
     ),
+    (CHANGES, "description of modifications", "Which changes of the model are planned?", "updating"),
+    (
+        CHANGES,
+        "modification protocol",
+        "How will a changed model be evaluated, by subgroup, and against which criteria?",
+        "protocol",
+    ),
+    (CHANGES, "impact assessment", "Which benefits and risks do the changes have, for whom?", "updated"),
     (
         ONC,
         "source attributes",
@@ -136,6 +183,20 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
             "partly",
             "This page has measures of validity and fairness in test data; add the other source attributes.",
         ),
+        "enough": (
+            "partly",
+            "Verdict says what could be excluded with so many patients and events; say whether it is enough.",
+        ),
+        "censoring": (
+            "partly",
+            "Method card says how censored patients count; describe how missing values were handled.",
+        ),
+        "other patients": ("partly", "Method card says whether these patients were used in training."),
+        "monitoring": (
+            LEFT,
+            "`drosurv monitor` shows events by group over time; say who looks at it, and what follows an alarm.",
+        ),
+        "protocol": ("partly", "Audit each changed model like this one; set the criteria before."),
         "clusters": (LEFT, "Name hospitals or regions among the groups, and audit again."),
         "who": (
             "partly",
@@ -210,7 +271,9 @@ SECTION = Section(
     collect=collect,
     intro="""
 <p>What guidelines and laws ask about groups, in our words, and what this page answers. It is no proof of
-conformity.</p>
+conformity. As of November 2026: the high-risk rules of the EU AI Act apply from 2 December 2027 to systems of Annex III
+and from 2 August 2028 to products of Annex I, such as medical devices. HTI-1 is in force; HTI-5, which would remove
+its source attributes, is only proposed.</p>
 """,
     template="""
 {% set counts = part.facts.counts %}
