@@ -3,9 +3,10 @@
 import pytest
 
 import drosurv
+from drosurv import certify
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import against_plain
-from drosurv.insight import certify, worst_off
+from drosurv.repairs.worst_off import worst_off
 from drosurv.report import audit
 
 

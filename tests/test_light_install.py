@@ -3,11 +3,8 @@
 import json
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
-
-import drosurv
 
 SCRIPT = r"""
 import json
@@ -146,34 +143,3 @@ def test_what_needs_an_extra_says_how_to_install_it(found, name, extra):
 
 def test_objectives_of_arrays_need_no_torch(found):
     assert found["objectives"] is True
-
-
-@pytest.mark.parametrize(
-    ("name", "where"),
-    [
-        ("JustTrainTwice", "from experiments.rivals import JustTrainTwice"),
-        ("paper", "python -m experiments.paper"),
-        ("losses.PoissonDeviance", "PiecewiseExponential"),
-        ("objectives.power", "cvar"),
-        ("estimators.JustTrainTwice", "from experiments.rivals import JustTrainTwice"),
-        ("insight.Certificate", "SubgroupBounds"),
-    ],
-)
-def test_names_that_left_say_where_they_are(name, where):
-    place, _, name = f"drosurv.{name}".rpartition(".")
-    with pytest.raises(ImportError, match=where):
-        getattr(import_module(place), name)
-
-
-def test_importing_a_name_that_left_says_where_it_is():
-    with pytest.raises(ImportError, match="import AdversarialReweighting"):
-        from drosurv import AdversarialReweighting  # noqa: F401
-    assert not hasattr(drosurv, "no_such_name")
-
-
-def test_the_path_of_save_and_load_in_0_2_warns_and_works():
-    with pytest.warns(
-        DeprecationWarning, match=r"is now drosurv\.load; the old path will be removed in 0\.4"
-    ):
-        from drosurv.persistence import load
-    assert load is drosurv.load

@@ -222,7 +222,7 @@ def run_setting(unit):
 
 def run_rules(unit):
     from drosurv import CoxPH
-    from drosurv.insight import worst_off
+    from drosurv.repairs.worst_off import worst_off
 
     train, test, rows = synthetic({**BASE, "minority": unit["minority"]}, unit["seed"])
     found = worst_off(CoxPH().fit(train.X, train.y), test.X, test.y, y_train=train.y)

@@ -11,29 +11,25 @@ from typing import TYPE_CHECKING, Any
 from drosurv._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from drosurv.competing import CauseSpecificCox as CauseSpecificCox
     from drosurv.estimators import *  # noqa: F403 - its table of contents is the list of models
     from drosurv.estimators.base import all_estimators as all_estimators
     from drosurv.estimators.coefficient_inference import summary as summary
     from drosurv.estimators.persistence import load as load
     from drosurv.estimators.persistence import save as save
-    from drosurv.evaluation import compare as compare
-    from drosurv.evaluation import evaluate as evaluate
+    from drosurv.evaluation.compare import compare as compare
+    from drosurv.evaluation.evaluate import evaluate as evaluate
     from drosurv.repairs import RepairedCox as RepairedCox
+    from drosurv.repairs import certify as certify
     from drosurv.repairs import repair as repair
-    from drosurv.repairs.subgroup_bounds import certify as certify
-    from drosurv.report import audit as audit
+    from drosurv.report.audit import audit as audit
     from drosurv.target import Surv as Surv
     from drosurv.workflows.check import check as check
 
 _SUBPACKAGES = (
-    "coefficients",
-    "competing",
     "datasets",
     "distributed",
     "estimators",
     "evaluation",
-    "insight",
     "losses",
     "metrics",
     "objectives",
@@ -42,13 +38,13 @@ _SUBPACKAGES = (
     "tables",
     "tuning",
 )
+# Names of this module that are no models of drosurv.estimators, and where they are defined.
 _HOME = {
-    "CauseSpecificCox": "drosurv.estimators.competing",
     "RepairedCox": "drosurv.repairs",
     "Surv": "drosurv.target",
     "all_estimators": "drosurv.estimators.base",
     "audit": "drosurv.report",
-    "certify": "drosurv.repairs.subgroup_bounds",
+    "certify": "drosurv.repairs",
     "check": "drosurv.workflows.check",
     "compare": "drosurv.evaluation",
     "evaluate": "drosurv.evaluation",
@@ -57,36 +53,6 @@ _HOME = {
     "save": "drosurv.estimators.persistence",
     "summary": "drosurv.estimators.coefficient_inference",
 }
-
-# Public names of earlier versions, and what to use now. A name in a subpackage raises through `missing_name`.
-_EXPERIMENT = "it is in the repository, not in the installed package: {}."
-_RIVAL = _EXPERIMENT.format("`from experiments.rivals import {}`")
-_BOUNDS = "certify returns a SubgroupBounds, with bounds for all subgroups that one or two conditions define."
-_REMOVED = {
-    "drosurv.AdversarialReweighting": _RIVAL.format("AdversarialReweighting"),
-    "drosurv.DroppedOutlierDRO": _RIVAL.format("DroppedOutlierDRO"),
-    "drosurv.JustTrainTwice": _RIVAL.format("JustTrainTwice"),
-    "drosurv.estimators.AdversarialReweighting": _RIVAL.format("AdversarialReweighting"),
-    "drosurv.estimators.DroppedOutlierDRO": _RIVAL.format("DroppedOutlierDRO"),
-    "drosurv.estimators.JustTrainTwice": _RIVAL.format("JustTrainTwice"),
-    "drosurv.benchmark": _EXPERIMENT.format("`python -m experiments.benchmark`, or `make benchmark`"),
-    "drosurv.paper": _EXPERIMENT.format("`python -m experiments.paper`, or `make reproduce`"),
-    "drosurv.insight.Certificate": _BOUNDS,
-    "drosurv.insight.SubgroupCurve": _BOUNDS,
-    "drosurv.losses.PoissonDeviance": "use drosurv.losses.PiecewiseExponential.",
-    "drosurv.losses.poisson_deviance": "use drosurv.losses.full_likelihood.",
-    "drosurv.objectives.power": "use chi_square (order 2) or cvar (order 1) of drosurv.objectives.",
-}
-
-
-def missing_name(module: str, name: str) -> Exception:
-    """Return the error for a name that a module does not have; ImportError with the remedy if it was removed.
-
-    ImportError, because `from module import name` hides the message of an AttributeError.
-    """
-    if remedy := _REMOVED.get(f"{module}.{name}"):
-        return ImportError(f"{module}.{name} was removed in drosurv 0.3; {remedy}", name=f"{module}.{name}")
-    return AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
 def __getattr__(name: str) -> Any:
@@ -99,11 +65,12 @@ def __getattr__(name: str) -> Any:
     # Every model is a name of this module, also new ones.
     if not name.startswith("_") and name in _models():
         return getattr(import_module("drosurv.estimators"), name)
-    raise missing_name("drosurv", name)
+    raise AttributeError(f"module 'drosurv' has no attribute {name!r}")
 
 
 def _models() -> list[str]:
-    return list(import_module("drosurv.estimators").__all__)
+    estimators = import_module("drosurv.estimators")
+    return [name for name in estimators.__all__ if hasattr(getattr(estimators, name), "fit")]
 
 
 def __dir__() -> list[str]:

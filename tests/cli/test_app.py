@@ -38,13 +38,6 @@ def test_every_command_is_asked_for_help():
     assert [name for name, command in commands.items() if not command.hidden] == COMMANDS
 
 
-@pytest.mark.parametrize(("command", "module"), [("reproduce", "paper"), ("benchmark", "benchmark")])
-def test_a_command_that_left_says_where_it_is(drosurv, command, module):
-    line = drosurv.fails(command, "flc", "--jobs", "2")
-    assert f"make {command}" in line
-    assert f"python -m experiments.{module}" in line
-
-
 def test_short_help_names_rarer_options_and_all_of_them_are_explained_on_demand(drosurv):
     short, full = (drosurv.ok("fit", option).stdout for option in ("--help", "--help-all"))
     assert len(short.splitlines()) <= 50

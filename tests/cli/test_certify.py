@@ -63,8 +63,6 @@ def test_no_input_is_overwritten(drosurv, held_out, which):
         (["--horizon", "1e9"], "horizon"),
         (["--level", "2"], "level must lie in"),
         (["--alpha", "0"], "alpha must lie in"),
-        (["--confidence", "0.9"], "--level"),
-        (["--tolerance", "0.9"], "tolerance is no longer"),
         (["--plot", "curves"], "must end in .png"),
         (["--time", "dyas"], "Did you mean 'days'?"),
     ],

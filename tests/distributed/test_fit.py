@@ -157,11 +157,3 @@ def test_patients_of_weight_zero_are_dropped_as_in_fit(tmp_path):
     parts = distributed.fit(clone(model), folder, **columns, rows_per_chunk=70)
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
     assert parts.n_patients_ == whole.n_patients_
-
-
-def test_the_old_name_of_rows_per_chunk_warns_and_counts(tmp_path):
-    files = write(FRAME[[*FEATURES, "time", "event"]], tmp_path, 2)
-    with pytest.warns(DeprecationWarning, match="rows_per_slab is now rows_per_chunk"):
-        old = distributed.fit(CoxPH(), files, time="time", event="event", rows_per_slab=70)
-    new = distributed.fit(CoxPH(), files, time="time", event="event", rows_per_chunk=70)
-    np.testing.assert_array_equal(old.coef_, new.coef_)

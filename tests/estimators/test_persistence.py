@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from importlib.util import find_spec
 
 import joblib
@@ -464,14 +465,6 @@ def test_a_file_without_a_parameter_added_since_loads_with_its_default(path, lin
     assert load(path).verbose is False
 
 
-def test_a_file_without_recalibrate_is_not_recalibrated(path, linear_bytes):
-    arrays, described = opened(linear_bytes, path)
-    content = described["content"]
-    del content["model"]["parameters"]["recalibrate"]
-    resealed(path, content, arrays)
-    assert load(path).recalibrate is False
-
-
 def loads_the_same_or_raises_value_error(path, data, expected):
     path.write_bytes(data)
     try:
@@ -545,3 +538,8 @@ def test_dro_cox_split_keeps_both_thresholds(path):
     model.save(path)
     assert load(path).eta_ == model.eta_
     assert isinstance(load(path).eta_, tuple)
+
+
+@pytest.mark.parametrize("stored", sorted(persistence._HOMES))
+def test_stored_classes_are_where_the_table_says(stored):
+    assert isinstance(getattr(import_module(persistence._HOMES[stored]), stored), type)

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.insight import Estimate
 from drosurv.observation import draw_folds
 from drosurv.repairs.evidence import Limits, Residuals, likelihood_gains_of
+from drosurv.repairs.findings import Estimate
 from drosurv.repairs.repair_search import (
     STRENGTHS,
     VERSIONS,

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.insight import Condition, Rule
+from drosurv.repairs.rules import Condition, Rule
 
 TABLE = pd.DataFrame(
     {

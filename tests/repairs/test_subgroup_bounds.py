@@ -294,10 +294,6 @@ def test_p_values_count_draws_that_are_as_large():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alphas": [0.1]}, "alphas is no longer an argument of certify: .*alpha=0.05"),
-        ({"confidence": 0.9}, "level=0.95"),
-        ({"y_train": None}, "y_train is no longer"),
-        ({"tolerance": 0.2}, "tolerance is no longer"),
         ({"alpha": 0.0}, "alpha must lie in"),
         ({"level": 1.0}, "level must lie in"),
         ({"n_bootstrap": 5}, "n_bootstrap must be"),
@@ -311,12 +307,6 @@ def test_arguments_are_checked(options, message):
     X, y, predictions = patients(100)
     with pytest.raises(ValueError, match=message):
         certify(predictions, X, y, **options)
-
-
-def test_an_unknown_argument_is_a_type_error():
-    X, y, predictions = patients(100)
-    with pytest.raises(TypeError, match="alhpa"):
-        certify(predictions, X, y, alhpa=0.1)
 
 
 def test_risk_scores_alone_are_refused():
@@ -357,15 +347,6 @@ def test_views_hold_the_same_numbers():
     ax = found.plot()
     assert "expected" in ax.get_xlabel()
     assert "Not covered" in found.summary()
-
-
-def test_names_are_exported_and_the_removed_one_says_what_replaced_it():
-    import drosurv.insight
-
-    assert drosurv.certify is drosurv.insight.certify is certify
-    assert drosurv.insight.SubgroupBounds is SubgroupBounds
-    with pytest.raises(ImportError, match="certify returns a SubgroupBounds"):
-        _ = drosurv.insight.Certificate
 
 
 def test_results_do_not_depend_on_the_number_of_threads():

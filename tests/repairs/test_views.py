@@ -14,10 +14,10 @@ from sklearn.pipeline import make_pipeline
 from drosurv import CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.datasets import load_nwtco, make_hidden_minority
 from drosurv.evaluation.predictions import predict_curves
-from drosurv.insight import Estimate
 from drosurv.metrics.expected_events import expected_events
 from drosurv.observation import draw_folds
 from drosurv.repairs.evidence import EffectColumns
+from drosurv.repairs.findings import Estimate
 from drosurv.repairs.repair_search import Correction
 from drosurv.repairs.views import (
     NEEDED_GAIN,

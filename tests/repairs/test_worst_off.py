@@ -7,8 +7,9 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH
-from drosurv.insight import Estimate, worst_off
 from drosurv.metrics.likelihood_gain import likelihood_gains
+from drosurv.repairs.findings import Estimate
+from drosurv.repairs.worst_off import worst_off
 from drosurv.target import Surv
 
 mpl.use("Agg")

@@ -57,13 +57,3 @@ def test_every_section_has_a_place_a_heading_and_a_template_of_its_own():
 def test_every_section_of_a_report_is_on_the_page_in_order(report):
     anchors = re.findall(r'<section id="([^"]+)"', report.to_html())
     assert anchors == [section.key for section in all_sections() if section.key in report.parts]
-
-
-def test_the_path_of_0_2_names_its_replacement():
-    from drosurv.report.sections import section
-
-    with pytest.warns(
-        DeprecationWarning,
-        match="is now drosurv.report.sections.Section; the old path will be removed in 0.4",
-    ):
-        assert section.Section is sections.Section

@@ -56,22 +56,6 @@ for command in (demo, check, fit, summary, predict, evaluate, audit, repair, cer
 app.add_typer(datasets.app, name="datasets")
 
 
-def _moved(command: str, module: str) -> None:
-    """Add a hidden command that says where it is now and exits with code 2."""
-
-    @app.command(
-        command, hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
-    )
-    def moved(context: typer.Context) -> None:
-        raise ValueError(
-            f"`drosurv {command}` is now `make {command}`, or `python -m {module}`, in a copy of the repository."
-        )
-
-
-_moved("reproduce", "experiments.paper")
-_moved("benchmark", "experiments.benchmark")
-
-
 def main() -> None:
     """Run the command line."""
     app(prog_name="drosurv")

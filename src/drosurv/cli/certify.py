@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,8 +21,6 @@ from drosurv.cli.options import (
 )
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable
 from drosurv.presentation import unit_in, write_figure
-
-_Removed = Annotated[str | None, typer.Option(help="Not an option any more.", hidden=True)]
 
 
 @command
@@ -52,8 +50,6 @@ def certify(
     plot: Annotated[Path | None, about("Picture of the bounds (PNG, SVG, PDF).")] = None,
     force: Force = False,
     as_json: Json = False,
-    confidence: _Removed = None,
-    tolerance: _Removed = None,
 ) -> None:
     """Bound how wrong a model is in every subgroup that one or two conditions on the columns define.
 
@@ -64,7 +60,6 @@ def certify(
 
     check_outputs([output, plot], [model, data], force=force)
     check_picture(plot)
-    removed: dict[str, Any] = {"confidence": confidence, "tolerance": tolerance}
     opened = OpenedModel.open(model)
     table = opened.table(file.format.read(data), **asdict(target))
     if table.clusters is None:
@@ -82,7 +77,6 @@ def certify(
         clusters=table.clusters,
         n_bootstrap=replicates,
         random_state=seed,
-        **{name: value for name, value in removed.items() if value is not None},
     )
     opened.warn_of_rows_seen(table, data)
     if output is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from drosurv.distributed.parts import DaskParts, ParquetParts
 from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
-from drosurv.errors import ArgumentError, check_count, require, require_extra, warn_caller
+from drosurv.errors import ArgumentError, check_count, require, require_extra
 from drosurv.estimators.chunks import ChunkCohort, fit_chunks
 
 Estimator = TypeVar("Estimator")
@@ -33,7 +33,6 @@ def fit(
     sample_weight: str | None = None,
     rows_per_chunk: int = ROWS,
     folder: str | os.PathLike[str] | None = None,
-    rows_per_slab: int | None = None,
 ) -> Estimator:
     """Fit a linear Cox model to data that are distributed over machines, or do not fit into memory.
 
@@ -58,8 +57,6 @@ def fit(
         Number of patients in a chunk, which one worker processes at a time.
     folder : path, optional
         Where to store the sorted patients while fitting from files without a client; by default a temporary folder.
-    rows_per_slab : int, optional
-        Deprecated name of ``rows_per_chunk``.
 
     Returns
     -------
@@ -68,12 +65,6 @@ def fit(
         steps is reduced to about that many.
     """
     _check(estimator)
-    if rows_per_slab is not None:
-        warn_caller(
-            "rows_per_slab is now rows_per_chunk; the old name will be removed in 0.4.",
-            category=DeprecationWarning,
-        )
-        rows_per_chunk = rows_per_slab
     check_count("rows_per_chunk", rows_per_chunk)
     with _parts(data, folder) as parts:
         columns = Columns.chosen(parts.names, time, event, features, sample_weight)

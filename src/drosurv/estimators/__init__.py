@@ -1,8 +1,8 @@
 """Estimators: survival models with the interface of scikit-learn."""
 
-from typing import Any
-
 from drosurv.estimators.accelerated_failure_time import AcceleratedFailureTime
+from drosurv.estimators.coefficients import CoxTable, DesignCheck, ProportionalHazardsTest, check_design
+from drosurv.estimators.competing import CauseSpecificCox
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.estimators.deep_hit import DeepHit
@@ -11,30 +11,24 @@ from drosurv.estimators.dro_cox import DROCox
 from drosurv.estimators.dro_cox_split import DROCoxSplit
 from drosurv.estimators.group_dro_cox import GroupDROCox
 from drosurv.estimators.null_model import NullModel
-
-# These were importable from here in 0.1; they are defined in drosurv.estimators.persistence.
-from drosurv.estimators.persistence import load as load
-from drosurv.estimators.persistence import read_saved_model as read_saved_model
-from drosurv.estimators.persistence import save as save
 from drosurv.estimators.regularized_cox import RegularizedCox
 from drosurv.estimators.subgroup_robust_cox import SubgroupRobustCox
 
 __all__ = [
     "AcceleratedFailureTime",
+    "CauseSpecificCox",
     "CoxPH",
     "CoxPHCV",
+    "CoxTable",
     "DROCox",
     "DROCoxSplit",
     "DeepHit",
+    "DesignCheck",
     "DiscreteTimeHazard",
     "GroupDROCox",
     "NullModel",
+    "ProportionalHazardsTest",
     "RegularizedCox",
     "SubgroupRobustCox",
+    "check_design",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    from drosurv import missing_name
-
-    raise missing_name(__name__, name)

@@ -544,7 +544,6 @@ def _rows(values: Any, part: slice) -> Any:
 
 # Subpackages that export estimators.
 _SUBPACKAGES = ("drosurv.estimators", "drosurv.repairs")
-_COMPETING = ("drosurv.competing",)
 
 
 def all_estimators(causes: bool = False) -> list[tuple[str, type[BaseEstimator]]]:
@@ -562,9 +561,10 @@ def all_estimators(causes: bool = False) -> list[tuple[str, type[BaseEstimator]]
     ['DROCox', 'DROCoxSplit']
     """
     found = {}
-    for package in map(import_module, (*_SUBPACKAGES, *_COMPETING) if causes else _SUBPACKAGES):
+    for package in map(import_module, _SUBPACKAGES):
         for name in package.__all__:
             exported = getattr(package, name)
-            if isinstance(exported, type) and issubclass(exported, BaseEstimator):
+            model = isinstance(exported, type) and issubclass(exported, BaseEstimator)
+            if model and (causes or not getattr(exported, "_several_causes", False)):
                 found[name] = exported
     return sorted(found.items())

@@ -551,7 +551,7 @@ def _are_copies(id: Any, target: Target) -> bool:
 class EffectTable(CoxTable):
     """One row per column of X: the contrast, its hazard ratio with interval, and the test of nonlinearity.
 
-    It prints like :class:`drosurv.coefficients.CoxTable`; its columns are ``contrast``, ``coef``, ``exp(coef)``,
+    It prints like :class:`drosurv.estimators.CoxTable`; its columns are ``contrast``, ``coef``, ``exp(coef)``,
     ``se(coef)``, their bounds and ``p nonlinear``.
     """
 

@@ -41,8 +41,6 @@ _OURS = re.compile(r"drosurv(\.[a-z_0-9]+)+:[A-Za-z_0-9]+")
 _ATTRIBUTE = re.compile(r"_?[a-z][a-z0-9_]*")
 # Metadata routing requests of scikit-learn, which are not part of a fitted model.
 _LEFT_OUT = ("_metadata_request",)
-# Values of parameters that files of 0.1 and 0.2 do not contain, and whose defaults have changed since.
-_FORMER_DEFAULTS = {"recalibrate": False}
 _NARROWER = (np.uint8, np.uint16, np.int32, np.float32)
 # Modules of the stored classes that no public subpackage exports. Files name the module in which the class was when
 # they were written. Change the line here when you move a class.
@@ -379,8 +377,6 @@ class Unpacker:
             return cls(**self._named(packed["fields"]))
         parameters = {name: self._parameter(name, value) for name, value in packed["parameters"].items()}
         estimator = cls(**parameters)
-        absent = estimator.get_params(deep=False).keys() - parameters
-        estimator.set_params(**{name: _FORMER_DEFAULTS[name] for name in absent & _FORMER_DEFAULTS.keys()})
         for name in packed["attributes"]:
             defined = getattr(cls, name, None)
             if not _ATTRIBUTE.fullmatch(name) or callable(defined) or isinstance(defined, property):

@@ -1,9 +1,9 @@
 """Evaluation: every metric of a fitted model, overall and by group, with intervals, in one call."""
 
 from drosurv.evaluation.attributes import SmallGroupWarning
+from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.compare import AgainstPlain, against_plain, beside, compare
 from drosurv.evaluation.evaluate import evaluate
-from drosurv.evaluation.metric_frame import SurvivalMetricFrame
 from drosurv.evaluation.plots import PartialEffects, partial_effects
 from drosurv.evaluation.predictions import Predictions
 from drosurv.evaluation.reference import ShrinkageControl
@@ -17,12 +17,12 @@ __all__ = [
     "Predictions",
     "ShrinkageControl",
     "SmallGroupWarning",
-    "SurvivalMetricFrame",
     "SurvivalScorer",
     "against_plain",
     "beside",
     "compare",
     "evaluate",
+    "evaluate_by_cause",
     "get_scorer",
     "make_scorers",
     "partial_effects",

@@ -75,7 +75,7 @@ def evaluate_by_cause(
     --------
     >>> import numpy as np
     >>> from drosurv import CauseSpecificCox, Surv
-    >>> from drosurv.competing import evaluate_by_cause
+    >>> from drosurv.evaluation import evaluate_by_cause
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(300, 2)), Surv.competing(rng.integers(0, 3, 300), rng.exponential(size=300))
     >>> table = evaluate_by_cause(CauseSpecificCox().fit(X, y), X, y, at=[0.5])

@@ -86,7 +86,7 @@ class EvaluationResult:
         Returns a statement on features whose effect changes with time, if there are any. It fits a Cox model to the
         scored patients, so it is called only by :meth:`statements`.
     by_cause : DataFrame, optional
-        For a model of competing causes: the table of :func:`drosurv.competing.evaluate_by_cause`.
+        For a model of competing causes: the table of :func:`drosurv.evaluation.evaluate_by_cause`.
     """
 
     table: pd.DataFrame

@@ -1,7 +1,5 @@
 """Losses: one number per patient from risk scores and outcomes. Objectives combine them into one number."""
 
-from typing import Any
-
 from drosurv.losses.cox_partial import CoxPartial, cox_partial
 from drosurv.losses.cox_split import CoxSplit, cox_split
 from drosurv.losses.deep_hit import DeepHitLoss, deep_hit
@@ -30,9 +28,3 @@ __all__ = [
     "deep_hit",
     "full_likelihood",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    from drosurv import missing_name
-
-    raise missing_name(__name__, name)

@@ -1,7 +1,5 @@
 """Objectives: combine the losses of all patients into one number. They do not depend on survival data."""
 
-from typing import Any
-
 from drosurv.objectives.balls import BALLS, RobustObjective, ball_objective, register_ball, worst_case_weights
 from drosurv.objectives.chi_square import ChiSquare, chi_square
 from drosurv.objectives.cvar import CVaR, cvar
@@ -24,9 +22,3 @@ __all__ = [
     "uniform_mass",
     "worst_case_weights",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    from drosurv import missing_name
-
-    raise missing_name(__name__, name)

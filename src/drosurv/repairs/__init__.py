@@ -3,5 +3,6 @@
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repair_search import Attempt
 from drosurv.repairs.repaired_cox import RepairedCox, repair
+from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
 
-__all__ = ["Attempt", "Repair", "RepairedCox", "repair"]
+__all__ = ["Attempt", "Repair", "RepairedCox", "SubgroupBounds", "certify", "repair"]

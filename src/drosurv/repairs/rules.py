@@ -35,7 +35,7 @@ class Condition:
 
     Examples
     --------
-    >>> from drosurv.insight import Condition
+    >>> from drosurv.repairs.rules import Condition
     >>> str(Condition("age", ">", 65.0))
     'age > 65'
     """
@@ -78,7 +78,7 @@ class Rule:
 
     Examples
     --------
-    >>> from drosurv.insight import Condition, Rule
+    >>> from drosurv.repairs.rules import Condition, Rule
     >>> str(Rule((Condition("age", ">", 65.0), Condition("sex", "is", "female"))))
     'age > 65 and sex is female'
     """

@@ -43,14 +43,6 @@ if TYPE_CHECKING:
 LEAST_PATIENTS = 50
 REPLICATES, REPLICATES_OF_MANY, MANY_PATIENTS = 999, 199, 200_000
 BRIER, GAIN = "brier", "gain"
-# Arguments of earlier versions, and what to use instead.
-_REMOVED = {
-    "alphas": "the bounds hold for all subgroups of at least the share alpha: pass alpha=0.05",
-    "confidence": "pass level=0.95",
-    "y_train": "the bounds need the tested patients only: leave it out",
-    "tolerance": "compare .bounds with it",
-    "censoring": "censored patients are always weighted by the inverse probability of censoring: leave it out",
-}
 
 
 @each_warning_once
@@ -72,7 +64,6 @@ def certify(
     offset: Any = None,
     sample_weight: Any = None,
     clusters: Any = None,
-    **removed: Any,
 ) -> SubgroupBounds:
     """Bound how wrong a model is in every subgroup that one or two conditions on the columns define.
 
@@ -154,7 +145,6 @@ def certify(
     >>> "x5 > " in bounds.significant["group"].iloc[0]
     True
     """
-    _refuse(removed)
     require(0 < as_number(alpha) <= 1, "alpha", "lie in (0, 1]", alpha)
     require(0.5 <= as_number(level) < 1, "level", "lie in [0.5, 1)", level)
     if n_bootstrap is None:
@@ -247,13 +237,6 @@ def _brier_time(
         return float(given)
     known_until = curves.jumps[-1] if curves.curve_type == "points" and curves.jumps is not None else np.inf
     return default_horizon(target, float(known_until))
-
-
-def _refuse(removed: dict[str, Any]) -> None:
-    for name in removed:
-        if name in _REMOVED:
-            raise ArgumentError(name, f"{name} is no longer an argument of certify: {_REMOVED[name]}.")
-        raise TypeError(f"certify() got an unexpected keyword argument {name!r}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -154,10 +154,7 @@ def in_words(repair: Repair, nonlinear_tried: bool = False) -> str:
         f"{_count(repair.events)} events were observed; models fitted without these patients predicted "
         f"{repair.predicted:.1f} without the repair and {repair.predicted_after:.1f} with it."
     )
-    if not np.isfinite(repair.predicted):
-        # A model saved by an earlier version.
-        sentences.append(f"Repaired: {whom}.")
-    elif repair.moves_away:
+    if repair.moves_away:
         sentences.append(
             f"For {whom}, the repair improves the predictions of single patients, not their total: {counts}"
         )

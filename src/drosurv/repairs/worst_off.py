@@ -110,7 +110,7 @@ def worst_off(
     --------
     >>> from sksurv.linear_model import CoxPHSurvivalAnalysis
     >>> from drosurv.datasets import make_hidden_minority
-    >>> from drosurv.insight import worst_off
+    >>> from drosurv.repairs.worst_off import worst_off
     >>> train, test = make_hidden_minority(1500, random_state=0), make_hidden_minority(1500, random_state=1)
     >>> model = CoxPHSurvivalAnalysis().fit(train.X, train.y)
     >>> result = worst_off(model, test.X, test.y, y_train=train.y, n_bootstraps=5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drosurv import CoxPH, Surv
-from drosurv.coefficients import check_design
+from drosurv.estimators import check_design
 from drosurv.target import Target
 
 

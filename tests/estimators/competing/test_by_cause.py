@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from drosurv import CauseSpecificCox, Surv, evaluate
-from drosurv.competing import evaluate_by_cause
+from drosurv.evaluation import evaluate_by_cause
 from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.metrics import aalen_johansen, concordance_by_cause, concordance_index
 from drosurv.report import audit

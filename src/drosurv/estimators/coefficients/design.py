@@ -73,7 +73,7 @@ def check_design(X: FloatArray, target: Target, names: Sequence[str]) -> DesignC
     Examples
     --------
     >>> import numpy as np
-    >>> from drosurv.coefficients import check_design
+    >>> from drosurv.estimators import check_design
     >>> from drosurv.target import Target
     >>> X = np.array([[1.0, 5.0, 2.0], [2.0, 5.0, 4.0], [0.0, 5.0, 0.0], [1.0, 5.0, 2.0]])
     >>> target = Target(np.array([True, True, False, True]), np.array([3.0, 1.0, 4.0, 2.0]))

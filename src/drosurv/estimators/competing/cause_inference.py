@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
-from drosurv.estimators import CoxPH
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.coefficient_inference import encoder_notes, initial_findings
 from drosurv.estimators.coefficients import CoxTable
@@ -20,6 +19,7 @@ from drosurv.estimators.coefficients.summary import (
     bootstrap_coefficients,
     findings_table,
 )
+from drosurv.estimators.cox import CoxPH
 from drosurv.solvers import TrainingData
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
@@ -30,6 +30,8 @@ class CauseInference(SurvivalModel):
     It needs the training data, which a robust model stores in memory but does not save.
     """
 
+    # Models of several causes are trained on another target than the others.
+    _several_causes: ClassVar[bool] = True
     alpha: float
     coef_: FloatArray
     models_: list[CoxPH]

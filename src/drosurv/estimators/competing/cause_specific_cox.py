@@ -12,10 +12,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import check_alpha, check_count, check_number
-from drosurv.estimators import CoxPH
 from drosurv.estimators.base import training_follow_up
 from drosurv.estimators.baseline import Baseline, Curves, checked_times, piecewise
 from drosurv.estimators.competing.cause_inference import CauseInference
+from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.subgroup_robust_cox import warn_if_null
 from drosurv.losses import CompetingRisks, ConvexLoss, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
@@ -337,7 +337,7 @@ def cumulative_incidence(hazards: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from drosurv.competing import cumulative_incidence
+    >>> from drosurv.estimators.competing import cumulative_incidence
     >>> hazards = np.array([[[0.1, 0.3]], [[0.2, 0.2]]])
     >>> incidence = cumulative_incidence(hazards)
     >>> incidence.sum(axis=0) + np.exp(-hazards.sum(axis=0))
