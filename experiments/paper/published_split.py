@@ -45,7 +45,7 @@ class ConstantLogTerm(Loss):
 class PublishedSplit(DROCoxSplit):
     """DRO-COX (SPLIT) trained with the published gradient; parameters as in :class:`drosurv.DROCoxSplit`."""
 
-    _convex = False
+    capabilities = replace(DROCoxSplit.capabilities, convex=False)
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         problem = super()._problem(data, batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from drosurv.errors import ArgumentError, check_number
@@ -42,7 +42,7 @@ class AdversarialReweighting(AnyLoss):
     adversary_lr: float = 0.01
     early_stopping: bool | str = False
 
-    _batched = ()
+    capabilities = replace(AnyLoss.capabilities, batched=())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

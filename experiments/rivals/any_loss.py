@@ -9,6 +9,7 @@ from typing import Any
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import cox_baseline, piecewise
+from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import CoxPartial, Loss, PiecewiseExponential
 from drosurv.solvers import Problem, TrainingData
@@ -18,14 +19,24 @@ LOSSES = ("partial", "full")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AnyLoss(NetworkEstimator):
+class AnyLoss(NetworkEstimator, abstract=True):
     """Base of the rivals: one loss per patient, whichever, under weights of their own."""
 
     loss: str | Callable[[Target, FloatArray | None], Loss] = "partial"
 
-    _convex = False
-    _weights_losses = True
-    _minimises_worst_case = False
+    capabilities = Capabilities(
+        score="log hazard",
+        exp_coef="hazard ratio",
+        own_curves=False,
+        no_recalibration="",
+        row_arguments=("clusters",),
+        no_row_arguments="its loss does not support it",
+        objective="reweighted losses",
+        no_ties="",
+        convex=False,
+        batched=("lr",),
+        devices="accelerator",
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

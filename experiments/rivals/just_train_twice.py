@@ -50,8 +50,7 @@ class JustTrainTwice(AnyLoss):
     upweight: float = 5.0
 
     # Both trainings are of plain models.
-    _convex = True
-    _batched = ()
+    capabilities = replace(AnyLoss.capabilities, convex=True, batched=())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -120,7 +120,8 @@ def _layout(cohort: ChunkCohort, outlines: Sequence[Outline], rows_per_chunk: in
 
 def _check(estimator: Any) -> None:
     """Raise if the estimator cannot be fitted to distributed data."""
-    if not getattr(estimator, "_solves_over_chunks", False):
+    able = getattr(estimator, "capabilities", None)
+    if able is None or able.devices != "cluster":
         raise ArgumentError.must("estimator", "be CoxPH, DROCox or DROCoxSplit", type(estimator).__name__)
     estimator._check_parameters()
     allowed: dict[str, tuple[Any, ...]] = {

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.errors import ArgumentError, check_choice
 from drosurv.estimators.baseline import Curves, checked_times
+from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.coefficient_inference import check_linear, feature_names, title
 from drosurv.estimators.coefficients import CoxTable, cox_table
 from drosurv.estimators.coefficients.fitted_cox import inverse, squares
@@ -64,13 +65,19 @@ class AcceleratedFailureTime(NetworkEstimator):
     alpha: float = 1.0
     ball: str = "chi2"
 
-    score_type = "log time"
-    _batched = ("lr", "alpha")
-    _weights_losses = True
-    # The table of this model needs no training data.
-    _keeps_data = False
-    _no_ties = "a likelihood of log times"
-    _own_curves = "has scores of log times"
+    capabilities = Capabilities(
+        score="log time",
+        exp_coef="time ratio",
+        own_curves=True,
+        no_recalibration="has scores of log times",
+        row_arguments=("clusters",),
+        no_row_arguments="its loss does not support it",
+        objective="worst case",
+        no_ties="a likelihood of log times",
+        convex=True,
+        batched=("lr", "alpha"),
+        devices="accelerator",
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -92,6 +99,11 @@ class AcceleratedFailureTime(NetworkEstimator):
             self._errors = _standard_errors(result)
             self._rows_depend = data.observation.depend(data.target)
             self.coef_ = -self.scale_ * self.coef_
+
+    def _accept(self, result: Result) -> None:
+        super()._accept(result)
+        # The table of this model needs no training data.
+        self._kept_training = None
 
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> FloatArray:
         """Return the risk -mu (n,) of each patient; higher means an earlier event."""

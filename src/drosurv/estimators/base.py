@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.estimators.baseline import Curves, cox_baseline, step_functions
+from drosurv.estimators.capabilities import Capabilities, require_capabilities
 from drosurv.losses import CoxPartial
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.metrics.survival_curves import CurveType
@@ -25,8 +26,6 @@ from drosurv.solvers.networks import network_scores, network_state
 from drosurv.tables.encoder import checked_features, encode_features
 from drosurv.target import FloatArray, parse_target
 
-# Arguments of fit with one value per row.
-ROW_ARGUMENTS = ("entry", "strata", "clusters", "offset", "id")
 # Number of values of survival curves that are computed at a time.
 _BLOCK = 4_000_000
 # Number of patients whose curves are integrated together.
@@ -44,22 +43,13 @@ class SurvivalModel(BaseEstimator):
 
     Attributes
     ----------
-    score_type : {"log hazard", "log time", "other"}
-        What :meth:`predict` returns: log hazards up to a constant, minus the expected log time, or something else.
-        Metrics that compare log hazards are defined only for "log hazard".
+    capabilities : Capabilities
+        What the model is and supports. Each model states it; a class that does not raises TypeError when it is defined.
     """
 
-    score_type: ClassVar[str] = "log hazard"
+    capabilities: ClassVar[Capabilities]
     # Fitted attributes with a value for each training patient; a saved model leaves them out.
     _per_patient: ClassVar[tuple[str, ...]] = ("worst_case_weights_", "subgroup_regret_", "null_loss_")
-    # Parameters in which models that are trained in one batch may differ.
-    _batched: ClassVar[tuple[str, ...]] = ()
-    # The row arguments of fit that this model supports, and why it does not support the others.
-    _row_arguments: ClassVar[tuple[str, ...]] = ("clusters",)
-    _why_not_rows = "its loss does not support it"
-    # Whether training weights patients by their losses, and whether the weights are those of a worst case.
-    _weights_losses = False
-    _minimises_worst_case = True
     # Whether the model was fitted with an offset, so that predictions need one too.
     _has_offset = False
     # Numbers of training patients and events; with weights they may not be integers.
@@ -73,6 +63,17 @@ class SurvivalModel(BaseEstimator):
     # Models that compare groups request sensitive_features from scikit-learn's metadata routing; the others do not.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": UNUSED}
 
+    def __init_subclass__(cls, abstract: bool = False, **rest: Any) -> None:
+        """Require that a model states its capabilities, unless it is the base class of others."""
+        super().__init_subclass__(**rest)
+        if not abstract:
+            require_capabilities(cls)
+
+    @property
+    def score_type(self) -> str:
+        """What :meth:`predict` returns: "log hazard", "log time" or "other"."""
+        return self.capabilities.score
+
     def __sklearn_tags__(self) -> Any:
         """Return the tags; scikit-learn has none for structured arrays, the targets of survival models."""
         tags = super().__sklearn_tags__()
@@ -82,7 +83,7 @@ class SurvivalModel(BaseEstimator):
     # Training.
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
-        """Return what a batch of estimators minimises; they differ only in the parameters of ``_batched``."""
+        """Return what a batch of estimators minimises; they differ only in ``batched`` parameters."""
         raise NotImplementedError
 
     def _options(self, batch: Sequence[Self]) -> Options:
@@ -94,10 +95,10 @@ class SurvivalModel(BaseEstimator):
 
     def _describe(self, result: Result) -> None:
         """Set the fitted attributes that are specific to this model."""
-        if self._weights_losses:
+        if self.capabilities.weights_losses:
             self.worst_case_weights_ = result.worst_case_weights
-            if self._minimises_worst_case:
-                self.eta_ = result.eta
+        if self.capabilities.objective == "worst case":
+            self.eta_ = result.eta
 
     @property
     def _compares_groups(self) -> str | None:
@@ -182,14 +183,14 @@ class SurvivalModel(BaseEstimator):
         return data if sensitive_features is None else data.with_groups(sensitive_features)
 
     def _with_row_arguments(self, data: TrainingData, target: Any, given: dict[str, Any]) -> TrainingData:
-        name = type(self).__name__
-        if unsupported := [argument for argument in given if argument not in self._row_arguments]:
+        name, able = type(self).__name__, self.capabilities
+        if unsupported := [argument for argument in given if argument not in able.row_arguments]:
             raise ArgumentError(
                 unsupported[0],
-                f"{name} does not support {unsupported[0]}: {self._why_not_rows}. Use CoxPH, DROCox, DROCoxSplit or "
+                f"{name} does not support {unsupported[0]}: {able.no_row_arguments}. Use CoxPH, DROCox, DROCoxSplit or "
                 "RegularizedCox.",
             )
-        return data.observed(target, given, name=name, robust=self._weights_losses)
+        return data.observed(target, given, name=name, robust=able.weights_losses)
 
     def _forget_last_fit(self) -> None:
         """Remove the attributes of the last fit, so that a failed fit leaves no model."""

@@ -71,7 +71,7 @@ class CoefficientInference:
             used,
             level,
             scale,
-            model._ratio,
+            model.capabilities.exp_coef,
         )
         table.notes = (*table.notes, *encoder_notes(getattr(model, "encoder_", None)))
         return table
@@ -98,7 +98,7 @@ class CoefficientInference:
         """Compute the covariance of a method and return its name; None if only a bootstrap can give one."""
         model, used, known = self.model, self._method(method), self._findings()
         wanted = used in ("information", "sandwich") and used not in known.covariances
-        if wanted or (model._maximises_likelihood and known.log_likelihoods is None):
+        if wanted or (maximises_likelihood(model) and known.log_likelihoods is None):
             # One evaluation gives the likelihoods and the covariance.
             fit, covariances = self._fitted_cox("summary"), dict(known.covariances)
             if used is not None and wanted:
@@ -117,7 +117,7 @@ class CoefficientInference:
 
     def _method(self, method: str) -> str | None:
         model = self.model
-        if method in ("information", "sandwich") and not model._maximises_likelihood:
+        if method in ("information", "sandwich") and not maximises_likelihood(model):
             raise ArgumentError(
                 "method",
                 f"method={method!r} is defined for plain Cox, not for {title(model)}: use method='bootstrap'.",
@@ -125,7 +125,7 @@ class CoefficientInference:
         if method != "auto":
             return method
         known, data = self._findings().covariances, model._kept_training
-        if not model._maximises_likelihood:
+        if not maximises_likelihood(model):
             return "bootstrap" if "bootstrap" in known else None
         if data is None:
             return "sandwich" if "sandwich" in known else "information"
@@ -138,7 +138,8 @@ class CoefficientInference:
         if model._findings is None:
             data = self._data("summary")
             model._findings = initial_findings(data)
-            if not model._maximises_likelihood:
+            # Coefficients without a ratio cannot be compared with log hazard ratios.
+            if not maximises_likelihood(model) and model.capabilities.exp_coef is not None:
                 X, counts = data.X, data.weight
                 share = np.full(len(X), 1 / len(X)) if counts is None else counts / counts.sum()
                 # Only models that minimise a worst case have a threshold eta_.
@@ -167,7 +168,7 @@ class CoefficientInference:
     def _fitted_cox(self, asked: str) -> FittedCox:
         model = self.model
         check_linear(model, asked)
-        if not model._maximises_likelihood:
+        if not maximises_likelihood(model):
             raise ValueError(
                 f"{asked} is defined for plain Cox, not for {title(model)}; fit a CoxPH to the same patients."
             )
@@ -199,6 +200,11 @@ def check_linear(model: Any, asked: str) -> None:
         raise ArgumentError(
             "network", f"{asked} needs coefficients, which network={model.network!r} does not have."
         )
+
+
+def maximises_likelihood(model: Any) -> bool:
+    """Whether the coefficients are those of plain Cox, which maximise the partial likelihood."""
+    return model.capabilities.objective == "partial likelihood" and not model._recalibrates
 
 
 def title(model: Any) -> str:
@@ -249,6 +255,7 @@ def encoder_notes(encoder: Any) -> list[str]:
 def summary(model: Any, level: float = 0.95, method: str = "auto", **options: Any) -> CoxTable:
     """Return the Cox table of a fitted linear model, or of a Pipeline that ends in one, in the original units.
 
+    A model without hazard ratios has no columns ``exp(coef)``.
     Hazard ratios are per unit of the feature before the Pipeline scaled it, such as a year, or of a category relative
     to the reference category.
 

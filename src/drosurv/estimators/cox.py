@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from drosurv.estimators.base import ROW_ARGUMENTS
+from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.solvers import Problem, TrainingData
 
@@ -95,12 +95,19 @@ class CoxPH(NetworkEstimator):
 
     network: str | Callable[[int], Any] = "linear"
 
-    _row_arguments = ROW_ARGUMENTS
-    _solves_over_chunks = True
-
-    @property
-    def _maximises_likelihood(self) -> bool:  # type: ignore[override]
-        return not self._recalibrates
+    capabilities = Capabilities(
+        score="log hazard",
+        exp_coef="hazard ratio",
+        own_curves=False,
+        no_recalibration="",
+        row_arguments=ROW_ARGUMENTS,
+        no_row_arguments="",
+        objective="partial likelihood",
+        no_ties="",
+        convex=True,
+        batched=("lr",),
+        devices="cluster",
+    )
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         return Problem(data, data.cox_loss(self.ties))

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from drosurv.errors import ArgumentError, as_number, as_whole, check_choice, check_count, require, warn_caller
 from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.coefficient_inference import encoder_notes
 from drosurv.estimators.coefficients import CoxTable, FittedCox
 from drosurv.estimators.coefficients.fitted_cox import sandwich
@@ -107,6 +108,20 @@ class CoxPHCV(SurvivalModel):
     cv: int = 5
     ties: str = "breslow"
     random_state: Any = None
+
+    capabilities = Capabilities(
+        score="log hazard",
+        exp_coef="hazard ratio",
+        own_curves=False,
+        no_recalibration="",
+        row_arguments=ROW_ARGUMENTS,
+        no_row_arguments="",
+        objective="other",
+        no_ties="",
+        convex=True,
+        batched=(),
+        devices="cpu",
+    )
 
     def fit(  # type: ignore[override]
         self,

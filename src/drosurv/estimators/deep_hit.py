@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.errors import ArgumentError, check_count, require
 from drosurv.estimators.baseline import Curves, checked_times
+from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.discrete_time_hazard import interpolate, interval_ends
 from drosurv.estimators.dro_cox_split import first_half
 from drosurv.estimators.network_estimator import NetworkEstimator
@@ -59,11 +60,19 @@ class DeepHit(NetworkEstimator):
     _: KW_ONLY
     network: str | Callable[[int], Any] = "mlp"
 
-    score_type = "other"
-    _no_ties = "a likelihood on intervals"
-    _own_curves = "has probabilities on intervals"
-    _convex = False
-    _weights_losses = True
+    capabilities = Capabilities(
+        score="other",
+        exp_coef=None,
+        own_curves=True,
+        no_recalibration="has probabilities on intervals",
+        row_arguments=("clusters",),
+        no_row_arguments="its loss does not support it",
+        objective="worst case",
+        no_ties="a likelihood on intervals",
+        convex=False,
+        batched=("lr",),
+        devices="accelerator",
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from drosurv.errors import check_choice, check_count
 from drosurv.estimators.baseline import Curves, checked_times
+from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import DiscreteHazard
 from drosurv.losses.discrete_time import LINKS, log_survived
@@ -62,12 +63,6 @@ class DiscreteTimeHazard(NetworkEstimator):
     alpha: float = 1.0
     ball: str = "chi2"
 
-    _row_arguments = ("entry", "clusters")
-    _batched = ("lr", "alpha")
-    _weights_losses = True
-    _no_ties = "a likelihood on intervals"
-    _own_curves = "has separate hazards on intervals"
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_intervals", self.n_intervals)
@@ -79,14 +74,22 @@ class DiscreteTimeHazard(NetworkEstimator):
         return Problem(data, loss, objective, curves=partial(_curves, loss))
 
     @property
-    def score_type(self) -> str:  # type: ignore[override]
-        """Type of the scores: "log hazard" with the complementary log-log link, "other" (log odds) with the logit."""
-        return "log hazard" if self.link == "cloglog" else "other"
-
-    @property
-    def _ratio(self) -> str:  # type: ignore[override]
-        """Name of exp(coef): odds ratio with the logit link, hazard ratio with the complementary log-log link."""
-        return "odds ratio" if self.link == "logit" else "hazard ratio"
+    def capabilities(self) -> Capabilities:  # type: ignore[override]
+        """Scores are log odds with the logit link, log hazards with the complementary log-log link."""
+        log_odds = self.link == "logit"
+        return Capabilities(
+            score="other" if log_odds else "log hazard",
+            exp_coef="odds ratio" if log_odds else "hazard ratio",
+            own_curves=True,
+            no_recalibration="has separate hazards on intervals",
+            row_arguments=("entry", "clusters"),
+            no_row_arguments="its loss does not support it",
+            objective="worst case",
+            no_ties="a likelihood on intervals",
+            convex=True,
+            batched=("lr", "alpha"),
+            devices="accelerator",
+        )
 
     @property
     def interval_ends_(self) -> FloatArray:

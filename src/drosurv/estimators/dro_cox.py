@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from drosurv.estimators.base import ROW_ARGUMENTS
+from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.objectives.balls import lists_balls
 from drosurv.solvers import Problem, TrainingData
@@ -56,10 +56,19 @@ class DROCox(NetworkEstimator):
     alpha: float = 0.5
     ball: str = "chi2"
 
-    _row_arguments = ROW_ARGUMENTS
-    _batched = ("lr", "alpha")
-    _weights_losses = True
-    _solves_over_chunks = True
+    capabilities = Capabilities(
+        score="log hazard",
+        exp_coef="hazard ratio",
+        own_curves=False,
+        no_recalibration="",
+        row_arguments=ROW_ARGUMENTS,
+        no_row_arguments="",
+        objective="worst case",
+        no_ties="",
+        convex=True,
+        batched=("lr", "alpha"),
+        devices="cluster",
+    )
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         return Problem(data, data.cox_loss(self.ties), self._objective(batch, [data.mass]))

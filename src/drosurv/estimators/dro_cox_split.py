@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, as_number, check_choice, require
-from drosurv.estimators.base import ROW_ARGUMENTS
+from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import CoxSplit
 from drosurv.solvers import Problem, TrainingData
@@ -48,11 +48,19 @@ class DROCoxSplit(NetworkEstimator):
     sides: str = "both"
     shuffle: bool = True
 
-    _no_ties = "a split loss"
-    _row_arguments = ROW_ARGUMENTS
-    _batched = ("lr", "alpha")
-    _weights_losses = True
-    _solves_over_chunks = True
+    capabilities = Capabilities(
+        score="log hazard",
+        exp_coef="hazard ratio",
+        own_curves=False,
+        no_recalibration="",
+        row_arguments=ROW_ARGUMENTS,
+        no_row_arguments="",
+        objective="worst case",
+        no_ties="a split loss",
+        convex=True,
+        batched=("lr", "alpha"),
+        devices="cluster",
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

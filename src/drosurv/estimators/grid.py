@@ -89,7 +89,7 @@ def fit_grids(
 
 
 def fit_together(batches: Sequence[Sequence[SurvivalModel]], data: Sequence[TrainingData]) -> None:
-    """Fit one batch of estimators to each training set; those of a batch differ only in ``_batched``."""
+    """Fit one batch of estimators to each training set; those of a batch differ only in ``batched`` parameters."""
     options = batches[0][0]._options(batches[0])
     if options.solver != "adam":
         # Newton's method and trees train one model at a time.
@@ -116,7 +116,8 @@ def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:
 
 def _fixed(estimator: SurvivalModel, names: Sequence[str]) -> list[Any]:
     """Return the class and the parameters that all members of a batch share."""
-    return [type(estimator), *(getattr(estimator, name) for name in names if name not in estimator._batched)]
+    batched = estimator.capabilities.batched
+    return [type(estimator), *(getattr(estimator, name) for name in names if name not in batched)]
 
 
 def _same(one: Any, other: Any) -> bool:

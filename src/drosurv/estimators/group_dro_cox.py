@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from drosurv.errors import ArgumentError, check_count, check_share
+from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.subgroup_robust_cox import averaged_problem, describe_subgroups
 from drosurv.objectives import CVaR
@@ -54,12 +55,19 @@ class GroupDROCox(NetworkEstimator):
     _: KW_ONLY
     n_intervals: int = 20
 
-    _batched = ()
-    _row_arguments = ("entry", "strata", "clusters", "offset")
-    _why_not_rows = "features change between the rows of a patient, who then belongs to no single group"
-    _no_ties = "a full likelihood"
-    _weights_losses = True
-    _cpu_only = True
+    capabilities = Capabilities(
+        score="log hazard",
+        exp_coef="hazard ratio",
+        own_curves=False,
+        no_recalibration="",
+        row_arguments=("entry", "strata", "clusters", "offset"),
+        no_row_arguments="features change between the rows of a patient, who then belongs to no single group",
+        objective="worst case",
+        no_ties="a full likelihood",
+        convex=True,
+        batched=(),
+        devices="cpu",
+    )
 
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sensitive_features": None}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from inspect import cleandoc
 from itertools import chain
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -58,7 +58,7 @@ TREES_LR = 0.05
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetworkEstimator(SurvivalModel):
+class NetworkEstimator(SurvivalModel, abstract=True):
     """Base class of estimators whose scores come from a network.
 
     An estimator is a dataclass; its fields, including these shared ones, are its parameters. A model with the fields
@@ -84,34 +84,16 @@ class NetworkEstimator(SurvivalModel):
     device: str = "auto"
     verbose: bool = False
 
-    _batched: ClassVar[tuple[str, ...]] = ("lr",)
     # Number of outputs of the network per patient.
     _n_outputs = 1
-    # Whether the criterion of a linear model is convex.
-    _convex = True
-    # Name of a loss that does not depend on ties of event times; empty if it does.
-    _no_ties = ""
-    # Why the scores cannot be recalibrated, as the end of a sentence; empty if they can.
-    _own_curves = ""
-    # Allowed values of `ball`; None for all balls.
-    _balls: ClassVar[tuple[str, ...] | None] = None
-    # Whether training is implemented on the CPU only.
-    _cpu_only = False
-    # Whether a linear model can be solved over chunks of patients: on an accelerator or a cluster.
-    _solves_over_chunks = False
-    # Whether the coefficients maximise the partial likelihood.
-    _maximises_likelihood = False
-    # What exp(coef) is.
-    _ratio = "hazard ratio"
-    # Whether a linear model keeps its training data, for inference.
-    _keeps_data = True
 
-    def __init_subclass__(cls, **rest: Any) -> None:
+    def __init_subclass__(cls, abstract: bool = False, **rest: Any) -> None:
         """Add the shared parameters that a model does not document itself to its docstring."""
-        super().__init_subclass__(**rest)
+        super().__init_subclass__(abstract=abstract, **rest)
         cls.__doc__ = _with_shared_parameters(cls.__doc__ or "")
 
     def _check_parameters(self) -> None:
+        able = self.capabilities
         check_choice("solver", self.solver, SOLVERS)
         if not callable(self.network) and self.network not in NETWORKS:
             raise ArgumentError.must(
@@ -125,17 +107,15 @@ class NetworkEstimator(SurvivalModel):
                 "solver",
                 "solver='convex' needs network='linear': other networks are not convex. Use solver='adam'.",
             )
-        if self.solver == "convex" and not self._convex:
+        if self.solver == "convex" and not able.convex:
             raise ArgumentError(
                 "solver",
                 f"solver='convex' cannot train {type(self).__name__}: its criterion is not convex. Use "
                 f"solver='adam'.",
             )
         check_choice("ties", self.ties, TIES)
-        if self._no_ties and self.ties != "breslow":
-            raise ArgumentError.must(
-                "ties", f"be 'breslow' for {self._no_ties}, which has no ties", self.ties
-            )
+        if able.no_ties and self.ties != "breslow":
+            raise ArgumentError.must("ties", f"be 'breslow' for {able.no_ties}, which has no ties", self.ties)
         check_count("max_iter", self.max_iter)
         check_number("lr", self.lr, positive=True)
         check_number("l2", self.l2)
@@ -163,24 +143,24 @@ class NetworkEstimator(SurvivalModel):
                 "solved to its optimum. Use l2, or solver='adam'.",
             )
         check_choice("recalibrate", self.recalibrate, (True, False, "auto"))
-        if self.recalibrate is True and self._own_curves:
+        if self.recalibrate is True and able.no_recalibration:
             raise ArgumentError(
                 "recalibrate",
                 f"recalibrate=True multiplies log hazards by a factor, but {type(self).__name__} "
-                f"{self._own_curves}. Use recalibrate=False.",
+                f"{able.no_recalibration}. Use recalibrate=False.",
             )
         if self.device not in ("auto", "cpu"):
             require_extra("torch", "deep", f"device={self.device!r}")
         check_device(self.device)
         if not self._uses_convex and self.network != "trees":
             require_extra("torch", "deep", f"{type(self).__name__}, trained with Adam here,")
-        if self._cpu_only and resolve_device(self.device, worthwhile=False) != "cpu":
+        if able.devices == "cpu" and resolve_device(self.device, worthwhile=False) != "cpu":
             raise ArgumentError.must(
                 "device", f"be 'auto' or 'cpu': {type(self).__name__} trains on the CPU only", self.device
             )
         if hasattr(self, "ball"):
             check_share("alpha", self.alpha)
-            check_ball(self.ball, self._balls)
+            check_ball(self.ball)
 
     @property
     def _is_linear(self) -> bool:
@@ -188,12 +168,14 @@ class NetworkEstimator(SurvivalModel):
 
     @property
     def _uses_convex(self) -> bool:
-        return self.solver == "convex" or (self.solver == "auto" and self._is_linear and self._convex)
+        return self.solver == "convex" or (
+            self.solver == "auto" and self._is_linear and self.capabilities.convex
+        )
 
     def _options(self, batch: Sequence[Self]) -> Options:
         solver = self.solver if self._uses_convex else "trees" if self.network == "trees" else "adam"
         # Mini-batches and trees are implemented on the CPU.
-        on_cpu = self._cpu_only or self.batch_size is not None or solver != "adam"
+        on_cpu = self.capabilities.devices == "cpu" or self.batch_size is not None or solver != "adam"
         rates = np.array([estimator.lr for estimator in batch], dtype=np.float64)
         if solver == "trees":
             rates = np.where(rates == NetworkEstimator.lr, TREES_LR, rates)
@@ -265,8 +247,9 @@ class NetworkEstimator(SurvivalModel):
         """Whether scores are recalibrated; with "auto", if there are enough events."""
         if self.recalibrate != "auto":
             return bool(self.recalibrate)
-        worst_case = self._weights_losses and self._minimises_worst_case and getattr(self, "alpha", None) != 1
-        defined = not self._own_curves and getattr(self, "ball", None) != "paper"
+        able = self.capabilities
+        worst_case = able.objective == "worst case" and getattr(self, "alpha", None) != 1
+        defined = not able.no_recalibration and getattr(self, "ball", None) != "paper"
         return worst_case and defined and self.device in ("auto", "cpu")
 
     def _on_accelerator(self, X: Any) -> bool:
@@ -275,7 +258,7 @@ class NetworkEstimator(SurvivalModel):
         Such models are not recalibrated. So that scores do not depend on the machine, an array is solved on an
         accelerator only if the device is named, or if the model would not be recalibrated on the CPU either.
         """
-        if not self._solves_over_chunks or not self._uses_convex or self.recalibrate is True:
+        if self.capabilities.devices != "cluster" or not self._uses_convex or self.recalibrate is True:
             return False
         if is_tensor(X):
             return True
@@ -341,7 +324,7 @@ class NetworkEstimator(SurvivalModel):
 
     def _accept(self, result: Result) -> None:
         super()._accept(result)
-        if hasattr(self, "coef_") and self._keeps_data:
+        if hasattr(self, "coef_"):
             self._kept_training, self._findings = result.problem.data, None
 
     def summary(

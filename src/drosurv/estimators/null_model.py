@@ -8,6 +8,7 @@ from typing import Self
 
 from drosurv.errors import check_count
 from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.capabilities import Capabilities
 from drosurv.losses import PiecewiseExponential
 from drosurv.solvers import Options, Problem, Result, TrainingData
 
@@ -44,6 +45,20 @@ class NullModel(SurvivalModel):
     """
 
     n_intervals: int = 20
+
+    capabilities = Capabilities(
+        score="log hazard",
+        exp_coef="hazard ratio",
+        own_curves=False,
+        no_recalibration="",
+        row_arguments=("clusters",),
+        no_row_arguments="its loss does not support it",
+        objective="other",
+        no_ties="the Nelson-Aalen estimate",
+        convex=True,
+        batched=(),
+        devices="cpu",
+    )
 
     def _check_parameters(self) -> None:
         check_count("n_intervals", self.n_intervals)

@@ -10,7 +10,7 @@ import numpy as np
 
 from drosurv.disparities import PENALTIES
 from drosurv.errors import check_choice, check_number
-from drosurv.estimators.base import ROW_ARGUMENTS
+from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.solvers import Problem, TrainingData
 from drosurv.solvers.neighborhoods import standardise
@@ -50,14 +50,23 @@ class RegularizedCox(NetworkEstimator):
     50
     """
 
-    _batched = ("lr", "weight")
-    _convex = False
-
     penalty: str = "keya_individual"
     weight: float = 1.0
     scale: float = 0.01
 
-    _row_arguments = ROW_ARGUMENTS
+    capabilities = Capabilities(
+        score="log hazard",
+        exp_coef="hazard ratio",
+        own_curves=False,
+        no_recalibration="",
+        row_arguments=ROW_ARGUMENTS,
+        no_row_arguments="",
+        objective="other",
+        no_ties="",
+        convex=False,
+        batched=("lr", "weight"),
+        devices="accelerator",
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

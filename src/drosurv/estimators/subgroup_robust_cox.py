@@ -6,16 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from drosurv.errors import ArgumentError, check_count, warn_caller
 from drosurv.estimators.baseline import piecewise
+from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses import PiecewiseExponential, StratifiedLikelihood
 from drosurv.objectives import Objective
-from drosurv.objectives.balls import ball_objective
+from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.solvers import Problem, Result, TrainingData
 from drosurv.solvers.neighborhoods import (
     Neighborhoods,
@@ -98,16 +99,23 @@ class SubgroupRobustCox(NetworkEstimator):
     n_trees: int = 30
     cross_fit: bool = False
 
-    _batched = ()
-    _balls: ClassVar[tuple[str, ...]] = ("cvar", "chi2")
-    _row_arguments = ("entry", "strata", "clusters", "offset")
-    _why_not_rows = "features change between the rows of a patient, who then belongs to no single subgroup"
-    _no_ties = "a full likelihood"
-    _weights_losses = True
-    _cpu_only = True
+    capabilities = Capabilities(
+        score="log hazard",
+        exp_coef="hazard ratio",
+        own_curves=False,
+        no_recalibration="",
+        row_arguments=("entry", "strata", "clusters", "offset"),
+        no_row_arguments="features change between the rows of a patient, who then belongs to no single subgroup",
+        objective="worst case",
+        no_ties="a full likelihood",
+        convex=True,
+        batched=(),
+        devices="cpu",
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_ball(self.ball, ("cvar", "chi2"))
         check_count("n_intervals", self.n_intervals)
         if not callable(self.kernel) and self.kernel not in KERNELS:
             raise ArgumentError.must("kernel", f"be one of {KERNELS} or a callable", self.kernel)

@@ -503,7 +503,7 @@ def beside(
         name,
         recalibrated,
         # Estimators whose curves do not come from log hazards refuse to be recalibrated.
-        not getattr(final_step(model[0]), "_own_curves", ""),
+        not getattr(getattr(final_step(model[0]), "capabilities", None), "no_recalibration", ""),
     )
 
 

@@ -295,7 +295,7 @@ def hazards_statement(
     is not mistaken for effects that change with time. `given` may hold entry times, strata and offset of the patients.
     """
     final = final_step(model)
-    is_cox = hasattr(final, "check_proportional_hazards") and not final._own_curves
+    is_cox = hasattr(final, "check_proportional_hazards") and not final.capabilities.own_curves
     if X is None or not is_cox or np.ndim(getattr(final, "coef_", 0)) != 1:
         return ()
     n, d, events = len(target), len(final.coef_), target.n_events

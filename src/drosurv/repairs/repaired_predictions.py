@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from drosurv.errors import ArgumentError
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
+from drosurv.estimators.capabilities import Capabilities
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
 from drosurv.observation import in_pandas
@@ -64,10 +65,23 @@ class RepairedPredictions(SurvivalModel):
         return getattr(final_step(self.base_), "curve_type", "step")
 
     @property
-    def score_type(self) -> str:  # type: ignore[override]
-        """What :meth:`predict` returns: "log hazard" if the base model's scores are log hazards, else "other"."""
+    def capabilities(self) -> Capabilities:  # type: ignore[override]
+        """Scores are log hazards if those of the base model are."""
         base = getattr(self, "base_", self.base)
-        return "log hazard" if base is None or is_proportional(base) else "other"
+        proportional = base is None or is_proportional(base)
+        return Capabilities(
+            score="log hazard" if proportional else "other",
+            exp_coef=None,
+            own_curves=not proportional,
+            no_recalibration="",
+            row_arguments=("entry", "clusters"),
+            no_row_arguments="a rule is for patients of all strata, and predictions take no offset",
+            objective="other",
+            no_ties="",
+            convex=False,
+            batched=(),
+            devices="cpu",
+        )
 
     def log_hazard_ratios(self, X: Any, features: Any = None) -> FloatArray:
         """Return what the repairs add to the log hazard of each patient, (n,).

@@ -99,7 +99,9 @@ def protected_share(estimator: Any) -> float | None:
 
     Models that are trained with groups count as without: the models of the slider are trained without groups.
     """
-    if not getattr(estimator, "_weights_losses", False) or estimator._compares_groups is not None:
+    if not isinstance(estimator, NetworkEstimator) or not estimator.capabilities.weights_losses:
+        return None
+    if estimator._compares_groups is not None:
         return None
     alpha = getattr(estimator, "alpha", None)
     return None if alpha is None else float(alpha)
@@ -183,5 +185,5 @@ def _name(estimator: Any, alpha: float | None) -> str:
     if alpha is None or (alpha == 1 and getattr(type(estimator)(), "alpha", None) == 1):
         return name
     # At alpha 1 the mean loss is minimised: if it is Cox's, the only one with ties, the model is plain Cox.
-    is_cox = hasattr(estimator, "ball") and estimator._is_linear and not estimator._no_ties
+    is_cox = hasattr(estimator, "ball") and estimator._is_linear and not estimator.capabilities.no_ties
     return f"{name}, alpha {alpha:g}{' (plain Cox)' if alpha == 1 and is_cox and not estimator.l2 else ''}"

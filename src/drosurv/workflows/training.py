@@ -470,7 +470,8 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
 
 def _warn_of_coarse_times(estimator: Any, table: SurvivalTable) -> None:
     """Warn if Breslow's curves, exp(-H), are too high because many events share a time; Efron's are not."""
-    may_be_efron = getattr(estimator, "ties", "") == "breslow" and not getattr(estimator, "_no_ties", "")
+    able = getattr(estimator, "capabilities", None)
+    may_be_efron = getattr(estimator, "ties", "") == "breslow" and not (able is not None and able.no_ties)
     if not may_be_efron or table.columns.causes or table.entry is not None:
         return
     known = KaplanMeier.of(parse_target(table.y))

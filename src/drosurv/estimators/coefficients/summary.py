@@ -46,8 +46,8 @@ class CoxTable(pd.DataFrame):
         Notes below the table.
     level : float
         Confidence level of the intervals.
-    ratio : str
-        Name of ``exp(coef)``.
+    ratio : str or None
+        Name of ``exp(coef)``; None if it has no meaning and the table has no such columns.
     """
 
     _metadata = ["caption", "notes", "level", "ratio"]  # noqa: RUF012  (pandas reads it from the class)
@@ -55,7 +55,7 @@ class CoxTable(pd.DataFrame):
     caption: str
     notes: tuple[str, ...]
     level: float
-    ratio: str
+    ratio: str | None
 
     @property
     def _constructor(self) -> Any:
@@ -63,12 +63,19 @@ class CoxTable(pd.DataFrame):
 
     def to_table(self) -> Table:
         """Return the table in the form used by reports."""
-        low, high = interval_names("exp(coef)", self.level)
         percent = f"{100 * self.level:g} %"
-        columns = [
-            Column("covariate", "feature"),
-            Column("coef", "coefficient", "value"),
-            Column("exp(coef)", f"{self.ratio} ({percent} interval)", "value", (low, high)),
+        columns = [Column("covariate", "feature"), Column("coef", "coefficient", "value")]
+        if self.ratio is None:
+            columns[1] = Column(
+                "coef",
+                f"coefficient ({percent} interval)",
+                "value",
+                interval_names("coef", self.level),
+            )
+        else:
+            bounds = interval_names("exp(coef)", self.level)
+            columns.append(Column("exp(coef)", f"{self.ratio} ({percent} interval)", "value", bounds))
+        columns += [
             Column("se(coef)", "standard error", "value"),
             Column("z", "z", "value"),
             Column("p", "p", "p_value"),
@@ -99,6 +106,8 @@ class CoxTable(pd.DataFrame):
     def forest_plot(self, ax: Axes | None = None) -> Axes:
         """Plot every hazard ratio with its interval on a log scale; for a robust model also those of plain Cox.
 
+        Coefficients are plotted if exp(coef) has no meaning.
+
         Parameters
         ----------
         ax : matplotlib Axes, optional
@@ -108,21 +117,24 @@ class CoxTable(pd.DataFrame):
 
         ax = axes_or_new(ax, 6.0, 0.8 + 0.35 * len(self))
         height = np.arange(len(self))[::-1]
-        low, high = interval_names("exp(coef)", self.level)
+        shown = "coef" if self.ratio is None else "exp(coef)"
+        low, high = interval_names(shown, self.level)
         ax.hlines(height, self[low], self[high], color="C0")
-        ax.plot(self["exp(coef)"], height, "s", color="C0", label="this model")
+        ax.plot(self[shown], height, "s", color="C0", label="this model")
         if "plain exp(coef)" in self.columns:
             ax.plot(self["plain exp(coef)"], height, "o", color="0.4", fillstyle="none", label="plain Cox")
             ax.legend()
-        ax.axvline(1.0, color="0.6", linestyle="--", linewidth=1)
+        ax.set_yticks(height, [str(name) for name in self.index])
+        ax.set_xlabel(self.ratio or "coefficient")
+        ax.axvline(0.0 if self.ratio is None else 1.0, color="0.6", linestyle="--", linewidth=1)
+        if self.ratio is None:
+            return ax
         ax.set_xscale("log")
         # Ticks at 0.5, 1, 2, 5, written as numbers and not as powers of ten.
         wide = ax.get_xlim()[1] > 10 * ax.get_xlim()[0]
         ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if wide else (1, 1.5, 2, 3, 5, 7)))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_yticks(height, [str(name) for name in self.index])
-        ax.set_xlabel(self.ratio)
         return ax
 
 
@@ -159,11 +171,12 @@ def cox_table(
     caption: str = "",
     notes: Sequence[str] = (),
     plain_coef: FloatArray | None = None,
-    ratio: str = "hazard ratio",
+    ratio: str | None = "hazard ratio",
 ) -> CoxTable:
     """Return the table of coefficients (d,) with standard errors (d,), NaN if unknown.
 
-    Intervals are coef +- z se with normal quantiles z, so that they agree with the p-values.
+    Intervals are coef +- z se with normal quantiles z, so that they agree with the p-values. `ratio` is the name of
+    exp(coef); None leaves its columns out.
 
     Examples
     --------
@@ -180,6 +193,8 @@ def cox_table(
         with np.errstate(over="ignore"):
             plain_ratio = np.exp(plain_coef)
         columns |= {"plain coef": plain_coef, "plain exp(coef)": plain_ratio, "change": coef - plain_coef}
+    if ratio is None:
+        columns = {name: values for name, values in columns.items() if "exp(coef)" not in name}
     table = CoxTable(columns, index=pd.Index(list(names), name="covariate"))
     table.caption, table.notes, table.level, table.ratio = caption, tuple(notes), level, ratio
     return table
@@ -266,12 +281,12 @@ def findings_table(
     method: str | None,
     level: float = 0.95,
     scale: FloatArray | None = None,
-    ratio: str = "hazard ratio",
+    ratio: str | None = "hazard ratio",
 ) -> CoxTable:
     """Return the Cox table of a fit, with notes.
 
     Features were divided by `scale` (d,) before training; the table is in their units before that. `method` is the
-    source of the standard errors, None for none. `ratio` is the name of exp(coef).
+    source of the standard errors, None for none. `ratio` is the name of exp(coef), None if it has no meaning.
     """
     scale = np.ones(len(coef)) if scale is None else scale
     error = np.full(len(coef), np.nan) if method is None else np.sqrt(np.diag(findings.covariances[method]))
@@ -299,7 +314,9 @@ def findings_table(
         notes.append(_likelihood_ratio(*findings.log_likelihoods, findings.degrees))
         if method == "sandwich" and findings.degrees is not None:
             notes[-1] += " This test assumes independent rows; robust standard errors do not."
-    if plain is not None:
+    if ratio is None:
+        notes.append(f"{title} has no hazard ratios: exp(coef) has no meaning.")
+    elif plain is not None:
         notes += _notes_beside_plain(title, names, coef, plain, ratio)
     events = "event" if findings.n_events == 1 else "events"
     return cox_table(

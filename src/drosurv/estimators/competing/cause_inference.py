@@ -24,7 +24,7 @@ from drosurv.solvers import TrainingData
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
 
-class CauseInference(SurvivalModel):
+class CauseInference(SurvivalModel, abstract=True):
     """Inference on the coefficients of cause-specific models.
 
     It needs the training data, which a robust model stores in memory but does not save.

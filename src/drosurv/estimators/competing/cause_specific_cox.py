@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.errors import check_alpha, check_count, check_number
 from drosurv.estimators.base import training_follow_up
 from drosurv.estimators.baseline import Baseline, Curves, checked_times, piecewise
+from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.competing.cause_inference import CauseInference
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.subgroup_robust_cox import warn_if_null
@@ -92,6 +93,20 @@ class CauseSpecificCox(CauseInference):
     ties: str = "breslow"
     max_iter: int = 500
     tol: float | None = None
+
+    capabilities = Capabilities(
+        score="log hazard",
+        exp_coef="hazard ratio",
+        own_curves=False,
+        no_recalibration="",
+        row_arguments=ROW_ARGUMENTS,
+        no_row_arguments="",
+        objective="worst case",
+        no_ties="",
+        convex=True,
+        batched=(),
+        devices="cpu",
+    )
 
     # Set by fit; replaces the property of the base class.
     unique_times_ = np.empty(0)

@@ -1,0 +1,167 @@
+"""What models say of themselves is true: each value of their capabilities is checked by what the model does."""
+
+import inspect
+from dataclasses import dataclass, fields
+from typing import get_args, get_type_hints
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import drosurv
+from drosurv import Surv
+from drosurv.errors import ArgumentError
+from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
+from drosurv.estimators.network_estimator import NetworkEstimator
+from experiments import rivals
+
+N = 150
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.normal(size=(N, 2)), columns=["age", "dose"])
+TIME = RNG.exponential(size=N) * np.exp(-X.to_numpy() @ [1.0, 0.5])
+Y = Surv.from_arrays(RNG.random(N) < 0.8, TIME)
+GROUPS = np.where(X["dose"] > 0, "a", "b")
+ROWS = {
+    "entry": TIME / 2,
+    "strata": GROUPS,
+    "clusters": np.arange(N) // 2,
+    "offset": np.linspace(0, 0.1, N),
+    "id": np.arange(N),
+}
+QUICK = {"max_iter": 30, "lr": 0.05, "random_state": 0, "min_group": 10, "n_trees": 3, "recalibrate": False}
+MODELS = [cls for _, cls in drosurv.all_estimators() if issubclass(cls, SurvivalModel)]
+RIVALS = [getattr(rivals, name) for name in rivals.__all__]
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*is the null model:UserWarning")
+
+
+def quick(cls, **parameters):
+    wanted = {**QUICK, **parameters}
+    return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
+
+
+def fit(model, **given):
+    groups = {"sensitive_features": GROUPS} if model._compares_groups is not None else {}
+    return model.fit(X, Y, **groups, **given)
+
+
+_fitted = {}
+
+
+def fitted(cls):
+    if cls not in _fitted:
+        _fitted[cls] = fit(quick(cls))
+    return _fitted[cls]
+
+
+@pytest.fixture(params=MODELS, ids=lambda cls: cls.__name__)
+def cls(request):
+    return request.param
+
+
+@pytest.mark.parametrize("cls", [*MODELS, drosurv.CauseSpecificCox, *RIVALS], ids=lambda cls: cls.__name__)
+def test_every_value_is_one_of_the_documented_ones(cls):
+    stated = quick(cls).capabilities
+    assert isinstance(stated, Capabilities)
+    for name, kind in get_type_hints(Capabilities).items():
+        options = get_args(kind)
+        literals = [value for option in options for value in get_args(option) or (option,)]
+        if literals and literals != [str, ...]:
+            assert getattr(stated, name) in [None if value is type(None) else value for value in literals]
+    assert set(stated.row_arguments) <= set(ROW_ARGUMENTS)
+    assert bool(stated.no_row_arguments) == (set(stated.row_arguments) != set(ROW_ARGUMENTS))
+
+
+def test_the_record_has_no_defaults():
+    with pytest.raises(TypeError, match="missing 11 required keyword-only arguments"):
+        Capabilities()
+
+
+@pytest.mark.parametrize("base", [SurvivalModel, NetworkEstimator])
+def test_a_model_that_states_nothing_is_an_error_that_says_what_to_add(base):
+    with pytest.raises(TypeError, match="Mine does not state what it is: add `capabilities = Capab") as error:
+
+        @dataclass
+        class Mine(base):
+            """A model."""
+
+    assert all(f"{field.name}=..." in str(error.value) for field in fields(Capabilities))
+
+
+def test_a_model_of_log_hazards_with_curves_of_cox_has_proportional_hazards(cls):
+    model, times = fitted(cls), np.quantile(TIME, [0.3, 0.6])
+    hazard = np.log(model.predict_cumulative_hazard_function(X[:20], times=times))
+    ratio = hazard - hazard[0]
+    if not model.capabilities.own_curves:
+        np.testing.assert_allclose(ratio[:, 0], ratio[:, 1], atol=1e-9)
+    if model.capabilities.score == "log hazard":
+        np.testing.assert_allclose(ratio[:, 0], model.predict(X[:20]) - model.predict(X[:1]), atol=1e-6)
+
+
+def test_scores_of_log_times_are_minus_the_log_of_the_median_up_to_a_constant(cls):
+    model = fitted(cls)
+    if model.capabilities.score == "log time":
+        log_median = np.log(model.predict_median(X))
+        np.testing.assert_allclose(np.ptp(log_median + model.predict(X)), 0.0, atol=1e-9)
+
+
+def test_only_models_whose_exp_coef_has_a_meaning_show_it(cls):
+    model = fitted(cls)
+    if isinstance(model, NetworkEstimator) and hasattr(model, "coef_"):
+        table = fit(quick(cls, alpha=1.0)).summary()
+        assert ("exp(coef)" in table.columns) == (model.capabilities.exp_coef is not None)
+        assert table.ratio == model.capabilities.exp_coef
+        assert (model.capabilities.exp_coef or "standard error") in table.to_markdown()
+
+
+def test_fit_supports_the_row_arguments_that_it_states_and_refuses_the_others(cls):
+    stated = quick(cls).capabilities
+    steps = 500 if stated.convex else 30
+    given = {name: values for name, values in ROWS.items() if name in stated.row_arguments}
+    # A patient is one cluster.
+    given.pop("clusters" if "id" in given else "", None)
+    model = fit(quick(cls, max_iter=steps), **given)
+    assert model.n_patients_ == N
+    for name in set(ROWS) - set(stated.row_arguments):
+        with pytest.raises((ArgumentError, TypeError), match=name):
+            fit(quick(cls), **{name: ROWS[name]})
+
+
+def test_recalibration_is_an_error_where_it_is_not_defined(cls):
+    model = quick(cls, recalibrate=True)
+    if "recalibrate" not in model.get_params():
+        return
+    if model.capabilities.no_recalibration:
+        with pytest.raises(ArgumentError, match=f"{cls.__name__} {model.capabilities.no_recalibration}"):
+            fit(model)
+    else:
+        assert fit(model).recalibration_ > 0
+
+
+def test_only_models_that_weight_losses_have_weights_of_patients(cls):
+    model = fitted(cls)
+    assert hasattr(model, "worst_case_weights_") == model.capabilities.weights_losses
+    assert hasattr(model, "eta_") == (model.capabilities.objective == "worst case")
+
+
+def test_ties_matter_unless_the_model_says_that_its_loss_has_none(cls):
+    model = quick(cls, ties="efron")
+    if "ties" not in model.get_params():
+        return
+    if model.capabilities.no_ties:
+        with pytest.raises(ArgumentError, match=f"ties must be 'breslow' for {model.capabilities.no_ties}"):
+            fit(model)
+    else:
+        fit(model)
+
+
+def test_convex_models_are_solved_to_the_optimum_and_others_refuse_the_convex_solver(cls):
+    model = quick(cls, network="linear", solver="convex", max_iter=500)
+    if "solver" not in model.get_params():
+        return
+    if model.capabilities.convex:
+        assert fit(model).status_ == "converged"
+    else:
+        with pytest.raises(ArgumentError, match="solver='convex' cannot train"):
+            fit(model)
