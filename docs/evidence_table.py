@@ -24,7 +24,7 @@ METHODS = {
     "cox-ridge": "`CoxPHCV(splines=False)`",
     "cox-recalibrated": "`CoxPH(recalibrate=True)`",
     "dro-half": "`DROCox(alpha=0.5, recalibrate=True)`",
-    "repair": "`RepairedCox()`",
+    "repair": "`RepairedCox(CoxPH())`",
     "forest-ranks": "random survival forest, its ranks through a Cox baseline",
     "trees-tuned": '`CoxPH("trees")`, tuned and refitted',
     "xgboost-tuned": "XGBoost, tuned and refitted",

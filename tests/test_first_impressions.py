@@ -30,7 +30,7 @@ def results():
             groups,
             n_bootstrap=5,
         ),
-        "repaired": drosurv.RepairedCox(random_state=0).fit(train.X, train.y),
+        "repaired": drosurv.RepairedCox(drosurv.CoxPH(), random_state=0).fit(train.X, train.y),
         "report": audit(
             model,
             test.X,

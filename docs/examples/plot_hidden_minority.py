@@ -20,7 +20,7 @@ groups = train.sensitive_features
 models = {
     "plain Cox": CoxPH().fit(train.X, train.y),
     "subgroup-robust": SubgroupRobustCox(alpha=0.1, random_state=0).fit(train.X, train.y),
-    "repaired": RepairedCox(random_state=0).fit(train.X, train.y),
+    "repaired": RepairedCox(CoxPH(), random_state=0).fit(train.X, train.y),
     "given the groups (GroupDROCox)": GroupDROCox().fit(train.X, train.y, sensitive_features=groups),
 }
 

@@ -24,7 +24,7 @@ X, X_test, y, y_test = train_test_split(
 models = {
     "plain Cox": CoxPH().fit(X, y),
     "cross-validated Cox": CoxPHCV(random_state=0).fit(X, y),
-    "repaired Cox": RepairedCox(random_state=0).fit(X, y),
+    "repaired Cox": RepairedCox(CoxPH(), random_state=0).fit(X, y),
 }
 print(fill(" ".join(models["repaired Cox"].in_words()), 95))
 

@@ -37,5 +37,5 @@ ax = bounds.plot()
 # The repaired model, on the same held-out children. A subgroup that is still significant was not found in
 # the training children, or its correction was not confirmed there.
 
-repaired = certify(RepairedCox(random_state=0).fit(X, y), X_test, y_test)
+repaired = certify(RepairedCox(CoxPH(), random_state=0).fit(X, y), X_test, y_test)
 print("\n".join(fill(line, 95) for line in repaired.summary("days").splitlines()))

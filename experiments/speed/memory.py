@@ -32,9 +32,9 @@ def _subgroup(n, d, kernel):
 
 
 def _repaired(n, d, base):
-    from drosurv import RepairedCox
+    from drosurv import CoxPH, RepairedCox
 
-    return RepairedCox(random_state=1)
+    return RepairedCox(CoxPH(), random_state=1)
 
 
 MODELS = {"repaired": _repaired, "split": _split, "penalised": _penalised, "subgroup": _subgroup}

@@ -1,6 +1,6 @@
 """Find and repair: time on one core with a group to find, and memory."""
 
-from drosurv import RepairedCox
+from drosurv import CoxPH, RepairedCox
 from drosurv.datasets import make_hidden_minority
 from experiments.speed.clock import best
 from experiments.speed.memory import linear_memory
@@ -15,7 +15,7 @@ def rows():
     for n, d, limit in SIZES:
         data = make_hidden_minority(n, d, random_state=1)
         took = best(
-            lambda data=data: RepairedCox(random_state=1).fit(data.X, data.y),
+            lambda data=data: RepairedCox(CoxPH(), random_state=1).fit(data.X, data.y),
             3 if n < 10_000 else 1,
             n < 10_000,
         )

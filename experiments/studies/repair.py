@@ -85,7 +85,7 @@ def run_planted(setting, _, seed):
         "Cox": CoxPH(),
         "SubgroupRobust": SubgroupRobustCox(random_state=0, recalibrate=False),
         "boosted trees": BoostedTrees(),
-        "repair": RepairedCox(random_state=seed),
+        "repair": RepairedCox(CoxPH(), random_state=seed),
     }
     if inside[0].any():
         models["knows the group"] = GroupCox(inside)
@@ -116,10 +116,10 @@ def run_null(family, _, seed):
 
 
 def run_ablation(setting, variant, seed):
-    from drosurv import RepairedCox
+    from drosurv import CoxPH, RepairedCox
 
     train, test, inside = draw(setting, seed, N_TEST)
-    model, seconds = fitted(RepairedCox(random_state=seed, **ABLATIONS[variant]), train.X, train.y)
+    model, seconds = fitted(RepairedCox(CoxPH(), random_state=seed, **ABLATIONS[variant]), train.X, train.y)
     if variant == "the base's baseline":
         model._factor = None
     return [measured("repair", model, model.follow_up_, test, inside[1], seconds)]

@@ -136,7 +136,7 @@ LABELS = {
     "cox-recalibrated": "`CoxPH(recalibrate=True)`",
     "dro-half": "`DROCox(alpha=0.5, recalibrate=True)`",
     "dro-fifth": "`DROCox(alpha=0.2, recalibrate=True)`",
-    "repair": "`RepairedCox()`",
+    "repair": "`RepairedCox(CoxPH())`",
 }
 
 

@@ -59,7 +59,8 @@ def test_a_table_of_another_library_is_read_as_that_of_pandas(messy):
     np.testing.assert_array_equal(other.predict(OtherFrame(X)), model.predict(X))
     few = X[:200]
     repaired, expected = (
-        RepairedCox(max_conditions=1, random_state=0).fit(table, y[:200]) for table in (OtherFrame(few), few)
+        RepairedCox(CoxPH(), max_conditions=1, random_state=0).fit(table, y[:200])
+        for table in (OtherFrame(few), few)
     )
     assert repaired.in_words() == expected.in_words()
     measured, known = (evaluate(model, table, y, n_bootstrap=0) for table in (OtherFrame(X), X))

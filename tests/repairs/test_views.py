@@ -65,13 +65,13 @@ def level_shift(n=3000, seed=0, ratio=3.0, everyone=1.0):
 @cache
 def wilms():
     data = load_nwtco()
-    return RepairedCox(max_repairs=1, **SIMPLE).fit(data.X, data.y), data.X, data.y
+    return RepairedCox(CoxPH(), max_repairs=1, **SIMPLE).fit(data.X, data.y), data.X, data.y
 
 
 @cache
 def hidden():
     data = make_hidden_minority(n_samples=1500, n_features=6, minority=0.25, random_state=0)
-    return RepairedCox(**SIMPLE).fit(data.X, data.y), data.X, data.y
+    return RepairedCox(CoxPH(), **SIMPLE).fit(data.X, data.y), data.X, data.y
 
 
 @cache
@@ -222,7 +222,7 @@ def test_frame_holds_every_number(planted):
     assert row["before"] == found.before.value
     assert row["gain_outside_low"] == found.gain_outside.low
     null = make_hidden_minority(n_samples=100, random_state=0)
-    assert len(RepairedCox().fit(null.X, null.y).to_frame()) == 0
+    assert len(RepairedCox(CoxPH()).fit(null.X, null.y).to_frame()) == 0
 
 
 def test_hazard_ratios_are_those_of_the_predictions(planted):

@@ -37,8 +37,7 @@ def repair(
     model: Annotated[
         str | None,
         about(
-            "What to repair: an estimator to train, such as cox, or the file of a saved model. By default cox-cv or "
-            "cox, whichever predicts patients not trained on better after its repair."
+            "What to repair: an estimator to train, such as cox, or the file of a saved model. By default cox-cv."
         ),
     ] = None,
     predictions: Annotated[
@@ -98,7 +97,7 @@ def repair(
         trained = opened is None and given is None
         repaired = repair_from_table(
             table,
-            make_estimator(model, {}, read_settings(set_), seed) if trained and model is not None else "auto",
+            make_estimator(model, {}, read_settings(set_), seed) if trained and model is not None else None,
             opened=opened,
             predictions=given,
             categorical=source.categorical,
@@ -130,8 +129,6 @@ def repair(
         )
     else:
         _show(repaired, ratios)
-        if model is None and predictions is None:
-            typer.echo(_chosen(repaired))
         for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
             if path is not None:
                 typer.echo(f"{what} saved to {path}.")
@@ -140,21 +137,6 @@ def repair(
 def in_words(model: RepairedCox) -> list[str]:
     """Describe each repair as RepairedCox does, but name an option instead of an argument."""
     return [text.replace("base=CoxPHCV()", "`drosurv repair --model cox-cv`") for text in model.in_words()]
-
-
-def _chosen(model: RepairedCox) -> str:
-    """Say why this one of CoxPHCV and CoxPH was chosen."""
-    from drosurv.evaluation.predictions import final_step
-
-    chosen, found = type(final_step(model.base_)).__name__, model.base_log_likelihoods_
-    (other,) = {"CoxPHCV", "CoxPH"} - {chosen}
-    if min(found) == float("-inf"):
-        return f"There are too few patients to compare {chosen} with {other}."
-    repaired = "with its repairs, " if model.repairs_ else ""
-    return (
-        f"{chosen} was chosen: {repaired}it predicts patients not trained on better than {other} does after the same "
-        f"search, by {max(found) - min(found):.4f} in log likelihood per patient."
-    )
 
 
 def _show(model: RepairedCox, ratios: Table | None) -> None:

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import ArgumentError, check_count, check_number, require
 from drosurv.estimators.coefficient_inference import summary as base_summary
-from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.evaluation.predictions import final_step, take
 from drosurv.metrics import FollowUp
@@ -41,7 +40,6 @@ from drosurv.repairs.repaired_predictions import (
     cumulative_hazard,
     curve_times,
     hazard_at_patient_times,
-    interval_log_likelihood,
 )
 from drosurv.repairs.rules import CodedTable, readable_table
 from drosurv.repairs.views import (
@@ -72,11 +70,9 @@ class RepairedCox(RepairedPredictions):
 
     Parameters
     ----------
-    base : estimator, sequence of estimators, "auto" or None
-        Unfitted model that predicts survival curves or cumulative hazards: ours, scikit-survival's or a Pipeline. Of
-        several, the one whose repaired model has the largest out-of-fold likelihood is used. "auto" tries
-        :class:`drosurv.CoxPHCV` and :class:`drosurv.CoxPH`, so that a nonlinear effect is not mistaken for a subgroup.
-        None is plain Cox (:class:`drosurv.CoxPH`).
+    base : estimator or None
+        Unfitted model that predicts survival curves or cumulative hazards: ours, scikit-survival's or a Pipeline. None
+        is :class:`drosurv.CoxPHCV`, so that a nonlinear effect is not mistaken for a subgroup.
     max_repairs : int
         Largest number of repairs.
     max_conditions : int
@@ -105,8 +101,6 @@ class RepairedCox(RepairedPredictions):
         Corrections, in the order in which they were found.
     attempts_ : list of Attempt
         Every repair that was tested, accepted or not.
-    base_log_likelihoods_ : list of float
-        Out-of-fold log likelihood per patient, up to a constant, of each repaired base model, if there were several.
     checked_ : (k, n) bool
         Which training patients are in each repair's subgroup, by the rule found without their fold; not saved.
     held_out_ : (n,) float64
@@ -184,38 +178,15 @@ class RepairedCox(RepairedPredictions):
                     f"{name} is not supported by RepairedCox, whose rules are for all patients: leave it out, give it "
                     "as a column of X, or fit one model for each stratum.",
                 )
-        bases = self._bases()
-        if len(bases) == 1:
-            return self._fit(bases[0], X, y, features, clusters, sample_weight, entry)
-        # All bases use the same folds: those of a fit to one of them, with a seed.
-        seed = self.random_state
-        seed = seed if isinstance(seed, Integral) else int(generator(seed).integers(2**31))
-        fitted = [
-            clone(self)
-            .set_params(base=None, random_state=seed)
-            ._fit(base, X, y, features, clusters, sample_weight, entry)
-            for base in bases
-        ]
-        found = [model._log_likelihood for model in fitted]
-        parameters = self.get_params(deep=False)
-        self.__dict__.update(fitted[int(np.argmax(found))].__dict__)
-        self.__dict__.update(parameters)
-        self.base_log_likelihoods_ = found
-        return self
+        return self._fit(self._base(), X, y, features, clusters, sample_weight, entry)
 
-    def _bases(self) -> list[Any]:
+    def _base(self) -> Any:
+        """Return the unfitted base model."""
         if self.base is None:
-            return [CoxPH()]
-        if isinstance(self.base, str) and self.base == "auto":
-            return [
-                CoxPHCV(random_state=self.random_state if isinstance(self.random_state, int) else 0),
-                CoxPH(),
-            ]
-        bases = list(self.base) if isinstance(self.base, list | tuple) else [self.base]
-        fit = all(hasattr(base, "fit") and hasattr(base, "get_params") for base in bases)
-        wanted = 'be an estimator such as CoxPH(), several of them, "auto" or None'
-        require(bases and fit, "base", wanted, self.base)
-        return bases
+            return CoxPHCV(random_state=self.random_state if isinstance(self.random_state, Integral) else 0)
+        fits = hasattr(self.base, "fit") and hasattr(self.base, "get_params")
+        require(fits, "base", "be an estimator such as CoxPH() or None", self.base)
+        return self.base
 
     def _fit(
         self, base: Any, X: Any, y: Any, features: Any, clusters: Any, sample_weight: Any, entry: Any
@@ -231,12 +202,10 @@ class RepairedCox(RepairedPredictions):
         self._curve_times = curve_times(self.base_, X, target)
         # With fewer events per feature, most of a fitted model's error is estimation error.
         if self._too_few(target, EVENTS_PER_FEATURE * tables[1].shape[1]):
-            self._log_likelihood = -np.inf
             return self
         folds = self._drawn(clusters, target.event)
         edges = BaselineFactor.intervals(target)
-        ends = np.append(edges, target.time.max())
-        at_edges, begun = np.empty((n, len(ends))), np.zeros(n)
+        at_edges, begun = np.empty((n, len(edges))), np.zeros(n)
         parts: list[Expected] = []
         with bar("fitting the model in folds", self.folds, shown=self.verbose) as progress:
             for fold in range(self.folds):
@@ -246,20 +215,16 @@ class RepairedCox(RepairedPredictions):
                 model = _fit_base(base, take(X, ~out), target.take(~out).to_structured(), rest)
                 curves = predicted_curves(model, take(X, out), int(out.sum()))
                 parts.append(expected_of_fitted(curves, target.take(out), self._times))
-                at_edges[out] = cumulative_hazard(curves, ends)
+                at_edges[out] = cumulative_hazard(curves, edges)
                 if entry is not None:
                     begun[out] = hazard_at_patient_times(curves, since[out])
             expected = Expected.joined(parts, folds)
             expected = replace(expected, hazard=expected.hazard - begun)
             expected = expected.clipped(SMALLEST_EXPECTED, np.log(n) + 3)
             self._find(expected.weighted(weight), tables, folds, clusters, progress)
-        r = self.held_out_
         if self.repairs_:
             accrued = np.column_stack([begun, begun + expected.hazard])
-            self._factor = BaselineFactor.learn(edges, at_edges[:, :-1], accrued, r, target, weight)
-        self._log_likelihood = float(
-            weight @ interval_log_likelihood(ends, at_edges, expected.hazard, r, target) / weight.sum()
-        )
+            self._factor = BaselineFactor.learn(edges, at_edges, accrued, self.held_out_, target, weight)
         self._add_changes(X, tables[0])
         return self
 
@@ -413,9 +378,7 @@ class RepairedCox(RepairedPredictions):
     def in_words(self) -> list[str]:
         """Describe each repair in sentences: who was predicted wrongly, what was changed, and with which effect."""
         check_is_fitted(self)
-        tried = [final_step(base) for base in (self.base_, *self._bases()) if base is not None]
-        nonlinear = any(isinstance(base, CoxPHCV) for base in tried)
-        return [in_words(repair, nonlinear) for repair in self.repairs_]
+        return [in_words(repair) for repair in self.repairs_]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each repair, with intervals as ``_low`` and ``_high``."""
@@ -502,11 +465,11 @@ def repair(
 
     Parameters
     ----------
-    model : estimator, sequence of estimators, "auto", or a pair (times, survival)
-        With ``frozen=False`` an unfitted estimator; it is fitted on all patients, and in folds to estimate its errors.
-        Several, or "auto", as ``base`` of :class:`drosurv.RepairedCox`. With ``frozen=True`` a fitted model, which is
-        not refitted, or survival probabilities (n, m) at m increasing times; the patients must be others than those
-        that the model was trained on.
+    model : estimator, None, or a pair (times, survival)
+        With ``frozen=False`` an unfitted estimator, or None as ``base`` of :class:`drosurv.RepairedCox`; it is fitted
+        on all patients, and in folds to estimate its errors. With ``frozen=True`` a fitted model, which is not
+        refitted, or survival probabilities (n, m) at m increasing times; the patients must be others than those that
+        the model was trained on.
     X : (n, d) array or DataFrame
         Features, as the model takes them.
     y : structured array (n,)

@@ -20,7 +20,6 @@ from drosurv.evaluation.predictions import final_step, take
 from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
 from drosurv.observation import in_pandas
 from drosurv.repairs.curves import (
-    SMALLEST_EXPECTED,
     PredictionGrid,
     log_mean_hazard,
     log_risk,
@@ -296,17 +295,3 @@ class BaselineFactor:
             high = at_edges[:, [m + 1]] if m + 1 < len(self.edges) else np.inf
             out += factor * np.clip(at_times - low, 0.0, high - low)
         return out
-
-
-def interval_log_likelihood(
-    ends: FloatArray, at_ends: FloatArray, hazard: FloatArray, r: FloatArray, target: Target
-) -> FloatArray:
-    """Return the log likelihood (n,) of hazards that are constant on intervals, up to a term of the events only.
-
-    `at_ends` (n, k + 1) are cumulative hazards at the ends of intervals, the first 0, and `hazard` (n,) those at each
-    patient's time; hazards are multiplied by exp(r), (n,).
-    """
-    interval = np.clip(np.searchsorted(ends, target.time, side="left") - 1, 0, len(ends) - 2)
-    rows = np.arange(len(target))
-    accrued = at_ends[rows, interval + 1] - at_ends[rows, interval]
-    return target.event * (np.log(np.maximum(accrued, SMALLEST_EXPECTED)) + r) - np.exp(r) * hazard

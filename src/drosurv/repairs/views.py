@@ -139,11 +139,8 @@ def detectable(expected: float) -> tuple[float, float]:
     return float(low), float(brentq(missing, 1.0, 1.0 + 10 * NEEDED_GAIN / min(expected, 1.0)))
 
 
-def in_words(repair: Repair, nonlinear_tried: bool = False) -> str:
-    """Say what the model predicted, what the repair changed, and its effect on patients not used for it.
-
-    `nonlinear_tried` says that :class:`drosurv.CoxPHCV`, which fits nonlinear effects, was tried as a base model.
-    """
+def in_words(repair: Repair) -> str:
+    """Say what the model predicted, what the repair changed, and its effect on patients not used for it."""
     whom = (
         f"all {repair.patients:,} patients"
         if repair.rule is None
@@ -167,7 +164,7 @@ def in_words(repair: Repair, nonlinear_tried: bool = False) -> str:
             for change in repair.changes
         )
         sentences.append(f"The hazard ratio of {', of '.join(changed)}.")
-    if repair.linear_in and not nonlinear_tried:
+    if repair.linear_in:
         sentences.append(
             f"A nonlinear effect of {repair.linear_in!r}, which is linear in the base model, would look the same: "
             "compare with base=CoxPHCV()."

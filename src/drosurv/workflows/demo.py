@@ -67,7 +67,7 @@ def models(random_state: int = 0) -> dict[str, Any]:
     return {
         PLAIN: CoxPH(),
         CROSS_VALIDATED: CoxPHCV(random_state=random_state),
-        REPAIRED: RepairedCox(random_state=random_state),
+        REPAIRED: RepairedCox(CoxPH(), random_state=random_state),
     }
 
 

@@ -13,12 +13,12 @@ from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable
 from drosurv.target import FloatArray
 from drosurv.workflows.saved_model import OpenedModel
-from drosurv.workflows.training import readable_and_bases, refuse_copies_of_time, table_encoder
+from drosurv.workflows.training import readable_and_base, refuse_copies_of_time, table_encoder
 
 
 def repair_from_table(
     table: SurvivalTable,
-    estimator: Any = "auto",
+    estimator: Any = None,
     *,
     opened: OpenedModel | None = None,
     predictions: pd.DataFrame | None = None,
@@ -28,22 +28,20 @@ def repair_from_table(
 ) -> RepairedCox:
     """Find and repair the groups of a table that a model is wrong about.
 
-    The model is an `estimator`, which is trained on the table; "auto" is the better one of :class:`drosurv.CoxPHCV` and
-    :class:`drosurv.CoxPH`. Or it is a saved model, `opened`, which is not refitted. Or `predictions` are given:
-    survival probabilities of the table's patients, one column for each time, named ``12`` or ``survival_12``.
+    The model is an `estimator`, which is trained on the table; None is :class:`drosurv.CoxPHCV`. Or it is a saved
+    model, `opened`, which is not refitted. Or `predictions` are given: survival probabilities of the table's patients,
+    one column for each time, named ``12`` or ``survival_12``.
     `categorical` and `keep_columns` are as in :func:`train`, `options` are parameters of :class:`drosurv.RepairedCox`.
     """
     options |= {"clusters": table.clusters, "entry": table.entry}
     if opened is not None:
         return repair(opened.model, opened.readable(table.frame), table.y, frozen=True, **options)
     refuse_copies_of_time(table, keep_columns)
-    seed = options.get("random_state")
-    X, bases = readable_and_bases(
-        table, table_encoder(table, categorical), RepairedCox(base=estimator, random_state=seed)._bases()
-    )
+    unfitted = RepairedCox(base=estimator, random_state=options.get("random_state"))._base()
+    X, base = readable_and_base(table, table_encoder(table, categorical), unfitted)
     if predictions is not None:
         return repair(predicted_at(predictions), X, table.y, frozen=True, **options)
-    return repair(bases if len(bases) > 1 else bases[0], X, table.y, **options)
+    return repair(base, X, table.y, **options)
 
 
 def corrected(model: RepairedCox, table: SurvivalTable, predictions: pd.DataFrame) -> pd.DataFrame:

@@ -332,8 +332,8 @@ def train(
             f"bootstrap has no meaning for {type(estimator).__name__}, whose coefficients have no standard errors.",
         )
     if repaired:
-        X, bases = readable_and_bases(table, encoder, estimator._bases())
-        model = estimator.set_params(base=bases if len(bases) > 1 else bases[0])
+        X, base = readable_and_base(table, encoder, estimator._base())
+        model = estimator.set_params(base=base)
     else:
         X, model = table.X, Pipeline([("table", encoder), ("model", estimator)])
     model.fit(X, table.y, **options)
@@ -421,17 +421,17 @@ def table_encoder(
     return TableEncoder(categorical=tuple(dict.fromkeys(codes)), unseen=unseen, reference=reference)
 
 
-def readable_and_bases(
-    table: SurvivalTable, encoder: TableEncoder, estimators: Sequence[Any]
-) -> tuple[pd.DataFrame, list[Pipeline]]:
-    """Return the columns that rules may use, and Pipelines of an encoder and each estimator.
+def readable_and_base(
+    table: SurvivalTable, encoder: TableEncoder, estimator: Any
+) -> tuple[pd.DataFrame, Pipeline]:
+    """Return the columns that rules may use, and a Pipeline of an encoder and the estimator.
 
     Columns that the encoder leaves out, because they number the rows or are constant, are left out here too.
     """
     X = table.X[encoder.fit(table.X).used_]
     codes = [name for name in encoder.categorical if name in X]
     encoder = clone(encoder).set_params(categorical=codes)
-    return X, [Pipeline([("table", clone(encoder)), ("model", estimator)]) for estimator in estimators]
+    return X, Pipeline([("table", encoder), ("model", estimator)])
 
 
 def _is_large(table: SurvivalTable) -> bool:
