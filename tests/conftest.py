@@ -135,12 +135,11 @@ def downloads(data_directory, shared_folder):
 @pytest.fixture(scope="module", autouse=True)
 def few_replicates_of_searches():
     """Where nothing else is asked for, searches of subgroups draw 199 replicates, and remedies grow 10 trees."""
-    from drosurv.repairs import subgroup_bounds, worst_off
+    from drosurv.repairs import subgroup_bounds
     from drosurv.report.sections.subgroups import TREES
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subgroup_bounds, "REPLICATES", 199)
-        patch.setattr(worst_off, "N_REPLICATES", 199)
         patch.setitem(TREES, "max_iter", 10)
         yield
 

@@ -4,8 +4,8 @@
 
 "cross_fitted": false alarms of a Cox model that is right, trained in folds and judged on the patients left out;
 "cross_fitted_power": the same where a subgroup has more events;
-"methods_false_alarm", "methods_power": the test of certify beside two others, on the same patients: a search on half of
-the patients with a test on the other half, and the search of drosurv 0.2.0, checked in ten folds.
+"methods_false_alarm", "methods_power": the test of certify and, on the same patients, a search on half of the patients
+with a test on the other half.
 Required: at most 7.4 % of runs with any significant subgroup where predictions are right; bounds beyond every true
 value in at least 93 %; power of at least 90 % for a subgroup of 16 % of 1,500 patients with 1.65 times the events.
 """
@@ -23,9 +23,6 @@ from drosurv import CoxPH, Surv, certify
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.predictions import gains_over_null
 from drosurv.metrics import FollowUp, observed_over_expected
-from drosurv.observation import draw_folds
-from drosurv.repairs.evidence import Limits
-from drosurv.repairs.findings import Estimate
 from drosurv.repairs.rules import CodedTable
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -37,7 +34,6 @@ from drosurv.repairs.simultaneous_tests import (
 )
 from drosurv.repairs.subgroup_bounds import BRIER, GAIN
 from drosurv.repairs.subgroups import Subgroups
-from drosurv.repairs.worst_off import EvidenceFinder, residuals_of
 from drosurv.report.cross_fit import cross_fitted, fold_parts
 from drosurv.target import parse_target
 from experiments.studies.repeated import parser, repeat
@@ -186,28 +182,6 @@ def confirmed_on_other_half(data: Simulated, seed: int) -> list[np.ndarray]:
     return [inside] if observed_over_expected(events, predicted).p_value <= 0.05 else []
 
 
-def confirmed_in_folds(data: Simulated, seed: int) -> list[np.ndarray]:
-    """Groups of the search of drosurv 0.2.0 for a wrong level, with its defaults.
-
-    Up to three rules are found by their evidence. Each is found again without each tenth of the patients, and in
-    bootstrap samples. It is confirmed if correcting its level gains log likelihood in the tenths left out (one-sided
-    95 % for all rules together) and half of the bootstrap samples find it too.
-    """
-    target, rng = parse_target(data.y), np.random.default_rng(seed)
-    residuals = residuals_of(data.predictions(), data.X, target, data.X)
-    limits = Limits(min_group=50, min_events=10, level_only=True)
-    finder = EvidenceFinder(CodedTable.from_table(data.X), residuals, limits, max_rules=3, max_conditions=3)
-    groups = finder.members(finder.find(np.ones(len(target))))
-    checked, gains, _ = finder.check(groups, draw_folds(len(target), 10, rng, target.event))
-    stability = finder.stability(groups, 50, rng)
-    confidence = 1 - 2 * 0.05 / max(len(groups), 1)
-    return [
-        group
-        for group, members, gain, share in zip(groups, checked == 1, gains, stability, strict=True)
-        if members.sum() >= 20 and Estimate.mean(gain[members], confidence).low > 0 and share >= 0.5
-    ]
-
-
 def methods(n: int, events: float, replicates: int, seed: int, ratio: float) -> dict[str, Any]:
     """For each method whether it reports any subgroup, and one that overlaps with the simulated one by half."""
     data = simulate(n, events, np.random.default_rng([seed, n]), ratio)
@@ -217,7 +191,6 @@ def methods(n: int, events: float, replicates: int, seed: int, ratio: float) -> 
     reported = {
         "all_patients": [rule.holds(data.X) for rule in found.rules],
         "halves": confirmed_on_other_half(data, seed),
-        "folds": confirmed_in_folds(data, seed),
     }
     rates: dict[str, Any] = {f"{name}_any": len(groups) > 0 for name, groups in reported.items()}
     for name, groups in reported.items():

@@ -63,9 +63,6 @@ def units(seeds, forest_seeds, parts):
         found += [{**unit, "seed": seed, "forest": False} for unit in compared_on]
         found += [{**unit, "seed": seed, "forest": True} for unit in compared_on if seed < forest_seeds]
         found += [{"part": "d", **setting, "seed": seed} for setting in CHOICES if seed < 20]
-        found += [
-            {"part": "e", "minority": m, "seed": s} for m in (0.15, 0.0) for s in (2 * seed, 2 * seed + 1)
-        ]
     slow = [unit for unit in found if unit.get("forest")]
     slow.sort(key=lambda unit: unit.get("n", 0) > BASE["n"])
     return [unit for unit in (*(u for u in found if not u.get("forest")), *slow) if unit["part"] in parts]
@@ -220,22 +217,7 @@ def run_setting(unit):
     return {"SubgroupRobustCox": found}
 
 
-def run_rules(unit):
-    from drosurv import CoxPH
-    from drosurv.repairs.worst_off import worst_off
-
-    train, test, rows = synthetic({**BASE, "minority": unit["minority"]}, unit["seed"])
-    found = worst_off(CoxPH().fit(train.X, train.y), test.X, test.y, y_train=train.y)
-    reported = found.groups
-    inside = np.zeros(N_TEST, bool)
-    if reported:
-        inside = np.asarray(reported[0].rule.holds(test.X), bool)
-    truth = rows.get("minority", np.zeros(N_TEST, bool))
-    either = (inside | truth).sum()
-    return {"reported": bool(reported), "overlap": float((inside & truth).sum() / either) if either else 0.0}
-
-
-RUN = {"a": run_synthetic, "b": run_real, "c": run_synthetic, "d": run_setting, "e": run_rules}
+RUN = {"a": run_synthetic, "b": run_real, "c": run_synthetic, "d": run_setting}
 
 
 def work(unit, folder):
@@ -264,7 +246,7 @@ def main():
     parser.add_argument(
         "--forest-seeds", type=int, help="seeds of the random survival forest; as many by default"
     )
-    parser.add_argument("--part", default="abcde", help="any of a, b, c, d, e")
+    parser.add_argument("--part", default="abcd", help="any of a, b, c, d")
     options = parser.parse_args()
     from joblib import Parallel, delayed
 
@@ -281,9 +263,6 @@ def load(folder):
     records = []
     for path in sorted(Path(folder).glob("*.json")):
         finished = json.loads(path.read_text())
-        if finished["unit"]["part"] == "e":
-            records.append({**finished["unit"], **finished["result"]})
-            continue
         for method, measured in finished["result"].items():
             for rows, values in measured.items():
                 size = values.pop("n")

@@ -24,7 +24,7 @@ from experiments.studies.subgroup_robust import (
 def write(folder):
     """Write the parts of the page of which there are finished units."""
     data = load(folder)
-    for part, tables in (("a", synthetic), ("b", real), ("c", null), ("d", settings), ("e", rules)):
+    for part, tables in (("a", synthetic), ("b", real), ("c", null), ("d", settings)):
         own = data[data.part == part]
         if len(own):
             write_part(
@@ -180,27 +180,6 @@ def from_held_out_patients(data):
             []
             if better
             else ["That default was set on data of this kind, so elsewhere it may be less hard to beat.", ""]
-        ),
-    ]
-
-
-def rules(data):
-    planted, empty = data[data.minority > 0], data[data.minority == 0]
-    found = planted.reported & (planted.overlap >= 0.5)
-    return [
-        "`drosurv.repairs.worst_off` on plain Cox's predictions for 4,000 held-out patients.",
-        "",
-        *table(
-            ["data", "datasets", "a group was reported", "it shares at least half with the planted one"],
-            [
-                [
-                    "planted minority of 15 %",
-                    str(len(planted)),
-                    str(int(planted.reported.sum())),
-                    str(int(found.sum())),
-                ],
-                ["no group", str(len(empty)), str(int(empty.reported.sum())), "–"],
-            ],
         ),
     ]
 

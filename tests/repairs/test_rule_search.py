@@ -103,3 +103,18 @@ def test_a_table_without_any_condition_gives_no_rule():
     table = CodedTable.from_table(readable_table(np.ones((50, 2)), 50))
     assert len(table.atoms) == 0
     assert list(RuleSearch(table, Summed(np.ones((50, 2))), np.ones(50, bool), 2).by_length(2)) == []
+
+
+def test_rules_and_codes_agree_on_the_patients_of_every_condition():
+    table = table_of(400)
+    table.loc[:9, "marker"], table.loc[10:19, "marker"] = np.inf, -np.inf
+    coded = CodedTable.from_table(table)
+    for atom in coded.listed:
+        for atoms in ((atom,), (atom, coded.listed[50])):
+            np.testing.assert_array_equal(coded.covers(atoms), coded.rule(atoms).holds(table))
+
+
+def test_cuts_are_whole_where_values_are_and_have_few_digits_elsewhere():
+    coded = CodedTable.from_table(table_of(1000))
+    assert all(cut == round(cut) for cut in coded.values[0])
+    assert all(cut == round(cut, 2) for cut in coded.values[1])

@@ -16,8 +16,8 @@ from drosurv.datasets import load_nwtco, make_hidden_minority
 from drosurv.evaluation.predictions import predict_curves
 from drosurv.metrics.expected_events import expected_events
 from drosurv.observation import draw_folds
+from drosurv.repairs.estimate import Estimate
 from drosurv.repairs.evidence import EffectColumns
-from drosurv.repairs.findings import Estimate
 from drosurv.repairs.repair_search import Correction
 from drosurv.repairs.views import (
     NEEDED_GAIN,
@@ -40,6 +40,14 @@ SIMPLE = {"max_conditions": 1, "random_state": 0}
 def planted():
     model, X, y = hidden()
     return model, SimpleNamespace(X=X, y=y)
+
+
+def test_the_interval_of_a_mean_is_students():
+    gains = np.random.default_rng(0).normal(size=30)
+    found = Estimate.mean(gains, 0.9)
+    expected = stats.ttest_1samp(gains, 0).confidence_interval(0.9)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert np.isnan(Estimate.mean(gains[:1], 0.9).value)
 
 
 def test_ratio_has_the_exact_poisson_interval():

@@ -53,7 +53,7 @@ _HOMES = {
     "EffectChange": "drosurv.repairs.repair",
     "EffectColumn": "drosurv.repairs.evidence",
     "EffectColumns": "drosurv.repairs.evidence",
-    "Estimate": "drosurv.repairs.findings",
+    "Estimate": "drosurv.repairs.estimate",
     "Findings": "drosurv.estimators.coefficients.summary",
     "IntervalCurves": "drosurv.estimators.discrete_time_hazard",
     "LogTimeCurves": "drosurv.estimators.accelerated_failure_time",

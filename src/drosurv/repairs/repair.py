@@ -15,8 +15,8 @@ from drosurv.evaluation.predictions import take
 from drosurv.metrics import calibration_slope_of_curves
 from drosurv.observation import in_pandas
 from drosurv.repairs.curves import Expected
+from drosurv.repairs.estimate import Estimate
 from drosurv.repairs.evidence import RISK, EffectColumn, EffectColumns
-from drosurv.repairs.findings import Estimate
 from drosurv.repairs.repair_search import Correction, Kind, Trial, Version
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.target import BoolArray, FloatArray

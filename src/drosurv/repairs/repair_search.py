@@ -15,7 +15,6 @@ import numpy as np
 from drosurv.presentation.progress import ProgressCallback
 from drosurv.repairs.evidence import Limits, Residuals, likelihood_gains_of, poisson_ridge, propose
 from drosurv.repairs.rules import Atom, CodedTable, Rule
-from drosurv.repairs.worst_off import overlap
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 Kind = Literal["everyone", "effects", "level"]
@@ -346,9 +345,14 @@ def z_of(values: FloatArray) -> float:
     return float(values.sum() / max(np.sqrt((values**2).sum()), 1e-12))
 
 
+def jaccard(first: BoolArray, second: BoolArray) -> float:
+    """Return the Jaccard index of two groups: patients of both, as a share of those of either."""
+    return int((first & second).sum()) / max(int((first | second).sum()), 1)
+
+
 def _same_side(first: BoolArray, second: BoolArray, among: BoolArray) -> tuple[bool, float]:
     """Whether the second group overlaps more with the first than with its complement, and the larger overlap."""
-    same, opposite = overlap(first & among, second & among), overlap(~first & among, second & among)
+    same, opposite = jaccard(first & among, second & among), jaccard(~first & among, second & among)
     return same >= opposite, max(same, opposite)
 
 

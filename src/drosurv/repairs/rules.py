@@ -322,14 +322,6 @@ class RuleSearch:
         found = zip(added, scores[0, allowed].tolist(), scores[-1, allowed].tolist(), strict=True)
         return [Candidate((*atoms, atom), score, promise) for atom, score, promise in found]
 
-    def revalued(self, rule: Candidate) -> Candidate:
-        """Return the rule with each value chosen again, given the other conditions."""
-        for atom in rule.atoms:
-            others = tuple(other for other in rule.atoms if other != atom)
-            again = [c for c in self.extensions(others) if c.atoms[-1][:2] == atom[:2]]
-            rule = max([rule, *again], key=lambda candidate: candidate.score)
-        return rule
-
 
 @numba.njit(cache=True, nogil=True)
 def sums_by_code(codes: Codes, values: FloatArray, inside: NDArray[np.intp], n_codes: int) -> FloatArray:

@@ -54,28 +54,6 @@ def judged_subgroups(table: pd.DataFrame, patients: PatientEvents, least: float)
     return subgroups
 
 
-def significant_subgroups(
-    curves: SurvivalCurves,
-    target: Target,
-    table: pd.DataFrame,
-    least: float,
-    level: float,
-    n_bootstrap: int,
-    rng: np.random.Generator,
-) -> tuple[tuple[Rule, ...], pd.DataFrame]:
-    """Return subgroups with significantly more or fewer events than predicted, the most significant first.
-
-    Subgroups have at least so many patients and 10 predicted events. Return their rules, and a table as
-    ``SubgroupBounds.significant``; the test is that of `certify`.
-    """
-    patients = PatientEvents.of(curves, target, np.ones(len(target)), None, None, rng)
-    subgroups = judged_subgroups(table, patients, least)
-    if len(subgroups) == 0:
-        return (), pd.DataFrame()
-    test = compare_events(subgroups, patients, level, n_bootstrap, rng)
-    return test.rules, test.significant
-
-
 class PatientEvents(NamedTuple):
     """Weights, observed and expected events of n patients, and the hazards from which events are simulated.
 

@@ -15,8 +15,8 @@ from drosurv.observation import draw_folds
 from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain_rows
 from drosurv.repairs import RepairedCox
 from drosurv.repairs.curves import Expected, expected_of_frozen, reference_times
+from drosurv.repairs.estimate import Estimate
 from drosurv.repairs.evidence import likelihood_gains_of, poisson_ridge
-from drosurv.repairs.findings import Estimate
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
 from drosurv.report.evidence import Evidence
