@@ -186,7 +186,7 @@ def _misaligned(cohort: Cohort, scores: Mapping[str, FloatArray]) -> dict[str, f
         return {}
     by_time = np.argsort(-held_out.target.time, kind="stable")
     times = brier_times(held_out.follow_up, held_out.target, grid="table")
-    survival = held_out.breslow(risk[by_time], baseline_risk).at(times)
+    survival = held_out.breslow(risk[by_time], baseline_risk).survival(times)
     score = integrated_brier_score(held_out.follow_up, held_out.target, survival, times, grid="table")
     return {"misaligned_brier_score": score}
 

@@ -37,6 +37,7 @@ from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, DiscreteTimeHazard, Surv
+from drosurv.curves import parse_survival
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.by_cause import evaluate_by_cause, judged_by_cause
 from drosurv.evaluation.evaluate import prepare
@@ -46,7 +47,6 @@ from drosurv.evaluation.groups import group_table
 from drosurv.metrics import FollowUp, brier_contributions, brier_weight_error
 from drosurv.metrics.follow_up import brier_times
 from drosurv.metrics.inference import Draws
-from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import parse_target
 from experiments.studies import curve_types
 

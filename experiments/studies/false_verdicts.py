@@ -70,7 +70,7 @@ def problems(case: str, events: float, ratio: float, replicates: int, seed: int)
 
 def _audited(case: str, data: Simulated, others: Simulated, how: dict[str, Any]) -> AuditReport:
     if case.startswith("few times"):
-        survival = data.predictions().survival.at(TIMES)
+        survival = data.predictions().survival.survival(TIMES)
         return audit_predictions(survival, data.y, times=TIMES, kind="survival", **how)
     if case == "exact":
         return audit_predictions(data.predictions(), data.y, **how)

@@ -20,6 +20,8 @@ import numpy as np
 import pandas as pd
 
 from drosurv import CoxPH, Surv, certify
+from drosurv.curve_values import ScoreValues
+from drosurv.curves import SmoothCurves
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.predictions import gains_over_null
 from drosurv.metrics import FollowUp, observed_over_expected
@@ -62,32 +64,18 @@ class Simulated:
 
     def predictions(self) -> Predictions:
         """Weibull curves with the model's rates, and log hazards."""
-        return Predictions(np.log(self.rate), WeibullCurves(self.rate, self.shape))
+        return Predictions(np.log(self.rate), weibull_curves(self.rate, self.shape))
 
 
-@dataclass(frozen=True, eq=False)
-class WeibullCurves:
-    """Smooth survival curves exp(-rate t^shape) of n patients."""
-
-    rate: np.ndarray
-    shape: float = SHAPE
-    curve_type = "smooth"
-    jumps = None
-
-    def __len__(self) -> int:
-        return len(self.rate)
-
-    def at(self, times: np.ndarray) -> np.ndarray:
-        """Survival at common times, (n, k)."""
-        return np.exp(-np.outer(self.rate, times**self.shape))
-
-    def at_patient_times(self, times: np.ndarray) -> np.ndarray:
-        """Survival of each patient at one time, (n,)."""
-        return np.exp(-self.rate * times**self.shape)
-
-    def take(self, rows: slice) -> WeibullCurves:
-        """Curves of some patients."""
-        return WeibullCurves(self.rate[rows], self.shape)
+def weibull_curves(rate: np.ndarray, shape: float = SHAPE) -> SmoothCurves:
+    """Return smooth survival curves exp(-rate t^shape) of n patients."""
+    return SmoothCurves(
+        ScoreValues(
+            rate,
+            lambda rates, times: np.outer(rates, times**shape),
+            lambda rates, times: rates * times**shape,
+        )
+    )
 
 
 def simulate(

@@ -1,4 +1,4 @@
-"""How rows were observed (entry times, strata, clusters, offsets, ids), folds of patients, and random generators."""
+"""How rows were observed (entry times, strata, clusters, offsets, ids, weights), folds, and how inference is made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import ArgumentError, require, warn_caller
+from drosurv.errors import ArgumentError, as_number, require, warn_caller
 from drosurv.target import FloatArray, IntArray, Target
 
 # Largest number of strata without events that a warning names.
@@ -60,6 +60,94 @@ class Observation:
         parts = (self.entry, self.stratum, self.clusters, self.offset, self.patient)
         entry, stratum, clusters, offset, patient = (None if part is None else part[rows] for part in parts)
         return Observation(entry, stratum, self.strata, clusters, offset, patient)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Arguments about the n rows of predicted patients besides features, events and times; None if not given.
+
+    Each row is under observation from its `entry` time on. `strata` and `offset` are for models that were fitted with
+    them. `id` names the patient of each row, `clusters` rows that may be correlated; `weight` is the number of copies
+    that a row stands for.
+    """
+
+    entry: FloatArray | None = None
+    strata: NDArray[Any] | None = None
+    offset: FloatArray | None = None
+    id: NDArray[Any] | None = None
+    clusters: NDArray[Any] | None = None
+    weight: FloatArray | None = None
+
+    @staticmethod
+    def parse(
+        target: Target,
+        *,
+        entry: Any = None,
+        strata: Any = None,
+        offset: Any = None,
+        id: Any = None,
+        clusters: Any = None,
+        sample_weight: Any = None,
+    ) -> Rows:
+        """Check that each argument has one value per row: entry times before the times, no missing labels."""
+        n = len(target)
+        labels = {"strata": strata, "id": id, "clusters": clusters}
+        for name, given in labels.items():
+            if given is not None:
+                label_codes(name, given, n)
+                labels[name] = given.to_numpy() if hasattr(given, "to_numpy") else np.asarray(given)
+        return Rows(
+            entry=None if entry is None else entry_times(entry, target),
+            offset=None if offset is None else numbers("offset", offset, n),
+            weight=None if sample_weight is None else copies(sample_weight, n),
+            **labels,
+        )
+
+    @property
+    def for_models(self) -> dict[str, Any]:
+        """The arguments that a model's predictions may need: strata and offset, as far as given."""
+        known = {"strata": self.strata, "offset": self.offset}
+        return {name: value for name, value in known.items() if value is not None}
+
+    def take(self, rows: Any) -> Rows:
+        """Return the arguments of some rows: indices, a mask or a slice."""
+        parts = vars(self).items()
+        return Rows(**{name: None if part is None else part[rows] for name, part in parts})
+
+
+@dataclass(frozen=True)
+class Inference:
+    """How intervals and tests are computed.
+
+    `level` is the coverage of intervals, `n_bootstrap` the number of replicates, `random_state` their seed. `n_jobs`
+    replicates are computed at once, `verbose` shows a progress bar; by default one per processor core, and in a
+    terminal.
+    """
+
+    level: float = 0.95
+    n_bootstrap: int = 500
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Raise for a level outside of (0, 1), or a number of replicates that is 1, negative or not whole."""
+        require(0 < as_number(self.level) < 1, "level", "lie between 0 and 1", self.level)
+        number = self.n_bootstrap
+        whole = isinstance(number, (int, float, np.integer)) and number >= 0 and number % 1 == 0
+        require(whole and number != 1, "n_bootstrap", "be 0 or a whole number from 2", number)
+        object.__setattr__(self, "n_bootstrap", int(number))
+
+
+def copies(sample_weight: Any, n: int) -> FloatArray:
+    """Return the weights (n,) of rows, finite and not negative: the number of copies that each stands for."""
+    weight = numbers("sample_weight", sample_weight, n)
+    if (weight < 0).any():
+        row = int((weight < 0).argmax())
+        raise ArgumentError(
+            "sample_weight", f"sample_weight must be finite and not negative, got {weight[row]} at row {row}."
+        )
+    return weight
 
 
 def in_pandas(labels: Any) -> Any:

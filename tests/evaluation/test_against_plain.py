@@ -8,10 +8,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from drosurv.curves import parse_survival
 from drosurv.estimators import CoxPH
 from drosurv.evaluation import Predictions, against_plain, beside
 from drosurv.metrics import FollowUp, concordance_index, integrated_brier_score, likelihood_gains
-from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import Surv, parse_target
 
 

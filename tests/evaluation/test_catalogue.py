@@ -8,9 +8,9 @@ from drosurv import metrics
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluator import Evaluator, value_of
-from drosurv.evaluation.predictions import Predictions
 from drosurv.metrics import FollowUp
 from drosurv.metrics.follow_up import auc_times, brier_times
+from drosurv.predictions import Predictions
 from drosurv.target import Target
 
 HORIZONS = np.array([5.0, 12.0, 20.0])

@@ -8,8 +8,9 @@ from sklearn.preprocessing import StandardScaler
 
 from drosurv import AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
 from drosurv.evaluation import Predictions, compare
-from drosurv.evaluation.from_entry import predict_from_entry, select_rows
+from drosurv.evaluation.from_entry import predict_from_entry
 from drosurv.metrics import FollowUp, concordance_index, likelihood_gain, observed_over_expected
+from drosurv.predictions import select_rows
 from drosurv.target import parse_target
 
 

@@ -8,8 +8,8 @@ from sklearn.preprocessing import StandardScaler
 from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, Surv, evaluate
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions, against_plain
-from drosurv.evaluation.predictions import score_type
 from drosurv.metrics import calibration_slope
+from drosurv.predictions import score_type
 
 NEED_LOG_HAZARDS = {
     "log_partial_likelihood",

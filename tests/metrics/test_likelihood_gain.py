@@ -7,6 +7,8 @@ from sksurv.functions import StepFunction
 from sksurv.metrics import integrated_brier_score as reference_ibs
 from sksurv.nonparametric import kaplan_meier_estimator, nelson_aalen_estimator
 
+from drosurv.curve_values import ScoreValues
+from drosurv.curves import SmoothCurves
 from drosurv.metrics import (
     FollowUp,
     brier_against_null,
@@ -224,25 +226,9 @@ def test_curves_with_steps_of_their_own_spread_each_over_the_time_before_it():
     np.testing.assert_allclose(found, wanted)
 
 
-class TrueCurves:
+def true_curves(x):
     """Survival of patients with hazards exp(x)."""
-
-    jumps, curve_type = None, "smooth"
-
-    def __init__(self, x):
-        self.x = x
-
-    def __len__(self):
-        return len(self.x)
-
-    def at(self, times):
-        return np.exp(-times * np.exp(self.x)[:, None])
-
-    def at_patient_times(self, times):
-        return np.exp(-times * np.exp(self.x))
-
-    def take(self, rows):
-        return TrueCurves(self.x[rows])
+    return SmoothCurves(ScoreValues(np.exp(x), np.outer, np.multiply))
 
 
 def test_groups_with_other_follow_up_gain_what_complete_follow_up_gains():
@@ -253,14 +239,14 @@ def test_groups_with_other_follow_up_gain_what_complete_follow_up_gains():
     censored = rng.exponential(1 / np.where(group == "a", 0.2, 2.0))
     train = Surv.from_arrays(np.ones(n), time)
     y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
-    found = likelihood_gains(train, y, TrueCurves(x), groups=group)
+    found = likelihood_gains(train, y, true_curves(x), groups=group)
     # All followed to the time that ten percent of group b are at risk at, nobody censored before.
     end = np.sort(y["time"][group == "b"])[-(n // 20)]
     complete = Surv.from_arrays(time <= end, np.minimum(time, end))
-    truth = likelihood_gains(train, complete, TrueCurves(x)).mean()
+    truth = likelihood_gains(train, complete, true_curves(x)).mean()
     for label in ("a", "b"):
         assert found[group == label].mean() == pytest.approx(truth, abs=0.025)
-    alone = likelihood_gains(train, y, TrueCurves(x))
+    alone = likelihood_gains(train, y, true_curves(x))
     assert alone[group == "a"].mean() - alone[group == "b"].mean() > 0.1
 
 
@@ -270,8 +256,8 @@ def test_without_censoring_groups_change_nothing_up_to_the_horizon():
     time = rng.exponential(np.exp(-x))
     end = np.sort(time)[-40]
     y = Surv.from_arrays(time <= end, np.minimum(time, end))
-    by_group = likelihood_gains(y, y, TrueCurves(x), groups=np.zeros(400))
+    by_group = likelihood_gains(y, y, true_curves(x), groups=np.zeros(400))
     # Within intervals the null model is read as straight lines by group, else as steps.
-    alone = likelihood_gains(y, y, TrueCurves(x))
+    alone = likelihood_gains(y, y, true_curves(x))
     np.testing.assert_allclose(by_group, alone, atol=0.1)
     assert by_group.mean() == pytest.approx(alone.mean(), abs=0.005)

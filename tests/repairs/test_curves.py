@@ -23,7 +23,7 @@ class SurvivalToo(HazardOnly):
 @pytest.mark.parametrize("model", [HazardOnly(), SurvivalToo(), (TIMES, np.exp(-HAZARDS))])
 def test_models_and_arrays_give_the_same_survival_after_the_first_step(model):
     curves = predicted_curves(model, X, 2)
-    np.testing.assert_allclose(curves.at(np.array([1.0, 3.0, 9.0])), np.exp(-HAZARDS))
+    np.testing.assert_allclose(curves.survival(np.array([1.0, 3.0, 9.0])), np.exp(-HAZARDS))
     np.testing.assert_allclose(curves.at_patient_times(np.array([2.0, 5.0])), np.exp([-0.3, -2.0]))
 
 

@@ -5,7 +5,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.functions import StepFunction
 from sksurv.svm import FastSurvivalSVM
 
-from drosurv import CoxPH, DiscreteTimeHazard, Surv, evaluate
+from drosurv import CoxPH, DiscreteTimeHazard, Surv, curves, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import expected_events
 from drosurv.repairs import repair
@@ -79,9 +79,9 @@ def test_steps_that_are_too_many_are_read_together(monkeypatch):
     exact = expected_of_frozen(model, DATA.X, TARGET, TIMES)
     larger = expected_of_fitted(predicted_curves(model, DATA.X, 300), TARGET, TIMES).hazard
     for most, rtol in ((1000, 2e-4), (100, 1e-3), (7, 1e-2)):
-        monkeypatch.setattr(expected_events, "_MOST_JUMPS", most)
-        monkeypatch.setattr(expected_events, "_FEWEST_JUMPS", 1)
-        monkeypatch.setattr(expected_events, "_VALUES_IN_MEMORY", 10 * most)
+        monkeypatch.setattr(curves, "_MOST_JUMPS", most)
+        monkeypatch.setattr(curves, "_FEWEST_JUMPS", 1)
+        monkeypatch.setattr(curves, "_VALUES", 10 * most)
         found = expected_of_frozen(model, DATA.X, TARGET, TIMES)
         np.testing.assert_allclose(found.hazard, exact.hazard, rtol=rtol, atol=1e-12)
         assert (found.hazard >= exact.hazard - 1e-12).all()
@@ -146,7 +146,7 @@ def test_a_right_models_likelihood_ratios_have_mean_one(r, monkeypatch):
     """The exponential martingale, for predictions at six times and for events that happen in steps."""
     rng = np.random.default_rng(0)
     # Fewer steps between the six times, which are read as exactly, for more patients in the same time.
-    monkeypatch.setattr(expected_events, "_MOST_JUMPS", 50)
+    monkeypatch.setattr(curves, "_MOST_JUMPS", 50)
     n = 40_000
     risk = np.exp(0.5 * rng.normal(size=n))
     time, end = rng.exponential(size=n) / risk, rng.exponential(size=n)

@@ -7,11 +7,11 @@ import pytest
 from sksurv.metrics import brier_score
 
 from drosurv import CoxPH, Surv, certify
+from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
 from drosurv.metrics.expected_events import expected_events
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.metrics.survival_curves import ArrayCurves
 from drosurv.repairs import subgroup_bounds
 from drosurv.repairs.curves import predicted_curves
 from drosurv.repairs.rules import readable_table
@@ -200,7 +200,8 @@ def test_draws_have_mean_zero_with_continuous_and_with_yearly_events():
     rate = np.full(50_000, 0.3)
     target = Target(np.zeros(50_000, bool), rng.integers(1, 6, 50_000).astype(float))
     for curve_type in ("step", "smooth"):
-        curves = ArrayCurves(np.arange(1.0, 6.0), np.exp(-np.outer(rate, np.arange(1.0, 6.0))), curve_type)
+        survival = np.exp(-np.outer(rate, np.arange(1.0, 6.0)))
+        curves = parse_survival(survival, len(rate), np.arange(1.0, 6.0), curve_type)
         made = PatientEvents.of(curves, target, np.ones(50_000), None, None, rng)
         drawn = made.draw(slice(None), 2, rng)
         difference = drawn[:, :2] - drawn[:, 2:]
@@ -236,9 +237,9 @@ def test_bounds_are_where_the_test_begins_to_reject():
 def test_brier_losses_have_scikit_survivals_mean():
     _, y, predictions = patients(300)
     target = parse_target(y)
-    curves = ArrayCurves(GRID, np.asarray(predictions.survival))
+    curves = parse_survival(predictions.survival, len(predictions.survival), GRID)
     losses = brier_losses(curves, target, 1.0, np.ones(300))
-    survival = curves.at(np.array([1.0]))
+    survival = curves.survival(np.array([1.0]))
     _, expected = brier_score(y, y, survival, [1.0])
     assert losses.mean() == pytest.approx(expected[0])
     assert KaplanMeier.both(target)[1].survival.min() < 1

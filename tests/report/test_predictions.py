@@ -6,11 +6,11 @@ import pytest
 from sksurv.metrics import brier_score, concordance_index_censored
 
 from drosurv import CoxPH, Surv
+from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
 from drosurv.metrics import concordance_case_mix_test
 from drosurv.metrics.expected_events import expected_events
-from drosurv.metrics.survival_curves import parse_survival
 from drosurv.repairs.curves import PredictionGrid, log_mean_hazard
 from drosurv.report import audit_predictions, prediction_columns
 from drosurv.report.predictions import (

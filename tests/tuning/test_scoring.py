@@ -66,6 +66,8 @@ def test_breslow_curves_are_those_of_the_model_with_these_scores(patients):
     scores = model.predict(risk[:, None])
     curves = HeldOut(y, risk[:, None], y).breslow(scores, scores)
     times = np.array([0.0, 0.3, 1.0, 50.0])
-    np.testing.assert_allclose(curves.at(times), model.predict_survival_function(risk[:, None], times=times))
+    np.testing.assert_allclose(
+        curves.survival(times), model.predict_survival_function(risk[:, None], times=times)
+    )
     own = model.predict_survival_function(risk[:, None], times=y["time"][:5])
     np.testing.assert_allclose(curves.at_patient_times(y["time"])[:5], np.diag(own[:5]))

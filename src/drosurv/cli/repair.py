@@ -84,7 +84,7 @@ def repair(
         raise ValueError("--set is for one model: name it, for example --model cox.")
     with recording_warnings() as warned:
         frame = source.read()
-        from drosurv.evaluation.predictions import final_step
+        from drosurv.predictions import final_step
         from drosurv.repairs.views import linear_effects
         from drosurv.workflows import OpenedModel, repair_from_table, save_with_notes
         from drosurv.workflows import corrected as corrections

@@ -32,7 +32,7 @@ def summary(
 
     from drosurv import summary as summarised
     from drosurv.errors import ArgumentError
-    from drosurv.evaluation.predictions import final_step
+    from drosurv.predictions import final_step
     from drosurv.repairs.views import linear_effects, repair_table
     from drosurv.tables import FileFormat
     from drosurv.workflows import OpenedModel

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.distributed.sorting import Columns, Layout, Outline, Rows, cut, join, outline, read_rows
+from drosurv.distributed.sorting import Columns, Layout, Outline, PartRows, cut, join, outline, read_rows
 from drosurv.errors import ArgumentError, require_extra
 from drosurv.solvers.chunks import Chunk
 
@@ -100,7 +100,7 @@ class ParquetParts:
 
         def join_pieces(folder: Path) -> ChunkOnDisk | None:
             paths = sorted(folder.glob("piece-*"))
-            pieces: list[Rows] = [pickle.loads(path.read_bytes()) for path in paths]
+            pieces: list[PartRows] = [pickle.loads(path.read_bytes()) for path in paths]
             if not pieces:
                 return None
             chunk = join(pieces, layout.scheme)
@@ -117,7 +117,7 @@ class ParquetParts:
         self.workers.map(scatter, range(len(self.parts)))
         return [chunk for chunk in self.workers.map(join_pieces, folders[::-1]) if chunk is not None]
 
-    def _batches(self, k: int, columns: Columns) -> Iterator[Rows]:
+    def _batches(self, k: int, columns: Columns) -> Iterator[PartRows]:
         """Yield the checked rows of part k in batches, because row groups may be large."""
         import pyarrow as pa
         import pyarrow.parquet as pq

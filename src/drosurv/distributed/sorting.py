@@ -31,7 +31,7 @@ class Outline(NamedTuple):
     times: FloatArray
 
 
-def outline(rows: Rows) -> Outline:
+def outline(rows: PartRows) -> Outline:
     """Summarise a partition."""
     n, w = len(rows.time), rows.weight
     if n == 0:
@@ -66,14 +66,14 @@ class Layout(NamedTuple):
     scheme: Scheme
 
 
-def cut(rows: Rows, layout: Layout, partition: int) -> list[Rows]:
+def cut(rows: PartRows, layout: Layout, partition: int) -> list[PartRows]:
     """Return the rows of a partition by chunk, with centred features; some chunks may have none."""
     chunk = np.searchsorted(layout.cuts, rows.time, side="right") - 1
     order = np.argsort(chunk, kind="stable")
     ends = np.searchsorted(chunk[order], np.arange(len(layout.cuts)), side="right")
     centre, weight, first = layout.centre.astype(rows.X.dtype), rows.weight, layout.first[partition]
     return [
-        Rows(
+        PartRows(
             rows.X[piece] - centre,
             rows.time[piece],
             rows.event[piece],
@@ -84,7 +84,7 @@ def cut(rows: Rows, layout: Layout, partition: int) -> list[Rows]:
     ]
 
 
-def join(pieces: Sequence[Rows], scheme: Scheme) -> Chunk:
+def join(pieces: Sequence[PartRows], scheme: Scheme) -> Chunk:
     """Join pieces to a chunk, sorted from the longest to the shortest time."""
     time = np.concatenate([piece.time for piece in pieces])
     order = np.argsort(-time, kind="stable")
@@ -137,7 +137,7 @@ class Columns(NamedTuple):
         return [*self.features, self.time, self.event, *([] if self.weight is None else [self.weight])]
 
 
-class Rows(NamedTuple):
+class PartRows(NamedTuple):
     """Checked rows of one partition; `first` marks the rows in the first half of a split, None without halves."""
 
     X: NDArray[Any]
@@ -147,7 +147,7 @@ class Rows(NamedTuple):
     first: BoolArray | None = None
 
 
-def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> Rows:
+def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> PartRows:
     """Read the rows of a pandas DataFrame, and check them.
 
     Errors name the column, the partition and the row, counted from `start`. Features in float32 stay float32, all
@@ -193,8 +193,8 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> R
     if weight is not None and not weight.all():
         # Drop patients of weight zero, as estimators do.
         kept = weight > 0
-        return Rows(X[kept], time[kept], flags[kept], weight[kept])
-    return Rows(X, time, flags, weight)
+        return PartRows(X[kept], time[kept], flags[kept], weight[kept])
+    return PartRows(X, time, flags, weight)
 
 
 def _numbers(column: Any, name: str, partition: str, start: int) -> FloatArray:

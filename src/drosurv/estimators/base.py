@@ -13,12 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from drosurv.curves import CurveType
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.estimators.baseline import Curves, cox_baseline, step_functions
 from drosurv.estimators.capabilities import Capabilities, require_capabilities
 from drosurv.losses import CoxPartial
 from drosurv.metrics import FollowUp, concordance_index
-from drosurv.metrics.survival_curves import CurveType
 from drosurv.observation import with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve
 from drosurv.solvers.device import checked_tensor, cpu_array, is_tensor, tensor_scores

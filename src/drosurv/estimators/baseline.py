@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import gen_batches
 
+from drosurv.curve_values import ProportionalValues, ScoreValues
+from drosurv.curves import SmoothCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, require
 from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
 from drosurv.solvers import TrainingData
@@ -67,6 +69,11 @@ class Curves(ABC):
         if strata is not None:
             raise ArgumentError("strata", "the model was fitted without strata; leave strata out.")
         return self
+
+    def of_scores(self, scores: FloatArray, known_until: float) -> SurvivalCurves:
+        """Return the curves of patients with scores (n,), or network outputs (n, K)."""
+        values = ScoreValues(scores, self.cumulative_hazard, self.at_patient_times)
+        return SmoothCurves(values, self.times, max(known_until, float(self.times[-1])))
 
     def at_zero(self) -> FloatArray:
         """Return cumulative hazards (1, K) of a patient of score zero; with strata, (S, K)."""
@@ -181,6 +188,11 @@ class Baseline(Curves):
                 f"no curve can be predicted for stratum {given[without_events[0]]!r}: it had no event in training."
             )
         return replace(self, stratum=stratum)
+
+    def of_scores(self, scores: FloatArray, known_until: float) -> StepCurves:
+        """See :meth:`Curves.of_scores`."""
+        values = ProportionalValues(self.times, self.log_cumulative, scores, self.stratum)
+        return StepCurves(values, self.times, max(known_until, float(self.times[-1])), own_hazard=True)
 
     def at_zero(self) -> FloatArray:
         """See :meth:`Curves.at_zero`."""

@@ -5,10 +5,10 @@ from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.compare import AgainstPlain, against_plain, beside, compare
 from drosurv.evaluation.evaluate import evaluate
 from drosurv.evaluation.plots import PartialEffects, partial_effects
-from drosurv.evaluation.predictions import Predictions
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result import EvaluationResult
 from drosurv.evaluation.scorers import SurvivalScorer, get_scorer, make_scorers
+from drosurv.predictions import Predictions
 
 __all__ = [
     "AgainstPlain",

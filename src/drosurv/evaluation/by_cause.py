@@ -15,11 +15,12 @@ from sklearn.utils import gen_batches
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle, parse_horizons
 from drosurv.evaluation.from_entry import NUMBERS_AT_ONCE, since_entry
-from drosurv.evaluation.predictions import final_step, given_arguments, prepared, take
+from drosurv.evaluation.predictions import given_arguments
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.metrics.inference import widening
 from drosurv.observation import entry_times
+from drosurv.predictions import final_step, prepared, take
 from drosurv.presentation import sentences
 from drosurv.target import FloatArray, parse_competing_target
 

@@ -20,18 +20,13 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, RowKey, replicates_of
 from drosurv.evaluation.from_entry import FromEntry, predict_from_entry, reference_from_entry
-from drosurv.evaluation.predictions import (
-    final_step,
-    given_arguments,
-    gives_risk,
-    prepared,
-    training_follow_up,
-)
+from drosurv.evaluation.predictions import given_arguments, gives_risk
 from drosurv.evaluation.reference import plain_cox
 from drosurv.groups import Missing
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.inference import Draws, compare_draws, differences_together
 from drosurv.metrics.inference.intervals import seed_sequence
+from drosurv.predictions import final_step, prepared, training_follow_up
 from drosurv.presentation import Statement, Table, sentences, written
 from drosurv.presentation.progress import bar
 

@@ -9,17 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.predictions import (
-    ReadCurves,
     gains_over_null,
     gives_curves,
     gives_risk,
     predict_curves,
     predict_risk,
-    read_curves,
-    score_type,
-    training_follow_up,
 )
 from drosurv.groups import Groups
 from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
@@ -32,7 +29,7 @@ from drosurv.metrics.likelihood_gain import gain_times
 from drosurv.metrics.nonparametric import share_of_ties
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
-from drosurv.metrics.survival_curves import SurvivalCurves
+from drosurv.predictions import score_type, training_follow_up
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.
@@ -149,16 +146,16 @@ class EvaluationData:
         return gives_curves(self.model)
 
     @cached_property
-    def curves(self) -> ReadCurves:
+    def curves(self) -> SurvivalCurves:
         """Predicted survival at every time that will be needed, computed once."""
         curves = self.model_curves
         times = [
             brier_times(self.follow_up, self.target, None, self.grid),
-            gain_times(self.follow_up, curves.jumps),
+            gain_times(self.follow_up, curves.times),
             self.calibration_times,
             self.curve_times,
         ]
-        return read_curves(curves, np.concatenate(times), self.target.time)
+        return curves.computed(np.concatenate(times), self.target.time)
 
     @cached_property
     def model_curves(self) -> SurvivalCurves:
@@ -292,7 +289,7 @@ class Subset:
         return np.exp(self.risk)
 
     @cached_property
-    def curves(self) -> ReadCurves:
+    def curves(self) -> SurvivalCurves:
         """Predicted survival."""
         curves = self.data.curves
         return curves if self.rows is None else curves.take(self.rows)
@@ -305,7 +302,7 @@ class Subset:
         if data.follow_up.stands_in or len(at) == 0:
             return 0.0
         published = data.grid == "table"
-        return weight_error(data.follow_up, self.target, self.curves.at(at), at, published=published)
+        return weight_error(data.follow_up, self.target, self.curves.survival(at), at, published=published)
 
     @cached_property
     def brier(self) -> BrierAgainstNull:
@@ -345,7 +342,7 @@ class Subset:
     @cached_property
     def survival_at_horizon(self) -> FloatArray:
         """Predicted survival at the horizon."""
-        return self.curves.at(np.array([self.data.horizon]))[:, 0]
+        return self.curves.survival(np.array([self.data.horizon]))[:, 0]
 
     @cached_property
     def log_hazard_at_horizon(self) -> FloatArray:

@@ -33,17 +33,9 @@ from drosurv.evaluation.evaluator import (
     warn_of_undefined_rows,
     without_intervals,
 )
-from drosurv.evaluation.from_entry import first_rows, predict_from_entry, reference_from_entry, select_rows
+from drosurv.evaluation.from_entry import first_rows, predict_from_entry, reference_from_entry
 from drosurv.evaluation.groups import decision_table, group_table, group_tables, parse_subgroups
-from drosurv.evaluation.predictions import (
-    given_arguments,
-    model_name,
-    predict_curves,
-    predict_risk,
-    predicted_until,
-    score_type,
-    training_follow_up,
-)
+from drosurv.evaluation.predictions import given_arguments, predict_curves, predict_risk, predicted_until
 from drosurv.evaluation.reference import fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.views import hazards_statement
@@ -51,6 +43,7 @@ from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, default_horizon, sampled_individual_disparity
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.sampled_pairs import Pairs, sampled_number
+from drosurv.predictions import model_name, score_type, select_rows, training_follow_up
 from drosurv.presentation import counted, moment, written
 from drosurv.presentation.progress import bar
 from drosurv.target import has_causes, parse_target

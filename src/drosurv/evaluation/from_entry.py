@@ -10,9 +10,7 @@ Such patients are ranked by the logarithm of their predicted cumulative hazard a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +19,12 @@ from sklearn.utils import gen_batches
 
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.data import middle, parse_horizons
-from drosurv.evaluation.predictions import (
+from drosurv.metrics import FollowUp, default_horizon
+from drosurv.observation import ends_of_patients, entry_times, in_pandas, parse_observation
+from drosurv.predictions import (
     Predictions,
     ScoreType,
+    check_takes,
     final_step,
     prepared,
     score_type,
@@ -31,8 +32,6 @@ from drosurv.evaluation.predictions import (
     training_follow_up,
     unwrapped,
 )
-from drosurv.metrics import FollowUp, default_horizon
-from drosurv.observation import ends_of_patients, entry_times, in_pandas, parse_observation
 from drosurv.presentation import moment
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
@@ -66,24 +65,6 @@ def first_rows(y: Any, entry: Any, id: Any) -> tuple[IntArray, NDArray[Any], tup
         "until the first event or the end of the last row."
     )
     return first, np.asarray(y)[until], (note,) if len(first) < len(target) else ()
-
-
-def select_rows(given: Any, rows: IntArray) -> Any:
-    """Select rows of an argument with one value per row; models and None are returned unchanged."""
-    if given is None or hasattr(given, "predict"):
-        return given
-    if isinstance(given, Predictions):
-        parts = given.trained_on and [
-            (np.flatnonzero(np.isin(rows, predicted)), seen) for predicted, seen in given.trained_on
-        ]
-        risk, survival = select_rows(given.risk, rows), select_rows(given.survival, rows)
-        return replace(given, risk=risk, survival=survival, trained_on=parts)
-    if isinstance(given, list):
-        # Not as an array, which would turn a missing label among texts into the text "nan".
-        return [given[row] for row in rows]
-    if isinstance(given, Mapping):
-        return {name: select_rows(values, rows) for name, values in given.items()}
-    return take(given, rows)
 
 
 class TimeScale(NamedTuple):
@@ -186,23 +167,6 @@ def reference_from_entry(reference: Any, X: Any, y: Any, given: dict[str, Any], 
     if not hasattr(final, "predict_survival_function") or not (taken or hasattr(final, "n_causes_")):
         return reference
     return predict_from_entry(reference, X, y, taken, **how).predictions
-
-
-def check_takes(model: Any, columns: dict[str, Any]) -> None:
-    """Raise unless a model predicts curves from strata and offset as they are given."""
-    method = getattr(final_step(model), "predict_survival_function", None)
-    if method is None or not hasattr(final_step(model), "unique_times_"):
-        raise ArgumentError(
-            "model",
-            f"{type(final_step(model)).__name__} must have predict_survival_function and unique_times_ to be evaluated "
-            "with entry times or strata.",
-        )
-    missing = [name for name in columns if name not in signature(method).parameters]
-    if missing:
-        raise ArgumentError(
-            missing[0],
-            f"{type(final_step(model)).__name__} does not support {missing[0]}: leave it out.",
-        )
 
 
 def curve_times(times: FloatArray) -> FloatArray:

@@ -246,7 +246,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
 
     def calibration(subset: Subset) -> dict[Any, Any]:
         """Kaplan-Meier against mean predicted survival at every horizon; the difference has a bootstrap interval."""
-        predicted = subset.curves.at(horizons)
+        predicted = subset.curves.survival(horizons)
         observed = KaplanMeier.of(subset.target)
         table = beside_observed(predicted.mean(axis=0), observed, horizons, level, subset.target)
 
@@ -284,7 +284,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
         low, high = observed.interval(times, level)
         return {
             "time": times,
-            "predicted": subset.curves.at(times).mean(axis=0),
+            "predicted": subset.curves.survival(times).mean(axis=0),
             "observed": observed.at(times),
             "low": low,
             "high": high,

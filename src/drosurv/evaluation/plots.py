@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from drosurv.errors import ArgumentError, require
 from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.predictions import final_step, unwrapped
 from drosurv.evaluation.reference import disparity_column
 from drosurv.observation import in_pandas
+from drosurv.predictions import final_step, unwrapped
 from drosurv.presentation import axes_or_new, moment, written
 from drosurv.solvers.arrays import on_host
 from drosurv.target import FloatArray

@@ -13,10 +13,10 @@ from drosurv.errors import ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.data import Subset, hazards_exist
 from drosurv.evaluation.evaluator import Evaluator, Key
-from drosurv.evaluation.predictions import final_step
 from drosurv.metrics import FollowUp, calibration_slope, gain_over_null, log_partial_likelihood
 from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.metrics.sampled_pairs import Pairs
+from drosurv.predictions import final_step
 from drosurv.solvers.arrays import on_host
 from drosurv.solvers.neighborhoods import standardise
 from drosurv.target import FloatArray, Target

@@ -18,9 +18,9 @@ from drosurv.estimators import CoxPH
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import Row
-from drosurv.evaluation.predictions import final_step, prepared, unwrapped
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.metrics.inference import is_beyond_chance
+from drosurv.predictions import final_step, prepared, unwrapped
 from drosurv.presentation import (
     Column,
     GroupGap,

@@ -1,5 +1,6 @@
 """Metrics of accuracy and fairness for any survival model, with confidence intervals and tests."""
 
+from drosurv.curves import parse_survival
 from drosurv.groups import Groups, parse_groups
 from drosurv.metrics.brier import (
     BrierAgainstNull,
@@ -76,7 +77,6 @@ from drosurv.metrics.likelihood_gain import likelihood_gain, likelihood_gains
 from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, aalen_johansen
 from drosurv.metrics.pair_order import PairCounts
 from drosurv.metrics.partial_likelihood import gain_over_null, log_partial_likelihood, share_of_gain
-from drosurv.metrics.survival_curves import parse_survival
 
 __all__ = [
     "AUCCurve",

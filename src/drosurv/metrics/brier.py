@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drosurv.curves import parse_survival
 from drosurv.groups import Missing
 from drosurv.metrics.follow_up import CensoringWeights, FollowUp, Grid, GroupFollowUp, brier_times
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
-from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import FloatArray, Target, parse_target
 
 # Patients whose errors are computed at once.
@@ -150,7 +150,7 @@ def _contributions(
     def score(predicted: FloatArray) -> FloatArray:
         return _time_average(predicted, at, weights)
 
-    model = score(curves.at(at))
+    model = score(curves.survival(at))
     same_for_all = np.broadcast_to(follow_up.survival_at(at), (len(target), len(at)))
     return model, score(same_for_all) if against_null else model
 
@@ -207,7 +207,7 @@ def brier_weight_error(
     at = brier_times(follow_up, target, times, grid)
     if follow_up.stands_in or len(at) == 0:
         return 0.0
-    predicted = parse_survival(survival, len(target), times).at(at)
+    predicted = parse_survival(survival, len(target), times).survival(at)
     return weight_error(follow_up, target, predicted, at, published=grid == "table")
 
 

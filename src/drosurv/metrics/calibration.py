@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
+from drosurv.curves import parse_survival
 from drosurv.errors import as_number, as_whole, require
 from drosurv.metrics.inference.intervals import Interval, normal_interval
 from drosurv.metrics.nonparametric import CumulativeIncidence, KaplanMeier, weighted_quantiles
@@ -21,7 +22,6 @@ from drosurv.metrics.scores import (
     warn_undefined,
     weighted_mean,
 )
-from drosurv.metrics.survival_curves import parse_survival
 from drosurv.splines import spline_columns
 from drosurv.target import FloatArray, IntArray, Target, parse_target
 
@@ -70,7 +70,7 @@ def calibration_at(
     target = parse_target(y, require_event=False)
     weight = parse_weights(sample_weight, len(target))
     at = parse_horizons("horizons", horizons)
-    survival_then = parse_survival(survival, len(target), times).at(at)
+    survival_then = parse_survival(survival, len(target), times).survival(at)
     predicted = weighted_mean(survival_then, weight, "mean predicted survival")
     table = pd.DataFrame(beside_observed(predicted, KaplanMeier.of(target, weight), at, level, target))
     return table if sample_weight is None else table.assign(low=np.nan, high=np.nan)
@@ -141,7 +141,7 @@ def integrated_calibration_index(
     """
     target = parse_target(y, require_event=False)
     t0 = parse_horizons("horizon", horizon)
-    predicted = 1.0 - parse_survival(survival, len(target), times).at(t0)[:, 0]
+    predicted = 1.0 - parse_survival(survival, len(target), times).survival(t0)[:, 0]
     return calibration_index(target, predicted, float(t0[0]), parse_weights(sample_weight, len(target)))
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError, as_whole, require
 from drosurv.groups import Missing
 from drosurv.metrics.follow_up import FollowUp, GroupFollowUp
 from drosurv.metrics.scores import parse_weights, weighted_mean
-from drosurv.metrics.survival_curves import parse_survival
 from drosurv.target import FloatArray, parse_target
 
 # With this many steps per interval, a step function is close enough to a continuous curve.
@@ -83,7 +83,7 @@ def likelihood_gains(
     curves = parse_survival(survival, len(target), times)
     by_group = None if groups is None else GroupFollowUp.parse(target, groups, missing=missing)
     edges = _edges(follow_up, n_intervals)
-    knots = _few_times(follow_up, curves.jumps, edges)
+    knots = _few_times(follow_up, curves.times, edges)
     # Patients are scored only as long as curves are known, and all groups are observed.
     until = min(np.inf if knots is None else knots[-1], np.inf if by_group is None else by_group.horizon)
     if until < np.inf:
@@ -94,11 +94,11 @@ def likelihood_gains(
         return -np.log(np.maximum(survival, survival_floor))
 
     if knots is None:
-        at_edges = hazard_of(curves.at(edges))
+        at_edges = hazard_of(curves.survival(edges))
         at_edges[:, 0] = 0.0
         hazard = hazard_of(curves.at_patient_times(target.time))
     else:
-        at_knots = np.column_stack((np.zeros(len(target)), hazard_of(curves.at(knots[1:]))))
+        at_knots = np.column_stack((np.zeros(len(target)), hazard_of(curves.survival(knots[1:]))))
         at_edges = np.column_stack(
             [_interpolated(knots, at_knots, np.full(len(target), edge)) for edge in edges]
         )

@@ -12,7 +12,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.groups import Groups, Missing, parse_groups
-from drosurv.observation import entry_times, label_codes, numbers
+from drosurv.observation import copies, entry_times, label_codes
 from drosurv.target import FloatArray, Target, parse_target
 
 
@@ -109,13 +109,7 @@ def parse_weights(sample_weight: Any, n: int) -> FloatArray:
     """Patient weights as a finite, non-negative float64 vector of length n; ones for None."""
     if sample_weight is None:
         return np.ones(n)
-    weight = numbers("sample_weight", sample_weight, n)
-    if (weight < 0).any():
-        row = int((weight < 0).argmax())
-        raise ArgumentError(
-            "sample_weight", f"sample_weight must be finite and not negative, got {weight[row]} at row {row}."
-        )
-    return weight
+    return copies(sample_weight, n)
 
 
 def warn_undefined(message: str) -> None:

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
+from drosurv.curve_values import minus_log
+from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError
-from drosurv.evaluation.predictions import final_step, predict_curves, prepared, training_follow_up
-from drosurv.metrics.expected_events import cumulative_hazard, expected_events
+from drosurv.metrics.expected_events import expected_events
 from drosurv.metrics.follow_up import FollowUp
-from drosurv.metrics.survival_curves import SurvivalCurves, parse_survival
+from drosurv.predictions import as_predictions, training_follow_up
 from drosurv.presentation import counted
-from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, Target
 
 SMALLEST_HAZARD = 1e-10
@@ -24,43 +22,8 @@ _ROUNDING = 1e-6
 
 
 def predicted_curves(model: Any, X: Any, n: int) -> SurvivalCurves:
-    """Return the survival curves of n patients.
-
-    The model is anything with scikit-survival's ``predict_survival_function`` or
-    ``predict_cumulative_hazard_function``; or a pair of increasing times (p,) and survival probabilities (n, p).
-    """
-    if isinstance(model, tuple):
-        times, survival = _pair(model)
-        return parse_survival(survival, n, times)
-    if isinstance(model, BaseEstimator) and hasattr(model, "fit"):
-        check_is_fitted(model)
-    # A Pipeline has these methods only if scikit-survival was imported: ask its last step.
-    model, X = final_step(model), prepared(model, X)
-    curves = predict_curves(model, X, n)
-    if curves is not None:
-        return curves
-    if not hasattr(final_step(model), "predict_cumulative_hazard_function"):
-        raise ArgumentError(
-            "model",
-            f"model: {type(model).__name__} has neither predict_survival_function nor "
-            "predict_cumulative_hazard_function: give a fitted survival model with curves, or a pair (times, "
-            "survival).",
-        )
-    return parse_survival(
-        [
-            _survival(hazard)
-            for hazard in final_step(model).predict_cumulative_hazard_function(prepared(model, X))
-        ],
-        n,
-    )
-
-
-def _survival(hazard: Any) -> Any:
-    """Return the survival function of a cumulative hazard; a step function for a step function."""
-    if not hasattr(hazard, "x"):
-        return lambda times: np.exp(-hazard(times))
-    heights = getattr(hazard, "a", 1.0) * np.asarray(hazard.y) + getattr(hazard, "b", 0.0)
-    return StepFunction(hazard.x, np.exp(-heights))
+    """Return the survival curves of n patients, of any model or predictions with curves."""
+    return as_predictions(model, X, n).survival_curves
 
 
 def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
@@ -104,7 +67,7 @@ class PredictionGrid:
                 f"the first in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
                 f"{survival[row, column + 1]:g}; check the order of the columns, and subtract risks from 1."
             )
-        hazard = np.maximum.accumulate(cumulative_hazard(survival), axis=1)
+        hazard = np.maximum.accumulate(minus_log(survival), axis=1)
         if times[0] > 0:
             times, hazard = np.concatenate([[0.0], times]), np.column_stack([np.zeros(n), hazard])
         return PredictionGrid(times, hazard)
@@ -183,12 +146,12 @@ def reference_times(target: Target) -> FloatArray:
 
 def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     """Return the log of each patient's mean cumulative hazard at the times, (n,)."""
-    return log_mean_hazard(cumulative_hazard(curves.at(times)))
+    return log_mean_hazard(minus_log(curves.survival(times)))
 
 
 def expected_of_fitted(curves: SurvivalCurves, target: Target, times: FloatArray) -> Expected:
     """Return the expected events of a model that was fitted on other patients; the log risk is taken at the times."""
-    hazard = cumulative_hazard(curves.at_patient_times(target.time))
+    hazard = minus_log(curves.at_patient_times(target.time))
     return Expected(target.event.astype(np.float64), hazard, log_risk(curves, times))
 
 

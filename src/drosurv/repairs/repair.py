@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.evaluation.predictions import take
 from drosurv.metrics import calibration_slope_of_curves
 from drosurv.observation import in_pandas
+from drosurv.predictions import take
 from drosurv.repairs.curves import Expected
 from drosurv.repairs.estimate import Estimate
 from drosurv.repairs.evidence import RISK, EffectColumn, EffectColumns

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from drosurv.errors import ArgumentError, check_count, check_number, require
 from drosurv.estimators.coefficient_inference import summary as base_summary
 from drosurv.estimators.cox_cv import CoxPHCV
-from drosurv.evaluation.predictions import final_step, take
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import draw_folds, entry_times, generator, label_codes
+from drosurv.predictions import final_step, take
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
 from drosurv.repairs.curves import (

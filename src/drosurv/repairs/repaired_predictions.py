@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from drosurv.curves import CurveType, SurvivalCurves
 from drosurv.errors import ArgumentError
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.capabilities import Capabilities
-from drosurv.evaluation.predictions import final_step, take
-from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
 from drosurv.observation import in_pandas
+from drosurv.predictions import final_step, take
 from drosurv.repairs.curves import (
     PredictionGrid,
     log_mean_hazard,
@@ -225,7 +225,7 @@ def is_proportional(model: Any) -> bool:
 
 def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     """Return cumulative hazards (n, T) at the times (T,)."""
-    return -np.log(np.maximum(curves.at(times), SMALLEST_SURVIVAL))
+    return -np.log(np.maximum(curves.survival(times), SMALLEST_SURVIVAL))
 
 
 def hazard_at_patient_times(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
@@ -235,7 +235,7 @@ def hazard_at_patient_times(curves: SurvivalCurves, times: FloatArray) -> FloatA
 
 def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
     """Return the times at which a model's curves jump; event times for a model with smooth curves."""
-    jumps = predicted_curves(model, take(X, np.arange(1)), 1).jumps
+    jumps = predicted_curves(model, take(X, np.arange(1)), 1).times
     return target.curve_times if jumps is None else jumps
 
 

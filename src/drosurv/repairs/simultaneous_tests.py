@@ -15,18 +15,18 @@ import numpy as np
 import pandas as pd
 from scipy.special import xlogy
 
-from drosurv.evaluation.predictions import Predictions, estimation_share, linear_columns
+from drosurv.curve_values import minus_log
+from drosurv.curves import SurvivalCurves
+from drosurv.evaluation.predictions import estimation_share, linear_columns
 from drosurv.metrics import FollowUp
 from drosurv.metrics.expected_events import (
-    cumulative_hazard,
-    curve_ends,
     expected_events,
     known_everywhere,
 )
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.observation import label_codes
+from drosurv.predictions import Predictions
 from drosurv.repairs.rules import CodedTable, Rule
 from drosurv.repairs.subgroups import Subgroups
 from drosurv.target import FloatArray, IntArray, Target
@@ -87,14 +87,14 @@ class PatientEvents(NamedTuple):
         # Curves known at points are completed from the patients whose events are counted.
         curves = known_everywhere(curves, target, weight)
         events, expected = expected_events(curves, target)
-        censored_at = np.minimum(censored_at, curve_ends(curves))
+        censored_at = np.minimum(censored_at, curves.known_until)
         jumps, limit_jump = np.empty((n, 0)), np.zeros(n, dtype=np.intp)
-        times = curves.jumps
+        times = curves.times
         if curves.curve_type == "step" and times is not None and len(times) <= _FEW_JUMPS:
-            jumps = cumulative_hazard(curves.at(times))
+            jumps = minus_log(curves.survival(times))
             limit_jump = np.searchsorted(times, censored_at, side="right")
         codes = None if clusters is None else label_codes("clusters", clusters, n)[0]
-        limit = cumulative_hazard(curves.at_patient_times(censored_at))
+        limit = minus_log(curves.at_patient_times(censored_at))
         return PatientEvents(weight, events, expected, limit, jumps, limit_jump, codes)
 
     def rescaled(self, ratio: float) -> PatientEvents:
@@ -354,7 +354,7 @@ def brier_losses(curves: SurvivalCurves, target: Target, horizon: float, weight:
     """
     at = np.array([horizon])
     weights = FollowUp.of(target, weight).censoring_weights(target, at)
-    free, survival = weights.free_until > horizon, curves.at(at)[:, 0]
+    free, survival = weights.free_until > horizon, curves.survival(at)[:, 0]
     return np.where(free, weights.free, weights.event) * (free - survival) ** 2
 
 

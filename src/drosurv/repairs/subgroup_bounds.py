@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError, as_number, as_whole, each_warning_once, require
-from drosurv.evaluation.from_entry import first_rows, predict_from_entry, select_rows
-from drosurv.evaluation.predictions import (
-    Predictions,
-    gains_over_null,
-    given_arguments,
-)
+from drosurv.evaluation.from_entry import first_rows, predict_from_entry
+from drosurv.evaluation.predictions import gains_over_null, given_arguments
 from drosurv.metrics import default_horizon
 from drosurv.metrics.scores import parse_weights
-from drosurv.metrics.survival_curves import SurvivalCurves
 from drosurv.observation import generator
+from drosurv.predictions import Predictions, select_rows
 from drosurv.presentation import Column, Table, axes_or_new, counted, moment, written
 from drosurv.repairs.curves import follow_up_of, predicted_curves
 from drosurv.repairs.rules import Rule, readable_table
@@ -235,7 +232,7 @@ def _brier_time(
     given = horizon if brier_time is None else brier_time
     if given is not None:
         return float(given)
-    known_until = curves.jumps[-1] if curves.curve_type == "points" and curves.jumps is not None else np.inf
+    known_until = curves.known_until if curves.curve_type == "points" else np.inf
     return default_horizon(target, float(known_until))
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.pipeline import Pipeline
 
-from drosurv.evaluation.predictions import final_step
+from drosurv.predictions import final_step
 from drosurv.presentation import Column, Table, axes_or_new, first_upper
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import Repair

@@ -14,7 +14,7 @@ from drosurv.errors import ArgumentError
 from drosurv.estimators import DROCox
 from drosurv.estimators.grid import fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.evaluation.predictions import Predictions, final_step, prepared
+from drosurv.predictions import Predictions, final_step, prepared
 
 ALPHAS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.1)
 

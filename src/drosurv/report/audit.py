@@ -10,22 +10,11 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, each_warning_once
 from drosurv.evaluation.by_cause import evaluate_by_cause
-from drosurv.evaluation.from_entry import (
-    FromEntry,
-    first_rows,
-    predict_from_entry,
-    reference_from_entry,
-    select_rows,
-)
-from drosurv.evaluation.predictions import (
-    final_step,
-    given_arguments,
-    prepared,
-    training_follow_up,
-    unwrapped,
-)
+from drosurv.evaluation.from_entry import FromEntry, first_rows, predict_from_entry, reference_from_entry
+from drosurv.evaluation.predictions import given_arguments
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.views import hazards_statement
+from drosurv.predictions import final_step, prepared, select_rows, training_follow_up, unwrapped
 from drosurv.presentation import first_upper, written
 from drosurv.report.alpha_path import Stop, find_stops, has_rows
 from drosurv.report.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts

@@ -13,17 +13,12 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import ArgumentError, as_whole
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.from_entry import (
-    FromEntry,
-    check_takes,
-    curve_times,
-    survival_from_entry,
-    time_scale,
-)
-from drosurv.evaluation.predictions import final_step, predict_curves, predict_risk, prepared, take
+from drosurv.evaluation.from_entry import FromEntry, curve_times, survival_from_entry, time_scale
+from drosurv.evaluation.predictions import predict_curves, predict_risk
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.metrics import FollowUp
 from drosurv.observation import draw_folds, generator
+from drosurv.predictions import check_takes, final_step, prepared, take
 from drosurv.target import BoolArray, IntArray, parse_target
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
@@ -89,7 +84,7 @@ def cross_fitted(
         if found is None:
             curves = False
         else:
-            survival[test] = found.at(times)
+            survival[test] = found.survival(times)
             trained_on.append((test, follow_up))
     if scale is None:
         return FromEntry(

@@ -137,10 +137,10 @@ class Evidence:
         risk, curves = predict_risk(model, X, n, name="reference"), predict_curves(model, X, n)
         if curves is None or not self.target.n_events:
             return risk
-        times = curves.jumps
+        times = curves.times
         if times is None or n * len(times) > _MOST_VALUES:
             times = curve_times(self.target.time[self.target.event])
-        return Predictions(risk, curves.at(times), times)
+        return Predictions(risk, curves.survival(times), times)
 
     @cached_property
     def results(self) -> tuple[EvaluationResult, ...]:

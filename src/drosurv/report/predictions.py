@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import mannwhitneyu
 
+from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError, require, worded
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import curve_times
 from drosurv.metrics import FollowUp
 from drosurv.metrics.expected_events import known_everywhere
 from drosurv.metrics.follow_up import free_until, last_with_enough_at_risk
-from drosurv.metrics.survival_curves import ArrayCurves
 from drosurv.presentation import counted, moment
 from drosurv.repairs.curves import PredictionGrid, log_mean_hazard, reference_times
 from drosurv.report.alpha_path import Stop
@@ -379,9 +379,9 @@ def completed(grid: PredictionGrid, target: Target, risk: FloatArray) -> Predict
     between the times, and a constant hazard would be wrong if the true hazard changes.
     """
     points = grid.times[grid.times > 0]
-    curves = ArrayCurves(points, np.exp(-grid.at(points)), "points")
+    curves = parse_survival(np.exp(-grid.at(points)), len(target), points)
     times = np.union1d(points, curve_times(target.time[target.event]))
-    return Predictions(risk, known_everywhere(curves, target).at(times), times, curve_type="step")
+    return Predictions(risk, known_everywhere(curves, target).survival(times), times, curve_type="step")
 
 
 def _times_of(columns: Any) -> FloatArray:

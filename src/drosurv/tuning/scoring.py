@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from drosurv.curves import SurvivalCurves
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.grid import fit_grids
 from drosurv.estimators.network_estimator import NetworkEstimator
@@ -25,11 +26,11 @@ from drosurv.evaluation.attributes import (
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluator import Evaluator, Key
-from drosurv.evaluation.predictions import Predictions, predict_curves
+from drosurv.evaluation.predictions import predict_curves
 from drosurv.metrics import FollowUp
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.inference import Draws
-from drosurv.metrics.survival_curves import CurveType, SurvivalCurves
+from drosurv.predictions import Predictions
 from drosurv.solvers.neighborhoods import standardise
 from drosurv.tables.encoder import encode_features
 from drosurv.target import FloatArray, Target, parse_target
@@ -53,39 +54,6 @@ def known_metrics() -> tuple[str, ...]:
 def attribute_metrics() -> tuple[str, ...]:
     """Return the metrics with one value per attribute."""
     return tuple(metric.name for metric in CATALOGUE.values() if metric.of == "attribute")
-
-
-@dataclass(frozen=True, eq=False)
-class BreslowCurves:
-    """Survival curves of n patients from their scores and a baseline hazard."""
-
-    baseline: Baseline
-    risk: FloatArray
-    curve_type: CurveType = "step"
-
-    @property
-    def jumps(self) -> FloatArray:
-        """Times of the baseline."""
-        return self.baseline.times
-
-    def __len__(self) -> int:
-        return len(self.risk)
-
-    def at(self, times: FloatArray) -> FloatArray:
-        """Survival of every patient at each of k times, (n, k)."""
-        return np.exp(-self.baseline.cumulative_hazard(self.risk, times))
-
-    def at_patient_times(self, times: FloatArray) -> FloatArray:
-        """Survival of each patient at that patient's time, (n,) -> (n,)."""
-        # The cumulative hazard of a score of zero is the baseline; the log hazards of others differ by their scores.
-        with np.errstate(over="ignore", divide="ignore"):
-            log_baseline = np.log(self.baseline.cumulative_hazard(np.zeros(1), times)[0])
-            survival: FloatArray = np.exp(-np.exp(log_baseline + self.risk))
-        return survival
-
-    def take(self, rows: slice) -> BreslowCurves:
-        """Curves of some patients."""
-        return BreslowCurves(self.baseline, self.risk[rows])
 
 
 class HeldOut:
@@ -140,7 +108,7 @@ class HeldOut:
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
         """Return curves from Breslow's baseline hazard, for scores without a fitted model, such as shrunken scores."""
-        return BreslowCurves(Baseline.breslow(self.train_target, train_risk), risk)
+        return Baseline.breslow(self.train_target, train_risk).of_scores(risk, -np.inf)
 
 
 def interval_columns(metric: str, number: Draws) -> dict[str, float]:

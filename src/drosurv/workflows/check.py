@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import ArgumentError, as_records, worded
 from drosurv.estimators import CoxPHCV
 from drosurv.estimators.coefficients import CoxTable
-from drosurv.evaluation.predictions import final_step
+from drosurv.predictions import final_step
 from drosurv.presentation import Statement, Table, counted, first_upper, listing, unit_in
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, audit

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from drosurv.curve_values import SumValues
+from drosurv.curves import CompetingCurves, StepCurves
 from drosurv.errors import check_alpha, check_count, check_number
 from drosurv.estimators.base import training_follow_up
 from drosurv.estimators.baseline import Baseline, Curves, checked_times, piecewise
@@ -297,6 +299,22 @@ class CauseSpecificCox(CauseInference):
         check_is_fitted(self)
         index, hazards = self._index_of(times), self._hazards(X, strata, offset)
         return np.concatenate([part.sum(axis=0)[:, index] for part in hazards])
+
+    def curves_by_cause(
+        self, X: Any, *, strata: Any = None, offset: ArrayLike | None = None
+    ) -> CompetingCurves:
+        """Return the curves of every cause and of any cause; parameters as in :meth:`predict_cumulative_incidence`."""
+        check_is_fitted(self)
+        features = checked_features(self, encode_features(self, X))
+        scores = [with_offset(features @ coef, offset, fitted_with=self._has_offset) for coef in self.coef_]
+        end = max(float(self.unique_times_[-1]), float(self.follow_up_.times[-1]))
+        causes = []
+        for base, of_cause in zip(self._cause_curves, scores, strict=True):
+            curves = base.of_patients(strata, len(features)).of_scores(of_cause, end)
+            assert isinstance(curves, StepCurves), "the baseline of a cause is in steps"
+            causes.append(curves)
+        total = SumValues(tuple(curves.values for curves in causes))
+        return CompetingCurves(tuple(causes), StepCurves(total, self.unique_times_, end, own_hazard=True))
 
     @property
     def _cause_curves(self) -> Sequence[Curves]:

@@ -1,0 +1,309 @@
+"""Where the values of predicted survival curves come from: tables, functions of time, models, scores and a baseline."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from drosurv.errors import ArgumentError
+from drosurv.target import FloatArray, IntArray
+
+# Rows of an array: a slice, indices or a mask.
+RowIndex = Any
+# By rounding, exp(-H) may lie outside of [0, 1] by this much; values further outside are not probabilities.
+_ROUNDING = 1e-6
+# Cumulative hazards of survival probabilities are at most this: the probability is then 1e-10.
+LARGEST_HAZARD = 23.0
+# Log of the largest cumulative hazard of a model.
+_LARGEST_LOG = 700.0
+# Patients whose values at a time of their own are computed together, at a cost of m * m for m patients.
+_TOGETHER = 256
+
+
+class Accumulated(NamedTuple):
+    """Expected events of patients until a time, the accumulated hazard, and the variance of the events around it."""
+
+    hazard: FloatArray
+    variance: FloatArray
+
+
+def minus_log(survival: FloatArray) -> FloatArray:
+    """Return -log of survival probabilities, at most ``LARGEST_HAZARD``."""
+    hazard: FloatArray = -np.log(np.clip(survival, np.exp(-LARGEST_HAZARD), 1.0))
+    return hazard
+
+
+class CurveValues(ABC):
+    """Survival of patients as computed by a model or read from an array; rows select some of the n patients."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of patients."""
+
+    @abstractmethod
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """Return the survival (m, k) of m rows at k common times."""
+
+    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """Return the survival (m,) of m rows, each at one time (m,)."""
+        return self._at_own(self.survival, rows, times)
+
+    def _at_own(
+        self, read: Callable[[Any, FloatArray], FloatArray], rows: Any, times: FloatArray
+    ) -> FloatArray:
+        """Return what `read(rows, times)` returns for each row at its own time, (m,)."""
+        among, found = np.arange(len(self))[rows], np.empty(len(times))
+        # Sorted, so that patients with equal times are in one batch.
+        order = np.argsort(times, kind="stable")
+        for batch in gen_batches(len(times), _TOGETHER):
+            part = order[batch]
+            distinct, column = np.unique(times[part], return_inverse=True)
+            found[part] = read(among[part], distinct)[np.arange(len(part)), column]
+        return found
+
+    def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """Return -log of the survival (m, k) of m rows at k common times."""
+        return minus_log(self.survival(rows, times))
+
+    def hazard_at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """Return -log of the survival (m,) of m rows, each at one time (m,)."""
+        return minus_log(self.at_patient_times(rows, times))
+
+    def accumulated(self, rows: RowIndex, times: FloatArray) -> Accumulated | None:
+        """Return the summed increments d of the hazard (m,) of m rows, each until one time (m,), and sum d (1 - d).
+
+        None if there is no formula: then the curves add up increments.
+        """
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class TableValues(CurveValues):
+    """Survival (n, m) at m common times; 1 before the first, and constant between them."""
+
+    times: FloatArray
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        index = np.searchsorted(self.times, times, side="right") - 1
+        return np.where(index < 0, 1.0, columns_of(self.values, rows, np.maximum(index, 0)))
+
+    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.at_patient_times`."""
+        index = np.searchsorted(self.times, times, side="right") - 1
+        found = self.values[np.arange(len(self))[rows], np.maximum(index, 0)]
+        return np.where(index < 0, 1.0, found)
+
+
+def columns_of(values: FloatArray, rows: RowIndex, columns: IntArray) -> FloatArray:
+    """Return some rows and columns of an array."""
+    return values[rows][:, columns] if isinstance(rows, slice) else values[np.asarray(rows)[:, None], columns]
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionValues(CurveValues):
+    """One function per patient: step functions with ``x`` and ``y``, or any callable of an array of times.
+
+    Before their first time step functions have their first value, after their last time the last one, where
+    scikit-survival raises an error.
+    """
+
+    functions: Sequence[Callable[[FloatArray], Any]]
+
+    def __len__(self) -> int:
+        return len(self.functions)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        return self._read(rows, times, len(times), lambda row: slice(None))
+
+    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.at_patient_times`."""
+        return self._read(rows, times, 1, lambda row: slice(row, row + 1))[:, 0]
+
+    def _read(self, rows: RowIndex, times: FloatArray, k: int, of: Callable[[int], slice]) -> FloatArray:
+        """Evaluate the function of each row at the times `times[of(row)]`, (m, k)."""
+        among = np.arange(len(self))[rows]
+        found, grid, indices = np.empty((len(among), k)), None, None
+        for row, number in enumerate(among):
+            function: Any = self.functions[number]
+            x = getattr(function, "x", None)
+            if x is None:
+                found[row] = function(times[of(row)])
+                continue
+            # A model's curves share one array of times, in which the times are looked up only once.
+            if indices is None or x is not grid:
+                grid, indices = x, np.maximum(np.searchsorted(x, times, side="right") - 1, 0)
+            values = np.asarray(function.y)[indices[of(row)]]
+            found[row] = getattr(function, "a", 1.0) * values + getattr(function, "b", 0.0)
+        return checked_survival(found)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelValues(CurveValues):
+    """Survival that a model predicts from features: ``predict(X, times)`` returns (m, k) for m rows of X."""
+
+    predict: Callable[[Any, FloatArray], Any]
+    X: Any
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        part = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]
+        return np.asarray(self.predict(part, times), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreValues(CurveValues):
+    """Survival exp(-H) with the cumulative hazard H a function of each patient's score and of time.
+
+    ``of_scores(scores, times)`` returns H (m, k) for m rows of `scores` (n, ...); ``of_scores_at_own``, if given,
+    returns H (m,) of each row at one time (m,).
+    """
+
+    scores: FloatArray
+    of_scores: Callable[[FloatArray, FloatArray], FloatArray]
+    of_scores_at_own: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        return np.exp(-self.hazard(rows, times))
+
+    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.at_patient_times`."""
+        if self.of_scores_at_own is None:
+            return super().at_patient_times(rows, times)
+        return np.exp(-self.of_scores_at_own(self.scores[rows], times))
+
+    def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard`."""
+        return self.of_scores(self.scores[rows], times)
+
+    def hazard_at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard_at_patient_times`."""
+        if self.of_scores_at_own is None:
+            return self._at_own(self.hazard, rows, times)
+        return self.of_scores_at_own(self.scores[rows], times)
+
+
+@dataclass(frozen=True, eq=False)
+class ProportionalValues(CurveValues):
+    """Survival exp(-H0(t) exp(score)) with a cumulative baseline hazard H0 that jumps at `times` (K,).
+
+    `log_cumulative` is log H0 at the times, (K,) or (S, K) with one row for each stratum; `stratum` (n,) is the number
+    of each patient's stratum.
+    """
+
+    times: FloatArray
+    log_cumulative: FloatArray
+    scores: FloatArray
+    stratum: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        found = self.hazard(rows, times)
+        # In place, because these arrays are large.
+        np.negative(found, out=found)
+        return np.exp(found, out=found)
+
+    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.at_patient_times`."""
+        return np.exp(-self.hazard_at_patient_times(rows, times))
+
+    def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard`."""
+        index = np.searchsorted(self.times, times, side="right") - 1
+        log_base = np.where(index >= 0, self.log_cumulative[..., np.maximum(index, 0)], -np.inf)
+        log_base = log_base if self.stratum is None else log_base[self.stratum[rows]]
+        found = np.asarray(log_base + self._bounded(rows)[:, None])
+        return np.exp(found, out=found)
+
+    def hazard_at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard_at_patient_times`."""
+        log_base = self._at(self.log_cumulative, rows, times, -np.inf)
+        return np.exp(log_base + self._bounded(rows))
+
+    def accumulated(self, rows: RowIndex, times: FloatArray) -> Accumulated:
+        """See :meth:`CurveValues.accumulated`; an increment above 1 adds nothing to the variance."""
+        # The baseline is scaled by its largest value, so that exp does not overflow.
+        largest_log = float(np.nanmax(self.log_cumulative))
+        base = np.exp(self.log_cumulative - largest_log)
+        jumps = np.diff(base, axis=-1, prepend=0.0)
+        scale = np.exp(self._bounded(rows) + largest_log)
+        hazard = scale * self._at(base, rows, times, 0.0)
+        variance = hazard - scale**2 * self._at(np.cumsum(jumps**2, axis=-1), rows, times, 0.0)
+        largest = self._at(np.maximum.accumulate(jumps, axis=-1), rows, times, 0.0)
+        for row in np.flatnonzero(scale * largest > 1.0):
+            own = jumps if self.stratum is None else jumps[self.stratum[rows][row]]
+            d = scale[row] * own[self.times <= times[row]]
+            variance[row] = (d * np.maximum(1.0 - d, 0.0)).sum()
+        return Accumulated(hazard, np.maximum(variance, 0.0))
+
+    def _at(self, curve: FloatArray, rows: RowIndex, times: FloatArray, before: float) -> FloatArray:
+        """Return a baseline curve at one time of each row; `before` is its value before the first of the times."""
+        index = np.searchsorted(self.times, times, side="right") - 1
+        stratum = () if self.stratum is None else (self.stratum[rows],)
+        return np.where(index >= 0, curve[(*stratum, np.maximum(index, 0))], before)
+
+    def _bounded(self, rows: RowIndex) -> FloatArray:
+        """Return the scores, bounded so that hazards are finite and their differences are defined."""
+        return np.minimum(self.scores[rows], _LARGEST_LOG - float(np.nanmax(self.log_cumulative)))
+
+
+@dataclass(frozen=True, eq=False)
+class SumValues(CurveValues):
+    """Survival of no event of any cause: the cumulative hazard is the sum of those of the `causes`."""
+
+    causes: tuple[CurveValues, ...]
+
+    def __len__(self) -> int:
+        return len(self.causes[0])
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        return np.exp(-self.hazard(rows, times))
+
+    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.at_patient_times`."""
+        return np.exp(-self.hazard_at_patient_times(rows, times))
+
+    def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard`."""
+        total: FloatArray = np.sum([cause.hazard(rows, times) for cause in self.causes], axis=0)
+        return total
+
+    def hazard_at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard_at_patient_times`."""
+        parts = [cause.hazard_at_patient_times(rows, times) for cause in self.causes]
+        total: FloatArray = np.sum(parts, axis=0)
+        return total
+
+
+def checked_survival(values: FloatArray) -> FloatArray:
+    """Return survival probabilities (n, k), cut to [0, 1]; raise for other numbers."""
+    wrong = ~((values >= -_ROUNDING) & (values <= 1 + _ROUNDING))
+    if wrong.any():
+        row = int(np.argwhere(wrong)[0][0])
+        raise ArgumentError(
+            "survival",
+            f"survival must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; "
+            "pass survival functions, not cumulative hazards or risk scores.",
+        )
+    return np.clip(values, 0.0, 1.0)

@@ -1,0 +1,430 @@
+"""Predicted survival curves of n patients: steps, values known at some times only, or smooth functions of time.
+
+Whatever predicts them (a model, an array, step functions), curves answer the same questions
+(:class:`SurvivalCurves`): the survival and the cumulative hazard at common times, the survival of each patient at a
+time of that patient, and the expected events of each patient with their variance. The three classes differ in what
+curves are between their times:
+
+* :class:`StepCurves` jump at their times and are constant in between. The hazard of a jump is the model's own
+  increment d, as of Breslow's baseline with S = exp(-sum d), or that of a table of probabilities, 1 - S(t) / S(t-).
+* :class:`PointCurves` are known at their times only.
+* :class:`SmoothCurves` change at any time; the cumulative hazard is -log S.
+
+Values are computed when asked for, a batch of patients at a time (:mod:`drosurv.curve_values`). Curves of some
+patients, such as a group, share them. :class:`CompetingCurves` hold the curves of several causes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from drosurv.curve_values import (
+    Accumulated,
+    CurveValues,
+    FunctionValues,
+    RowIndex,
+    TableValues,
+    checked_survival,
+    columns_of,
+    minus_log,
+)
+from drosurv.errors import ArgumentError
+from drosurv.target import FloatArray, IntArray
+
+# "step": curves change only at their times. "smooth": they change at any time. "points": known only at their times.
+CurveType = Literal["step", "smooth", "points"]
+# Number of values of curves in memory at the same time, and of patients that a model predicts at once.
+_VALUES, _ROWS = 2_000_000, 32_768
+# Hazards are summed over 100 to 1,000 jumps, in that range over so few that all patients have 20,000,000 values.
+_MOST_JUMPS, _FEWEST_JUMPS, _MOST_VALUES = 1_000, 100, 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalCurves(ABC):
+    """Predicted survival of n patients.
+
+    Parameters
+    ----------
+    values : CurveValues
+        The values of at least these patients.
+    times : (K,) array or None
+        Ascending times at which curves jump, or are known, or, if smooth, are read by default; None if there are none.
+    known_until : float or (n,) array
+        Time until which curves are known.
+    rows : (n,) indices, optional
+        Rows of the values; all by default.
+    """
+
+    values: CurveValues
+    times: FloatArray | None = None
+    known_until: Any = np.inf
+    rows: IntArray | None = None
+
+    curve_type: ClassVar[CurveType]
+
+    def __len__(self) -> int:
+        return len(self.values) if self.rows is None else len(self.rows)
+
+    def take(self, rows: RowIndex) -> Self:
+        """Return the curves of some patients: a slice, indices or a mask."""
+        until = self.known_until if np.ndim(self.known_until) == 0 else self.known_until[rows]
+        chosen = np.arange(len(self.values))[rows] if self.rows is None else self.rows[rows]
+        return replace(self, rows=chosen, known_until=until)
+
+    def survival(self, times: FloatArray) -> FloatArray:
+        """Return the survival of every patient at each of k times, (n, k)."""
+        return self._in_batches(self.values.survival, times)
+
+    def at_patient_times(self, times: FloatArray) -> FloatArray:
+        """Return the survival of each patient at one time each, (n,) -> (n,)."""
+        return self.values.at_patient_times(self._index(slice(None)), np.asarray(times, dtype=np.float64))
+
+    @abstractmethod
+    def cumulative_hazard(self, times: FloatArray) -> FloatArray:
+        """Return the cumulative hazard of every patient at each of k times, (n, k): the sum of its increments."""
+
+    @abstractmethod
+    def accumulated(self, times: FloatArray) -> Accumulated:
+        """Return the cumulative hazard of each patient at one time each, (n,) -> (n,), or at k each, (n, k) -> (n, k).
+
+        If the curves are right, it is the expected number of events until then, and its variance that of the events
+        around it.
+        """
+
+    def expected_events(
+        self, until: FloatArray, since: FloatArray | None = None, cuts: FloatArray | None = None
+    ) -> Accumulated:
+        """Return the expected events of each patient in (since, until], and their variance, both (n,).
+
+        With k ascending times `cuts`, those in each of the k + 1 periods between the cuts, (n, k + 1).
+        """
+        until = np.asarray(until, dtype=np.float64)
+        ends = until[:, None] if cuts is None else np.column_stack([np.minimum.outer(until, cuts), until])
+        if since is None:
+            parts = [np.diff(part, axis=1, prepend=0.0) for part in self.accumulated(ends)]
+        else:
+            start = np.minimum(np.asarray(since, dtype=np.float64), until)[:, None]
+            found = self.accumulated(np.column_stack([start, np.maximum(ends, start)]))
+            parts = [np.diff(part, axis=1) for part in found]
+        return Accumulated(*(part[:, 0] if cuts is None else part for part in parts))
+
+    def computed(self, times: FloatArray, patient_times: FloatArray) -> Self:
+        """Return the same curves with values computed once at common times (k,) and at patients' times (n,)."""
+        grid, own = np.unique(times), np.asarray(patient_times, dtype=np.float64)
+        values = ComputedValues(self, grid, self.survival(grid), own, self.at_patient_times(own))
+        return replace(self, values=values, rows=None)
+
+    def _index(self, batch: slice) -> RowIndex:
+        return batch if self.rows is None else self.rows[batch]
+
+    def _in_batches(self, read: Any, times: FloatArray) -> FloatArray:
+        """Return what `read(rows, times)` returns for all patients, (n, k)."""
+        times, found = np.asarray(times, dtype=np.float64), np.empty((len(self), len(times)))
+        for batch in self._batches(len(times)):
+            found[batch] = read(self._index(batch), times)
+        return found
+
+    def _batches(self, k: int) -> Any:
+        return gen_batches(len(self), int(np.clip(_VALUES // max(k, 1), 1, _ROWS)))
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedValues(CurveValues):
+    """Values computed in advance at common times (k,) and at each patient's time (n,); others are computed when needed.
+
+    Groups of patients share one array of values (n, k).
+    """
+
+    source: SurvivalCurves
+    times: FloatArray
+    values: FloatArray
+    patient_times: FloatArray
+    values_at_patient_times: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        columns = np.minimum(np.searchsorted(self.times, times), len(self.times) - 1)
+        if len(self.times) and np.array_equal(self.times[columns], times):
+            return columns_of(self.values, rows, columns)
+        return self.source.take(rows).survival(times)
+
+    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.at_patient_times`."""
+        if np.array_equal(self.patient_times[rows], times):
+            return self.values_at_patient_times[rows]
+        return self.source.take(rows).at_patient_times(times)
+
+    def accumulated(self, rows: RowIndex, times: FloatArray) -> Accumulated | None:
+        """See :meth:`CurveValues.accumulated`."""
+        source = self.source.take(rows)
+        return source.values.accumulated(source.rows, times)
+
+
+@dataclass(frozen=True, eq=False)
+class StepCurves(SurvivalCurves):
+    """Curves that change at their times only.
+
+    With `own_hazard` the hazard of a jump is the model's own increment, -log S(t) + log S(t-); otherwise it is the
+    conditional probability 1 - S(t) / S(t-).
+    """
+
+    own_hazard: bool = False
+
+    curve_type = "step"
+
+    def cumulative_hazard(self, times: FloatArray) -> FloatArray:
+        """See :meth:`SurvivalCurves.cumulative_hazard`."""
+        if self.own_hazard:
+            return self._in_batches(self.values.hazard, times)
+        return self._summed(
+            np.broadcast_to(np.asarray(times, dtype=np.float64), (len(self), len(times)))
+        ).hazard
+
+    def accumulated(self, times: FloatArray) -> Accumulated:
+        """See :meth:`SurvivalCurves.accumulated`."""
+        times = np.asarray(times, dtype=np.float64)
+        ends = times if times.ndim == 2 else times[:, None]
+        index = self._index(slice(None))
+        known = [self.values.accumulated(index, end) for end in ends.T] if self.own_hazard else [None]
+        if all(part is not None for part in known):
+            found = Accumulated(*(np.column_stack(part) for part in zip(*known, strict=True)))
+        else:
+            found = self._summed(ends)
+        return found if times.ndim == 2 else Accumulated(*(part[:, 0] for part in found))
+
+    def _summed(self, ends: FloatArray) -> Accumulated:
+        """Sum the hazards of the jumps of each patient until k ends each, (n, k).
+
+        With very many jumps, curves are read only at every m-th jump, and the hazard x in between is spread evenly over
+        m jumps. This is exact for m = 1, and a close approximation for many small jumps.
+        """
+        assert self.times is not None
+        most = int(np.clip(_MOST_VALUES // max(len(self), 1), _FEWEST_JUMPS, _MOST_JUMPS))
+        width = -(-len(self.times) // most)
+        read = self.times[width - 1 :: width]
+        passed = np.searchsorted(read, ends, side="right")
+        sums = Accumulated(np.empty(ends.shape), np.empty(ends.shape))
+        for batch in self._batches(len(read)):
+            survival = self.values.survival(self._index(batch), read)
+            before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
+            for total, part in zip(sums, self._hazards(survival, before, width), strict=True):
+                steps = np.column_stack([np.zeros(len(part)), np.cumsum(part, axis=1)])
+                total[batch] = np.take_along_axis(steps, passed[batch], axis=1)
+        if width == 1:
+            return sums
+        # Add the jumps between the last time that was read and the end.
+        n_jumps = np.searchsorted(self.times, ends, side="right") - width * passed
+        last = np.concatenate([[0.0], read])[passed]
+        for column in np.flatnonzero((n_jumps > 0).any(axis=0)):
+            some = n_jumps[:, column] > 0
+            at_end, at_last = (self.at_patient_times(part[:, column]) for part in (ends, last))
+            at_last = np.where(passed[:, column] > 0, at_last, 1.0)
+            rest = self._hazards(at_end, at_last, np.maximum(n_jumps[:, column], 1))
+            for total, part in zip(sums, rest, strict=True):
+                total[:, column] += np.where(some, part, 0.0)
+        return sums
+
+    def _hazards(
+        self, survival: FloatArray, before: FloatArray, n_jumps: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the summed hazard of `n_jumps` equal jumps between two survival probabilities, and its variance.
+
+        Both are 0 if the first probability is 0.
+        """
+        ratio = np.divide(survival, before, out=np.ones_like(survival), where=before > 0)
+        jump = minus_log(np.minimum(ratio, 1.0)) / n_jumps
+        if not self.own_hazard:
+            jump = -np.expm1(-jump)
+        return n_jumps * jump, n_jumps * jump * np.maximum(1.0 - jump, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PointCurves(SurvivalCurves):
+    """Curves that are known at their times only, such as whole years or a few horizons.
+
+    At other times `survival` and `cumulative_hazard` return the last known value, 1 and 0 before the first.
+    """
+
+    curve_type = "points"
+
+    def cumulative_hazard(self, times: FloatArray) -> FloatArray:
+        """See :meth:`SurvivalCurves.cumulative_hazard`."""
+        return self._in_batches(self.values.hazard, times)
+
+    def accumulated(self, times: FloatArray) -> Accumulated:
+        """Raise: events between the times are not predicted."""
+        raise ValueError(
+            "these curves are known at some times only, so that expected events until other times are not known: use "
+            "as_steps() where the times are many, or complete them with drosurv.metrics.expected_events."
+        )
+
+    def as_steps(self) -> StepCurves:
+        """Return curves that jump at the known times: right where these are many and close to each other."""
+        return StepCurves(self.values, self.times, self.known_until, self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothCurves(SurvivalCurves):
+    """Curves that change at any time."""
+
+    curve_type = "smooth"
+
+    def cumulative_hazard(self, times: FloatArray) -> FloatArray:
+        """See :meth:`SurvivalCurves.cumulative_hazard`."""
+        return self._in_batches(self.values.hazard, times)
+
+    def accumulated(self, times: FloatArray) -> Accumulated:
+        """See :meth:`SurvivalCurves.accumulated`; the variance is the hazard."""
+        times, index = np.asarray(times, dtype=np.float64), self._index(slice(None))
+        if times.ndim == 1:
+            hazard = self.values.hazard_at_patient_times(index, times)
+        else:
+            hazard = np.column_stack([self.values.hazard_at_patient_times(index, end) for end in times.T])
+        return Accumulated(hazard, hazard)
+
+
+_CLASSES: dict[CurveType, type[SurvivalCurves]] = {
+    "step": StepCurves,
+    "points": PointCurves,
+    "smooth": SmoothCurves,
+}
+
+
+def curves_of_type(
+    curve_type: CurveType, values: CurveValues, times: FloatArray | None, known_until: Any = np.inf
+) -> SurvivalCurves:
+    """Return curves of the given type; without times, curves may change at any time."""
+    return _CLASSES["smooth" if times is None else curve_type](values, times, known_until)
+
+
+@dataclass(frozen=True, eq=False)
+class CompetingCurves:
+    """Curves of n patients with several causes of an event.
+
+    `causes` are the curves of each cause, whose cumulative hazard is that of the cause; `any_cause` those of no event.
+    """
+
+    causes: tuple[StepCurves, ...]
+    any_cause: StepCurves
+
+    def __len__(self) -> int:
+        return len(self.any_cause)
+
+    def take(self, rows: RowIndex) -> CompetingCurves:
+        """Return the curves of some patients."""
+        return CompetingCurves(tuple(cause.take(rows) for cause in self.causes), self.any_cause.take(rows))
+
+    def of_cause(self, cause: int) -> StepCurves:
+        """Return the curves of one cause, from 1; expected events of the cause come from its hazard."""
+        if cause not in range(1, len(self.causes) + 1):
+            raise ArgumentError.must("cause", f"be one of 1 to {len(self.causes)}", cause)
+        return self.causes[cause - 1]
+
+    def incidence(self, cause: int, times: FloatArray) -> FloatArray:
+        """Return the probability of an event of a cause by each of k times, (n, k).
+
+        Events at a time are divided among the causes in proportion to their hazards.
+        """
+        own, jumps = self.of_cause(cause), self.any_cause.times
+        assert jumps is not None
+        index = np.searchsorted(jumps, times, side="right")
+        found = np.empty((len(self), len(index)))
+        for batch in self.any_cause._batches(len(jumps)):
+            survival = self.any_cause.take(batch).survival(jumps)
+            left = -np.diff(survival, axis=1, prepend=1.0)
+            total = sum(_increments(part.take(batch), jumps) for part in self.causes)
+            share = np.divide(
+                _increments(own.take(batch), jumps), total, out=np.zeros_like(left), where=total > 0
+            )
+            steps = np.column_stack([np.zeros(len(left)), np.cumsum(left * share, axis=1)])
+            found[batch] = steps[:, index]
+        return found
+
+    @staticmethod
+    def of_incidences(times: FloatArray, incidence: Mapping[int, FloatArray]) -> CompetingCurves:
+        """From incidences (n, K) of all causes at K times; the hazard of a jump of a cause is dF / S(t-)."""
+        survival = checked_survival(1.0 - sum(incidence.values(), np.zeros(1)))
+        before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
+        causes = []
+        for cause in sorted(incidence):
+            jump = np.diff(incidence[cause], axis=1, prepend=0.0)
+            hazard = np.divide(jump, before, out=np.zeros_like(jump), where=before > 0)
+            table = TableValues(times, np.exp(-np.cumsum(hazard, axis=1)))
+            causes.append(StepCurves(table, times, times[-1], own_hazard=True))
+        return CompetingCurves(tuple(causes), StepCurves(TableValues(times, survival), times, times[-1]))
+
+
+def _increments(curves: StepCurves, jumps: FloatArray) -> FloatArray:
+    return np.diff(curves.cumulative_hazard(jumps), axis=1, prepend=0.0)
+
+
+def parse_survival(
+    survival: Any, n: int, times: Any = None, curve_type: CurveType = "points"
+) -> SurvivalCurves:
+    """Return the survival predictions of n patients as curves.
+
+    `survival` is a sequence of n functions, an array (n, m) of probabilities at `times` (m,), strictly ascending, or
+    `SurvivalCurves`. A function is scikit-survival's ``StepFunction``, any object with ``x`` and ``y`` (and optionally
+    a factor ``a`` and offset ``b``), or any callable of an array of times. An array has curves of the type
+    `curve_type`.
+    """
+    if hasattr(survival, "to_numpy"):
+        survival = survival.to_numpy()
+    if isinstance(survival, SurvivalCurves):
+        curves = survival
+    elif len(survival) > 0 and callable(survival[0]):
+        curves = curves_of_functions(survival)
+    else:
+        curves = _parse_array(survival, times, curve_type)
+    if len(curves) != n:
+        raise ArgumentError(
+            "survival", f"survival holds {len(curves)} curves for {n} patients: give one curve per row."
+        )
+    return curves
+
+
+def curves_of_functions(functions: Any, *, own_hazard: bool = False) -> SurvivalCurves:
+    """Return curves of one function per patient: steps if all are step functions, which end at their last time."""
+    # A model's curves share one array of times.
+    distinct = {id(x): x for x in (getattr(function, "x", None) for function in functions)}
+    if any(x is None for x in distinct.values()):
+        return SmoothCurves(FunctionValues(functions))
+    times = np.unique(np.concatenate([np.asarray(x, dtype=np.float64) for x in distinct.values()]))
+    ends = np.array([function.x[-1] for function in functions], dtype=np.float64)
+    return StepCurves(FunctionValues(functions), times, ends, own_hazard=own_hazard)
+
+
+def _parse_array(survival: Any, times: Any, curve_type: CurveType) -> SurvivalCurves:
+    values = np.asarray(survival, dtype=np.float64)
+    if values.ndim != 2:
+        raise ArgumentError(
+            "survival",
+            f"survival must be one step function per patient or an array of shape (patients, times), "
+            f"got shape {values.shape}.",
+        )
+    if times is None:
+        raise ArgumentError(
+            "survival",
+            f"survival is an array of {values.shape[1]} columns: pass their times as well, times=...",
+        )
+    grid = np.asarray(times, dtype=np.float64)
+    if grid.shape != (values.shape[1],):
+        raise ArgumentError(
+            "times",
+            f"times must hold one time for each of the {values.shape[1]} columns of survival, got shape "
+            f"{grid.shape}.",
+        )
+    if not (np.diff(grid) > 0).all():
+        raise ArgumentError(
+            "times", "times must be strictly ascending when survival is an array of columns in that order."
+        )
+    return _CLASSES[curve_type](TableValues(grid, checked_survival(values)), grid, grid.max(initial=0.0))

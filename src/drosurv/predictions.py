@@ -1,0 +1,477 @@
+"""Predictions of any model, or given as numbers, parsed once into one record.
+
+:func:`as_predictions` takes what `evaluate`, `audit`, `certify`, `repair`, `compare` and the commands take: a fitted
+model (of this library, of scikit-survival, a Pipeline, a finished search, a frozen model), :class:`Predictions`, a pair
+(times, survival), or an array of risk scores. :class:`Predicted` then gives risk scores and curves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from inspect import signature
+from typing import Any, Literal, get_args
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from drosurv.curve_values import CurveValues, ModelValues
+from drosurv.curves import (
+    CompetingCurves,
+    CurveType,
+    SmoothCurves,
+    StepCurves,
+    SurvivalCurves,
+    curves_of_functions,
+    curves_of_type,
+    parse_survival,
+)
+from drosurv.errors import ArgumentError, require
+from drosurv.metrics.scores import parse_risk
+from drosurv.observation import Rows, in_pandas
+from drosurv.solvers.arrays import is_tensor
+from drosurv.step_function import StepFunction
+from drosurv.target import FloatArray, IntArray
+
+ScoreType = Literal["log hazard", "log time", "other"]
+# Score types of scikit-survival's models, and of its boosted models by loss; all others are "other".
+_SKSURV_SCORES: dict[str, ScoreType] = {
+    "CoxPHSurvivalAnalysis": "log hazard",
+    "CoxnetSurvivalAnalysis": "log hazard",
+    "IPCRidge": "log time",
+}
+_BOOSTING_SCORES: dict[str, ScoreType] = {"coxph": "log hazard", "squared": "log time", "ipcwls": "log time"}
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions of n patients as arrays, accepted wherever a fitted model is.
+
+    Parameters
+    ----------
+    risk : (n,) array, optional
+        Risk scores; higher means sooner. Without them, concordance and disparities of hazards are left out.
+    survival : n step functions or callables, or (n, k) array, optional
+        Survival curves; an array holds the survival at `times`, one column each, and is read as a step
+        function between them. Without curves, Brier scores, likelihood gains and calibration are left out.
+    times : (k,) array, optional
+        Times of the columns of an array.
+    trained_on : sequence of pairs, optional
+        For predictions of several models, as in cross-validation: the rows that each model predicted, with the target
+        or follow-up of the patients that it was trained on.
+    curve_type : {"points", "step", "smooth"}
+        What an array of survival means between its times: nothing is known there ("points"), it is constant ("step"),
+        or it is smooth. Expected events depend on it; see :mod:`drosurv.metrics.expected_events`.
+    score_type : {"log hazard", "log time", "other"}
+        What `risk` is: log hazards, as of a Cox model; minus expected log times; or any other score. Disparities of
+        hazards, the partial likelihood and the Cox calibration slope need log hazards, and are left out otherwise.
+    incidence : mapping of causes to (n, k) arrays, optional
+        With competing causes: the probability of an event of each cause, from 1, by the `times`. `survival` is by
+        default 1 minus their sum.
+
+    Examples
+    --------
+    >>> from drosurv.predictions import Predictions
+    >>> model = Predictions(risk=[0.3, -0.1], survival=[[0.9, 0.5], [0.95, 0.7]], times=[1.0, 2.0])
+    >>> len(model.risk)
+    2
+    """
+
+    risk: Any = None
+    survival: Any = None
+    times: Any = None
+    trained_on: Sequence[tuple[IntArray, Any]] | None = None
+    curve_type: CurveType = "points"
+    score_type: ScoreType = "log hazard"
+    incidence: Mapping[int, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise if there is neither risk nor survival nor incidence, or the score type is unknown."""
+        if self.incidence is not None and self.survival is None:
+            total = sum(np.asarray(of_cause, dtype=np.float64) for of_cause in self.incidence.values())
+            object.__setattr__(self, "survival", 1.0 - total)
+        if self.risk is None and self.survival is None:
+            raise ArgumentError("risk", "give risk, survival or both.")
+        known = get_args(ScoreType)
+        require(self.score_type in known, "score_type", f"be one of {list(known)}", self.score_type)
+
+    def take(self, rows: Any) -> Predictions:
+        """Return the predictions of some patients, in the order of the given indices."""
+        parts = self.trained_on and [
+            (np.flatnonzero(np.isin(rows, predicted)), seen) for predicted, seen in self.trained_on
+        ]
+        return replace(
+            self,
+            risk=select_rows(self.risk, rows),
+            survival=select_rows(self.survival, rows),
+            incidence=select_rows(self.incidence, rows),
+            trained_on=parts,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What a model predicts for n patients; scores and curves are computed when first needed.
+
+    Made by :func:`as_predictions`. `model` is the fitted model, or :class:`Predictions`; `X` are the features as given,
+    `rows` the strata and offsets of the patients. Error messages call the model by `name`.
+    """
+
+    model: Any
+    X: Any
+    n: int
+    rows: Rows
+    name: str = "model"
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def given(self) -> Predictions | None:
+        """The predictions, if they were given as numbers; None for a model."""
+        return self.model if isinstance(self.model, Predictions) else None
+
+    @property
+    def title(self) -> str:
+        """Name of the model for tables: its class, or "predictions"."""
+        return model_name(self.model)
+
+    @property
+    def has_risk(self) -> bool:
+        """Whether there are risk scores."""
+        return self.given is None or self.given.risk is not None
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether there are survival curves."""
+        if self.given is not None:
+            return self.given.survival is not None
+        return _predicts_curves(final_step(self.model))
+
+    @property
+    def score_type(self) -> ScoreType:
+        """What the risk scores are."""
+        return score_type(self.model)
+
+    @property
+    def has_log_hazards(self) -> bool:
+        """Whether there are risk scores that are log hazards."""
+        return self.has_risk and self.score_type == "log hazard"
+
+    @cached_property
+    def risk(self) -> FloatArray:
+        """Risk scores (n,), higher meaning sooner; predicted times are multiplied by -1."""
+        if self.given is not None:
+            if self.given.risk is None:
+                raise ArgumentError(
+                    self.name, f"{self.name} holds survival curves only: give its risk scores too."
+                )
+            return parse_risk(self.given.risk, self.n, name=f"the risk of {self.name}")
+        self._check_rows()
+        sign = 1.0 if getattr(final_step(self.model), "_predict_risk_score", True) else -1.0
+        if self.rows.for_models:
+            found = final_step(self.model).predict(self.features, **_taken("predict", self))
+        else:
+            found = self.model.predict(self.X)
+        return sign * parse_risk(found, self.n, name=f"the prediction of {self.name}")
+
+    @cached_property
+    def features(self) -> Any:
+        """X as the last step of a Pipeline takes it; None for predictions given as numbers."""
+        return None if self.given is not None else in_pandas(prepared(self.model, self.X))
+
+    @cached_property
+    def curves(self) -> SurvivalCurves | None:
+        """Survival curves; None if there are none. With causes, of an event of any cause."""
+        if self.given is not None:
+            if self.given.survival is None:
+                return None
+            return parse_survival(self.given.survival, self.n, self.given.times, self.given.curve_type)
+        if not self.has_curves:
+            return None
+        self._check_rows()
+        return _curves_of_model(self)
+
+    @property
+    def survival_curves(self) -> SurvivalCurves:
+        """Survival curves; raise if there are none."""
+        if self.curves is not None:
+            return self.curves
+        if self.given is not None:
+            raise ArgumentError(
+                self.name,
+                f"{self.name} has risk scores but no survival curves, which expected events need: give "
+                "a pair (times, survival), or Predictions(survival=..., times=...).",
+            )
+        raise ArgumentError(
+            self.name,
+            f"{self.name}: {type(final_step(self.model)).__name__} has neither predict_survival_function nor "
+            "predict_cumulative_hazard_function: give a fitted survival model with curves, or a pair (times, "
+            "survival).",
+        )
+
+    @cached_property
+    def competing(self) -> CompetingCurves | None:
+        """Curves of each cause; None without causes."""
+        if self.given is not None:
+            if self.given.incidence is None:
+                return None
+            times = np.asarray(self.given.times, dtype=np.float64)
+            incidence = {k: np.asarray(v, dtype=np.float64) for k, v in self.given.incidence.items()}
+            return CompetingCurves.of_incidences(times, incidence)
+        final = final_step(self.model)
+        if not hasattr(final, "curves_by_cause"):
+            return None
+        found: CompetingCurves = final.curves_by_cause(self.features, **self.rows.for_models)
+        return found
+
+    @property
+    def until(self) -> float:
+        """Last time of predictions that were given at some times; infinity for models, and for functions of time."""
+        if self.given is None or self.given.times is None:
+            return float("inf")
+        return float(np.max(np.asarray(self.given.times, dtype=np.float64)))
+
+    @property
+    def follow_up(self) -> Any:
+        """Follow-up of the training patients, which fitted models of this library keep; None for others."""
+        return training_follow_up(self.model)
+
+    @property
+    def trained_on(self) -> Sequence[tuple[IntArray, Any]] | None:
+        """For predictions of several models, the rows that each predicted, and its training patients."""
+        return None if self.given is None else self.given.trained_on
+
+    def take(self, rows: IntArray) -> Predicted:
+        """Return the predictions of some patients."""
+        model = self.model if self.given is None else self.given.take(rows)
+        X = None if self.X is None else take(self.X, rows)
+        return Predicted(model, X, len(rows), self.rows.take(rows), self.name)
+
+    def _check_rows(self) -> None:
+        if self.X is None:
+            raise ArgumentError("X", f"X is needed to predict with {self.name}: pass the patients' features.")
+        rows = self.X.shape[0] if hasattr(self.X, "shape") else len(self.X)
+        if rows != self.n:
+            raise ArgumentError("X", f"X has {rows} rows for the {self.n} patients of y: give one row each.")
+
+
+def as_predictions(
+    model: Any,
+    X: Any,
+    n: int,
+    *,
+    rows: Rows | None = None,
+    name: str = "model",
+    need_curves: bool = False,
+) -> Predicted:
+    """Return the predictions of n patients as one record.
+
+    Parameters
+    ----------
+    model : fitted model, Predictions, pair (times, survival), or (n,) array of risk scores
+        A fitted model has scikit-survival's ``predict``, and ``predict_survival_function`` or
+        ``predict_cumulative_hazard_function`` for curves.
+    X : (n, d) array or DataFrame, or None
+        Features, as the model takes them; not needed for predictions given as numbers.
+    n : int
+        Number of patients.
+    rows : Rows, optional
+        Strata and offset, for a model that was fitted with them.
+    name : str
+        Name of the argument, for error messages.
+    need_curves : bool
+        Whether risk scores alone are an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from drosurv.predictions import as_predictions
+    >>> predicted = as_predictions(([1.0, 2.0], [[0.9, 0.5], [0.8, 0.7]]), None, 2)
+    >>> predicted.has_risk, predicted.curves.survival(np.array([2.0]))[:, 0].tolist()
+    (False, [0.5, 0.7])
+    """
+    if isinstance(model, Predicted):
+        return model
+    rows = Rows() if rows is None else rows
+    predicted = Predicted(_one_form(model, name), X, n, rows, name)
+    fitted = final_step(predicted.model)
+    if isinstance(fitted, BaseEstimator) and hasattr(fitted, "fit"):
+        check_is_fitted(fitted)
+    if rows.for_models:
+        check_takes(predicted.model, rows.for_models)
+    if need_curves:
+        _ = predicted.survival_curves
+    return predicted
+
+
+def _one_form(model: Any, name: str) -> Any:
+    """Return a fitted model, the best one of a search, or predictions given as numbers as `Predictions`."""
+    if isinstance(model, Predictions):
+        return model
+    if isinstance(model, tuple) and not (len(model) > 0 and all(np.ndim(part) == 0 for part in model)):
+        if len(model) != 2:
+            raise ArgumentError(name, f"{name} must be a pair (times, survival), got {len(model)} items.")
+        return Predictions(survival=model[1], times=model[0])
+    model = unwrapped(model)
+    if hasattr(model, "predict") or _predicts_curves(final_step(model)):
+        return model
+    if isinstance(model, Sequence) or hasattr(model, "__array__"):
+        return Predictions(risk=parse_risk(model, name=name))
+    raise ArgumentError(
+        name,
+        f"{name} must be a fitted survival model with a predict method, drosurv.evaluation.Predictions, a pair (times, "
+        f"survival), or an array of risk scores; got {type(model).__name__}.",
+    )
+
+
+def _curves_of_model(predicted: Predicted) -> SurvivalCurves:
+    """Return the curves of a fitted model with a method for curves."""
+    final, X, given = final_step(predicted.model), predicted.features, predicted.rows.for_models
+    if predicted.competing is not None:
+        return predicted.competing.any_cause
+    if hasattr(final, "_baseline"):
+        fitted, scores = final._curves_and_scores(X, **given)
+        found: SurvivalCurves = fitted.of_scores(scores, _end_of_training(final))
+        return found
+    method = getattr(final, "predict_survival_function", None)
+    own_hazard = predicted.score_type == "log hazard"
+    if method is None:
+        hazards = final.predict_cumulative_hazard_function(X)
+        return curves_of_functions([_survival_of(hazard) for hazard in hazards], own_hazard=own_hazard)
+    if "times" not in signature(method).parameters:
+        return curves_of_functions(method(X), own_hazard=own_hazard)
+    values: CurveValues = ModelValues(lambda part, at: method(part, times=at), X)
+    if not hasattr(final, "unique_times_"):
+        return SmoothCurves(values)
+    times = np.asarray(final.unique_times_, np.float64)
+    end = max(float(times[-1]), _end_of_training(final))
+    curves = curves_of_type(getattr(final, "curve_type", "step"), values, times, end)
+    return replace(curves, own_hazard=own_hazard) if isinstance(curves, StepCurves) else curves
+
+
+def _end_of_training(final: Any) -> float:
+    """Return the longest training time, until which curves are known; minus infinity if the model keeps none."""
+    # A repaired model has the curves of the model before the repair.
+    trained = training_follow_up(getattr(final, "base_", final))
+    return -np.inf if trained is None else float(trained.times[-1])
+
+
+def _survival_of(hazard: Any) -> Any:
+    """Return the survival function of a cumulative hazard; a step function for a step function."""
+    if not hasattr(hazard, "x"):
+        return lambda times: np.exp(-hazard(times))
+    heights = getattr(hazard, "a", 1.0) * np.asarray(hazard.y) + getattr(hazard, "b", 0.0)
+    return StepFunction(hazard.x, np.exp(-heights))
+
+
+def _predicts_curves(final: Any) -> bool:
+    return hasattr(final, "predict_survival_function") or hasattr(final, "predict_cumulative_hazard_function")
+
+
+def _taken(method: str, predicted: Predicted) -> dict[str, Any]:
+    """Return the strata and offset that a method of the model takes."""
+    parameters = signature(getattr(final_step(predicted.model), method)).parameters
+    return {name: value for name, value in predicted.rows.for_models.items() if name in parameters}
+
+
+def check_takes(model: Any, columns: Mapping[str, Any]) -> None:
+    """Raise unless a model predicts curves from strata and offset as they are given."""
+    final = final_step(model)
+    method = getattr(final, "predict_survival_function", None)
+    if method is None or not hasattr(final, "unique_times_"):
+        raise ArgumentError(
+            "model",
+            f"{type(final).__name__} must have predict_survival_function and unique_times_ to be evaluated "
+            "with entry times or strata.",
+        )
+    missing = [name for name in columns if name not in signature(method).parameters]
+    if missing:
+        raise ArgumentError(
+            missing[0], f"{type(final).__name__} does not support {missing[0]}: leave it out."
+        )
+
+
+# The parts of a model.
+
+
+def score_type(model: Any) -> ScoreType:
+    """Return what the risk scores of a model are: "log hazard", "log time" or "other".
+
+    Models and predictions may have an attribute `score_type`. In scikit-survival, Cox models and boosting with the loss
+    "coxph" predict log hazards; boosting with another loss and IPCRidge predict log times. Any other model is "other".
+    An array of scores is taken as log hazards; use :class:`Predictions` for other scores.
+    """
+    if not isinstance(model, Predictions) and not hasattr(unwrapped(model), "predict"):
+        return "log hazard"
+    final = model if isinstance(model, Predictions) else final_step(model)
+    if hasattr(final, "score_type"):
+        given: ScoreType = final.score_type
+        return given
+    if not type(final).__module__.startswith("sksurv."):
+        return "other"
+    boosted = "Boosting" in type(final).__name__
+    name = str(getattr(final, "loss", "")) if boosted else type(final).__name__
+    return (_BOOSTING_SCORES if boosted else _SKSURV_SCORES).get(name, "other")
+
+
+def model_name(model: Any) -> str:
+    """Return the name of a model for tables: its class, or "predictions" for arrays."""
+    if isinstance(model, Predictions) or not hasattr(model, "predict"):
+        return "predictions"
+    return type(model).__name__
+
+
+def training_follow_up(model: Any) -> Any:
+    """Return the follow-up of the training patients, which fitted models of this library keep; None for others."""
+    return getattr(final_step(model), "follow_up_", None)
+
+
+def unwrapped(model: Any) -> Any:
+    """Return the best model of a finished search, or the model inside of a frozen one; any other model unchanged."""
+    if hasattr(model, "best_estimator_") and not hasattr(model, "predict_survival_function"):
+        return unwrapped(model.best_estimator_)
+    if type(model).__name__ == "FrozenEstimator":
+        return unwrapped(model.estimator)
+    return model
+
+
+def final_step(model: Any) -> Any:
+    """Return the last step of a Pipeline, or the model itself; of a finished search, that of its best model."""
+    steps = getattr(unwrapped(model), "steps", None)
+    return unwrapped(steps[-1][1]) if steps else unwrapped(model)
+
+
+def prepared(model: Any, X: Any) -> Any:
+    """Return X transformed by all steps of a Pipeline but the last; X itself for other models."""
+    model = unwrapped(model)
+    return model[:-1].transform(X) if len(getattr(model, "steps", ())) > 1 else X
+
+
+# Rows of arguments.
+
+
+def select_rows(given: Any, rows: IntArray) -> Any:
+    """Select rows of an argument with one value per row; models and None are returned unchanged."""
+    if given is None or hasattr(given, "predict"):
+        return given
+    if isinstance(given, (Predictions, SurvivalCurves)):
+        return given.take(rows)
+    if isinstance(given, tuple) and len(given) == 2 and np.ndim(given[1]) == 2:
+        return given[0], take(given[1], rows)
+    if isinstance(given, (list, tuple)):
+        # Not as an array, which would turn a missing label among texts into the text "nan".
+        return [given[row] for row in rows]
+    if isinstance(given, Mapping):
+        return {name: select_rows(values, rows) for name, values in given.items()}
+    return take(given, rows)
+
+
+def take(X: Any, rows: Any) -> Any:
+    """Return rows of an array, DataFrame or tensor."""
+    X = in_pandas(X)
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if is_tensor(X) else np.asarray(X)[rows]

@@ -1,0 +1,208 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sksurv.functions import StepFunction
+
+from drosurv.curve_values import ProportionalValues, ScoreValues, TableValues
+from drosurv.curves import CompetingCurves, SmoothCurves, StepCurves, parse_survival
+
+
+def test_step_functions_are_read_as_scikit_survival_reads_them():
+    rng = np.random.default_rng(0)
+    grid = np.sort(rng.uniform(1, 9, 12))
+    functions = [StepFunction(grid, np.sort(rng.random(12))[::-1], domain=(0, 10)) for _ in range(5)]
+    times = np.concatenate(([0.0, grid[0], grid[3], grid[-1]], rng.uniform(0, grid[-1], 20)))
+    curves = parse_survival(functions, 5)
+    np.testing.assert_array_equal(
+        curves.survival(times), np.vstack([function(times) for function in functions])
+    )
+    own = rng.uniform(0, grid[-1], 5)
+    expected = [float(function(time)) for function, time in zip(functions, own, strict=True)]
+    np.testing.assert_array_equal(curves.at_patient_times(own), expected)
+
+
+def test_step_functions_are_constant_after_their_last_time():
+    (value,) = parse_survival([StepFunction(np.array([0.0, 2.0]), np.array([1.0, 0.4]))], 1).survival(
+        np.array([99.0])
+    )
+    assert value.tolist() == [0.4]
+
+
+def test_curves_may_have_grids_factors_and_offsets_of_their_own():
+    functions = [
+        StepFunction(np.array([0.0, 1.0]), np.array([1.0, 0.5])),
+        StepFunction(np.array([0.0, 3.0, 4.0]), np.array([0.0, 0.5, 1.0]), a=-1.0, b=1.0),
+        lambda times: np.exp(-times),
+    ]
+    curves = parse_survival(functions, 3)
+    expected = [[1.0, 0.5, 0.5], [1.0, 1.0, 0.5], np.exp([-0.5, -2.0, -3.5])]
+    np.testing.assert_allclose(curves.survival(np.array([0.5, 2.0, 3.5])), expected)
+    np.testing.assert_allclose(curves.at_patient_times(np.array([1.0, 4.0, 2.0])), [0.5, 0.0, np.exp(-2)])
+
+
+def test_an_array_is_a_step_function_from_one_between_its_times():
+    curves = parse_survival([[0.8, 0.5], [0.6, 0.1]], 2, times=[1.0, 2.0])
+    times = np.array([0.5, 1.0, 1.5, 2.0, 9.0])
+    assert curves.survival(times).tolist() == [[1.0, 0.8, 0.8, 0.5, 0.5], [1.0, 0.6, 0.6, 0.1, 0.1]]
+    assert curves.at_patient_times(np.array([1.5, 0.0])).tolist() == [0.8, 1.0]
+
+
+def test_a_frame_of_probabilities_is_an_array():
+    frame = pd.DataFrame([[0.8, 0.5], [0.6, 0.1]], columns=[1.0, 2.0], index=[7, 9])
+    times = np.array([0.5, 1.0, 2.0])
+    expected = parse_survival(frame.to_numpy(), 2, times=[1.0, 2.0]).survival(times)
+    np.testing.assert_array_equal(parse_survival(frame, 2, times=[1.0, 2.0]).survival(times), expected)
+
+
+def test_rounding_just_outside_the_unit_interval_is_cut():
+    curves = parse_survival([[1 + 1e-9, -1e-9]], 1, times=[1.0, 2.0])
+    assert curves.survival(np.array([1.0, 2.0])).tolist() == [[1.0, 0.0]]
+
+
+def test_parsed_curves_parse_to_themselves():
+    curves = parse_survival([[0.8, 0.5]], 1, times=[1.0, 2.0])
+    assert parse_survival(curves, 1) is curves
+
+
+@pytest.mark.parametrize(
+    ("survival", "arguments", "message"),
+    [
+        ([[0.8, 0.5]], {}, "array of 2 columns: pass their times"),
+        ([[0.8, 0.5]], {"times": [1.0]}, "one time for each of the 2 columns"),
+        ([[0.8, 0.5]], {"times": [2.0, 1.0]}, "strictly ascending"),
+        ([[0.8, 0.5]], {"times": [1.0, 2.0], "n": 2}, "1 curves for 2 patients"),
+        ([0.8], {"times": [1.0]}, r"got shape \(1,\)"),
+        ([[2.0]], {"times": [1.0]}, "got 2.0 for row 0; pass survival functions, not cumulative hazards"),
+    ],
+)
+def test_bad_curves_are_refused_with_the_reason(survival, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        parse_survival(survival, **({"n": 1} | arguments))
+
+
+# Expected events, from their definition: increments of the hazard, one patient and one time after the other.
+
+rng = np.random.default_rng(3)
+N, JUMPS = 40, np.array([0.5, 1.0, 2.0, 3.0, 5.0])
+TABLE = np.sort(rng.uniform(0.05, 0.95, (N, len(JUMPS))), axis=1)[:, ::-1]
+BASELINE = np.cumsum(rng.uniform(0.05, 0.4, (2, len(JUMPS))), axis=1)
+SCORES, STRATUM = rng.normal(size=N), rng.integers(0, 2, N)
+UNTIL = rng.choice([0.2, 1.0, 1.5, 3.0, 4.0, 9.0], N)
+SINCE, CUTS = UNTIL * rng.random(N), np.array([0.9, 2.0])
+
+
+def table_curves(curve_type="step"):
+    return parse_survival(TABLE, N, JUMPS, curve_type)
+
+
+def baseline_curves():
+    values = ProportionalValues(JUMPS, np.log(BASELINE), SCORES, STRATUM)
+    return StepCurves(values, JUMPS, 9.0, own_hazard=True)
+
+
+def increments(curves):
+    """The hazard of each patient's jumps, (N, K)."""
+    if curves.own_hazard:
+        return np.diff(BASELINE[STRATUM] * np.exp(SCORES)[:, None], axis=1, prepend=0.0)
+    return 1 - TABLE / np.column_stack([np.ones(N), TABLE[:, :-1]])
+
+
+@pytest.mark.parametrize("curves", [table_curves(), baseline_curves()], ids=["table", "baseline"])
+def test_expected_events_are_the_summed_increments_of_the_hazard(curves):
+    found = curves.expected_events(UNTIL, SINCE, CUTS)
+    assert found.hazard.shape == (N, 3)
+    ends = [0.0, *CUTS, np.inf]
+    for i, d in enumerate(increments(curves)):
+        for period in range(3):
+            inside = (
+                (ends[period] < JUMPS)
+                & (ends[period + 1] >= JUMPS)
+                & (SINCE[i] < JUMPS)
+                & (UNTIL[i] >= JUMPS)
+            )
+            assert found.hazard[i, period] == pytest.approx(d[inside].sum(), abs=1e-12)
+            variance = (d * np.maximum(1 - d, 0))[inside].sum()
+            assert found.variance[i, period] == pytest.approx(variance, abs=1e-12)
+    whole = curves.expected_events(UNTIL)
+    np.testing.assert_allclose(whole.hazard, curves.expected_events(UNTIL, cuts=CUTS).hazard.sum(axis=1))
+    np.testing.assert_allclose(curves.accumulated(UNTIL), whole)
+    summed = np.column_stack([np.zeros(N), np.cumsum(increments(curves), axis=1)])
+    at = np.array([0.1, 1.0, 2.5, 9.0])
+    np.testing.assert_allclose(curves.cumulative_hazard(at), summed[:, [0, 2, 3, 5]])
+
+
+def test_a_models_own_increments_give_its_survival():
+    curves = baseline_curves()
+    for times in (JUMPS, np.array([0.1, 2.7])):
+        np.testing.assert_allclose(curves.survival(times), np.exp(-curves.cumulative_hazard(times)))
+    np.testing.assert_allclose(curves.at_patient_times(UNTIL), np.exp(-curves.accumulated(UNTIL).hazard))
+
+
+def test_some_patients_have_the_curves_that_they_have_among_all():
+    rows = np.array([7, 3, 3, 0])
+    smooth = SmoothCurves(ScoreValues(np.exp(SCORES), np.outer, np.multiply))
+    for curves in (table_curves(), baseline_curves(), smooth, table_curves().computed(JUMPS, UNTIL)):
+        for some, index in (
+            (curves.take(rows), rows),
+            (curves.take(slice(2, 9)).take([1, 0]), np.array([3, 2])),
+        ):
+            assert len(some) == len(index)
+            np.testing.assert_allclose(some.survival(CUTS), curves.survival(CUTS)[index])
+            np.testing.assert_allclose(
+                some.at_patient_times(UNTIL[index]), curves.at_patient_times(UNTIL)[index]
+            )
+            found, wanted = some.accumulated(UNTIL[index]), curves.accumulated(UNTIL)
+            np.testing.assert_allclose(found, [part[index] for part in wanted])
+        assert curves.take(rows).values is curves.values
+
+
+def test_smooth_curves_expect_minus_log_survival():
+    curves = SmoothCurves(ScoreValues(np.exp(SCORES), lambda rate, times: np.outer(rate, times**1.5)))
+    found = curves.expected_events(UNTIL, SINCE)
+    wanted = np.exp(SCORES) * (UNTIL**1.5 - SINCE**1.5)
+    np.testing.assert_allclose(found.hazard, wanted)
+    np.testing.assert_allclose(found.variance, wanted)
+    np.testing.assert_allclose(curves.at_patient_times(UNTIL), np.exp(-np.exp(SCORES) * UNTIL**1.5))
+
+
+def test_curves_known_at_points_expect_no_number_of_events_between_them():
+    curves = table_curves("points")
+    with pytest.raises(ValueError, match="known at some times only"):
+        curves.expected_events(UNTIL)
+    np.testing.assert_allclose(
+        curves.as_steps().expected_events(UNTIL), table_curves().expected_events(UNTIL)
+    )
+
+
+@pytest.mark.parametrize("own_hazard", [False, True])
+def test_very_many_jumps_are_read_together(monkeypatch, own_hazard):
+    times = np.linspace(0.0, 9.0, 1500)[1:]
+    values = TableValues(times, np.exp(-np.outer(np.exp(SCORES), 0.2 * times)))
+    curves = StepCurves(values, times, 9.0, own_hazard=own_hazard)
+    exact = curves.accumulated(UNTIL)
+    monkeypatch.setattr("drosurv.curves._MOST_JUMPS", 60)
+    monkeypatch.setattr("drosurv.curves._FEWEST_JUMPS", 1)
+    for found, wanted in zip(curves.accumulated(UNTIL), exact, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_incidences_of_all_causes_are_found_again_from_their_hazards():
+    share = np.array([0.2, 0.5, 0.9, 0.3, 0.6])
+    left = -np.diff(TABLE, axis=1, prepend=1.0)
+    incidence = {1: np.cumsum(left * share, axis=1), 2: np.cumsum(left * (1 - share), axis=1)}
+    curves = CompetingCurves.of_incidences(JUMPS, incidence)
+    for cause, given in incidence.items():
+        np.testing.assert_allclose(curves.incidence(cause, JUMPS), given, atol=1e-12)
+        np.testing.assert_allclose(
+            curves.take(slice(3, 5)).incidence(cause, np.array([0.1, 4.0]))[:, 1], given[3:5, 3]
+        )
+    np.testing.assert_allclose(curves.any_cause.survival(JUMPS), TABLE)
+    # The hazard of a cause at a jump is dF / S(t-), and those of all causes add up to that of any event.
+    before = np.column_stack([np.ones(N), TABLE[:, :-1]])
+    np.testing.assert_allclose(
+        curves.of_cause(1).cumulative_hazard(JUMPS), np.cumsum(left * share / before, axis=1)
+    )
+    total = curves.of_cause(1).accumulated(UNTIL).hazard + curves.of_cause(2).accumulated(UNTIL).hazard
+    np.testing.assert_allclose(total, curves.any_cause.accumulated(UNTIL).hazard)
+    with pytest.raises(ValueError, match="cause must be one of 1 to 2, got 3"):
+        curves.of_cause(3)
