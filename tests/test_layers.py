@@ -19,6 +19,7 @@ LAYERS = [
     {"solvers", "metrics"},
     {"estimators", "datasets"},
     {"predictions"},
+    {"findings"},
     {"evaluation"},
     {"tuning"},
     {"repairs"},
