@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from drosurv.metrics.inference import observed_over_expected
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,15 @@ class Estimate:
     high: float
 
     @classmethod
-    def mean(cls, values: FloatArray, level: float) -> Estimate:
-        """Return the mean of the values; NaN for fewer than two."""
-        n = len(values)
-        if n < 2:
+    def mean(cls, values: FloatArray, level: float, cluster: IntArray | None = None) -> Estimate:
+        """Return the mean of the values; NaN for fewer than two. Its error is that of sums over clusters, if given."""
+        n, k = len(values), len(values) if cluster is None else len(np.unique(cluster))
+        if k < 2:
             return cls(np.nan, np.nan, np.nan)
         mean = float(values.mean())
-        half_width = float(stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+        sums = values - mean if cluster is None else np.bincount(cluster, values - mean)
+        error = np.sqrt(k / (k - 1) * float((sums**2).sum())) / n
+        half_width = float(stats.t.ppf((1 + level) / 2, k - 1) * error)
         return cls(mean, mean - half_width, mean + half_width)
 
     @classmethod
@@ -34,6 +36,23 @@ class Estimate:
         """Return observed over expected events, with the exact interval of a Poisson count; NaN if 0 are expected."""
         found = observed_over_expected(events, expected, level=level)
         return cls(found.estimate, found.low, found.high)
+
+    @classmethod
+    def ratio_in_clusters(
+        cls, events: FloatArray, expected: FloatArray, cluster: IntArray, level: float
+    ) -> Estimate:
+        """Return observed over expected events of rows, with an interval from the residuals' sums over clusters.
+
+        The interval is symmetric on the log scale, with Student's t of one degree of freedom less than clusters.
+        """
+        observed, total, k = float(events.sum()), float(expected.sum()), len(np.unique(cluster))
+        if observed == 0 or total == 0 or k < 2:
+            return cls.ratio(observed, total, level)
+        value = observed / total
+        sums = np.bincount(cluster, events - value * expected)
+        error = np.sqrt(k / (k - 1) * float((sums**2).sum())) / observed
+        factor = float(np.exp(stats.t.ppf((1 + level) / 2, k - 1) * error))
+        return cls(value, value / factor, value * factor)
 
     def named(self, name: str) -> dict[str, float]:
         """Return value and interval as entries of a row: ``name``, ``name_low`` and ``name_high``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
 from typing import Any
@@ -19,21 +19,69 @@ TAU = 0.5
 
 
 @dataclass(frozen=True, eq=False)
+class Clusters:
+    """Clusters of correlated rows: the `number` (n,) of each row's cluster and, if given, of its `patient`.
+
+    Rows of one patient are disjoint intervals of his follow-up: their log likelihoods add up. Patients of one cluster
+    may be correlated. If a model is right, the likelihood ratio of each patient has mean 1, and so the exponential of
+    the mean of their logarithms has mean at most 1 (Hölder's inequality), however they are correlated; their product
+    may have a larger mean.
+    """
+
+    number: IntArray
+    patient: IntArray | None = None
+
+    def __len__(self) -> int:
+        """Return the number of clusters."""
+        return int(self.number.max()) + 1
+
+    @property
+    def of_several(self) -> bool:
+        """Whether a cluster has several rows."""
+        return len(self) < len(self.number)
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """One over the number of patients in each row's cluster, (n,)."""
+        if self.patient is None:
+            return 1.0 / np.bincount(self.number)[self.number]
+        first = np.unique(self.patient, return_index=True)[1]
+        share: FloatArray = 1.0 / np.bincount(self.number[first])[self.number]
+        return share
+
+
+@dataclass(frozen=True, eq=False)
 class Residuals:
     """Events of n patients, observed and expected, and the columns whose effects may differ.
 
     `events` (n,) are 1 if the event was observed; `expected` (n,) is the cumulative hazard at the patient's time, from
     a model that was fitted without the patient; `columns` (n, p) are ones, the model's log risk, and features, centred
-    and scaled.
+    and scaled. `cluster` (n,) is the number of each row's cluster; without it, each row is a cluster.
+
+    Rows of one cluster may be correlated. Their events and expected events are divided by the number of its patients
+    (see :meth:`averaged`), so that a cluster has the mean log likelihood ratio of its patients.
     """
 
     events: FloatArray
     expected: FloatArray
     columns: FloatArray
+    cluster: IntArray | None = None
+
+    def averaged(self, clusters: Clusters) -> Residuals:
+        """Return the residuals with the mean of the patients of each cluster in place of their sum."""
+        share = clusters.share
+        return Residuals(share * self.events, share * self.expected, self.columns, clusters.number)
 
     def after(self, r: FloatArray) -> Residuals:
         """Return the residuals after hazards are multiplied by exp(r)."""
-        return Residuals(self.events, self.expected * np.exp(r), self.columns)
+        return replace(self, expected=self.expected * np.exp(r))
+
+    @property
+    def counts(self) -> FloatArray:
+        """Share of each row in its cluster, (n,): the sum over a group counts clusters."""
+        if self.cluster is None:
+            return np.ones(len(self.events))
+        return 1.0 / np.bincount(self.cluster)[self.cluster]
 
     @property
     def n_effects(self) -> int:
@@ -45,8 +93,8 @@ class Residuals:
 class Limits:
     """Smallest group and prior of a search.
 
-    A group has at least `min_group` patients and `min_events` events, both observed and expected. `tau` is the prior
-    standard deviation of effects that differ. With `level_only`, only the numbers of events are compared.
+    A group has at least `min_group` patients (or clusters) and `min_events` events, both observed and expected. `tau`
+    is the prior standard deviation of effects that differ. With `level_only`, only the numbers of events are compared.
     """
 
     min_group: int
@@ -81,8 +129,7 @@ class ScoreEvidence:
         """Counts, events, and for each column z: M z, E z, E z^2; (n, 2 + 3 p)."""
         events, z = self.residuals.events, self.residuals.columns[:, : 1 if self.limits.level_only else None]
         residual, expected = (events - self.residuals.expected)[:, None], self.residuals.expected[:, None]
-        ones = np.ones(len(z))
-        return np.column_stack([ones, events, residual * z, expected * z, expected * z * z])
+        return np.column_stack([self.residuals.counts, events, residual * z, expected * z, expected * z * z])
 
     def scores(self, sums: FloatArray) -> FloatArray:
         """Return the score of each rule, (1, A)."""
@@ -263,7 +310,7 @@ class SummedGain:
 
     def __init__(self, residuals: Residuals, r: FloatArray, limits: Limits) -> None:
         gains = likelihood_gains_of(r, residuals.events, residuals.expected)
-        self.values = np.column_stack([np.ones(len(r)), residuals.events, residuals.expected, gains])
+        self.values = np.column_stack([residuals.counts, residuals.events, residuals.expected, gains])
         # Differences of sums are whole numbers only up to rounding.
         self.min_group, self.min_events = limits.min_group - 1e-6, limits.min_events - 1e-6
 

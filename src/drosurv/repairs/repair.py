@@ -16,10 +16,10 @@ from drosurv.observation import in_pandas
 from drosurv.predictions import take
 from drosurv.repairs.curves import Expected
 from drosurv.repairs.estimate import Estimate
-from drosurv.repairs.evidence import RISK, EffectColumn, EffectColumns
+from drosurv.repairs.evidence import RISK, Clusters, EffectColumn, EffectColumns
 from drosurv.repairs.repair_search import Correction, Kind, Trial, Version
 from drosurv.repairs.rules import Rule, readable_table
-from drosurv.target import BoolArray, FloatArray
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 CONFIDENCE = 0.95
 
@@ -57,8 +57,8 @@ class Repair:
     correction : Correction
         Log hazard ratios per scaled column, at strength 1.
     patients, events : int, float
-        Patients who meet the rule, and their events, counted by weight; for a frozen model, events until its curves
-        end.
+        Patients who meet the rule (rows, if patients have several), and their events, counted by weight; for a frozen
+        model, events until its curves end.
     checked : int
         Number of checked patients.
     before, after : Estimate
@@ -102,14 +102,17 @@ class Repair:
     linear_in: str = ""
 
     @staticmethod
-    def of(trial: Trial, expected: Expected) -> Repair:
-        """Describe an accepted trial, given observed and expected events of all patients."""
+    def of(trial: Trial, expected: Expected, clusters: Clusters) -> Repair:
+        """Describe an accepted trial, given observed and expected events of all patients, and their clusters."""
         inside = trial.inside
         events, risk = expected.events[inside], expected.log_risk[inside]
         before, after = (r[inside] for r in (trial.r_before, trial.r_after))
         hazard = expected.hazard[inside]
-        observed = float(events.sum())
         group = trial.found.inside
+        number = clusters.number if clusters.of_several else None
+        own, others = (None if number is None else number[rows] for rows in (inside, ~inside))
+        # Those of the evidence are divided by the number of patients in the cluster.
+        gains = trial.gains / clusters.share
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             slopes = [
                 calibration_slope_of_curves(events, hazard * np.exp(r), risk + r) for r in (before, after)
@@ -126,12 +129,12 @@ class Repair:
             patients=int(group.sum()),
             events=float(expected.events[group].sum()),
             checked=int(inside.sum()),
-            before=Estimate.ratio(observed, float((hazard * np.exp(before)).sum()), CONFIDENCE),
-            after=Estimate.ratio(observed, float((hazard * np.exp(after)).sum()), CONFIDENCE),
+            before=_ratio(events, hazard * np.exp(before), own),
+            after=_ratio(events, hazard * np.exp(after), own),
             slope_before=slopes[0],
             slope_after=slopes[1],
-            gain_inside=Estimate.mean(trial.gains[inside], CONFIDENCE),
-            gain_outside=Estimate.mean(trial.gains[~inside], CONFIDENCE),
+            gain_inside=Estimate.mean(gains[inside], CONFIDENCE, own),
+            gain_outside=Estimate.mean(gains[~inside], CONFIDENCE, others),
             e=trial.e,
             overlap=trial.overlap,
             predicted=predicted,
@@ -158,6 +161,13 @@ class Repair:
     def log_hazard_ratios(self, table: pd.DataFrame, columns: FloatArray) -> FloatArray:
         """Return what the repair adds to the log hazards (n,) of patients inside the subgroup and outside."""
         return self.strength * self.correction.of(columns, self.holds(table))
+
+
+def _ratio(events: FloatArray, expected: FloatArray, cluster: IntArray | None) -> Estimate:
+    """Return observed over expected events: a Poisson interval, or one from sums over clusters."""
+    if cluster is None:
+        return Estimate.ratio(float(events.sum()), float(expected.sum()), CONFIDENCE)
+    return Estimate.ratio_in_clusters(events, expected, cluster, CONFIDENCE)
 
 
 # Effects that differ by less (log hazard ratio per standard deviation) are not mentioned.

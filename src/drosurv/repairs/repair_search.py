@@ -266,8 +266,8 @@ class CheckedSearch:
         gains = likelihood_gains_of(ratios, self.residuals.events, self.residuals.expected * np.exp(r_before))
         total = gains.sum(axis=1)
         passed = total > 0
-        passed &= np.array([z_of(gain[inside]) for gain in gains]) >= LEAST_Z_INSIDE
-        passed &= np.array([z_of(gain[~inside]) for gain in gains]) > LEAST_Z_OUTSIDE
+        passed &= np.array([self.z_of(gain, inside) for gain in gains]) >= LEAST_Z_INSIDE
+        passed &= np.array([self.z_of(gain, ~inside) for gain in gains]) > LEAST_Z_OUTSIDE
         overlap = float(np.mean(overlaps))
         passed &= overlap >= LEAST_OVERLAP
         best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
@@ -291,6 +291,11 @@ class CheckedSearch:
         return Trial(
             *attempt, found, version, strength, inside, r_before, r_before + ratios[best], gains[best]
         )
+
+    def z_of(self, gains: FloatArray, own: BoolArray) -> float:
+        """Return the sum of the gains of some patients divided by its standard error, from the sums of clusters."""
+        cluster = self.residuals.cluster
+        return z_of(gains[own] if cluster is None else np.bincount(cluster[own], gains[own]))
 
     def _e_value(
         self, kind: Kind, limits: Limits, repeated: list[Found | None]
@@ -395,4 +400,5 @@ def _is_clear(trial: Trial, checked: CheckedSearch) -> bool:
     (Nadeau and Bengio).
     """
     n_folds = len(checked.without_fold)
-    return bool(z_of(trial.gains) >= CLEAR_Z * np.sqrt(1 + n_folds / (n_folds - 1)))
+    everyone = np.ones(len(trial.gains), dtype=np.bool_)
+    return bool(checked.z_of(trial.gains, everyone) >= CLEAR_Z * np.sqrt(1 + n_folds / (n_folds - 1)))

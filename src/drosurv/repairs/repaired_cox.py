@@ -17,7 +17,7 @@ from drosurv.estimators.coefficient_inference import summary as base_summary
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
-from drosurv.observation import draw_folds, entry_times, generator, label_codes
+from drosurv.observation import Observation, draw_folds, generator, parse_observation
 from drosurv.predictions import final_step, take
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
@@ -31,7 +31,7 @@ from drosurv.repairs.curves import (
     predicted_curves,
     reference_times,
 )
-from drosurv.repairs.evidence import EffectColumns, Limits, Residuals
+from drosurv.repairs.evidence import Clusters, EffectColumns, Limits, Residuals
 from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
 from drosurv.repairs.repair_search import Attempt, CheckedSearch, fewest_folds, find_repairs
 from drosurv.repairs.repaired_predictions import (
@@ -144,6 +144,7 @@ class RepairedCox(RepairedPredictions):
         sample_weight: Any = None,
         *,
         entry: Any = None,
+        id: Any = None,
         strata: Any = None,
         offset: Any = None,
     ) -> Self:
@@ -158,11 +159,15 @@ class RepairedCox(RepairedPredictions):
         features : (n, d') DataFrame, optional
             Columns that rules may use, in units a reader knows; ``X`` by default. If given, predictions need them too.
         clusters : (n,) labels, optional
-            Rows with the same label, such as those of one patient, stay in the same fold.
+            Clusters of correlated rows, such as several rows of one patient. They stay in the same fold, and count in
+            the evidence as much as the mean of their patients.
         sample_weight : (n,) array, optional
             Weights of the patients, in the base model and in the search; 2 counts a patient twice.
         entry : (n,) array, optional
             Times from which patients are under observation, for a base model that takes them.
+        id : (n,) labels, optional
+            Patient of each row, for features that change with time: the rows (entry, time] of one patient must not
+            overlap, and their log likelihoods are added. Without `clusters`, each patient is a cluster.
         strata, offset
             Not supported: a rule is for patients of all strata, and predictions of a repaired model take no offset.
             Give strata as a column, or repair one model for each stratum.
@@ -178,7 +183,7 @@ class RepairedCox(RepairedPredictions):
                     f"{name} is not supported by RepairedCox, whose rules are for all patients: leave it out, give it "
                     "as a column of X, or fit one model for each stratum.",
                 )
-        return self._fit(self._base(), X, y, features, clusters, sample_weight, entry)
+        return self._fit(self._base(), X, y, features, sample_weight, entry, clusters, id)
 
     def _base(self) -> Any:
         """Return the unfitted base model."""
@@ -189,19 +194,30 @@ class RepairedCox(RepairedPredictions):
         return self.base
 
     def _fit(
-        self, base: Any, X: Any, y: Any, features: Any, clusters: Any, sample_weight: Any, entry: Any
+        self,
+        base: Any,
+        X: Any,
+        y: Any,
+        features: Any,
+        sample_weight: Any,
+        entry: Any,
+        clusters: Any,
+        id: Any,
     ) -> Self:
-        """Fit one base model, then find and fit repairs."""
-        target, tables, clusters = self._begin(X, y, features, clusters)
+        """Fit the base model, then find and fit repairs."""
+        target, tables = self._begin(X, y, features)
         n = len(target)
         weight = parse_weights(sample_weight, n)
-        since = np.zeros(n) if entry is None else entry_times(entry, target)
-        given = {"sample_weight": None if sample_weight is None else weight}
-        given["entry"] = None if entry is None else since
+        rows = parse_observation(target, entry=entry, clusters=clusters, id=id)
+        since = np.zeros(n) if rows.entry is None else rows.entry
+        given = {"sample_weight": None if sample_weight is None else weight, "entry": rows.entry}
+        # For the folds of a base model that cross-validates, and its standard errors.
+        given |= {"clusters": rows.clusters, "id": rows.patient}
         self.base_ = _fit_base(base, X, y, given)
         self._curve_times = curve_times(self.base_, X, target)
+        clusters = self._parse_clusters(rows, n)
         # With fewer events per feature, most of a fitted model's error is estimation error.
-        if self._too_few(target, EVENTS_PER_FEATURE * tables[1].shape[1]):
+        if self._too_few(target, clusters, EVENTS_PER_FEATURE * tables[1].shape[1]):
             return self
         folds = self._drawn(clusters, target.event)
         edges = BaselineFactor.intervals(target)
@@ -228,18 +244,21 @@ class RepairedCox(RepairedPredictions):
         self._add_changes(X, tables[0])
         return self
 
-    def _fit_frozen(self, model: Any, X: Any, y: Any, features: Any, clusters: Any, entry: Any) -> Self:
+    def _fit_frozen(
+        self, model: Any, X: Any, y: Any, features: Any, entry: Any, clusters: Any, id: Any
+    ) -> Self:
         """Repair a fitted model without refitting it, from predictions for patients it was not trained on."""
-        target, tables, clusters = self._begin(X, y, features, clusters)
-        since = None if entry is None else entry_times(entry, target)
+        target, tables = self._begin(X, y, features)
+        rows = parse_observation(target, entry=entry, clusters=clusters, id=id)
+        clusters = self._parse_clusters(rows, len(target))
         if isinstance(model, tuple):
             self.base_, times = None, PredictionGrid.parse(model, len(target)).times
         else:
             self.base_, times = model, curve_times(model, X, target)
         # Not quantiles of event times, because the columns of a patient must not depend on outcomes.
         self._curve_times, self._times = times, np.quantile(times, QUARTILES)
-        expected = expected_of_frozen(model, X, target, self._times, since)
-        if self._too_few(target):
+        expected = expected_of_frozen(model, X, target, self._times, rows.entry)
+        if self._too_few(target, clusters):
             return self
         # Not stratified by events: the mean of likelihood ratios would then exceed 1.
         folds = self._drawn(clusters)
@@ -248,10 +267,8 @@ class RepairedCox(RepairedPredictions):
         self._add_changes(X, tables[0])
         return self
 
-    def _begin(
-        self, X: Any, y: Any, features: Any, clusters: Any
-    ) -> tuple[Target, tuple[pd.DataFrame, pd.DataFrame], IntArray]:
-        """Check the arguments; return the target, the tables of rules and of effects, and the cluster of each row."""
+    def _begin(self, X: Any, y: Any, features: Any) -> tuple[Target, tuple[pd.DataFrame, pd.DataFrame]]:
+        """Check the arguments; return the target, and the tables of rules and of effects."""
         for earlier in [name for name in vars(self) if name.endswith("_")]:
             # So that a failed fit leaves no fitted model.
             del self.__dict__[earlier]
@@ -261,9 +278,6 @@ class RepairedCox(RepairedPredictions):
         if len(target) < 2:
             raise ValueError(f"X has {len(target)} sample, but a minimum of 2 is required.")
         self.n_patients_, self.n_events_ = len(target), target.n_events
-        self.min_group_ = (
-            int(min(50, max(20, len(target) / 80))) if self.min_group == "auto" else int(self.min_group)
-        )
         self.follow_up_ = FollowUp.of(target)
         self._factor = None
         self._columns = EffectColumns(())
@@ -271,19 +285,22 @@ class RepairedCox(RepairedPredictions):
         self._own_features = features is not None
         table = readable_table(X, len(target))
         rules = readable_table(X, len(target), features=features) if self._own_features else table
-        codes = (
-            np.arange(len(target)) if clusters is None else label_codes("clusters", clusters, len(target))[0]
-        )
-        return target, (rules, table), codes
+        return target, (rules, table)
 
-    def _drawn(self, clusters: IntArray, event: BoolArray | None = None) -> IntArray:
-        """Draw the fold of each row."""
-        most = int(clusters.max()) + 1
-        require(
-            self.folds <= most, "folds", f"be at most the number of patients or clusters, {most}", self.folds
+    def _parse_clusters(self, rows: Observation, n: int) -> Clusters:
+        """Return the clusters of the rows, each row if there are none, and set the smallest size of a subgroup."""
+        found = Clusters(np.arange(n) if rows.clusters is None else rows.clusters, rows.patient)
+        self.min_group_ = (
+            int(min(50, max(20, len(found) / 80))) if self.min_group == "auto" else int(self.min_group)
         )
+        return found
+
+    def _drawn(self, clusters: Clusters, event: BoolArray | None = None) -> IntArray:
+        """Draw the fold of each row."""
+        wanted = f"be at most the number of patients or clusters, {len(clusters)}"
+        require(self.folds <= len(clusters), "folds", wanted, self.folds)
         rng = generator(self.random_state)
-        return draw_folds(len(clusters), self.folds, rng, event, clusters)
+        return draw_folds(len(clusters.number), self.folds, rng, event, clusters.number)
 
     def _check_parameters(self) -> None:
         check_count("max_repairs", self.max_repairs, least=0)
@@ -298,19 +315,23 @@ class RepairedCox(RepairedPredictions):
         else:
             check_count("min_group", self.min_group, least=2)
 
-    def _too_few(self, target: Target, least_events: int = 0) -> bool:
-        """Whether there are too few patients or events for a search; if so, the status says how many are needed."""
+    def _too_few(self, target: Target, clusters: Clusters, least_events: int = 0) -> bool:
+        """Whether there are too few patients or events for a search; if so, the status says how many are needed.
+
+        Events are counted as in the evidence: a cluster has the mean of its patients.
+        """
         self.repairs_: list[Repair] = []
         self.attempts_: list[Attempt] = []
         self.checked_, self.held_out_ = np.zeros((0, len(target)), dtype=np.bool_), np.zeros(len(target))
+        each = " (means of clusters)" if clusters.of_several else ""
         # The subgroup and the other patients each need their events in the smallest part that is searched.
         share = fewest_folds(self.folds) / self.folds
         events, patients = (int(np.ceil(2 * least / share)) for least in (self.min_events, self.min_group_))
         short = [
             f"{has:,} {what} are too few, at least {needs:,} are needed"
             for has, needs, what in (
-                (target.n_events, max(events, least_events), "events"),
-                (len(target), patients, "patients"),
+                (int(clusters.share @ target.event), max(events, least_events), f"events{each}"),
+                (len(clusters), patients, "clusters" if each else "patients"),
             )
             if has < needs
         ]
@@ -326,7 +347,7 @@ class RepairedCox(RepairedPredictions):
         expected: Expected,
         tables: tuple[pd.DataFrame, pd.DataFrame],
         folds: IntArray,
-        clusters: IntArray,
+        clusters: Clusters,
         progress: ProgressCallback,
         *,
         frozen: bool = False,
@@ -335,6 +356,8 @@ class RepairedCox(RepairedPredictions):
         rules, effects = tables
         self._columns = EffectColumns.learn(effects, expected.log_risk)
         residuals = Residuals(expected.events, expected.hazard, self._columns.of(effects, expected.log_risk))
+        if clusters.of_several:
+            residuals = residuals.averaged(clusters)
         checked = CheckedSearch(
             CodedTable.from_table(rules),
             residuals,
@@ -348,16 +371,14 @@ class RepairedCox(RepairedPredictions):
         trials = find_repairs(checked, limits, self.max_repairs)
         accepted = [trial for trial in trials if trial.accepted]
         self.attempts_ = [Attempt(t.kind, t.rule, t.gain, t.e, t.overlap, t.accepted) for t in trials]
-        self.repairs_ = [Repair.of(trial, expected) for trial in accepted]
+        self.repairs_ = [Repair.of(trial, expected, clusters) for trial in accepted]
         self.checked_ = np.array([trial.inside for trial in accepted], dtype=np.bool_).reshape(-1, len(folds))
         if accepted:
             self.held_out_ = accepted[-1].r_after
-        self.status_ = status(self.repairs_, int(expected.events.sum()), self.min_group_, self._base_name)
-        n_clusters = int(clusters.max()) + 1
-        if n_clusters < self.n_patients_:
-            self.status_ += (
-                f" Patients are counted as rows: {self.n_patients_:,} rows in {n_clusters:,} clusters."
-            )
+        self.status_ = status(self.repairs_, int(residuals.events.sum()), self.min_group_, self._base_name)
+        if clusters.of_several:
+            rows, number = f"{self.n_patients_:,} rows", f"{len(clusters):,} clusters"
+            self.status_ += f" The {rows} are in {number}, each of which counts as one patient."
 
     def _add_changes(self, X: Any, rules: pd.DataFrame) -> None:
         """Add to each repair the hazard ratios that it changes."""
@@ -435,9 +456,16 @@ class RepairedCox(RepairedPredictions):
 
 
 def _fit_base(base: Any, X: Any, y: Any, given: dict[str, Any]) -> Any:
-    """Fit a clone of the base model; `given` are further arguments of ``fit``, of the last step in a Pipeline."""
+    """Fit a clone of the base model; `given` are further arguments of ``fit``, of the last step in a Pipeline.
+
+    Clusters and ids are left out where the model does not take them.
+    """
     final, wanted = final_step(base), {name: value for name, value in given.items() if value is not None}
     takes = signature(final.fit).parameters
+    known = getattr(final, "capabilities", None)
+    for name in ("clusters", "id"):
+        if known is None or name not in known.row_arguments:
+            wanted.pop(name, None)
     for name in wanted:
         if name not in takes:
             raise ArgumentError(
@@ -457,6 +485,7 @@ def repair(
     clusters: Any = None,
     sample_weight: Any = None,
     entry: Any = None,
+    id: Any = None,
     strata: Any = None,
     offset: Any = None,
     **options: Any,
@@ -480,9 +509,10 @@ def repair(
         Whether the model is fitted already and not refitted. Then the probability of a false repair is bounded for any
         data: see the guide on repairs.
     clusters : (n,) labels, optional
-        Rows with the same label, such as those of one patient, stay in the same fold.
-    sample_weight, entry : (n,) arrays, optional
-        Weights, which ``frozen=True`` does not support, and times from which patients are under observation.
+        Clusters of correlated rows: they stay in the same fold, and count in the evidence as their mean.
+    sample_weight, entry, id : (n,) arrays, optional
+        Weights, which ``frozen=True`` does not support, times from which patients are under observation, and the
+        patient of each row; see :meth:`drosurv.RepairedCox.fit`.
     strata, offset
         Not supported, see :meth:`drosurv.RepairedCox.fit`.
     **options
@@ -514,10 +544,10 @@ def repair(
                     name,
                     f"{name} is not supported in a repair of a frozen model: leave it out.",
                 )
-        return RepairedCox(**options)._fit_frozen(model, X, y, features, clusters, entry)
+        return RepairedCox(**options)._fit_frozen(model, X, y, features, entry, clusters, id)
     if isinstance(model, tuple):
         raise ValueError(
             "predictions (times, survival) can only be repaired without refitting the model: pass frozen=True."
         )
-    given = {"entry": entry, "strata": strata, "offset": offset}
+    given = {"entry": entry, "id": id, "strata": strata, "offset": offset}
     return RepairedCox(base=model, **options).fit(X, y, features, clusters, sample_weight, **given)

@@ -73,7 +73,7 @@ class RepairedPredictions(SurvivalModel):
             exp_coef=None,
             own_curves=not proportional,
             no_recalibration="",
-            row_arguments=("entry", "clusters"),
+            row_arguments=("entry", "clusters", "id"),
             no_row_arguments="a rule is for patients of all strata, and predictions take no offset",
             objective="other",
             no_ties="",
