@@ -294,8 +294,10 @@ class CheckedSearch:
 
     def z_of(self, gains: FloatArray, own: BoolArray) -> float:
         """Return the sum of the gains of some patients divided by its standard error, from the sums of clusters."""
-        cluster = self.residuals.cluster
-        return z_of(gains[own] if cluster is None else np.bincount(cluster[own], gains[own]))
+        cluster, sums = self.residuals.cluster, gains[own]
+        if cluster is not None:
+            sums = np.bincount(cluster[own], sums).astype(np.float64)
+        return z_of(sums)
 
     def _e_value(
         self, kind: Kind, limits: Limits, repeated: list[Found | None]

@@ -210,9 +210,9 @@ class RepairedCox(RepairedPredictions):
         weight = parse_weights(sample_weight, n)
         rows = parse_observation(target, entry=entry, clusters=clusters, id=id)
         since = np.zeros(n) if rows.entry is None else rows.entry
-        given = {"sample_weight": None if sample_weight is None else weight, "entry": rows.entry}
+        given: dict[str, Any] = {"sample_weight": None if sample_weight is None else weight}
         # For the folds of a base model that cross-validates, and its standard errors.
-        given |= {"clusters": rows.clusters, "id": rows.patient}
+        given |= {"entry": rows.entry, "clusters": rows.clusters, "id": rows.patient}
         self.base_ = _fit_base(base, X, y, given)
         self._curve_times = curve_times(self.base_, X, target)
         clusters = self._parse_clusters(rows, n)
