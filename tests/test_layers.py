@@ -19,7 +19,6 @@ LAYERS = [
     {"solvers", "metrics"},
     {"estimators", "datasets"},
     {"predictions"},
-    {"findings"},
     {"evaluation"},
     {"tuning"},
     {"repairs"},

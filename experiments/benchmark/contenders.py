@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from drosurv.errors import ArgumentError, did_you_mean
 from drosurv.estimators import (
+    MLP,
     CoxPH,
     CoxPHCV,
     DROCox,
@@ -20,6 +21,7 @@ from drosurv.estimators import (
     NullModel,
     RegularizedCox,
     SubgroupRobustCox,
+    Trees,
 )
 from drosurv.metrics import log_partial_likelihood
 from drosurv.repairs import RepairedCox
@@ -158,8 +160,8 @@ class TunedTrees:
         self.model = CoxPH(l2=0.0).fit(_column(scores[self.chosen]), train.y)
 
     def _grown(self, X: pd.DataFrame, y: Any, seed: int, leaves: int, lr: float, rounds: int) -> Any:
-        settings: dict[str, Any] = {"tree_params": {"num_leaves": leaves}, "lr": lr, "max_iter": rounds}
-        return CoxPH("trees", **settings, early_stopping=False, random_state=seed).fit(X, y)
+        trees = Trees(lr, rounds, early_stopping=False, params={"num_leaves": leaves})
+        return CoxPH(trees, random_state=seed).fit(X, y)
 
     def _scores(self, grown: Any, X: pd.DataFrame, rounds: int) -> FloatArray:
         """Log risks after so many rounds."""
@@ -238,7 +240,7 @@ class Contender:
 # Trees and networks stop by patients that are kept away from them.
 STOPPED: dict[str, Any] = {"early_stopping": True, "validation_fraction": 0.2}
 _STOPPED = "stopped early by a fifth of the training patients"
-_ADAM: dict[str, Any] = {"lr": 0.003, "batch_size": 256, "max_iter": 300}
+_PERCEPTRON = MLP((32, 32), lr=0.003, batch_size=256, max_iter=300, dropout=0.1, **STOPPED)
 _RIDGE = f"ridge {RIDGE:g}"
 _CLEAR = "the library's defaults (everyone alone is recalibrated only if the gain is clear)"
 CONTENDERS = {
@@ -332,27 +334,27 @@ CONTENDERS = {
             "repair-trees",
             "find and repair on trees",
             f"RepairedCox on the boosted trees below, with their seed, {_CLEAR}; {_STOPPED}",
-            RepairedCox(CoxPH("trees", **STOPPED)),
+            RepairedCox(CoxPH(Trees(**STOPPED))),
         ),
-        Contender("trees", "boosted trees", f"CoxPH on trees; {_STOPPED}", CoxPH("trees", **STOPPED)),
+        Contender("trees", "boosted trees", f"CoxPH on trees; {_STOPPED}", CoxPH(Trees(**STOPPED))),
         Contender(
             "trees-dro",
             "boosted trees, DRO-COX",
             f"alpha 0.2, the tight chi-square ball, on trees; {_STOPPED}",
-            DROCox(network="trees", **STOPPED, recalibrate=False, alpha=0.2),
+            DROCox(network=Trees(**STOPPED), recalibrate=False, alpha=0.2),
         ),
         Contender(
             "trees-subgroup-robust",
             "boosted trees, subgroup-robust",
             f"as SubgroupRobustCox, on trees; {_STOPPED}",
-            SubgroupRobustCox(network="trees", **STOPPED, recalibrate=False),
+            SubgroupRobustCox(network=Trees(**STOPPED), recalibrate=False),
         ),
         Contender(
             "deepsurv",
             "DeepSurv",
             "layers of 32 and 32, dropout 0.1, weight decay 0.001, Adam at 0.003 on batches of 256, up to 300 passes; "
             + _STOPPED,
-            CoxPH("mlp", hidden=(32, 32), dropout=0.1, l2=1e-3, device="cpu", **_ADAM, **STOPPED),
+            CoxPH(_PERCEPTRON, l2=1e-3, device="cpu"),
         ),
         Contender(
             "arl",

@@ -96,14 +96,16 @@ AS_PUBLISHED_TRAINING: dict[str, Any] = {
     "l2": 0.0,
     "ties": "breslow",
     "tol": None,
+    "recalibrate": False,
+    "verbose": False,
+}
+AS_PUBLISHED_NETWORK: dict[str, Any] = {
     "batch_size": None,
     "dropout": 0.0,
     "early_stopping": False,
     "validation_fraction": 0.2,
     "n_iter_no_change": 20,
-    "tree_params": None,
-    "recalibrate": False,
-    "verbose": False,
+    "module": None,
 }
 # Distance scale of the penalties of Keya et al. and of Rahman and Purushotham.
 PENALTY_SCALE = 0.01
@@ -114,10 +116,8 @@ def _estimators(unit: Unit, device: str) -> list[Any]:
     make: Any = PublishedSplit if method.stands_for else getattr(estimators, method.estimator)
     return [
         make(
-            network=method.network,
-            hidden=protocol.hidden,
+            **_network(unit, point.pop("lr")),
             solver="adam",
-            max_iter=protocol.max_iter,
             random_state=protocol.initial_seed,
             # The published gradient has no form on tensors.
             device="cpu" if make is PublishedSplit else device,
@@ -126,8 +126,18 @@ def _estimators(unit: Unit, device: str) -> list[Any]:
             **dict(method.parameters),
             **point,
         )
-        for point in method.points()
+        for point in map(dict, method.points())
     ]
+
+
+def _network(unit: Unit, lr: float) -> dict[str, Any]:
+    """Return the parameters of a linear model, or of a perceptron, and of its steps."""
+    steps = {"lr": lr, "max_iter": unit.protocol.max_iter}
+    if unit.method.network == "linear":
+        return {"network": "linear", **steps}
+    network = estimators.MLP(hidden=unit.protocol.hidden, **steps, **AS_PUBLISHED_NETWORK)
+    # Beside a network these two are those of a linear model, and have to keep their defaults.
+    return {"network": network, "lr": 0.01, "max_iter": 500}
 
 
 def _score(unit: Unit, cohort: Cohort, trained: Mapping[str, TrainedScores]) -> list[dict[str, Any]]:

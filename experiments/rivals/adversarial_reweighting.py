@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from drosurv.errors import ArgumentError, check_number
-from drosurv.solvers import Problem, TrainingData
+from drosurv.estimators.network_settings import as_network
+from drosurv.solvers import Options, Problem, TrainingData
 from drosurv.solvers.neighborhoods import standardise
 from experiments.rivals.adversary import Adversary
 from experiments.rivals.any_loss import AnyLoss
@@ -40,20 +41,23 @@ class AdversarialReweighting(AnyLoss):
     """
 
     adversary_lr: float = 0.01
-    early_stopping: bool | str = False
 
     capabilities = replace(AnyLoss.capabilities, batched=())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("adversary_lr", self.adversary_lr, positive=True)
+        network = as_network(self.network)
         for name in ("batch_size", "early_stopping"):
-            if getattr(self, name):
+            if (given := getattr(network, name, None)) not in (None, False, "auto"):
                 raise ArgumentError(
                     name,
-                    f"{name}={getattr(self, name)!r} would show the adversary other patients at every step; "
+                    f"{name}={given!r} would show the adversary other patients at every step; "
                     "train on everybody.",
                 )
+
+    def _options(self, batch: Sequence[Self]) -> Options:
+        return replace(super()._options(batch), early_stopping=False)
 
     def _problem(self, data: TrainingData, batch: Sequence[Self]) -> Problem:
         (X,) = standardise(data.X, weight=data.weight)

@@ -5,12 +5,13 @@
 
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import torch
 
-from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
+from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, Surv
 from drosurv.estimators.grid import fit_grid
 from drosurv.solvers import TorchCriterion
 from drosurv.solvers.adam import adam
@@ -71,10 +72,11 @@ def linear_grid(models, device, steps):
     return [DROCox(alpha, "paper", lr=lr, **shared) for alpha, lr in settings]
 
 
-def perceptrons(models, device, steps, network="mlp"):
+def perceptrons(models, device, steps, network):
     """Plain Cox with one hidden layer, at many learning rates."""
-    shared = {"solver": "adam", "hidden": (WIDTH,), "max_iter": steps, "device": device, "random_state": 0}
-    return [CoxPH(network, lr=0.001 * (k + 1), **shared) for k in range(models)]
+    shared = {"solver": "adam", "device": device, "random_state": 0}
+    rates = [0.001 * (k + 1) for k in range(models)]
+    return [CoxPH(replace(network, lr=lr, max_iter=steps), **shared) for lr in rates]
 
 
 class OwnPerceptron(torch.nn.Module):
@@ -90,8 +92,8 @@ class OwnPerceptron(torch.nn.Module):
 
 GRIDS = {
     "linear": linear_grid,
-    "mlp": perceptrons,
-    "own module": partial(perceptrons, network=OwnPerceptron),
+    "mlp": partial(perceptrons, network=MLP((WIDTH,))),
+    "own module": partial(perceptrons, network=MLP(module=OwnPerceptron)),
 }
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from drosurv import RegularizedCox
+from drosurv import MLP, RegularizedCox
 from drosurv.disparities import PENALTIES
 from drosurv.estimators.grid import fit_grid, fit_grids
 from experiments.speed.clock import best
@@ -71,9 +71,8 @@ def gpu_rows(name, network):
     one = best(lambda: RegularizedCox(name, WEIGHT, **shared).fit(X, y), 3)
     yield within(PART, single, one.wall, GPU_LIMIT, torch.cuda.get_device_name())
     samples = [dict(zip("Xy", flc(seed)[0][:2], strict=True)) for seed in range(REPEATS)]
-    grids = [
-        [RegularizedCox(name, weight, lr=lr, **shared) for weight in WEIGHTS for lr in RATES] for _ in samples
-    ]
+    at = {lr: {**shared, **({"lr": lr} if network == "linear" else {"network": MLP(lr=lr)})} for lr in RATES}
+    grids = [[RegularizedCox(name, weight, **at[lr]) for weight in WEIGHTS for lr in RATES] for _ in samples]
     many = best(lambda: fit_grids(grids, samples), 2)
     count = sum(map(len, grids))
     yield within(PART, batched, many.wall / count, GPU_BATCHED_LIMIT, f"{many.wall:.1f} s in all")

@@ -4,7 +4,7 @@ import lightgbm
 import numpy as np
 from sklearn.base import clone
 
-from drosurv import CoxPH, SubgroupRobustCox
+from drosurv import CoxPH, SubgroupRobustCox, Trees
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import concordance_index
 from drosurv.solvers.boosting import DEFAULTS
@@ -22,7 +22,7 @@ TIMED_PATIENTS = 6_000, 12_000
 # Training sets on which c-indices are compared: patients, and how often they are drawn.
 DRAWS = {2_000: 8, 10_000: 4, 100_000: 1}
 # A fixed number of rounds, without early stopping.
-AS_LONG = CoxPH("trees", max_iter=ROUNDS, early_stopping=False, random_state=0)
+AS_LONG = CoxPH(Trees(max_iter=ROUNDS, early_stopping=False), random_state=0)
 SETTINGS = {
     "each as it is by default": (CoxPH("trees", random_state=0), "scikit-survival's trees, by sorted sums"),
     f"both {ROUNDS} rounds at {RATE:g}": (AS_LONG, "scikit-survival's trees as ours, by sorted sums"),
@@ -55,9 +55,7 @@ def flc_rows():
     yield at_most(PART, f"{what}, against LightGBM's Poisson regression", ours.cpu, theirs.cpu, 1.5)
     # A few hundred rounds of a robust model, for the record.
     robust = best(
-        lambda: SubgroupRobustCox(
-            network="trees", max_iter=ROUNDS, early_stopping=False, random_state=1, recalibrate=False
-        ).fit(X, y),
+        lambda: SubgroupRobustCox(network=AS_LONG.network, random_state=1, recalibrate=False).fit(X, y),
         1,
     )
     what = f"SubgroupRobustCox, {ROUNDS} boosted rounds, the same patients"

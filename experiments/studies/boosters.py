@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from drosurv import CoxPH
+from drosurv import CoxPH, Trees
 from drosurv.metrics import concordance_index
 from experiments.studies.gains import patient_gains
 from experiments.studies.pages import mean_se, table, write_part
@@ -23,7 +23,7 @@ NAMED = {setting_name(setting): setting for setting in SETTINGS}
 
 def ours(train, seed):
     """Scores of patients by our trees."""
-    model = CoxPH("trees", max_iter=ROUNDS, random_state=seed)
+    model = CoxPH(Trees(max_iter=ROUNDS), random_state=seed)
     return model.fit(train.X.to_numpy(), train.y).predict
 
 
@@ -35,7 +35,7 @@ def xgboost(train, seed):
     # As CoxPH does by default.
     parts = train_test_split(
         np.arange(len(time)),
-        test_size=CoxPH.validation_fraction,
+        test_size=Trees.validation_fraction,
         stratify=train.y["event"],
         random_state=seed,
     )
@@ -46,7 +46,7 @@ def xgboost(train, seed):
         grown,
         ROUNDS,
         evals=[(validation, "validation")],
-        early_stopping_rounds=CoxPH.n_iter_no_change,
+        early_stopping_rounds=Trees.n_iter_no_change,
         verbose_eval=False,
     )
     best = (0, booster.best_iteration + 1)

@@ -13,12 +13,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from drosurv import (
+    MLP,
     AcceleratedFailureTime,
     CoxPH,
     DeepHit,
     DiscreteTimeHazard,
     DROCox,
     SubgroupRobustCox,
+    Trees,
     datasets,
 )
 from drosurv.metrics import concordance_index
@@ -26,31 +28,29 @@ from drosurv.metrics.likelihood_gain import likelihood_gains
 from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
 from experiments.studies import pages
 
-WIDE = {"network": "mlp", "hidden": (64, 64)}
-STOPPED = {"early_stopping": True}
+WIDE = (64, 64)
+STOPPED = Trees(early_stopping=True)
 MODELS = {
     "`CoxPH`": CoxPH(),
-    "`CoxPH`, trees, 500 rounds": CoxPH(network="trees", early_stopping=False),
-    "`CoxPH`, trees, early stopping": CoxPH(network="trees", **STOPPED),
+    "`CoxPH`, trees, 500 rounds": CoxPH(network=Trees(early_stopping=False)),
+    "`CoxPH`, trees, early stopping": CoxPH(network=STOPPED),
     "`CoxPH`, mlp of 24": CoxPH(network="mlp", solver="adam"),
-    "`CoxPH`, mlp of 64, 64": CoxPH(**WIDE, solver="adam"),
-    "`CoxPH`, mlp of 64, 64, early stopping, dropout .2": CoxPH(**WIDE, **STOPPED, dropout=0.2),
-    "the same in batches of 256": CoxPH(**WIDE, **STOPPED, dropout=0.2, batch_size=256),
-    "`DROCox`, alpha .5, trees, early stopping": DROCox(
-        alpha=0.5, network="trees", **STOPPED, recalibrate=False
+    "`CoxPH`, mlp of 64, 64": CoxPH(network=MLP(WIDE), solver="adam"),
+    "`CoxPH`, mlp of 64, 64, early stopping, dropout .2": CoxPH(
+        network=MLP(WIDE, early_stopping=True, dropout=0.2)
     ),
-    "the same, recalibrated": DROCox(alpha=0.5, network="trees", **STOPPED, recalibrate=True),
+    "the same in batches of 256": CoxPH(network=MLP(WIDE, early_stopping=True, dropout=0.2, batch_size=256)),
+    "`DROCox`, alpha .5, trees, early stopping": DROCox(alpha=0.5, network=STOPPED, recalibrate=False),
+    "the same, recalibrated": DROCox(alpha=0.5, network=STOPPED, recalibrate=True),
     "`SubgroupRobustCox`": SubgroupRobustCox(recalibrate=False),
-    "`SubgroupRobustCox`, trees, early stopping": SubgroupRobustCox(
-        network="trees", **STOPPED, recalibrate=False
-    ),
+    "`SubgroupRobustCox`, trees, early stopping": SubgroupRobustCox(network=STOPPED, recalibrate=False),
     "`SubgroupRobustCox`, alpha .3, trees, early stopping": SubgroupRobustCox(
-        alpha=0.3, network="trees", **STOPPED, recalibrate=False
+        alpha=0.3, network=STOPPED, recalibrate=False
     ),
     "`AcceleratedFailureTime`, Weibull": AcceleratedFailureTime(),
     "`DiscreteTimeHazard`": DiscreteTimeHazard(),
-    "`DiscreteTimeHazard`, trees, early stopping": DiscreteTimeHazard(network="trees", **STOPPED),
-    "`DeepHit`, early stopping": DeepHit(**STOPPED),
+    "`DiscreteTimeHazard`, trees, early stopping": DiscreteTimeHazard(network=STOPPED),
+    "`DeepHit`, early stopping": DeepHit(network=MLP(early_stopping=True)),
     "`JustTrainTwice`": JustTrainTwice(),
     "`AdversarialReweighting`": AdversarialReweighting(),
     "`DroppedOutlierDRO`, alpha .5": DroppedOutlierDRO(alpha=0.5),

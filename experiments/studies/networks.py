@@ -9,7 +9,7 @@ import warnings
 import pandas as pd
 from sklearn.base import clone
 
-from drosurv import CoxPH
+from drosurv import MLP, CoxPH
 from drosurv.metrics import concordance_index, likelihood_gains
 from experiments.benchmark.contenders import CONTENDERS
 from experiments.benchmark.encoded_part import split_in_two
@@ -23,9 +23,9 @@ DEEPSURV = "the benchmark's DeepSurv"
 NETWORKS = {
     "no network: linear": CoxPH(),
     PAPER: CoxPH("mlp", solver="adam"),
-    "64, 64, trained the same way": CoxPH("mlp", hidden=(64, 64), solver="adam"),
+    "64, 64, trained the same way": CoxPH(MLP((64, 64)), solver="adam"),
     "24, stopped early: the default": CoxPH("mlp"),
-    "64, 64, stopped early, dropout .2": CoxPH("mlp", hidden=(64, 64), dropout=0.2),
+    "64, 64, stopped early, dropout .2": CoxPH(MLP((64, 64), dropout=0.2)),
     DEEPSURV: None,
 }
 

@@ -40,8 +40,10 @@ _SUBPACKAGES = (
 )
 # Names of this module that are no models of drosurv.estimators, and where they are defined.
 _HOME = {
+    "MLP": "drosurv.estimators",
     "RepairedCox": "drosurv.repairs",
     "Surv": "drosurv.target",
+    "Trees": "drosurv.estimators",
     "all_estimators": "drosurv.estimators.base",
     "audit": "drosurv.report",
     "certify": "drosurv.repairs",

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
+from drosurv import Trees
 from drosurv.cli.options import make_estimator, model_classes
 from drosurv.datasets import load_flc
 from drosurv.estimators import CoxPH, CoxPHCV, DROCox
@@ -131,7 +132,7 @@ def test_a_network_and_any_parameter_can_be_asked_for(drosurv, data, target, tmp
         "--hidden",
         "5,3",
         "--set",
-        "max_iter=7",
+        "network__max_iter=7",
         "--set",
         "ties=efron",
         "--seed",
@@ -140,18 +141,19 @@ def test_a_network_and_any_parameter_can_be_asked_for(drosurv, data, target, tmp
     parameters = drosurv.json("fit", data, *target, "--model", "cox", *options, "-o", tmp_path / "m")[
         "parameters"
     ]
-    assert parameters["hidden"] == [5, 3]
-    assert parameters["max_iter"] == 7
+    assert parameters["network"] == "MLP"
+    assert parameters["network__hidden"] == [5, 3]
+    assert parameters["network__max_iter"] == 7
     assert parameters["ties"] == "efron"
     assert parameters["random_state"] == 4
     assert type(load(tmp_path / "m")[-1]) is CoxPH
 
 
 def test_trees_are_a_network_like_the_others(drosurv, data, patients, target, tmp_path):
-    options = ["--model", "cox", "--network", "trees", "--set", "max_iter=5"]
+    options = ["--model", "cox", "--network", "trees", "--set", "network__max_iter=5"]
     drosurv.ok("fit", data, *target, *options, "-o", tmp_path / "m")
     model = load(tmp_path / "m")
-    assert model[-1].network == "trees"
+    assert model[-1].network == Trees(max_iter=5)
     assert len(np.unique(model.predict(patients))) > 3
 
 
@@ -295,7 +297,12 @@ class TestBadInput:
             (["--alpha", "0.2"], "--alpha has no meaning for CoxPH"),
             (["--alpha", "0.2"], "pass --model dro-cox, or another robust model."),
             (["--set", "max_iter=many"], "--set max_iter must be a whole number"),
-            (["--set", "hidden=3", "--network", "mlp"], "hidden must list widths"),
+            (["--set", "network__hidden=3", "--network", "mlp"], "hidden must list widths"),
+            (
+                ["--set", "network__lr=1"],
+                "--set network__lr has no meaning for CoxPH with this network: pass",
+            ),
+            (["--set", "lr=1", "--network", "trees"], "is for a linear model: pass --set network__lr=1"),
             (["--decimal", ""], "decimal must be one character"),
             (["--separator", "ab"], "separator must be one character"),
             (["--time", "status"], "both column 'status'"),
@@ -511,7 +518,7 @@ def test_too_few_held_out_are_no_judges_and_folds_are_instead(drosurv, data, tar
 
 
 def test_a_network_is_no_plain_cox_and_groups_go_to_the_folds(drosurv, data, target, tmp_path, compared):
-    network = ("--network", "mlp", "--set", "max_iter=3", "--hold-out", tmp_path / "judges.csv")
+    network = ("--network", "mlp", "--set", "network__max_iter=3", "--hold-out", tmp_path / "judges.csv")
     assert drosurv.json("fit", data, *target, *network, "-o", tmp_path / "m")["against_plain_cox"]
     told = ("--model", "group-dro-cox", "--groups", "sex", "--set", "max_iter=3")
     result = drosurv.ok("fit", data, *target, *told, "-o", tmp_path / "m", "--json")
@@ -541,8 +548,9 @@ def test_an_estimator_goes_by_its_plain_and_its_class_name(name):
 def test_every_estimator_there_is_can_be_trained_saved_compared_and_used(
     drosurv, patients, target, tmp_path, compared, name
 ):
-    least = {"max_iter": 5, "max_conditions": 1, "n_trees": 2, "n_folds": 2}
-    known = least.keys() & model_classes()[name]().get_params().keys()
+    least = {"max_iter": 5, "max_conditions": 1, "n_trees": 2, "n_folds": 2, "network__max_iter": 5}
+    known = least.keys() & make_estimator(name, {}, {}).get_params().keys()
+    known -= {"max_iter"} if "network__max_iter" in known else set()
     short = [word for one in sorted(known) for word in ("--set", f"{one}={least[one]}")]
     data = tmp_path / "d.csv"
     patients.drop(columns="stage").head(280).to_csv(data, index=False)

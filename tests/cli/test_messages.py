@@ -96,7 +96,6 @@ def test_warnings_are_lines_on_stderr_said_once_and_deprecations_are_not_for_use
         ("recalibrate=False", "--no-recalibrate"),
         # A parameter of an estimator without an option of its own.
         ("min_group=37", "--set min_group=37"),
-        ("hidden=(24, 24)", "--set hidden=(24, 24)"),
         ("penalty='keya_group'", "--set penalty='keya_group'"),
         # What the command line does not know stays as the library writes it.
         ("X", "X"),

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sksurv.datasets import load_gbsg2
 
 import drosurv
-from drosurv import AcceleratedFailureTime, Surv, datasets
+from drosurv import MLP, AcceleratedFailureTime, Surv, Trees, datasets
 from drosurv.errors import ArgumentError
 from drosurv.losses.log_time import LogTime
 from drosurv.target import Target
@@ -228,10 +228,10 @@ def test_a_patient_of_weight_two_is_two_patients():
     np.testing.assert_allclose(one.coef_, many.coef_, atol=1e-7)
 
 
-@pytest.mark.parametrize("network", ["mlp", "trees"])
+@pytest.mark.parametrize("network", [MLP(max_iter=40), Trees(max_iter=40)], ids=["mlp", "trees"])
 def test_flexible_networks_give_risks_and_curves_that_agree(network):
     data = datasets.make_hidden_minority(n_samples=300, random_state=0)
-    model = AcceleratedFailureTime(network=network, max_iter=40, random_state=0).fit(data.X, data.y)
+    model = AcceleratedFailureTime(network=network, random_state=0).fit(data.X, data.y)
     order = np.argsort(model.predict(data.X))
     survival = model.predict_survival_function(data.X, times=[0.5])[order, 0]
     assert (np.diff(survival) <= 1e-12).all()

@@ -6,7 +6,17 @@ import pytest
 import torch
 from sklearn.exceptions import NotFittedError
 
-from drosurv import CoxPH, CoxPHCV, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
+from drosurv import (
+    MLP,
+    CoxPH,
+    CoxPHCV,
+    DROCox,
+    DROCoxSplit,
+    GroupDROCox,
+    RegularizedCox,
+    SubgroupRobustCox,
+    Surv,
+)
 
 ESTIMATORS = [CoxPH, CoxPHCV, DROCox, DROCoxSplit, RegularizedCox, SubgroupRobustCox, GroupDROCox]
 
@@ -147,11 +157,11 @@ def test_a_single_patient_is_refused(cls):
         ({"l2": np.inf}, "l2 must .* got inf"),
         ({"tol": -1e-3}, "tol must .* got -0.001"),
         ({"tol": np.nan}, "tol must .* got nan"),
-        ({"dropout": "some"}, r"dropout must lie in \[0, 1\), got 'some'"),
-        ({"dropout": 1}, r"dropout must lie in \[0, 1\), got 1"),
-        ({"validation_fraction": None}, r"validation_fraction must lie in \(0, 1\), got None"),
-        ({"network": "mlp", "hidden": (8, 0)}, r"hidden must list widths .* got \(8, 0\)"),
-        ({"network": "mlp", "hidden": 24}, "hidden must list widths .* got 24"),
+        ({"network": MLP(dropout="some")}, r"dropout must lie in \[0, 1\), got 'some'"),
+        ({"network": MLP(dropout=1)}, r"dropout must lie in \[0, 1\), got 1"),
+        ({"network": MLP(validation_fraction=None)}, r"validation_fraction must lie in \(0, 1\), got None"),
+        ({"network": MLP((8, 0))}, r"hidden must list widths .* got \(8, 0\)"),
+        ({"network": MLP(24)}, "hidden must list widths .* got 24"),
         ({"network": "mlp", "solver": "convex"}, "solver='convex' needs network='linear'"),
         ({"device": "abacus"}, "device='abacus' .* use 'auto', 'cpu' or 'cuda'"),
     ],
@@ -188,9 +198,9 @@ def test_a_fit_that_fails_leaves_no_model(cls):
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
 def test_a_training_that_diverges_leaves_no_model():
     X, y = sample()
-    model = CoxPH(network="mlp", max_iter=5, random_state=0).fit(X, y)
+    model = CoxPH(network=MLP(max_iter=5), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="diverged"):
-        model.set_params(lr=1e30).fit(X, y)
+        model.set_params(network__lr=1e30).fit(X, y)
     with pytest.raises(NotFittedError):
         model.predict(X)
 
@@ -252,7 +262,7 @@ def test_a_half_without_events_is_refused():
 def test_a_diverged_training_is_refused():
     X, y = sample()
     with pytest.raises(ValueError, match="training diverged to infinite scores; lower lr"):
-        CoxPH(network="mlp", lr=1e30, max_iter=5, random_state=0).fit(X, y)
+        CoxPH(network=MLP(lr=1e30, max_iter=5), random_state=0).fit(X, y)
 
 
 def test_networks_that_break_their_contract_are_refused():

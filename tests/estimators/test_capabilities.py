@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import drosurv
-from drosurv import Surv
+from drosurv import MLP, Surv
 from drosurv.errors import ArgumentError
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
@@ -38,6 +38,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*is the null model:UserWarning"
 
 def quick(cls, **parameters):
     wanted = {**QUICK, **parameters}
+    if wanted.get("network", getattr(cls, "network", "linear")) == "mlp":
+        wanted["network"] = MLP(lr=wanted.pop("lr"), max_iter=wanted.pop("max_iter"))
     return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
 
 

@@ -7,6 +7,7 @@ import scipy.optimize
 
 import drosurv
 from drosurv import (
+    MLP,
     AcceleratedFailureTime,
     CoxPH,
     DiscreteTimeHazard,
@@ -129,11 +130,11 @@ def test_no_curve_for_a_stratum_without_events():
 @pytest.mark.parametrize(
     "model",
     [
-        *(CoxPH(), DROCox(0.3, recalibrate=False), CoxPH("mlp", max_iter=5), CoxPH(ties="efron")),
+        *(CoxPH(), DROCox(0.3, recalibrate=False), CoxPH(MLP(max_iter=5)), CoxPH(ties="efron")),
         *(
             DROCoxSplit(0.3, recalibrate=False),
             DROCoxSplit(0.3, "cvar", sides="one", recalibrate=False),
-            DROCoxSplit(0.3, network="mlp", max_iter=5, recalibrate=False),
+            DROCoxSplit(0.3, network=MLP(max_iter=5), recalibrate=False),
         ),
     ],
 )

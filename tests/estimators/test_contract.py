@@ -19,7 +19,7 @@ from sksurv.metrics import (
 )
 from threadpoolctl import threadpool_limits
 
-from drosurv import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
+from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox, Surv
 from experiments.rivals import JustTrainTwice
 
 NAMES = ["age", "sex", "dose"]
@@ -34,19 +34,26 @@ def sample(n=150, seed=0):
 
 X, Y = sample()
 ADAM = {"solver": "adam", "lr": 0.05, "max_iter": 12, "random_state": 0}
+DEEP = {"network": MLP(lr=0.05, max_iter=12), "solver": "adam", "random_state": 0}
 ESTIMATORS = {
     "cox": CoxPH(),
     "cox, adam": CoxPH(**ADAM),
     "cox, efron": CoxPH(ties="efron"),
-    "deepsurv": CoxPH(network="mlp", **ADAM),
+    "deepsurv": CoxPH(**DEEP),
     "dro cox": DROCox(alpha=0.3, recalibrate=False),
     "dro cox, adam": DROCox(alpha=0.3, **ADAM, recalibrate=False),
     "dro cox, paper": DROCox(alpha=0.5, ball="paper", recalibrate=False),
     "dro cox, cvar": DROCox(alpha=0.3, ball="cvar", recalibrate=False),
-    "deep dro cox": DROCox(alpha=0.3, network="mlp", hidden=(8, 4), **ADAM, recalibrate=False),
+    "deep dro cox": DROCox(
+        alpha=0.3,
+        network=MLP(hidden=(8, 4), lr=0.05, max_iter=12),
+        solver="adam",
+        random_state=0,
+        recalibrate=False,
+    ),
     "split": DROCoxSplit(alpha=0.3, random_state=0, recalibrate=False),
     "split, one side": DROCoxSplit(alpha=0.3, sides="one", n1=0.6, random_state=0, recalibrate=False),
-    "deep split": DROCoxSplit(alpha=0.3, network="mlp", **ADAM, recalibrate=False),
+    "deep split": DROCoxSplit(alpha=0.3, **DEEP, recalibrate=False),
     "regularized": RegularizedCox(**ADAM),
     "subgroup robust": SubgroupRobustCox(
         alpha=0.5, min_group=10, n_trees=5, random_state=0, recalibrate=False
@@ -112,7 +119,6 @@ def test_shared_parameters_have_their_documented_defaults(name):
     found = {key: p.default for key, p in inspect.signature(type(ESTIMATORS[name])).parameters.items()}
     shared = {
         "network": "linear",
-        "hidden": (24,),
         "solver": "auto",
         "lr": 0.01,
         "max_iter": 500,
@@ -299,10 +305,10 @@ def test_fitting_again_forgets_the_first_fit(name):
 @pytest.mark.parametrize("name", ["cox", "dro cox"])
 def test_another_network_replaces_the_first(name):
     model = fit(clone(ESTIMATORS[name]))
-    model.set_params(network="mlp", max_iter=5, random_state=0)
+    model.set_params(network=MLP(max_iter=5), random_state=0)
     fit(model)
     assert not hasattr(model, "coef_")
-    model.set_params(network="linear", max_iter=100)
+    model.set_params(network="linear")
     fit(model)
     assert not hasattr(model, "network_")
     np.testing.assert_array_equal(model.predict(X), fitted(name).predict(X))

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
-from drosurv import CoxPH, Surv
+from drosurv import MLP, CoxPH, Surv
 
 
 def sample(n=400, seed=0, tied=True, censored=0.4):
@@ -139,7 +139,7 @@ def test_a_perceptron_finds_what_no_line_can():
     X = rng.normal(size=(500, 2))
     y = Surv.from_arrays(np.ones(500, bool), rng.exponential(size=500) * np.exp(-2 * X[:, 0] ** 2))
     linear = CoxPH().fit(X, y)
-    deep = CoxPH(network="mlp", lr=0.02, max_iter=300, random_state=0).fit(X, y)
+    deep = CoxPH(network=MLP(lr=0.02, max_iter=300), random_state=0).fit(X, y)
     assert deep.score(X, y) > linear.score(X, y) + 0.1
 
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from drosurv import DeepHit, Surv, datasets
+from drosurv import MLP, DeepHit, Surv, datasets
 from drosurv.losses import DeepHitLoss
 from drosurv.target import Target
 
@@ -55,7 +55,9 @@ def test_the_loss_is_its_definition(split):
 
 @pytest.mark.parametrize("network", ["mlp", "linear"])
 def test_curves_fall_from_one_and_follow_the_risk(network):
-    model = DeepHit(8, network=network, lr=0.05, max_iter=20, random_state=0).fit(DATA.X, DATA.y)
+    steps = {"lr": 0.05, "max_iter": 20}
+    given = {"network": "linear", **steps} if network == "linear" else {"network": MLP(**steps)}
+    model = DeepHit(8, **given, random_state=0).fit(DATA.X, DATA.y)
     survival = model.predict_survival_function(DATA.X, times=[0.0, 0.3, 0.6, 1.0])
     assert (survival[:, 0] == 1.0).all()
     assert (np.diff(survival, axis=1) <= 0).all()
@@ -66,12 +68,12 @@ def test_curves_fall_from_one_and_follow_the_risk(network):
 def test_a_worst_case_needs_the_halves():
     with pytest.raises(ValueError, match=r"alpha=0.5 needs split=True"):
         DeepHit(alpha=0.5, split=False).fit(DATA.X, DATA.y)
-    model = DeepHit(5, alpha=0.5, max_iter=5, random_state=0).fit(DATA.X, DATA.y)
+    model = DeepHit(5, alpha=0.5, random_state=0, network=MLP(max_iter=5)).fit(DATA.X, DATA.y)
     assert model.worst_case_weights_.max() > 1.5 / len(DATA.y)
 
 
 def test_days_and_years_give_the_same_robust_fit():
-    settings = {"n_intervals": 5, "alpha": 0.5, "max_iter": 8, "random_state": 0}
+    settings = {"n_intervals": 5, "alpha": 0.5, "network": MLP(max_iter=8), "random_state": 0}
     days = DeepHit(**settings).fit(DATA.X, Surv.from_arrays(DATA.y["event"], 365.25 * DATA.y["time"]))
     years = DeepHit(**settings).fit(DATA.X, DATA.y)
     np.testing.assert_allclose(days.predict(DATA.X), years.predict(DATA.X), atol=1e-6)
@@ -79,8 +81,9 @@ def test_days_and_years_give_the_same_robust_fit():
 
 def test_one_interval_is_a_model_too():
     # Nothing but the chance of an event in it, and that of none.
-    for network in ("mlp", "linear"):
-        model = DeepHit(1, network=network, max_iter=60, lr=0.1, early_stopping=False, random_state=0)
+    linear = {"network": "linear", "max_iter": 60, "lr": 0.1}
+    for given in ({"network": MLP(max_iter=60, lr=0.1, early_stopping=False)}, linear):
+        model = DeepHit(1, **given, random_state=0)
         model.fit(DATA.X, DATA.y)
         again = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(again.predict(DATA.X), model.predict(DATA.X))
@@ -97,19 +100,22 @@ def test_one_interval_is_a_model_too():
 
 
 def test_batches_without_one_of_the_halves_are_borne():
-    model = DeepHit(5, alpha=0.5, batch_size=2, max_iter=1, random_state=0).fit(DATA.X[:60], DATA.y[:60])
+    model = DeepHit(5, alpha=0.5, random_state=0, network=MLP(batch_size=2, max_iter=1)).fit(
+        DATA.X[:60], DATA.y[:60]
+    )
     assert np.isfinite(model.predict(DATA.X)).all()
 
 
 def test_trees_are_refused_by_name():
-    with pytest.raises(ValueError, match="network must be 'mlp', 'linear' or a callable for DeepHit"):
+    with pytest.raises(ValueError, match=r"network must be 'mlp', 'linear', MLP\(...\) or a callable"):
         DeepHit(network="trees").fit(DATA.X, DATA.y)
 
 
 def test_a_patient_of_weight_three_equals_three_copies():
     weight = np.random.default_rng(0).integers(1, 4, len(DATA.y))
     copies = np.repeat(np.arange(len(DATA.y)), weight)
-    settings = {"n_intervals": 5, "max_iter": 10, "lr": 0.03, "early_stopping": False, "random_state": 0}
+    network = MLP(max_iter=10, lr=0.03, early_stopping=False)
+    settings = {"n_intervals": 5, "network": network, "random_state": 0}
     weighted = DeepHit(**settings).fit(DATA.X, DATA.y, weight)
     copied = DeepHit(**settings).fit(DATA.X.iloc[copies], DATA.y[copies])
     expected = copied.predict_survival_function(DATA.X, times=[0.2, 0.5, 1.0])

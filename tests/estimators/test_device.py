@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from drosurv import CoxPH, DROCox, DROCoxSplit, RegularizedCox
+from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, RegularizedCox
 from drosurv.disparities import PENALTIES
 from drosurv.estimators.grid import fit_grid, fit_grids, fit_together
 from drosurv.solvers.device import Replay, resolve_device, worth_moving, worth_solving_on_accelerator
@@ -34,13 +34,18 @@ def sample(seed, n=120, d=5, n_groups=3):
 
 def estimators(device, network, kind, **parameters):
     """Three settings of one kind: what may differ within a batch does."""
-    shared = {"network": network, "hidden": (7,), "max_iter": STEPS, "random_state": 2, "device": device}
-    shared |= {"solver": "adam", **parameters}
+
+    def steps(lr=0.01):
+        given = {"lr": lr, "max_iter": STEPS, **parameters}
+        return given if network == "linear" else {"network": MLP(hidden=(7,), **given)}
+
+    fixed = {"random_state": 2, "device": device, "solver": "adam"}
     if kind == "plain":
-        return [CoxPH(lr=lr, **shared) for lr in (0.01, 0.03, 0.1)]
+        return [CoxPH(**steps(lr), **fixed) for lr in (0.01, 0.03, 0.1)]
     if kind in PENALTIES:
         settings = [(0.1, 0.01), (0.7, 0.03), (5.0, 0.01)]
-        return [RegularizedCox(kind, weight, lr=lr, **shared) for weight, lr in settings]
+        return [RegularizedCox(kind, weight, **steps(lr), **fixed) for weight, lr in settings]
+    shared = {**fixed, **steps()}
     family, ball = kind.split(" ", 1)
     if family == "split":
         ball, sides = ball.split(" ")
@@ -147,7 +152,7 @@ def test_training_sets_of_two_sizes_are_named():
 
 def test_a_models_module_rests_on_the_processor_after_training():
     one = sample(0)
-    model = CoxPH("mlp", device=AS_DEVICE, max_iter=2, random_state=0).fit(one.X, one.y)
+    model = CoxPH(MLP(max_iter=2), device=AS_DEVICE, random_state=0).fit(one.X, one.y)
     assert {str(p.device) for p in model.network_.parameters()} == {"cpu"}
     assert not model.network_.training
 
@@ -245,7 +250,10 @@ def test_the_rule_counts_rows_models_weights_and_what_is_recorded(
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr("drosurv.solvers.solver.cuda_started", lambda: started)
-    grid = [CoxPH(network, solver="adam", lr=0.01 * (k + 1)) for k in range(sets)]
+    given = {"module": network} if network is OwnNetwork else {}
+    rates = [0.01 * (k + 1) for k in range(sets)]
+    steps = [{"lr": lr} if network == "linear" else {"network": MLP(lr=lr, **given)} for lr in rates]
+    grid = [CoxPH(solver="adam", **each) for each in steps]
     one = sample(0)
     data = replace(grid[0]._training_data(one.X, one.y, None), X=np.zeros((5_039, 9)))
     problem = grid[0]._problem(data, grid)
@@ -257,12 +265,10 @@ def test_auto_stays_where_a_loss_is_written_for_the_processor_only(monkeypatch):
     one = sample(0)
     entry = 0.5 * one.y["time"]
     monkeypatch.setattr("drosurv.solvers.solver.resolve_device", lambda device, worthwhile: AS_DEVICE)
-    stayed = CoxPH("mlp", solver="adam", max_iter=2, random_state=0).fit(one.X, one.y, entry=entry)
+    stayed = CoxPH(MLP(max_iter=2), solver="adam", random_state=0).fit(one.X, one.y, entry=entry)
     with pytest.raises(ValueError, match="device must be 'auto' or 'cpu'"):
-        CoxPH("mlp", solver="adam", max_iter=2, random_state=0, device=AS_DEVICE).fit(
-            one.X, one.y, entry=entry
-        )
-    there = CoxPH("mlp", solver="adam", max_iter=2, random_state=0, device="cpu")
+        CoxPH(MLP(max_iter=2), solver="adam", random_state=0, device=AS_DEVICE).fit(one.X, one.y, entry=entry)
+    there = CoxPH(MLP(max_iter=2), solver="adam", random_state=0, device="cpu")
     monkeypatch.undo()
     np.testing.assert_allclose(stayed.predict(one.X), there.fit(one.X, one.y, entry=entry).predict(one.X))
 
@@ -270,7 +276,7 @@ def test_auto_stays_where_a_loss_is_written_for_the_processor_only(monkeypatch):
 def test_mini_batches_stay_on_the_processor(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     one = sample(0)
-    model = RegularizedCox(batch_size=32, max_iter=2, random_state=0).fit(one.X, one.y)
+    model = RegularizedCox(network=MLP(batch_size=32, max_iter=2), random_state=0).fit(one.X, one.y)
     assert len(model.history_) == 2 * 3
 
 
@@ -387,5 +393,5 @@ def test_cuda_leaves_its_random_numbers_as_they_were():
     torch.cuda.manual_seed(7)
     expected = torch.rand(3, device="cuda")
     torch.cuda.manual_seed(7)
-    CoxPH("mlp", solver="adam", dropout=0.5, max_iter=10, device="cuda", random_state=0).fit(one.X, one.y)
+    CoxPH(MLP(dropout=0.5, max_iter=10), solver="adam", device="cuda", random_state=0).fit(one.X, one.y)
     assert torch.equal(torch.rand(3, device="cuda"), expected)

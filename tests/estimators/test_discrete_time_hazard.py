@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from drosurv import DiscreteTimeHazard, Surv, datasets
+from drosurv import MLP, DiscreteTimeHazard, Surv, Trees, datasets
 from drosurv.estimators.discrete_time_hazard import IntervalCurves
 from drosurv.losses import DiscreteHazard
 from drosurv.target import Target
@@ -94,9 +94,9 @@ def test_many_intervals_of_cloglog_approach_the_cox_model():
     np.testing.assert_allclose(fine.coef_, CoxPH().fit(X, Y).coef_, atol=0.02)
 
 
-@pytest.mark.parametrize("network", ["mlp", "trees"])
+@pytest.mark.parametrize("network", [MLP(max_iter=60), Trees(max_iter=60)], ids=["mlp", "trees"])
 def test_flexible_networks_learn(network):
-    model = DiscreteTimeHazard(10, network=network, max_iter=60, random_state=0).fit(X, Y)
+    model = DiscreteTimeHazard(10, network=network, random_state=0).fit(X, Y)
     assert model.score(X, Y) > 0.65
 
 
@@ -107,10 +107,9 @@ def test_a_worst_case_is_no_better_on_average_and_better_at_its_worst():
     assert robust.worst_case_weights_.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("network", ["linear", "trees"])
+@pytest.mark.parametrize("network", ["linear", Trees(max_iter=10)], ids=["linear", "trees"])
 def test_days_and_years_give_the_same_robust_fit(network):
-    settings = {"alpha": 0.5, "network": network, "max_iter": 10, "random_state": 0}
-    settings |= {"tol": 1e-10, "max_iter": 500} if network == "linear" else {}
+    settings = {"alpha": 0.5, "network": network, "tol": 1e-10, "random_state": 0}
     days = DiscreteTimeHazard(8, **settings).fit(X, Surv.from_arrays(Y["event"], 365.25 * Y["time"]))
     years = DiscreteTimeHazard(8, **settings).fit(X, Y)
     np.testing.assert_allclose(days.predict(X), years.predict(X), atol=1e-6)
@@ -118,7 +117,7 @@ def test_days_and_years_give_the_same_robust_fit(network):
 
 
 def test_late_entry_reaches_those_who_are_watched_and_is_nothing_before_the_start():
-    settings = {"n_intervals": 5, "network": "trees", "max_iter": 15, "random_state": 0}
+    settings = {"n_intervals": 5, "network": Trees(max_iter=15), "random_state": 0}
     late = DiscreteTimeHazard(**settings).fit(X, Y, entry=ENTRY)
     plain, early = (
         DiscreteTimeHazard(**settings).fit(X, Y, entry=entry) for entry in (None, np.zeros(len(X)))

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sksurv.metrics import concordance_index_censored
 
 import drosurv
-from drosurv import Surv
+from drosurv import MLP, Surv
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import Baseline
 
@@ -40,6 +40,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*is the null model:UserWarning"
 
 def quick(cls, **parameters):
     wanted = {**QUICK, **parameters}
+    if wanted.get("network", getattr(cls, "network", "linear")) == "mlp":
+        wanted["network"] = MLP(lr=wanted.pop("lr"), max_iter=wanted.pop("max_iter"))
     return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
 
 

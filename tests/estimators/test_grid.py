@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.base import clone
 
+from drosurv import MLP
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH, DeepHit, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox
 from drosurv.estimators.grid import batches, fit_grid, fit_grids
@@ -31,12 +32,12 @@ def settings(estimator, **grid):
             DROCox(solver="adam", max_iter=20, random_state=0, recalibrate=False), alpha=[0.2, 0.5, 1.0]
         ),
         settings(
-            DROCoxSplit(network="mlp", hidden=(4,), max_iter=10, random_state=0, recalibrate=False),
+            DROCoxSplit(network=MLP(hidden=(4,), max_iter=10), random_state=0, recalibrate=False),
             alpha=[0.3, 0.6],
         ),
         settings(RegularizedCox("rp_group", max_iter=10, random_state=0), weight=[0.0, 1.0]),
         settings(GroupDROCox(tol=1e-3, recalibrate=False), alpha=[0.3, 0.6]),
-        settings(DeepHit(4, max_iter=5, random_state=0), alpha=[1.0, 0.5]),
+        settings(DeepHit(4, random_state=0, network=MLP(max_iter=5)), alpha=[1.0, 0.5]),
         [
             DROCox(ball="cvar", recalibrate=False),
             CoxPH(),
@@ -73,7 +74,9 @@ def test_networks_with_running_means_or_dropout_come_out_as_if_fitted_alone(laye
         last = torch.nn.Linear(5, 1, bias=False)
         return torch.nn.Sequential(torch.nn.Linear(d, 5), layer(), torch.nn.Tanh(), last)
 
-    grid = settings(CoxPH(make, max_iter=5, random_state=0, device=device), lr=[0.1, 0.01])
+    grid = settings(
+        CoxPH(MLP(module=make, max_iter=5), random_state=0, device=device), network__lr=[0.1, 0.01]
+    )
     fit_grid(grid, data.X, data.y)
     for model in grid:
         np.testing.assert_allclose(
@@ -87,8 +90,8 @@ def test_a_batch_holds_what_differs_only_in_what_a_batch_may(data):
         DROCox(alpha=0.2, lr=0.1, recalibrate=False),
         DROCox(alpha=0.1, ball="cvar", recalibrate=False),
         DROCoxSplit(alpha=0.1, recalibrate=False),
-        DROCox(alpha=0.3, hidden=(3,), recalibrate=False),
-        DROCox(alpha=0.4, hidden=(3,), recalibrate=False),
+        DROCox(alpha=0.3, network=MLP((3,)), recalibrate=False),
+        DROCox(alpha=0.4, network=MLP((3,), lr=0.1), recalibrate=False),
         GroupDROCox(recalibrate=False),
         GroupDROCox(recalibrate=False),
     ]

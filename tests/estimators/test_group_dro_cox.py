@@ -4,7 +4,7 @@ import pytest
 from scipy import optimize
 from sklearn.base import clone
 
-from drosurv import CoxPH, GroupDROCox, load
+from drosurv import MLP, CoxPH, GroupDROCox, load
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators.grid import fit_grid
 from drosurv.target import Surv
@@ -113,9 +113,9 @@ def test_several_attributes_define_groups_together():
 
 @pytest.mark.parametrize(("network", "steps"), [("linear", 200), ("mlp", 15)])
 def test_networks_learn_by_adam(network, steps):
-    model = GroupDROCox(
-        network=network, solver="adam", max_iter=steps, lr=0.02, random_state=0, recalibrate=False
-    )
+    given = {"max_iter": steps, "lr": 0.02}
+    given = given if network == "linear" else {"network": MLP(**given)}
+    model = GroupDROCox(solver="adam", random_state=0, recalibrate=False, **given)
     model.fit(X, Y, sensitive_features=GROUPS)
     assert model.objective_ < model.history_[0] - 0.01
     if network == "linear":

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from drosurv import CoxPH, DROCox, DROCoxSplit, Surv, datasets
+from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, Surv, datasets
 
 DATA = datasets.make_hidden_minority(n_samples=400, random_state=0)
 WEIGHT = np.random.default_rng(0).integers(1, 4, 400)
@@ -145,4 +145,4 @@ def test_cuda_is_where_auto_solves_large_models():
 def test_cuda_tensors_are_refused_by_models_of_the_processor():
     X = torch.tensor(DATA.X.to_numpy(dtype=np.float64), device="cuda")
     with pytest.raises(ValueError, match="is on cuda:0"):
-        CoxPH("mlp", max_iter=2).fit(X, DATA.y)
+        CoxPH(MLP(max_iter=2)).fit(X, DATA.y)

@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from drosurv import all_estimators
+from drosurv import MLP, all_estimators
 from drosurv.datasets import load_flc, make_hidden_minority
 from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, persistence
 from drosurv.estimators.base import SurvivalModel
@@ -45,6 +45,9 @@ def fitted(model):
 def small(cls, **parameters):
     # Subgroups that so few patients can hold; of all this each class takes what it knows.
     wanted = {"max_iter": 5, "min_group": 10, "n_trees": 3, "recalibrate": False, **parameters}
+    network = wanted.get("network", getattr(cls, "network", "linear"))
+    if network != "linear":
+        wanted["network"] = MLP(max_iter=wanted.pop("max_iter"), module=None if network == "mlp" else network)
     return cls(**{name: wanted[name] for name in inspect.signature(cls).parameters if name in wanted})
 
 
@@ -210,7 +213,7 @@ DROCox(recalibrate=False).fit(data.X, data.y).save(sys.argv[1])
     DROCox(recalibrate=False).fit(data.X, data.y).save(tmp_path / "here")
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
     for name in ("first", "second"):
-        model = DROCox(network="mlp", max_iter=5, recalibrate=False, random_state=0).fit(data.X, data.y)
+        model = DROCox(network=MLP(max_iter=5), recalibrate=False, random_state=0).fit(data.X, data.y)
         model.save(tmp_path / name)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
@@ -242,7 +245,7 @@ def test_a_pipeline_is_saved_with_its_scaler(path):
 
 
 def test_special_numbers_and_parameter_types_are_restored(path):
-    model = fitted(CoxPH(hidden=[8, 4], tol=np.float64(1e-6), max_iter=np.int64(50), l2=0))
+    model = fitted(CoxPH(network=MLP([8, 4], max_iter=3), tol=np.float64(1e-6), l2=0))
     model.gap_, model.extra_ = np.inf, {"nan": float("nan"), "minus": -np.inf, "zero": np.array([-0.0, 1.0])}
     model.save(path)
     loaded = load(path)
@@ -289,11 +292,11 @@ class TestOwnNetwork:
     def test_is_rebuilt_from_the_function_given_again_and_from_no_other(self, path):
         model = fitted(small(CoxPH, network=self.make, random_state=0))
         model.save(path)
-        assert_same_model(load(path, network=self.make), model)
-        with pytest.raises(ValueError, match=r"TestOwnNetwork\.make.*load\(path, network=\.\.\.\)"):
+        assert_same_model(load(path, module=self.make), model)
+        with pytest.raises(ValueError, match=r"TestOwnNetwork\.make.*load\(path, module=\.\.\.\)"):
             load(path)
         with pytest.raises(ValueError, match="another shape"):
-            load(path, network=lambda d: torch.nn.Linear(d, 1))
+            load(path, module=lambda d: torch.nn.Linear(d, 1))
 
     def test_is_refused_where_none_is_needed(self, path):
         fitted(CoxPH()).save(path)

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import drosurv
 from drosurv import (
+    MLP,
     AcceleratedFailureTime,
     CoxPH,
     DeepHit,
@@ -20,6 +21,7 @@ from drosurv import (
     RegularizedCox,
     SubgroupRobustCox,
     Surv,
+    Trees,
 )
 from drosurv.estimators import network_estimator
 from drosurv.estimators.network_estimator import recalibration_folds
@@ -139,8 +141,8 @@ def test_folds_hold_the_same_share_of_events_and_keep_clusters_together():
 
 MODELS = [
     DROCox(alpha=0.3, random_state=0),
-    DROCox(alpha=0.3, network="mlp", max_iter=8, random_state=0),
-    DROCox(alpha=0.3, network="trees", max_iter=8, random_state=0),
+    DROCox(alpha=0.3, network=MLP(max_iter=8), random_state=0),
+    DROCox(alpha=0.3, network=Trees(max_iter=8), random_state=0),
     DROCoxSplit(alpha=0.5, random_state=0),
     SubgroupRobustCox(alpha=0.3, n_trees=3, tol=1e-3, random_state=0),
     GroupDROCox(tol=1e-3, random_state=0),
@@ -148,9 +150,9 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("plain", MODELS, ids=lambda m: f"{type(m).__name__}-{m.network}")
+@pytest.mark.parametrize("plain", MODELS, ids=str)
 def test_scores_are_stretched_and_nothing_else_changes(plain, tmp_path):
-    if plain.network == "trees":
+    if isinstance(plain.network, Trees):
         pytest.importorskip("lightgbm", reason="the extra 'trees' is not installed")
     groups = {"sensitive_features": GROUPS} if plain._compares_groups is not None else {}
     plain = clone(plain).set_params(recalibrate=False).fit(X, Y, **groups)
@@ -207,7 +209,7 @@ def test_plain_cox_on_many_patients_is_left_nearly_alone():
 
 
 def test_another_fit_without_it_forgets_the_factor():
-    model = DROCox(alpha=0.3, network="mlp", max_iter=5, recalibrate=True, random_state=0).fit(X, Y)
+    model = DROCox(alpha=0.3, network=MLP(max_iter=5), recalibrate=True, random_state=0).fit(X, Y)
     stretched = model.predict(X) / model.recalibration_
     model.set_params(recalibrate=False).fit(X, Y)
     assert not hasattr(model, "recalibration_")

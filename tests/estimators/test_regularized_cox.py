@@ -5,7 +5,7 @@ import torch
 from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, KFold
 
-from drosurv import CoxPH, RegularizedCox, datasets, metrics
+from drosurv import MLP, CoxPH, RegularizedCox, datasets, metrics
 from drosurv.disparities import PENALTIES
 from drosurv.errors import ArgumentError
 from drosurv.estimators.grid import fit_grid
@@ -101,7 +101,7 @@ def test_a_perceptron_follows_the_definition_step_by_step(name, torch_adam):
     module = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 1))
     history = trained_plainly(torch_adam, module, X, y, groups, name, weight=0.8, lr=0.01, steps=15)
     model = RegularizedCox(
-        name, 0.8, SCALE, network="mlp", solver="adam", hidden=(6,), lr=0.01, max_iter=15, random_state=5
+        name, 0.8, SCALE, network=MLP(hidden=(6,), lr=0.01, max_iter=15), solver="adam", random_state=5
     ).fit(X, y, **groups_for(name, groups))
     np.testing.assert_allclose(model.history_, history, rtol=tolerance("mlp", 1e-4, 2e-3))
 
@@ -109,7 +109,8 @@ def test_a_perceptron_follows_the_definition_step_by_step(name, torch_adam):
 @pytest.mark.parametrize(("name", "network"), [*((name, "linear") for name in NAMES), ("rp_group", "mlp")])
 def test_final_objective_is_the_definition_at_the_fitted_scores(name, network):
     X, y, groups = patients()
-    model = RegularizedCox(name, 1.7, SCALE, network=network, max_iter=20, random_state=0)
+    steps = {"max_iter": 20} if network == "linear" else {"network": MLP(max_iter=20)}
+    model = RegularizedCox(name, 1.7, SCALE, **steps, random_state=0)
     model.fit(X, y, **groups_for(name, groups))
     expected = defined_objective(torch.tensor(model.predict(X)), X, y, groups, name, 1.7)
     assert model.objective_ == pytest.approx(float(expected), rel=tolerance(network, 1e-9, 1e-4))
@@ -131,9 +132,11 @@ def test_settings_trained_together_equal_those_trained_alone(name, network):
     settings = [(0.0, 0.01), (0.4, 0.01), (1.0, 0.1), (30.0, 0.001)]
 
     def models():
+        steps = [{"lr": lr, "max_iter": 15} for _, lr in settings]
+        parameters = steps if network == "linear" else [{"network": MLP(**each)} for each in steps]
         return [
-            RegularizedCox(name, weight, lr=lr, network=network, solver="adam", max_iter=15, random_state=3)
-            for weight, lr in settings
+            RegularizedCox(name, weight, solver="adam", random_state=3, **each)
+            for (weight, _), each in zip(settings, parameters, strict=True)
         ]
 
     together = models()
@@ -282,9 +285,12 @@ def test_labels_that_fit_nobody_are_refused(groups, message):
         ({"scale": -0.1}, "scale must be.*got -0.1"),
         ({"scale": np.inf}, "scale must be.*got inf"),
         ({"solver": "convex"}, "solver='convex' cannot train RegularizedCox.*'adam'"),
-        ({"batch_size": 1}, "batch_size must be.*got 1"),
-        ({"batch_size": 2.5}, "batch_size must be.*got 2.5"),
-        ({"batch_size": 128, "device": "cuda"}, "batch_size=128 trains on the CPU, but device='cuda'"),
+        ({"network": MLP(batch_size=1)}, "batch_size must be.*got 1"),
+        ({"network": MLP(batch_size=2.5)}, "batch_size must be.*got 2.5"),
+        (
+            {"network": MLP(batch_size=128), "device": "cuda"},
+            "batch_size=128 trains on the CPU, but device='cuda'",
+        ),
         ({"device": "abacus"}, "device='abacus' is not a torch device"),
     ],
 )

@@ -6,6 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import column_or_1d
 
 from drosurv import (
+    MLP,
     CoxPH,
     DROCoxSplit,
     NullModel,
@@ -48,7 +49,7 @@ class PlainSubgroupRobustCox(FromPlainTarget, SubgroupRobustCox):
 # alpha, because a strong one warns on them.
 ESTIMATORS = [
     PlainCoxPH(l2=0.1),
-    PlainCoxPH(network="mlp", max_iter=3, random_state=0),
+    PlainCoxPH(network=MLP(max_iter=3), random_state=0),
     PlainDROCoxSplit(alpha=0.9, l2=0.1, recalibrate=False, random_state=0),
     PlainNullModel(),
     PlainSubgroupRobustCox(

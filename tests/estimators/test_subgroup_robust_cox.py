@@ -5,7 +5,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from drosurv import CoxPH, DROCox, GroupDROCox, SubgroupRobustCox, load
+from drosurv import MLP, CoxPH, DROCox, GroupDROCox, SubgroupRobustCox, load
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators.grid import fit_grid
 from drosurv.solvers.neighborhoods import Partitions, forest, nearest_neighbors
@@ -205,10 +205,10 @@ def test_weights_count_as_copies(ball, alpha):
     )
 
 
-@pytest.mark.parametrize(("ball", "network"), [("cvar", "linear"), ("chi2", "mlp")])
+@pytest.mark.parametrize(("ball", "network"), [("cvar", "linear"), ("chi2", MLP(max_iter=5))])
 def test_the_unit_of_time_does_not_matter(ball, network):
     in_days = Surv.from_arrays(Y["event"], 365.25 * Y["time"])
-    short = {"network": network, "ball": ball, "max_iter": 5 if network == "mlp" else 500}
+    short = {"network": network, "ball": ball}
     years, days = robust(**short).fit(X, Y), robust(**short).fit(X, in_days)
     if network == "linear":
         np.testing.assert_allclose(days.coef_, years.coef_, atol=1e-6)
@@ -239,10 +239,10 @@ def make_module(n_features):
     return torch.nn.Sequential(torch.nn.Linear(n_features, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
 
 
-@pytest.mark.parametrize(("network", "ball"), [("mlp", "cvar"), (make_module, "chi2")])
+@pytest.mark.parametrize(("network", "ball"), [({"hidden": (8,)}, "cvar"), ({"module": make_module}, "chi2")])
 def test_networks_learn_by_adam(network, ball):
-    settings = {"network": network, "ball": ball, "hidden": (8,), "kernel": by_sign_of_x5, "n_intervals": 1}
-    model = robust(max_iter=20, lr=0.05, **settings).fit(X, Y)
+    settings = {"ball": ball, "kernel": by_sign_of_x5, "n_intervals": 1}
+    model = robust(network=MLP(max_iter=20, lr=0.05, **network), **settings).fit(X, Y)
     assert model.objective_ < model.history_[0] - 0.02
     assert model.n_iter_ == len(model.history_) == 20
     W = by_sign_of_x5(X.to_numpy(), None)
@@ -367,7 +367,7 @@ def test_a_grid_trains_it_as_alone():
         ({"kernel": lambda *_: 2 * np.eye(N)}, "must sum to 1"),
         ({"solver": "convex", "network": "mlp"}, "needs network='linear'"),
         ({"device": "meta"}, "trains on the CPU only"),
-        ({"network": "mlp", "lr": 1e30, "max_iter": 5}, "diverged"),
+        ({"network": MLP(lr=1e30, max_iter=5)}, "diverged"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")

@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize
 
 import drosurv
-from drosurv import GroupDROCox, SubgroupRobustCox, Surv
+from drosurv import MLP, GroupDROCox, SubgroupRobustCox, Surv, Trees
 
 FEATURES, K = ["a", "b"], 4
 
@@ -236,8 +236,8 @@ def test_saved_models_predict_with_strata(make, tmp_path):
     "parameters",
     [
         {"recalibrate": True},
-        {"network": "mlp", "hidden": (4,), "max_iter": 3, "batch_size": 100},
-        {"network": "trees", "max_iter": 5},
+        {"network": MLP((4,), max_iter=3, batch_size=100)},
+        {"network": Trees(max_iter=5)},
     ],
 )
 def test_other_ways_of_training_take_strata_too(parameters):

@@ -11,6 +11,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import drosurv
 from drosurv import (
+    MLP,
     AcceleratedFailureTime,
     CauseSpecificCox,
     CoxPH,
@@ -323,8 +324,8 @@ def test_models_of_groups_have_tables_too():
     ("asked", "message"),
     [
         (
-            lambda: CoxPH("mlp", max_iter=2).fit(X, Y).summary(),
-            "summary needs coefficients, which network='mlp'",
+            lambda: CoxPH(MLP(max_iter=2)).fit(X, Y).summary(),
+            "summary needs coefficients, which network=MLP",
         ),
         (lambda: CoxPH().fit(X, Y).summary(method="exact"), r"method must be one of .*, got 'exact'"),
         (

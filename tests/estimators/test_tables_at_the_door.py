@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sksurv.datasets import load_gbsg2
 
-from drosurv import CoxPH, DeepHit, DROCox, RepairedCox, SubgroupRobustCox, evaluate
+from drosurv import MLP, CoxPH, DeepHit, DROCox, RepairedCox, SubgroupRobustCox, evaluate
 from drosurv.estimators.persistence import load, save
 from drosurv.tables import TableEncoder
 
@@ -24,13 +25,13 @@ def messy():
         CoxPH(),
         DROCox(alpha=0.5, recalibrate=False),
         SubgroupRobustCox(n_trees=2, tol=1e-2, recalibrate=False, random_state=0),
-        DeepHit(max_iter=2, random_state=0, device="cpu"),
+        DeepHit(random_state=0, device="cpu", network=MLP(max_iter=2)),
     ],
     ids=lambda model: type(model).__name__,
 )
 def test_it_is_what_the_encoder_in_a_pipeline_gives(messy, model):
     X, y = messy
-    expected = make_pipeline(TableEncoder(standardize=False), type(model)(**model.get_params())).fit(X, y)
+    expected = make_pipeline(TableEncoder(standardize=False), clone(model)).fit(X, y)
     model.fit(X, y)
     np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-10)
     assert isinstance(model.predict(X), np.ndarray)

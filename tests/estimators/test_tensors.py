@@ -6,7 +6,7 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
+from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, Surv
 from drosurv.estimators.grid import fit_grid
 
 MODELS = [
@@ -81,7 +81,7 @@ def test_a_tensor_is_neither_copied_to_numpy_nor_changed(patients):
 
 def test_other_models_take_a_tensor_of_the_processor_as_an_array(patients):
     X, y, _ = patients
-    for model in (CoxPH("mlp", max_iter=3, random_state=0), CoxPH(recalibrate=True, random_state=0)):
+    for model in (CoxPH(MLP(max_iter=3), random_state=0), CoxPH(recalibrate=True, random_state=0)):
         expected = clone(model).fit(X, y).predict(X)
         found = clone(model).fit(torch.as_tensor(X), y)
         np.testing.assert_allclose(found.predict(torch.as_tensor(X)), expected, rtol=1e-6)

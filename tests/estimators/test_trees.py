@@ -9,6 +9,7 @@ from safetensors import safe_open
 
 import drosurv
 from drosurv import (
+    MLP,
     AcceleratedFailureTime,
     CoxPH,
     DeepHit,
@@ -16,6 +17,7 @@ from drosurv import (
     GroupDROCox,
     SubgroupRobustCox,
     Surv,
+    Trees,
 )
 from drosurv.tuning import BestScore, GridSearch
 from experiments import rivals
@@ -28,8 +30,7 @@ TIME = np.ceil(20 * RNG.exponential(size=257) * np.exp(-RISK)) / 10
 Y = Surv.from_arrays(RNG.random(257) < 0.8, TIME)
 GROUPS = pd.Series(np.where(X["stage"] > 0, "late", "early"), name="stage")
 QUICK = {
-    "network": "trees",
-    "max_iter": 8,
+    "network": Trees(max_iter=8),
     "random_state": 0,
     "min_group": 10,
     "n_trees": 5,
@@ -114,20 +115,20 @@ def test_a_saved_model_is_the_same_and_holds_no_patients(model, tmp_path):
 )
 def test_a_patient_of_weight_two_is_two_patients(cls, parameters):
     weight = np.random.default_rng(1).integers(1, 4, len(X))
-    copies = np.repeat(np.arange(len(X)), weight)
-    one = fit(cls, sample_weight=weight.astype(float), early_stopping=False, **parameters)
-    many = fit(cls, X.iloc[copies], Y[copies], GROUPS.iloc[copies], early_stopping=False, **parameters)
+    copies, grown = np.repeat(np.arange(len(X)), weight), Trees(max_iter=8, early_stopping=False)
+    one = fit(cls, sample_weight=weight.astype(float), network=grown, **parameters)
+    many = fit(cls, X.iloc[copies], Y[copies], GROUPS.iloc[copies], network=grown, **parameters)
     np.testing.assert_allclose(one.predict(X), many.predict(X), atol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("cls", "parameters", "network"),
     [
-        (DROCox, {}, "trees"),
-        (SubgroupRobustCox, {}, "trees"),
-        (AcceleratedFailureTime, {}, "trees"),
-        (DROCox, {}, "mlp"),
-        (AcceleratedFailureTime, {}, "mlp"),
+        (DROCox, {}, Trees(max_iter=8)),
+        (SubgroupRobustCox, {}, Trees(max_iter=8)),
+        (AcceleratedFailureTime, {}, Trees(max_iter=8)),
+        (DROCox, {}, MLP(max_iter=8)),
+        (AcceleratedFailureTime, {}, MLP(max_iter=8)),
     ],
     ids=lambda given: given.__name__ if isinstance(given, type) else str(given or ""),
 )
@@ -145,22 +146,22 @@ def test_days_and_years_give_the_same_robust_fit(cls, parameters, network):
 def test_groups_of_fewer_than_twenty_patients_are_told_apart(n, rare):
     flag = (np.arange(n) < rare).astype(float)
     y = Surv.from_arrays(np.ones(n, bool), np.random.default_rng(0).exponential(np.exp(3 * flag)))
-    risk = CoxPH(network="trees", max_iter=20).fit(flag[:, None], y).predict(np.array([[1.0], [0.0]]))
+    risk = CoxPH(network=Trees(max_iter=20)).fit(flag[:, None], y).predict(np.array([[1.0], [0.0]]))
     assert risk[1] > risk[0]
 
 
 def test_deep_hit_has_no_trees_and_says_so():
-    with pytest.raises(ValueError, match="network must be 'mlp', 'linear' or a callable for DeepHit"):
+    with pytest.raises(ValueError, match=r"network must be 'mlp', 'linear', MLP\(...\) or a callable"):
         DeepHit(network="trees").fit(X, Y)
 
 
 def test_a_search_tunes_them():
-    grid = {"tree_params": [{"max_depth": 1}, {"max_depth": 3}]}
-    search = GridSearch(CoxPH(network="trees", max_iter=8, random_state=0), grid, rule=BestScore(), cv=2)
+    grid = {"network__params": [{"max_depth": 1}, {"max_depth": 3}]}
+    search = GridSearch(CoxPH(network=Trees(max_iter=8), random_state=0), grid, rule=BestScore(), cv=2)
     search.fit(X, Y)
     assert len(search.results_) == 2
     # The effect of the dose turns with age: one cut at a time cannot see it.
-    assert search.best_params_["tree_params"] == {"max_depth": 3}
+    assert search.best_params_["network__params"] == {"max_depth": 3}
 
 
 def test_the_report_takes_them(tmp_path):
@@ -169,4 +170,4 @@ def test_the_report_takes_them(tmp_path):
         model, X, Y, sensitive_features=GROUPS, y_train=Y, n_bootstrap=5, search_rules=False
     )
     report.to_html(tmp_path / "report.html")
-    assert "trees" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Trees" in (tmp_path / "report.html").read_text(encoding="utf-8")

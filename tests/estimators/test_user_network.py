@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
+from drosurv import MLP, CoxPH, DROCox, DROCoxSplit, Surv
 
 
 def sample(n=120):
@@ -49,9 +49,9 @@ def linear_in_double(n_features):
 
 
 ESTIMATORS = [
-    CoxPH(network=Dropped, max_iter=20, random_state=0),
-    DROCox(alpha=0.3, network=Dropped, max_iter=20, recalibrate=False, random_state=0),
-    DROCoxSplit(alpha=0.3, network=Dropped, max_iter=20, recalibrate=False, random_state=0),
+    CoxPH(network=MLP(module=Dropped, max_iter=20), random_state=0),
+    DROCox(alpha=0.3, network=MLP(module=Dropped, max_iter=20), recalibrate=False, random_state=0),
+    DROCoxSplit(alpha=0.3, network=MLP(module=Dropped, max_iter=20), recalibrate=False, random_state=0),
 ]
 
 
@@ -85,16 +85,17 @@ def test_baseline_and_objective_belong_to_the_predictions(estimator):
 
 def test_a_linear_module_trains_like_the_linear_network():
     X, y = sample()
-    settings = {"solver": "adam", "lr": 0.05, "max_iter": 60, "random_state": 0}
-    own, built_in = CoxPH(network=linear_in_double, **settings).fit(X, y), CoxPH(**settings).fit(X, y)
+    settings, steps = {"solver": "adam", "random_state": 0}, {"lr": 0.05, "max_iter": 60}
+    own = CoxPH(network=MLP(module=linear_in_double, **steps), **settings).fit(X, y)
+    built_in = CoxPH(**steps, **settings).fit(X, y)
     np.testing.assert_allclose(own.predict(X), built_in.predict(X), atol=1e-6)
     np.testing.assert_allclose(own.history_, built_in.history_, rtol=1e-7)
 
 
 def test_a_ridge_counts_every_parameter():
     X, y = sample()
-    model = CoxPH(network="mlp", l2=0.5, max_iter=20, random_state=0).fit(X, y)
-    free = CoxPH(network="mlp", max_iter=20, random_state=0).fit(X, y)
+    model = CoxPH(network=MLP(max_iter=20), l2=0.5, random_state=0).fit(X, y)
+    free = CoxPH(network=MLP(max_iter=20), random_state=0).fit(X, y)
 
     def size(module):
         return float(sum((p.detach() ** 2).sum() for p in module.parameters()))
@@ -114,7 +115,9 @@ def test_a_ridge_leaves_out_what_is_not_trained():
         module[0].weight.requires_grad_(False)
         return module
 
-    model = CoxPH(network=half_frozen, solver="adam", l2=0.5, lr=1e-12, max_iter=2, random_state=0).fit(X, y)
+    model = CoxPH(
+        network=MLP(module=half_frozen, lr=1e-12, max_iter=2), solver="adam", l2=0.5, random_state=0
+    ).fit(X, y)
     # Steps this short change nothing, so the first value is the last.
     assert model.objective_ == pytest.approx(model.history_[0], rel=1e-5)
 

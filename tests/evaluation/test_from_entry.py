@@ -6,7 +6,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from drosurv import AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
+from drosurv import MLP, AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv, evaluate
 from drosurv.evaluation import Predictions, compare
 from drosurv.evaluation.from_entry import predict_from_entry
 from drosurv.metrics import FollowUp, concordance_index, likelihood_gain, observed_over_expected
@@ -188,7 +188,7 @@ def test_hazards_that_are_not_proportional_are_mentioned():
         assert ("the effects of dose (p below 0.001) change with time" in found) == mentioned
     steps = make_pipeline(StandardScaler(), CoxPH()).fit(X, turning)
     assert "the effects of dose (p below" in evaluate(steps, X, turning, n_bootstrap=0).summary()
-    mlp = CoxPH("mlp", max_iter=5, random_state=0).fit(X, turning)
+    mlp = CoxPH(MLP(max_iter=5), random_state=0).fit(X, turning)
     for model in (mlp, AcceleratedFailureTime().fit(X, turning), X["dose"].to_numpy()):
         assert "proportional" not in evaluate(model, X, turning, n_bootstrap=0).summary()
 

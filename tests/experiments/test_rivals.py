@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drosurv import CoxPH, DROCox, datasets
+from drosurv import MLP, CoxPH, DROCox, Trees, datasets
 from drosurv.losses import CoxPartial, TorchLoss
 from drosurv.objectives import ChiSquare, CVaR
 from drosurv.target import parse_target
@@ -102,14 +102,16 @@ def test_just_train_twice_does_not_depend_on_the_order_of_rows(loss, weighted):
     np.testing.assert_allclose(permuted.worst_case_weights_, model.worst_case_weights_[rows], rtol=1e-9)
 
 
-@pytest.mark.parametrize("network", ["linear", "mlp", "trees"])
+@pytest.mark.parametrize(
+    "network", ["linear", MLP(max_iter=25), Trees(max_iter=25)], ids=["linear", "mlp", "trees"]
+)
 @pytest.mark.parametrize("cls", [AdversarialReweighting, JustTrainTwice, DroppedOutlierDRO])
 def test_each_works_over_networks_and_losses(cls, network):
     def own(target, weight):
         return CoxPartial(target, weight=weight)
 
     for loss in ("partial", "full", own):
-        model = cls(loss=loss, network=network, max_iter=25, random_state=0).fit(X, Y)
+        model = cls(loss=loss, network=network, random_state=0).fit(X, Y)
         survival = model.predict_survival_function(X, times=[0.5])
         assert ((survival >= 0) & (survival <= 1)).all()
 
@@ -120,7 +122,7 @@ def test_what_makes_no_sense_is_named():
     with pytest.raises(ValueError, match="loss must be one of"):
         JustTrainTwice(loss="squared").fit(X, Y)
     with pytest.raises(ValueError, match="batch_size=64 would show the adversary other patients"):
-        AdversarialReweighting(batch_size=64).fit(X, Y)
+        AdversarialReweighting(network=MLP(batch_size=64)).fit(X, Y)
 
 
 def test_curves_of_just_train_twice_are_those_of_the_patients_as_they_are():

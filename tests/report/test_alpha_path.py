@@ -3,6 +3,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
+from drosurv import MLP
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import AcceleratedFailureTime, CoxPH, DROCox, DROCoxSplit, SubgroupRobustCox
 from drosurv.report import train_alpha_path
@@ -58,7 +59,7 @@ def test_the_audited_model_takes_its_own_place_on_the_slider(data):
     assert stops[0].name == "DROCox, alpha 1 (plain Cox)"
 
 
-@pytest.mark.parametrize("settings", [{"l2": 0.1}, {"network": "mlp", "hidden": (2,), "max_iter": 2}])
+@pytest.mark.parametrize("settings", [{"l2": 0.1}, {"network": MLP((2,), max_iter=2)}])
 def test_only_plain_cox_is_called_so(data, settings):
     model = DROCox(alpha=1.0, **settings).fit(data.X, data.y)
     assert find_stops(model, data.X, None, None, None)[0][0].name == "DROCox, alpha 1"

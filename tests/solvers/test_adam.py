@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from drosurv import DROCox
+from drosurv import MLP, DROCox
 from drosurv.losses import CoxPartial, CoxSplit, cox_partial, cox_split
 from drosurv.objectives import ChiSquare, CVaR, Mean, chi_square, cvar, uniform_mass
 from drosurv.solvers import Criterion, TorchCriterion
@@ -167,11 +167,11 @@ def test_the_compiled_loop_knows_what_it_cannot_do():
 @pytest.mark.parametrize(
     ("given", "compiled"),
     [
-        ({}, True),
-        ({"network": "mlp"}, False),
-        ({"network": lambda d: torch.nn.Linear(d, 1)}, False),
-        ({"batch_size": 10}, False),
-        ({"early_stopping": True, "validation_fraction": 0.5}, False),
+        ({"max_iter": 1}, True),
+        ({"network": MLP(max_iter=1)}, False),
+        ({"network": MLP(module=lambda d: torch.nn.Linear(d, 1), max_iter=1)}, False),
+        ({"network": MLP((), batch_size=10, max_iter=1)}, False),
+        ({"network": MLP((), early_stopping=True, validation_fraction=0.5, max_iter=1)}, False),
     ],
 )
 def test_only_linear_models_of_all_patients_go_through_the_compiled_loop(given, compiled, monkeypatch):
@@ -180,7 +180,7 @@ def test_only_linear_models_of_all_patients_go_through_the_compiled_loop(given, 
 
     monkeypatch.setattr("drosurv.solvers.solver.compiled_adam", caught)
     X, target = sample()
-    model = DROCox(alpha=0.3, solver="adam", max_iter=1, random_state=0, **given)
+    model = DROCox(alpha=0.3, solver="adam", random_state=0, **given)
     if not compiled:
         assert model.fit(X, target.to_structured()).n_iter_ >= 0
         return

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drosurv import CoxPH, DeepHit, SubgroupRobustCox, Surv, datasets
+from drosurv import MLP, CoxPH, DeepHit, SubgroupRobustCox, Surv, Trees, datasets
 from drosurv.solvers import Options, TrainingData
 from drosurv.solvers.solver import validation_split
 from drosurv.target import Target
@@ -48,9 +48,9 @@ def test_rows_of_a_cluster_stay_in_one_set():
     time = np.where(later, data.y["time"][rows], data.y["time"][rows] / 2)
     y = Surv.from_arrays(data.y["event"][rows] & later, time)
     entry = np.where(later, data.y["time"][rows] / 2, 0.0)
-    settings = {"early_stopping": True, "max_iter": 3, "random_state": 0}
-    whole = CoxPH(network="mlp", **settings).fit(data.X, data.y, entry=np.zeros(150))
-    cut = CoxPH(network="mlp", **settings).fit(data.X.iloc[rows], y, entry=entry, id=rows)
+    network = MLP(early_stopping=True, max_iter=3)
+    whole = CoxPH(network, random_state=0).fit(data.X, data.y, entry=np.zeros(150))
+    cut = CoxPH(network, random_state=0).fit(data.X.iloc[rows], y, entry=entry, id=rows)
     # Adding to all scores changes no loss.
     risk, expected = (model.predict(data.X) for model in (cut, whole))
     np.testing.assert_allclose(risk - risk.mean(), expected - expected.mean(), atol=1e-5)
@@ -58,21 +58,17 @@ def test_rows_of_a_cluster_stay_in_one_set():
 
 def test_the_best_epoch_is_kept():
     data = datasets.make_hidden_minority(n_samples=300, random_state=0)
-    settings = {"network": "mlp", "hidden": (32,), "lr": 0.05, "batch_size": 100, "random_state": 0}
-    short = CoxPH(early_stopping=True, validation_fraction=0.3, n_iter_no_change=5, **settings)
+    settings = {"hidden": (32,), "lr": 0.05, "batch_size": 100}
+    stopped = MLP(early_stopping=True, validation_fraction=0.3, n_iter_no_change=5, **settings)
+    short = CoxPH(stopped, random_state=0)
     short.fit(data.X, data.y)
     assert short.status_ == "stopped_early"
     assert short.n_iter_ < 100
     # Without early stopping this network overfits.
     test = datasets.make_hidden_minority(n_samples=1000, random_state=1)
-    long = CoxPH(max_iter=short.n_iter_ + 60, early_stopping=False, **settings).fit(data.X, data.y)
+    network = MLP(max_iter=short.n_iter_ + 60, early_stopping=False, **settings)
+    long = CoxPH(network, random_state=0).fit(data.X, data.y)
     assert short.score(test.X, test.y) > long.score(test.X, test.y)
-
-
-def test_a_linear_model_that_is_solved_refuses_to_stop_early():
-    data = datasets.make_hidden_minority(n_samples=100, random_state=0)
-    with pytest.raises(ValueError, match="early_stopping=True is for networks"):
-        CoxPH(early_stopping=True).fit(data.X, data.y)
 
 
 @pytest.mark.parametrize(
@@ -90,17 +86,16 @@ def test_networks_stop_early_unless_told_otherwise(model):
     assert model.fit(data.X, data.y).status_ == "stopped_early"
     assert model.converged_
     assert model.n_iter_ < 500
-    model.set_params(early_stopping=False, max_iter=3)
+    kind = Trees if model.network == "trees" else MLP
+    model.set_params(network=kind(early_stopping=False, max_iter=3))
     assert model.fit(data.X, data.y).status_ == "steps_done"
 
 
 def test_where_nobody_can_be_validation_everybody_is_trained_on():
     data = datasets.make_hidden_minority(n_samples=300, random_state=0)
-    few = CoxPH("mlp", max_iter=3, random_state=0).fit(data.X[:30], data.y[:30])
-    alike = SubgroupRobustCox(network="mlp", kernel="neighbors", max_iter=3, random_state=0).fit(
-        data.X, data.y
-    )
-    papers = CoxPH("mlp", solver="adam", max_iter=3, random_state=0).fit(data.X, data.y)
+    few = CoxPH(MLP(max_iter=3), random_state=0).fit(data.X[:30], data.y[:30])
+    alike = SubgroupRobustCox(network=MLP(max_iter=3), kernel="neighbors", random_state=0).fit(data.X, data.y)
+    papers = CoxPH(MLP(max_iter=3), solver="adam", random_state=0).fit(data.X, data.y)
     assert {few.status_, alike.status_, papers.status_} == {"steps_done"}
     with pytest.raises(ValueError, match="early_stopping must be one of"):
-        CoxPH("mlp", early_stopping="sometimes").fit(data.X, data.y)
+        CoxPH(MLP(early_stopping="sometimes")).fit(data.X, data.y)

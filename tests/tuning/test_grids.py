@@ -1,5 +1,6 @@
 import pytest
 
+from drosurv import MLP, Trees
 from drosurv.estimators import CoxPH, DROCox, RegularizedCox
 from drosurv.tuning.grids import default_grid, grid_points, plain_models
 
@@ -9,8 +10,8 @@ def test_the_default_grid_leaves_out_what_the_solver_does_not_read():
     assert set(default_grid(DROCox(solver="adam", recalibrate=False))) == {"alpha", "lr"}
     assert set(default_grid(RegularizedCox())) == {"weight", "lr"}
     # The paper's rates are Adam's.
-    assert default_grid(CoxPH("mlp", recalibrate=False))["lr"] == [0.01, 0.001, 0.0001]
-    assert default_grid(CoxPH("trees", recalibrate=False))["lr"] == [0.02, 0.05, 0.1]
+    assert default_grid(CoxPH(MLP(), recalibrate=False))["network__lr"] == [0.01, 0.001, 0.0001]
+    assert default_grid(CoxPH(Trees(), recalibrate=False))["network__lr"] == [0.02, 0.05, 0.1]
     with pytest.raises(ValueError, match="grid must be given for CoxPH with the convex solver"):
         default_grid(CoxPH())
 
@@ -58,6 +59,6 @@ def test_it_is_trained_as_the_candidate_is(candidate, plain):
 
 def test_candidates_that_differ_in_what_is_robust_share_one():
     candidates = [
-        DROCox(alpha, network="mlp", lr=lr, recalibrate=False) for alpha in (0.1, 0.5) for lr in (0.01, 0.1)
+        DROCox(alpha, network=MLP(lr=lr), recalibrate=False) for alpha in (0.1, 0.5) for lr in (0.01, 0.1)
     ]
-    assert [model.lr for model in plain_models(candidates)] == [0.01, 0.1]
+    assert [model.network.lr for model in plain_models(candidates)] == [0.01, 0.1]

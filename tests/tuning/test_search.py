@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sksurv.metrics import concordance_index_censored
 
+from drosurv import MLP
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import CoxPH, DROCox, DROCoxSplit, GroupDROCox, RegularizedCox, SubgroupRobustCox
 from drosurv.evaluation import SmallGroupWarning
@@ -210,7 +211,7 @@ def test_a_validation_set_of_ones_own_is_what_is_scored(data):
     [
         CoxPH(l2=0.01, solver="adam", max_iter=5),
         DROCoxSplit(random_state=0, recalibrate=False),
-        DROCox(network="mlp", hidden=(3,), max_iter=2, random_state=0, recalibrate=False),
+        DROCox(network=MLP(hidden=(3,), max_iter=2), random_state=0, recalibrate=False),
         RegularizedCox("keya_group", max_iter=3, random_state=0),
     ],
     ids=lambda estimator: f"{type(estimator).__name__}-{getattr(estimator, 'penalty', '')}",

@@ -23,7 +23,6 @@ from drosurv.cli.options import (
     Settings,
     TrainingTable,
     about,
-    as_typed,
     command,
     make_estimator,
     read_settings,
@@ -141,16 +140,16 @@ def fit(
         "alpha": alpha,
         "ball": ball,
         "network": network,
-        "hidden": _widths(hidden),
+        "network__hidden": _widths(hidden),
         "l2": l2,
     }
     common, settings = {**given, "recalibrate": recalibrate}, read_settings(set_)
     named = {name for name, value in common.items() if value is not None} | settings.keys()
     # Networks and a given penalty are parameters of plain Cox.
     model = model or ("cox-cv" if named <= {"splines", "l2s", "cv", "ties"} else "cox")
-    estimator = make_estimator(model, common, settings, seed)
-    if hidden is not None and getattr(estimator, "network", None) != "mlp":
+    if hidden is not None and network != "mlp":
         raise ValueError("--hidden gives the widths of a perceptron: pass --network mlp, or leave it out.")
+    estimator = make_estimator(model, common, settings, seed)
     # With entry times, the rows of a patient are consecutive intervals of time; otherwise they are a cluster.
     patient, intervals = source.id, source.entry is not None
     about_rows = {
@@ -198,7 +197,7 @@ def fit(
         summary["held_out"] = {"file": str(hold_out), **_size(held, patient)}
         following += [str(hold_out), *shell_options(replace(source, missing=()), FileOptions)]
     else:
-        following += [as_typed(source.data), "--folds", "5", *shell_options(source, FileOptions)]
+        following += [str(source.data), "--folds", "5", *shell_options(source, FileOptions)]
     if not table.columns.causes and (held is not None or source.entry is None):
         summary["next"] = [*following, *shell_option("groups", groups)]
     summary["plain_cox"] = None if cox is None else cox.reset_index().to_dict("records")

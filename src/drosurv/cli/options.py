@@ -23,28 +23,8 @@ if TYPE_CHECKING:
 
 # Type of options that take names separated by commas, or are given several times.
 Names = tuple[str, ...]
-_TABLE = "Table (CSV, Parquet, Excel, Stata, SPSS, SAS); - for standard input."
-# Copies of what came through a pipe, which can be read several times, and how the user wrote each.
-_PIPED: dict[Path, str] = {}
-
-
-def piped(path: Path | None) -> Path | None:
-    """Return the path of an input; that of a copy for standard input ("-") and other pipes."""
-    if path is None or not (str(path) == "-" or path.is_fifo()):
-        return path
-    from drosurv.tables.reading import local_file
-
-    copy = local_file(path)
-    _PIPED[copy] = str(path)
-    return copy
-
-
-def as_typed(path: Path) -> str:
-    """Return the path of an input as the user wrote it."""
-    return _PIPED.get(path, str(path))
-
-
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_TABLE, callback=piped)]
+_TABLE = "Table (CSV, Parquet, Excel, Stata, SPSS, SAS)."
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_TABLE)]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model that `drosurv fit` or save() wrote.")]
 Groups = Annotated[
     Names,
@@ -58,7 +38,11 @@ Force = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel="Output")]
 Network = Annotated[
-    str | None, typer.Option(help="linear, the default, trees or mlp.", rich_help_panel="Model")
+    str | None,
+    typer.Option(
+        help="linear, the default, trees or mlp; its settings are --set network__lr=0.1 and so on.",
+        rich_help_panel="Model",
+    ),
 ]
 RowHashesOption = Annotated[
     bool,
@@ -206,8 +190,7 @@ class FileOptions:
     missing: Annotated[
         Names,
         about(
-            'Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one column; age=* '
-            "for each text that is no number. "
+            'Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one column. '
             "Quote a text that holds a comma twice: '\"<0,5\"'.",
             _FILE,
         ),
@@ -226,19 +209,13 @@ class FileOptions:
     encoding: Annotated[
         str | None, about("Encoding of a CSV file, such as cp1252; recognised if not given.", _FILE)
     ] = None
-    sheet: Annotated[str | None, about("Sheet of an Excel workbook: its name or number.", _FILE)] = None
-    header_row: Annotated[
-        int | None, about("Row that names the columns, from 1; recognised if not given.", _FILE)
-    ] = None
 
     @property
     def format(self) -> FileFormat:
         """The format as the library takes it."""
         from drosurv.tables import FileFormat
 
-        return FileFormat(
-            self.separator, self.decimal, self.encoding, self.missing, self.sheet, self.header_row
-        )
+        return FileFormat(self.separator, self.decimal, self.encoding, self.missing)
 
 
 @dataclass(frozen=True)
@@ -346,8 +323,7 @@ class TrainingTable(FileOptions, TargetOptions):
         from drosurv.tables import read_survival_table
 
         named = {option: column for option, column in observed.items() if column is not None}
-        others = {"data", "keep_columns", *(option.name for option in fields(FileOptions))}
-        given = {name: value for name, value in asdict(self).items() if name not in others}
+        given = {name: value for name, value in asdict(self).items() if name not in ("data", "keep_columns")}
         return read_survival_table(frame, groups=groups, causes=causes, observed=named, **given)
 
 
@@ -403,11 +379,23 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], se
     if cls is None:
         known = sorted(found.__name__ for found in classes.values())
         raise ValueError(f"--model {name!r} is not one of {', '.join(known)}.{did_you_mean(name, known)}")
+    from drosurv.estimators.network_settings import as_network
+
     wanted = {**{key: value for key, value in common.items() if value is not None}, **others}
-    check_parameters(cls(), wanted.keys() - others)
-    check_parameters(cls(), others, "--set")
-    drawn = {"random_state": seed} if "random_state" in cls().get_params() else {}
-    return cls(**{**drawn, **wanted})
+    estimator = cls()
+    if "network" in estimator.get_params():
+        # The network as a value, so that --set network__lr=0.001 sets a parameter of it.
+        network = wanted.pop("network", estimator.network)
+        estimator.set_params(network=as_network(network) or "linear")
+        for name in ("lr", "max_iter"):
+            if name in others and estimator.network != "linear":
+                raise ValueError(
+                    f"--set {name} is for a linear model: pass --set network__{name}={others[name]} for the network."
+                )
+    check_parameters(estimator, wanted.keys() - others)
+    check_parameters(estimator, others, "--set")
+    drawn = {"random_state": seed} if "random_state" in estimator.get_params() else {}
+    return estimator.set_params(**{**drawn, **wanted})
 
 
 def check_parameters(estimator: Any, names: Iterable[str], option: str = "") -> None:
@@ -418,12 +406,11 @@ def check_parameters(estimator: Any, names: Iterable[str], option: str = "") -> 
     taken = estimator.get_params()
     for name in names:
         if name not in taken:
-            robust = name in ("alpha", "ball")
-            remedy = (
-                ": pass --model dro-cox, or another robust model"
-                if robust
-                else f", which takes {', '.join(taken)}"
-            )
+            remedy = f", which takes {', '.join(taken)}"
+            if name in ("alpha", "ball"):
+                remedy = ": pass --model dro-cox, or another robust model"
+            elif name.startswith("network__") and "network" in taken:
+                remedy = " with this network: pass --network mlp or --network trees"
             named = f"{option} {name}" if option else name
             raise ArgumentError(
                 name,

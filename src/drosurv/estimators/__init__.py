@@ -10,11 +10,13 @@ from drosurv.estimators.discrete_time_hazard import DiscreteTimeHazard
 from drosurv.estimators.dro_cox import DROCox
 from drosurv.estimators.dro_cox_split import DROCoxSplit
 from drosurv.estimators.group_dro_cox import GroupDROCox
+from drosurv.estimators.network_settings import MLP, Trees
 from drosurv.estimators.null_model import NullModel
 from drosurv.estimators.regularized_cox import RegularizedCox
 from drosurv.estimators.subgroup_robust_cox import SubgroupRobustCox
 
 __all__ = [
+    "MLP",
     "AcceleratedFailureTime",
     "CauseSpecificCox",
     "CoxPH",
@@ -30,5 +32,6 @@ __all__ = [
     "ProportionalHazardsTest",
     "RegularizedCox",
     "SubgroupRobustCox",
+    "Trees",
     "check_design",
 ]

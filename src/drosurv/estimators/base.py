@@ -547,7 +547,7 @@ def _rows(values: Any, part: slice) -> Any:
 _SUBPACKAGES = ("drosurv.estimators", "drosurv.repairs")
 
 
-def all_estimators(causes: bool = False) -> list[tuple[str, type[BaseEstimator]]]:
+def all_estimators(causes: bool = False) -> list[tuple[str, type[SurvivalModel]]]:
     """Return the name and class of every survival model of drosurv, sorted by name.
 
     Parameters
@@ -565,7 +565,7 @@ def all_estimators(causes: bool = False) -> list[tuple[str, type[BaseEstimator]]
     for package in map(import_module, _SUBPACKAGES):
         for name in package.__all__:
             exported = getattr(package, name)
-            model = isinstance(exported, type) and issubclass(exported, BaseEstimator)
+            model = isinstance(exported, type) and issubclass(exported, SurvivalModel)
             if model and (causes or not getattr(exported, "_several_causes", False)):
                 found[name] = exported
     return sorted(found.items())

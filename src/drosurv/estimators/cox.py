@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,39 +17,23 @@ class CoxPH(NetworkEstimator):
 
     Parameters
     ----------
-    network : {"linear", "mlp", "trees"} or callable
-        Linear scores, a multilayer perceptron, boosted trees (LightGBM, the extra ``trees``), or a function
-        n_features -> torch.nn.Module.
-    hidden : sequence of int
-        Hidden widths of the perceptron.
+    network : {"linear", "mlp", "trees"}, MLP, Trees or callable
+        Linear scores; a multilayer perceptron; boosted trees (LightGBM, the extra ``trees``); or a function
+        n_features -> torch.nn.Module. :class:`drosurv.MLP` and :class:`drosurv.Trees` hold the settings of networks
+        and trees, such as ``MLP(hidden=(64, 64), lr=0.001)``; in a grid they are ``network__lr`` and so on.
     solver : {"auto", "adam", "convex"}
         "convex" finds the global optimum of linear models by Newton's method; "adam" takes ``max_iter`` full-batch
         steps and keeps the last; "auto" is "convex" for linear models where possible.
     lr : float
-        Learning rate of Adam, or shrinkage of trees; for trees the default 0.01 means 0.05.
+        Learning rate of Adam for a linear model.
     max_iter : int
-        Number of steps of Adam (epochs, with ``batch_size``) or of trees, or largest number of Newton iterations.
+        Number of steps of Adam, or largest number of Newton iterations, for a linear model.
     tol : float, optional
         Relative optimality gap at which the convex solver stops; by default 1e-8, or 1e-5 if the objective has kinks.
     l2 : float
         Adds l2/2 ||coefficients||^2 to the objective.
     ties : {"breslow", "efron"}
         Method for tied event times.
-    batch_size : int, optional
-        Train on random batches of this many patients, with risk sets within the batch; None uses all patients.
-    early_stopping : bool or "auto"
-        Whether to stop when the criterion on a validation set no longer improves, and to keep the best step. Trees are
-        then grown again on all patients, with the best number of rounds. "auto" stops early if the network is not
-        linear, ``solver`` is "auto" and there are enough events: after ``max_iter`` steps such a network overfits. The
-        paper trains without early stopping (``solver="adam"``).
-    validation_fraction : float
-        Fraction of the patients to set aside as validation set, stratified by event.
-    n_iter_no_change : int
-        Epochs (or trees) without improvement after which training stops.
-    dropout : float
-        Share of hidden units that each training step drops.
-    tree_params : dict, optional
-        Passed to LightGBM, such as ``{"max_depth": 4, "num_leaves": 16}``.
     recalibrate : bool or "auto"
         Whether to multiply the scores after training by the factor that maximises the partial likelihood of held-out
         patients, in five folds drawn with ``random_state`` (seed 0 if None), and to estimate the baseline again. This
@@ -67,7 +51,7 @@ class CoxPH(NetworkEstimator):
     ----------
     coef_ : (d,) float64
         Coefficients (linear).
-    network_ : torch.nn.Module or Trees
+    network_ : torch.nn.Module or BoostedTrees
         The trained network (otherwise).
     recalibration_ : float
         Factor of the scores after recalibration; ``coef_`` contains it already.
@@ -93,7 +77,7 @@ class CoxPH(NetworkEstimator):
     (500, 2)
     """
 
-    network: str | Callable[[int], Any] = "linear"
+    network: Any = "linear"
 
     capabilities = Capabilities(
         score="log hazard",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -10,12 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError, check_count, require
+from drosurv.errors import ArgumentError, check_count
 from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.discrete_time_hazard import interpolate, interval_ends
 from drosurv.estimators.dro_cox_split import first_half
 from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.estimators.network_settings import Trees, as_network
 from drosurv.losses import DeepHitLoss
 from drosurv.observation import with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData
@@ -36,14 +37,14 @@ class DeepHit(NetworkEstimator):
         As in :class:`drosurv.DiscreteTimeHazard`.
     split : bool
         Whether halves are compared with each other; required if alpha is below 1.
-    network : {"mlp", "linear"} or callable
+    network : {"mlp", "linear"}, MLP or callable
         A function must map the number of features to a module with ``n_intervals`` outputs.
 
     Examples
     --------
-    >>> from drosurv import DeepHit, datasets
+    >>> from drosurv import MLP, DeepHit, datasets
     >>> data = datasets.make_hidden_minority(n_samples=300, random_state=0)
-    >>> model = DeepHit(n_intervals=5, max_iter=10, random_state=0).fit(data.X, data.y)
+    >>> model = DeepHit(n_intervals=5, network=MLP(max_iter=10), random_state=0).fit(data.X, data.y)
     >>> model.predict_survival_function(data.X, times=[0.5]).shape
     (300, 1)
 
@@ -58,7 +59,7 @@ class DeepHit(NetworkEstimator):
     ball: str = "chi2"
     split: bool = True
     _: KW_ONLY
-    network: str | Callable[[int], Any] = "mlp"
+    network: Any = "mlp"
 
     capabilities = Capabilities(
         score="other",
@@ -77,7 +78,8 @@ class DeepHit(NetworkEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_intervals", self.n_intervals)
-        require(self.network != "trees", "network", "be 'mlp', 'linear' or a callable for DeepHit", "trees")
+        if isinstance(as_network(self.network), Trees):
+            raise ArgumentError.must("network", "be 'mlp', 'linear', MLP(...) or a callable", self.network)
         if self.alpha < 1 and not self.split:
             raise ArgumentError(
                 "alpha",

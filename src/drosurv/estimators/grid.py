@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.network_settings import MLP
 from drosurv.solvers import TrainingData, solve, solve_together
 
 
@@ -117,7 +119,10 @@ def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:
 def _fixed(estimator: SurvivalModel, names: Sequence[str]) -> list[Any]:
     """Return the class and the parameters that all members of a batch share."""
     batched = estimator.capabilities.batched
-    return [type(estimator), *(getattr(estimator, name) for name in names if name not in batched)]
+    shared = [getattr(estimator, name) for name in names if name not in batched]
+    if "lr" in batched:
+        shared = [replace(value, lr=0.0) if isinstance(value, MLP) else value for value in shared]
+    return [type(estimator), *shared]
 
 
 def _same(one: Any, other: Any) -> bool:

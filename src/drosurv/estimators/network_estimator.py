@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from inspect import cleandoc
@@ -16,13 +16,11 @@ from sklearn.utils import check_random_state
 
 from drosurv.errors import (
     ArgumentError,
-    as_number,
     as_whole,
     check_choice,
     check_count,
     check_number,
     check_share,
-    check_widths,
     require,
     require_extra,
     warn_caller,
@@ -32,6 +30,7 @@ from drosurv.estimators.baseline import cox_baseline
 from drosurv.estimators.chunks import features_on_device, fit_on_device
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.coefficients import CoxTable, ProportionalHazardsTest
+from drosurv.estimators.network_settings import MLP, Trees, as_network, check_nested
 from drosurv.losses import CoxPartial
 from drosurv.losses.cox_partial import TIES
 from drosurv.losses.loss import constant_features
@@ -41,11 +40,12 @@ from drosurv.observation import draw_folds
 from drosurv.solvers import Options, Result, TrainingData, solve
 from drosurv.solvers.convex import SEPARATED
 from drosurv.solvers.device import check_device, is_tensor, resolve_device, solves_on_accelerator
-from drosurv.solvers.networks import build, linear, mlp, network_scores, restored
+from drosurv.solvers.networks import build, linear, network_scores, restored
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 SOLVERS = ("auto", "adam", "convex")
-NETWORKS = ("linear", "mlp", "trees")
+# Settings of networks and trees that the solvers use.
+_TRAINING = ("max_iter", "batch_size", "early_stopping", "validation_fraction", "n_iter_no_change")
 # Folds of recalibration.
 N_FOLDS = 5
 # With fewer events recalibrate="auto" does not recalibrate: the standard error of the factor, about
@@ -53,8 +53,6 @@ N_FOLDS = 5
 FEWEST_EVENTS = 50
 # Most Newton steps to the best factor, and the relative precision at which they stop.
 _MOST_STEPS, _PRECISION = 100, 1e-12
-# Shrinkage of trees if the learning rate has its default, which is that of Adam.
-TREES_LR = 0.05
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -65,20 +63,13 @@ class NetworkEstimator(SurvivalModel, abstract=True):
     ``alpha`` and ``ball`` minimises the worst case over subpopulations of at least mass alpha.
     """
 
-    network: str | Callable[[int], Any] = "linear"
-    hidden: Sequence[int] = (24,)
+    network: Any = "linear"
     solver: str = "auto"
     lr: float = 0.01
     max_iter: int = 500
     tol: float | None = None
     l2: float = 0.0
     ties: str = "breslow"
-    batch_size: int | None = None
-    early_stopping: bool | str = "auto"
-    validation_fraction: float = 0.2
-    n_iter_no_change: int = 20
-    dropout: float = 0.0
-    tree_params: Mapping[str, Any] | None = None
     recalibrate: bool | str = "auto"
     random_state: Any = None
     device: str = "auto"
@@ -95,13 +86,7 @@ class NetworkEstimator(SurvivalModel, abstract=True):
     def _check_parameters(self) -> None:
         able = self.capabilities
         check_choice("solver", self.solver, SOLVERS)
-        if not callable(self.network) and self.network not in NETWORKS:
-            raise ArgumentError.must(
-                "network", f"be one of {NETWORKS} or a callable that builds a torch.nn.Module", self.network
-            )
-        if self.network == "trees":
-            require_extra("lightgbm", "trees", "network='trees'")
-            require(self.solver == "auto", "solver", "be 'auto' for network='trees'", self.solver)
+        self._check_network()
         if self.solver == "convex" and not self._is_linear:
             raise ArgumentError(
                 "solver",
@@ -116,32 +101,9 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         check_choice("ties", self.ties, TIES)
         if able.no_ties and self.ties != "breslow":
             raise ArgumentError.must("ties", f"be 'breslow' for {able.no_ties}, which has no ties", self.ties)
-        check_count("max_iter", self.max_iter)
-        check_number("lr", self.lr, positive=True)
         check_number("l2", self.l2)
         if self.tol is not None:
             check_number("tol", self.tol)
-        if self.network == "mlp":
-            check_widths("hidden", self.hidden)
-        if self.batch_size is not None:
-            check_count("batch_size", self.batch_size, least=2)
-            if self.device not in ("auto", "cpu"):
-                raise ArgumentError(
-                    "batch_size",
-                    f"batch_size={self.batch_size!r} trains on the CPU, but "
-                    f"device={self.device!r}; use device='cpu', or no batches.",
-                )
-        if not 0 < as_number(self.validation_fraction) < 1:
-            raise ArgumentError.must("validation_fraction", "lie in (0, 1)", self.validation_fraction)
-        check_count("n_iter_no_change", self.n_iter_no_change)
-        require(0 <= as_number(self.dropout) < 1, "dropout", "lie in [0, 1)", self.dropout)
-        check_choice("early_stopping", self.early_stopping, (True, False, "auto"))
-        if self.early_stopping is True and self._uses_convex:
-            raise ArgumentError(
-                "early_stopping",
-                "early_stopping=True is for networks that are trained step by step: a linear model is "
-                "solved to its optimum. Use l2, or solver='adam'.",
-            )
         check_choice("recalibrate", self.recalibrate, (True, False, "auto"))
         if self.recalibrate is True and able.no_recalibration:
             raise ArgumentError(
@@ -152,7 +114,7 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         if self.device not in ("auto", "cpu"):
             require_extra("torch", "deep", f"device={self.device!r}")
         check_device(self.device)
-        if not self._uses_convex and self.network != "trees":
+        if not self._uses_convex and not isinstance(as_network(self.network), Trees):
             require_extra("torch", "deep", f"{type(self).__name__}, trained with Adam here,")
         if able.devices == "cpu" and resolve_device(self.device, worthwhile=False) != "cpu":
             raise ArgumentError.must(
@@ -161,6 +123,38 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         if hasattr(self, "ball"):
             check_share("alpha", self.alpha)
             check_ball(self.ball)
+
+    def _check_network(self) -> None:
+        """Check the network with its settings; lr and max_iter of the estimator are those of a linear model."""
+        network = as_network(self.network)
+        if network is None:
+            check_number("lr", self.lr, positive=True)
+            check_count("max_iter", self.max_iter)
+            return
+        kind = type(network).__name__
+        for name in ("lr", "max_iter"):
+            value = getattr(self, name)
+            if value != getattr(type(self), name):
+                wanted = "be left out beside a network or trees, because it is that of a linear model"
+                raise ArgumentError.must(name, wanted, value, f"use network={kind}({name}={value!r})")
+        network.check()
+        if isinstance(network, Trees):
+            require_extra("lightgbm", "trees", "network='trees'")
+            require(self.solver == "auto", "solver", "be 'auto' for trees", self.solver)
+        elif network.batch_size is not None and self.device not in ("auto", "cpu"):
+            raise ArgumentError(
+                "batch_size",
+                f"batch_size={network.batch_size!r} trains on the CPU, but "
+                f"device={self.device!r}; use device='cpu', or no batches.",
+            )
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a network that is given as a value are ``network__lr`` and so on."""
+        check_nested(
+            params.get("network", self.network), [name for name in params if name.startswith("network__")]
+        )
+        super().set_params(**params)
+        return self
 
     @property
     def _is_linear(self) -> bool:
@@ -173,26 +167,29 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         )
 
     def _options(self, batch: Sequence[Self]) -> Options:
-        solver = self.solver if self._uses_convex else "trees" if self.network == "trees" else "adam"
+        network, trained = as_network(self.network), [as_network(each.network) or each for each in batch]
+        solver = self.solver if self._uses_convex else "trees" if isinstance(network, Trees) else "adam"
+        settings: dict[str, Any] = {"max_iter": self.max_iter}
+        if network is not None:
+            settings = {name: getattr(network, name) for name in _TRAINING if hasattr(network, name)}
+            # The paper's networks are trained with solver="adam", without early stopping.
+            if settings["early_stopping"] == "auto" and self.solver != "auto":
+                settings["early_stopping"] = False
+        if isinstance(network, Trees):
+            settings["tree_params"] = network.params
         # Mini-batches and trees are implemented on the CPU.
-        on_cpu = self.capabilities.devices == "cpu" or self.batch_size is not None or solver != "adam"
-        rates = np.array([estimator.lr for estimator in batch], dtype=np.float64)
-        if solver == "trees":
-            rates = np.where(rates == NetworkEstimator.lr, TREES_LR, rates)
-        early_stopping = self.early_stopping
-        if early_stopping == "auto" and (self.solver != "auto" or self._is_linear):
-            early_stopping = False
-        shared = ("max_iter", "tol", "l2", "batch_size", "verbose", "tree_params", "validation_fraction")
+        on_cpu = self.capabilities.devices == "cpu" or settings.get("batch_size") or solver != "adam"
         return Options(
             solver,
             type(self).__name__,
-            rates,
+            np.array([each.lr for each in trained], dtype=np.float64),
             self._module,
             self._is_linear,
+            tol=self.tol,
+            l2=self.l2,
+            verbose=self.verbose,
             device="cpu" if on_cpu else self.device,
-            early_stopping=early_stopping,
-            n_iter_no_change=self.n_iter_no_change,
-            **{name: getattr(self, name) for name in shared},
+            **settings,
         )
 
     def _objective(self, batch: Sequence[Any], masses: Sequence[FloatArray]) -> Any:
@@ -236,11 +233,9 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         return int(given)
 
     def _module(self, n_features: int, seed: int) -> Any:
-        if callable(self.network):
-            return build(self.network, n_features, seed)
-        if self.network == "mlp":
-            return build(lambda d: mlp(d, self.hidden, self.dropout, self._n_outputs), n_features, seed)
-        return build(linear, n_features, seed)
+        network = as_network(self.network)
+        make = network.builder(self._n_outputs) if isinstance(network, MLP) else linear
+        return build(make, n_features, seed)
 
     @property
     def _recalibrates(self) -> bool:

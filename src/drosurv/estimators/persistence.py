@@ -48,6 +48,7 @@ _HOMES = {
     "Baseline": "drosurv.estimators.baseline",
     "BaselineFactor": "drosurv.repairs.repaired_predictions",
     "BesidePlain": "drosurv.estimators.coefficients.summary",
+    "BoostedTrees": "drosurv.solvers.networks",
     "Condition": "drosurv.repairs.rules",
     "Correction": "drosurv.repairs.repair_search",
     "EffectChange": "drosurv.repairs.repair",
@@ -59,7 +60,6 @@ _HOMES = {
     "LogTimeCurves": "drosurv.estimators.accelerated_failure_time",
     "MassCurves": "drosurv.estimators.deep_hit",
     "Rule": "drosurv.repairs.rules",
-    "Trees": "drosurv.solvers.networks",
 }
 
 

@@ -30,8 +30,6 @@ class RegularizedCox(NetworkEstimator):
         Factor of the penalty.
     scale : float
         Difference of hazards that is allowed per unit of distance between features.
-    batch_size : int, optional
-        Train on random batches of this many patients, for ``max_iter`` epochs; None uses all patients at every step.
     solver : {"auto", "adam"}
         Both are Adam, because the penalties are not convex; ``tol`` has no effect.
 

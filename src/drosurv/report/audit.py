@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, each_warning_once
+from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.from_entry import FromEntry, first_rows, predict_from_entry, reference_from_entry
 from drosurv.evaluation.predictions import given_arguments
@@ -332,7 +333,7 @@ def _settings(estimator: Any) -> dict[str, Any]:
     """Return class, parameters and training status of a model."""
     settings: dict[str, Any] = {"Estimator": type(estimator).__name__}
     if hasattr(estimator, "get_params"):
-        settings |= estimator.get_params(deep=False)
+        settings |= readable_parameters(estimator)
     if hasattr(estimator, "repairs_"):
         settings["Repairs"] = " ".join(estimator.in_words()) or "none"
     ended = {"status_": "Training ended", "n_iter_": "Iterations", "objective_": "Objective"}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from drosurv.losses import ConvexLoss
 from drosurv.solvers.criterion import Criterion, NeighborhoodValidation
-from drosurv.solvers.networks import Trees, bin_edges, binned, lightgbm
+from drosurv.solvers.networks import BoostedTrees, bin_edges, binned, lightgbm
 from drosurv.target import FloatArray, IntArray
 
 # Usual settings for survival data: shallow trees, and leaves whose summed second derivatives are those of one event.
@@ -129,11 +129,11 @@ class Growth:
         self._booster.add_valid(self._data.create_valid(codes, params=self._data.params), "validation")
         return lambda: _scores_of(self._booster.eval_valid)
 
-    def trees(self) -> Trees:
+    def trees(self) -> BoostedTrees:
         """Return the trees grown so far."""
         text = np.frombuffer(self._booster.model_to_string().encode(), dtype=np.uint8)
         ends = np.cumsum([len(edges) for edges in self._edges])
-        return Trees(text.copy(), np.concatenate([*self._edges, np.zeros(0)]), ends)
+        return BoostedTrees(text.copy(), np.concatenate([*self._edges, np.zeros(0)]), ends)
 
 
 def boost(growth: Growth, rounds: int, on_round: Callable[[int], bool | None] | None = None) -> Growth:

@@ -311,7 +311,7 @@ def _per_patient(scores: Tensor, n: int, n_outputs: int) -> Tensor:
 
 
 @dataclass(eq=False)
-class Trees:
+class BoostedTrees:
     """Boosted trees on binned features, as plain data: LightGBM's text of the model, and the edges of the bins.
 
     Attributes
@@ -388,7 +388,7 @@ def network_scores(network: Any, X: FloatArray, n_outputs: int = 1) -> FloatArra
     """Return the scores of a trained network of any kind: (n,), or (n, K) with K > 1 outputs."""
     if isinstance(network, np.ndarray):
         return X @ network
-    if isinstance(network, Trees):
+    if isinstance(network, BoostedTrees):
         return network.scores(X)
     return module_scores(network, X, n_outputs)
 
@@ -397,21 +397,21 @@ def squared_norm(network: Any) -> float:
     """Return the sum of squares of the trained parameters; 0 for trees."""
     if isinstance(network, np.ndarray):
         return float((network**2).sum())
-    if isinstance(network, Trees):
+    if isinstance(network, BoostedTrees):
         return 0.0
     return float(sum((p.detach() ** 2).sum() for p in network.parameters() if p.requires_grad))
 
 
 def network_state(network: Any) -> Any:
     """Return a network as plain data; for a module, its parameters and buffers by name."""
-    if isinstance(network, (np.ndarray, Trees)):
+    if isinstance(network, (np.ndarray, BoostedTrees)):
         return network
     return {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
 
 
 def restored(state: Any, build: Callable[[], Module]) -> Any:
     """Return the network of a state from `network_state`; a module is built again, in evaluation mode."""
-    if isinstance(state, (np.ndarray, Trees)):
+    if isinstance(state, (np.ndarray, BoostedTrees)):
         return state
     import torch
 

@@ -10,6 +10,7 @@ from drosurv.errors import ArgumentError, require
 from drosurv.estimators import CoxPH
 from drosurv.estimators.grid import batches
 from drosurv.estimators.network_estimator import NetworkEstimator
+from drosurv.estimators.network_settings import Trees, as_network
 
 LEARNING_RATES = (0.01, 0.001, 0.0001)
 # Learning rates of trees. With the smaller rates for Adam, 500 trees would fit almost nothing.
@@ -27,11 +28,11 @@ def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
 
     Examples
     --------
-    >>> from drosurv import DROCox
+    >>> from drosurv import MLP, DROCox
     >>> default_grid(DROCox())
     {'alpha': [0.1, 0.15, 0.2, 0.3, 0.4, 0.5]}
-    >>> sorted(default_grid(DROCox(network="mlp")))
-    ['alpha', 'lr']
+    >>> sorted(default_grid(DROCox(network=MLP())))
+    ['alpha', 'network__lr']
     """
     parameters = estimator.get_params(deep=False)
     grid: dict[str, list[Any]] = {}
@@ -39,8 +40,11 @@ def default_grid(estimator: NetworkEstimator) -> dict[str, list[Any]]:
         grid["alpha"] = list(ALPHAS)
     if "weight" in parameters:
         grid["weight"] = list(WEIGHTS)
-    if not estimator._uses_convex:
-        grid["lr"] = list(TREE_RATES if estimator.network == "trees" else LEARNING_RATES)
+    network = as_network(estimator.network)
+    if network is not None:
+        grid["network__lr"] = list(TREE_RATES if isinstance(network, Trees) else LEARNING_RATES)
+    elif not estimator._uses_convex:
+        grid["lr"] = list(LEARNING_RATES)
     if not grid:
         raise ArgumentError(
             "grid",
@@ -78,7 +82,7 @@ def grid_points(grid: Grid) -> list[dict[str, Any]]:
 
 def plain_models(candidates: Sequence[NetworkEstimator]) -> list[NetworkEstimator]:
     """Return the distinct plain Cox models with the parameters that they share with the candidates."""
-    known = CoxPH().get_params()
+    known = CoxPH().get_params(deep=False)
     models: list[NetworkEstimator] = []
     for candidate in candidates:
         shared = {name: value for name, value in candidate.get_params(deep=False).items() if name in known}
@@ -92,6 +96,14 @@ def plain_models(candidates: Sequence[NetworkEstimator]) -> list[NetworkEstimato
             shared["lr"] = known["lr"]
         model = CoxPH(**shared)
         # Models that can be trained in one batch and have the same learning rate are equal.
-        if not any(len(batches([model, other])) == 1 and model.lr == other.lr for other in models):
+        if not any(
+            len(batches([model, other])) == 1 and learning_rate(model) == learning_rate(other)
+            for other in models
+        ):
             models.append(model)
     return models
+
+
+def learning_rate(estimator: NetworkEstimator) -> float:
+    """Return the learning rate of an estimator: that of its network, or of a linear model."""
+    return (as_network(estimator.network) or estimator).lr

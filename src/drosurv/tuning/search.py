@@ -25,7 +25,7 @@ from drosurv.presentation import axes_or_new
 from drosurv.presentation.progress import bar
 from drosurv.target import FloatArray, parse_target
 from drosurv.tuning.folds import Fold, parse_folds
-from drosurv.tuning.grids import Grid, default_grid, grid_points, plain_models
+from drosurv.tuning.grids import Grid, default_grid, grid_points, learning_rate, plain_models
 from drosurv.tuning.results import (
     CANDIDATE,
     FACTOR,
@@ -395,7 +395,7 @@ class GridSearch(SearchPlots, MetaEstimatorMixin, BaseEstimator):
 
         The unregularised models come after the settings; only they are also evaluated with shrunken scores.
         """
-        settings = [*points, *({"lr": model.lr} for model in models[len(points) :])]
+        settings = [*points, *(_rate(model) for model in models[len(points) :])]
         plain = [[len(points) + m for m in part] for part in batches(models[len(points) :])]
         tasks: list[tuple[list[int], tuple[float, ...], int]] = [
             (part, factors, k)
@@ -462,3 +462,8 @@ def _check_direction(rule: SelectionRule) -> None:
                 f"{part}={name!r}: {better} values of it are better, but the rule prefers {wanted[part]} values: name "
                 "another metric, or change maximise if the rule has it.",
             )
+
+
+def _rate(model: NetworkEstimator) -> dict[str, float]:
+    """Return the learning rate of a plain model under the name that it has in a grid."""
+    return {"lr" if model._is_linear else "network__lr": learning_rate(model)}

@@ -20,6 +20,7 @@ from drosurv.errors import ArgumentError, warn_caller
 from drosurv.estimators import CoxPH, CoxPHCV, NullModel
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable, check_design
+from drosurv.estimators.network_settings import readable_parameters
 from drosurv.estimators.persistence import save
 from drosurv.evaluation import AgainstPlain, beside
 from drosurv.evaluation.compare import is_recalibrated
@@ -28,12 +29,11 @@ from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.tables import SurvivalTable, TableNote, find_leaks
-from drosurv.tables.columns import CategoryColumn
+from drosurv.tables.columns import CategoryColumn, coded
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.problems import copies_of_time
 from drosurv.tables.reading import Confirmation
 from drosurv.tables.rows import RowHashes
-from drosurv.tables.values import coded
 from drosurv.target import parse_target
 from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.tuning.folds import parse_folds
@@ -231,7 +231,7 @@ class Trained:
         event = "any cause" if columns.causes else repr(columns.event_value)
         return {
             "estimator": type(self.estimator).__name__,
-            "parameters": self.estimator.get_params(deep=False),
+            "parameters": readable_parameters(self.estimator),
             "event": f"{event} of column {columns.event!r}",
             "time": columns.time_in_words,
             "patients": self.estimator.n_patients_,

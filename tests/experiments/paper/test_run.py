@@ -140,7 +140,8 @@ def test_every_parameter_of_an_estimator_is_named(make_unit, monkeypatch, method
 
         return make
 
-    for module, name in ((run.estimators, METHODS[method].estimator), (run, "PublishedSplit")):
+    made = [(run.estimators, METHODS[method].estimator), (run.estimators, "MLP"), (run, "PublishedSplit")]
+    for module, name in made:
         if hasattr(module, name):
             cls = getattr(module, name)
             monkeypatch.setattr(module, name, constructor(cls, cls))

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CoxPH
+from drosurv import CoxPH, Trees
 from experiments.benchmark.contenders import TunedTrees
 from experiments.benchmark.encoded_part import split_in_two
 from experiments.datasets.catalog import EVERY
@@ -55,9 +55,7 @@ def test_new_tasks_are_one_per_dataset_and_apart_from_those_seen():
 
 def test_rounds_of_trees_are_those_of_a_shorter_growth(downloads):
     train, test = split_in_two(EVERY.load("rossi"), 0)
-    few, many = (
-        CoxPH("trees", lr=0.1, max_iter=k, early_stopping=False).fit(train.X, train.y) for k in (5, 9)
-    )
+    few, many = (CoxPH(Trees(lr=0.1, max_iter=k, early_stopping=False)).fit(train.X, train.y) for k in (5, 9))
     scores = TunedTrees._scores(None, many, test.X, 5)
     np.testing.assert_allclose(scores, TunedTrees._scores(None, few, test.X, 5), rtol=1e-12)
     assert np.ptp(scores - many.network_.scores(test.X.to_numpy())) > 0.01

@@ -1,0 +1,114 @@
+"""Networks and trees as values: names are their defaults, their settings are nested parameters, misuse is named."""
+
+import inspect
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import drosurv
+from drosurv import MLP, CoxPH, DeepHit, DROCox, Trees, datasets
+from drosurv.errors import ArgumentError
+from drosurv.estimators.network_settings import as_network, readable_parameters
+
+DATA = datasets.make_hidden_minority(n_samples=150, random_state=0)
+OF_NETWORKS = {field.name for kind in (MLP, Trees) for field in fields(kind)} | {"tree_params"}
+OF_LINEAR = {"lr", "max_iter"}
+
+
+def make(n_features):
+    return torch.nn.Sequential(torch.nn.Linear(n_features, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
+
+
+@pytest.mark.parametrize("cls", [cls for _, cls in drosurv.all_estimators()], ids=lambda cls: cls.__name__)
+def test_no_estimator_has_a_setting_of_networks(cls):
+    assert not set(inspect.signature(cls).parameters) & (OF_NETWORKS - OF_LINEAR)
+
+
+@pytest.mark.parametrize(("name", "value"), [("mlp", MLP()), ("trees", Trees()), (make, MLP(module=make))])
+def test_a_name_or_a_function_is_the_value_with_its_defaults(name, value):
+    assert as_network(name) == value
+    by_name, by_value = (CoxPH(network, random_state=0).fit(DATA.X, DATA.y) for network in (name, value))
+    np.testing.assert_array_equal(by_name.predict(DATA.X), by_value.predict(DATA.X))
+
+
+@pytest.mark.parametrize("network", ["mlp", MLP(), make, "trees", Trees()], ids=str)
+@pytest.mark.parametrize(("name", "value"), [("lr", 0.1), ("max_iter", 7)])
+def test_a_setting_of_linear_models_beside_a_network_is_an_error_with_the_remedy(network, name, value):
+    kind = type(as_network(network)).__name__
+    message = rf"{name} must be left out .*, got {value}: use network={kind}\({name}={value}\)"
+    with pytest.raises(ArgumentError, match=message):
+        CoxPH(network, **{name: value}).fit(DATA.X, DATA.y)
+    with pytest.raises(ArgumentError, match=rf"use network=MLP\({name}={value}\)"):
+        DeepHit(**{name: value}).fit(DATA.X, DATA.y)
+
+
+@pytest.mark.parametrize("network", [MLP((3,), max_iter=4), Trees(max_iter=4)], ids=str)
+def test_settings_are_nested_parameters_and_can_be_searched(network):
+    model = DROCox(network=network, random_state=0, recalibrate=False)
+    assert model.get_params()["network__max_iter"] == 4
+    again = clone(model).set_params(network__lr=0.2)
+    assert (again.network.lr, again.network.max_iter, model.network) == (0.2, 4, network)
+    search = GridSearchCV(model, {"network__lr": [1e-9, 0.2]}, cv=2).fit(DATA.X, DATA.y)
+    assert search.best_params_ == {"network__lr": 0.2}
+    assert search.best_estimator_.network.lr == 0.2
+
+
+@pytest.mark.parametrize(
+    ("network", "remedy"),
+    [
+        ("mlp", r"MLP\(\)"),
+        ("trees", r"Trees\(\)"),
+        ("linear", r"MLP\(...\) or Trees"),
+        (make, r"MLP\(module="),
+    ],
+)
+def test_a_setting_of_a_network_that_is_a_name_is_an_error_with_the_remedy(network, remedy):
+    with pytest.raises(ArgumentError, match=f"network__lr is a setting of a network .* use network={remedy}"):
+        CoxPH(network).set_params(network__lr=0.1)
+    assert CoxPH(network).set_params(network=MLP(), network__lr=0.1).network.lr == 0.1
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (MLP(lr=-1), "lr must .* got -1"),
+        (Trees(max_iter=0), "max_iter must .* got 0"),
+        (Trees(n_iter_no_change=0), "n_iter_no_change must .* got 0"),
+        (Trees(params=3), "params must be a dict of LightGBM's parameters, got 3"),
+        (MLP(module=make, hidden=(3,)), r"hidden must be part of the module .* got \(3,\)"),
+        (MLP(module=make, dropout=0.5), "dropout must be part of the module .* got 0.5"),
+        (MLP, "network must build a torch.nn.Module"),
+    ],
+)
+def test_a_setting_that_does_not_fit_is_named(network, message):
+    with pytest.raises((ArgumentError, TypeError), match=message):
+        CoxPH(network).fit(DATA.X, DATA.y)
+
+
+@pytest.mark.parametrize("network", [MLP((3,), max_iter=4), Trees(max_iter=4, params={"max_depth": 2})])
+def test_a_saved_model_keeps_them(network, tmp_path):
+    model = CoxPH(network, random_state=0).fit(DATA.X, DATA.y)
+    model.save(tmp_path / "model")
+    loaded = drosurv.load(tmp_path / "model")
+    assert loaded.network == network
+    np.testing.assert_array_equal(loaded.predict(DATA.X), model.predict(DATA.X))
+
+
+def test_a_saved_module_is_built_by_the_function_that_is_given_again(tmp_path):
+    model = CoxPH(MLP(module=make, max_iter=3), random_state=0).fit(DATA.X, DATA.y)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"its parameter module was the function .*load\(path, module=...\)"):
+        drosurv.load(tmp_path / "model")
+    loaded = drosurv.load(tmp_path / "model", module=make)
+    np.testing.assert_array_equal(loaded.predict(DATA.X), model.predict(DATA.X))
+
+
+def test_parameters_are_written_with_those_of_the_network():
+    found = readable_parameters(DROCox(network=Trees(lr=0.1)))
+    assert (found["network"], found["network__lr"], found["alpha"]) == ("Trees", 0.1, 0.5)
+    assert readable_parameters(CoxPH())["network"] == "linear"
+    assert str(CoxPH(MLP((8,), lr=0.1))) == "CoxPH(network=MLP(hidden=(8,), lr=0.1))"
