@@ -27,7 +27,7 @@ from drosurv.repairs.rules import CodedTable
 from drosurv.repairs.simultaneous_tests import MOST, MOST_LEVELS, N_CUTS, signed_root_deviance
 from drosurv.repairs.subgroups import Subgroups
 from experiments.studies.repeated import parser, repeat
-from experiments.studies.subgroup_bounds import WeibullCurves
+from experiments.studies.subgroup_bounds import weibull_curves
 
 # Event rate, spread of the log risks, and share of the group.
 COHORTS = ((0.25, 1.0, 0.4), (0.6, 0.7, 0.15))
@@ -98,7 +98,7 @@ def search_data(
     time = rng.exponential(size=n) / rate / np.where(inside, ratio, 1.0)
     end = risks.hazard[len(risks.hazard) // 2]
     y = Surv.from_arrays(time <= end, np.minimum(time, end))
-    return X, y, Predictions(np.log(rate), WeibullCurves(rate, 1.0))
+    return X, y, Predictions(np.log(rate), weibull_curves(rate, 1.0))
 
 
 def power_of_search(

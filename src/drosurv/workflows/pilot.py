@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from drosurv.curves import PointCurves
 from drosurv.estimators import CoxPHCV
 from drosurv.evaluation.attributes import parse_attributes
-from drosurv.evaluation.predictions import predict_curves
 from drosurv.metrics import default_horizon
-from drosurv.metrics.expected_events import cumulative_hazard, expected_events
+from drosurv.predictions import as_predictions
 from drosurv.presentation import group_name
 from drosurv.tables import SurvivalTable
 from drosurv.target import of_any_cause, parse_target
@@ -46,11 +46,11 @@ def pilot_rates(table: SurvivalTable, opened: OpenedModel | None = None, seed: i
 def _spread(model: Any, X: Any, y: Any) -> float | None:
     """Return the standard deviation of log cumulative hazards at the horizon, weighted by expected events."""
     target = parse_target(y)
-    curves = predict_curves(model, X, len(target))
-    if curves is None:
+    curves = as_predictions(model, X, len(target)).curves
+    if curves is None or isinstance(curves, PointCurves):
         return None
-    weight = expected_events(curves, target).expected
-    hazard = cumulative_hazard(curves.at(np.array([default_horizon(target)]))[:, 0])
+    weight = curves.expected_events(np.minimum(target.time, curves.known_until)).hazard
+    hazard = curves.cumulative_hazard(np.array([default_horizon(target)]))[:, 0]
     known = (hazard > 0) & (weight > 0)
     log_risk, weight = np.log(hazard[known]), weight[known]
     spread = np.sqrt(np.average((log_risk - np.average(log_risk, weights=weight)) ** 2, weights=weight))
