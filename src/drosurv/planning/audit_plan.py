@@ -30,7 +30,7 @@ _POINTS = 40
 
 
 @dataclass(frozen=True)
-class Question:
+class PlannedQuestion:
     """A question of a plan.
 
     `events` are needed among those that the question is about; `rate` is their number per patient of the cohort.
@@ -141,7 +141,7 @@ def plan(
     search = SubgroupSearch(n_columns, subgroup_share, each, risks.lowest(subgroup_share))
     questions = [
         *_within(ratio, z, rates),
-        Question(
+        PlannedQuestion(
             f"calibration slope in an interval of width {slope_width:g}",
             "width",
             slope_width,
@@ -149,7 +149,7 @@ def plan(
             (2 * z / slope_width) ** 2 / variance,
             partial(_width, 2 * z / np.sqrt(variance)),
         ),
-        Question(
+        PlannedQuestion(
             f"c-index in an interval of width {c_index_width:g}",
             "width",
             c_index_width,
@@ -199,36 +199,40 @@ def _checked(
     return rates
 
 
-def _within(ratio: float, z: float, rates: Rates) -> Iterator[Question]:
+def _within(ratio: float, z: float, rates: Rates) -> Iterator[PlannedQuestion]:
     """Yield the question how many patients give observed / expected events within a factor, for each group."""
     needed = (z / np.log(ratio)) ** 2
     for name, (share, rate) in rates.items():
         text = f"observed / expected events within a factor of {ratio:g}, {name}"
-        yield Question(text, "factor", ratio, share * rate, needed, partial(_factor, z))
+        yield PlannedQuestion(text, "factor", ratio, share * rate, needed, partial(_factor, z))
 
 
-def _found(ratio: float, power: float, z: float, rates: Rates) -> Iterator[Question]:
+def _found(ratio: float, power: float, z: float, rates: Rates) -> Iterator[PlannedQuestion]:
     """Yield the question with how many patients a wrong number of events is found, for each group."""
     needed = events_for_power(ratio, power, z)
     for name, (share, rate) in rates.items():
         text = f"{ratio:g} times the expected events found, {name}"
         expected = share * _expected(rate, ratio)
-        yield Question(text, "power", power, expected, needed, partial(power_of, ratio, critical_value=z))
+        yield PlannedQuestion(
+            text, "power", power, expected, needed, partial(power_of, ratio, critical_value=z)
+        )
 
 
-def _in_subgroups(search: SubgroupSearch, ratio: float, power: float, rate: float) -> Iterator[Question]:
+def _in_subgroups(
+    search: SubgroupSearch, ratio: float, power: float, rate: float
+) -> Iterator[PlannedQuestion]:
     """Yield the questions what the search of certify finds, and what its bounds exclude."""
     which = f"{100 * search.share:g} % (certify)"
     text = f"{ratio:g} times the expected events found in a subgroup of {which}"
     needed = search.events_for_power(ratio, power)
     expected = search.share * _expected(rate, ratio)
-    yield Question(text, "power", power, expected, needed, partial(search.power, ratio))
+    yield PlannedQuestion(text, "power", power, expected, needed, partial(search.power, ratio))
     for subgroups, needed, answer in (
         ("a subgroup", search.events_to_exclude_in_one(ratio), search.bound_of_one),
         ("all subgroups", search.events_to_exclude(ratio), search.bound),
     ):
         text = f"{ratio:g} times the expected events excluded in {subgroups} of {which}"
-        yield Question(text, "factor", ratio, search.share * rate, needed, answer)
+        yield PlannedQuestion(text, "factor", ratio, search.share * rate, needed, answer)
 
 
 def _expected(rate: float, ratio: float) -> float:
@@ -261,7 +265,7 @@ class Plan:
 
     Parameters
     ----------
-    questions : tuple of Question
+    questions : tuple of PlannedQuestion
         The questions, with the events that each needs.
     notes : tuple of str
         What was assumed.
@@ -269,7 +273,7 @@ class Plan:
         Number of patients whose answers are also given.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[PlannedQuestion, ...]
     notes: tuple[str, ...]
     n: int | None
 
