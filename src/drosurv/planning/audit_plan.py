@@ -309,7 +309,7 @@ class Plan:
 
     def to_table(self) -> Table:
         """Return the table for documents and notebooks."""
-        columns = _COLUMNS
+        columns: tuple[Column, ...] = _COLUMNS
         rows = plain_rows(self.table)
         if self.n is not None:
             columns = (*columns, Column("shown", f"with {self.n:,} patients"))
