@@ -6,7 +6,7 @@ import pytest
 from sksurv.datasets import load_gbsg2, load_whas500
 
 from drosurv import CoxPH, Surv
-from drosurv.tables import read_survival_table
+from drosurv.tables import FileFormat, read_survival_table
 from drosurv.tables.problems import alike, table_problems
 
 
@@ -179,7 +179,9 @@ def test_reading_a_messy_table_says_everything_at_once(clean, tmp_path):
 
 def test_a_number_can_mean_missing_in_one_column_only(clean, tmp_path):
     clean.assign(age=999, marker=999.0).to_csv(tmp_path / "t.csv", index=False)
-    table = read_survival_table(tmp_path / "t.csv", time="days", event="died", missing=["age=999"])
+    table = read_survival_table(
+        tmp_path / "t.csv", time="days", event="died", file_format=FileFormat(missing=("age=999",))
+    )
     assert table.X["age"].isna().all()
     assert (table.X["marker"] == 999).all()
 

@@ -279,7 +279,7 @@ def test_csv_and_parquet_of_one_table_read_the_same(tmp_path):
         ("a,b\n1,2,3\n1,2,3\n", "not a regular table"),
         ('a,b\n1,"2\n', "not a regular table"),
         (b"a,b\n1,\x81\xff\n", "not text in CP1252"),
-        (b"PK\x03\x04rest", "Excel workbook"),
+        (b"PK\x03\x04rest", "is a zip archive"),
         (gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], "gzip archive but cannot be read"),
         (b"PAR1 and nothing of the kind", "Parquet file but cannot be read"),
     ],

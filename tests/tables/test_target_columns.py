@@ -197,7 +197,11 @@ def test_months_begin_on_their_first_day():
             [11081, 8301],
             r"'to' lies before start column 'from' in 1 row \(first in row 2: 8302",
         ),
-        ([20200102], [20210102], "start column 'from' holds dates written as numbers, such as 20200102"),
+        ([202001], [9999], r"end column 'to' holds 9999 \(row 1\), which is no month like 202103"),
+        ([202001] * 30, [202105] * 29 + [999912], "end column 'to' holds 999912 .row 30., which is no month"),
+        (["2020-01-02"], ["9999-12-31"], "'9999-12-31' .row 1., which is a date that no patient has"),
+        ([pd.Timestamp("1900-01-01")], [pd.Timestamp("2024-03-01")], "'to' lies more than 120 years after"),
+        ([20200102], ["2020-01-02x"], "end column 'to' holds '2020-01-02x', which is not a date"),
         (["2020-01-02"], [None], "time column 'to' is empty in 1 row .* or pass drop_missing_target"),
     ],
 )

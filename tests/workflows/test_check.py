@@ -104,8 +104,8 @@ def test_times_between_columns_of_numbers_are_in_their_unit(patients):
     frame = patients.drop(columns=["days", "last_seen"])
     frame["diag"] = 9000.0 + frame.index % 700
     frame["seen"] = frame["diag"] + patients["days"].mask(patients["days"] < 0)
-    read, time = import_module("drosurv.workflows.check")._with_time(frame, None, "diag", "seen")
-    assert time == "time"
+    read, time, unit = import_module("drosurv.workflows.check")._with_time(frame, None, "diag", "seen")
+    assert (time, unit) == ("time", "time")
     np.testing.assert_allclose(read["time"], patients["days"].mask(patients["days"] < 0))
     assert not {"diag", "seen"} & set(read.columns)
 

@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.options import FileOptions, Force, Groups, Json, Names, Seed, TargetOptions, about, command
+from drosurv.cli.options import (
+    FileOptions,
+    Force,
+    Groups,
+    Json,
+    Names,
+    Seed,
+    TargetOptions,
+    about,
+    command,
+    piped,
+)
 from drosurv.cli.outputs import check_outputs, printable, say
 from drosurv.errors import as_records, recording_warnings, require
-from drosurv.presentation import unit_in
 
 if TYPE_CHECKING:
     from drosurv.report import AuditReport
@@ -29,7 +39,10 @@ def audit(
         Path | None, typer.Argument(metavar="[MODEL", help="Model that `drosurv fit` or save() wrote.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Argument(metavar="DATA]", help="CSV or Parquet file, one row per patient.")
+        Path | None,
+        typer.Argument(
+            metavar="DATA]", help="Table, one row per patient; - for standard input.", callback=piped
+        ),
     ] = None,
     groups: Groups = (),
     strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
@@ -188,7 +201,7 @@ def _audit_predictions(
             f"{', '.join(found.unread)} may be predictions too, but are not used: if they are, name them in --survival "
             "as COLUMN=TIME.",
         )
-    settings["time_title"] = settings["time_title"] or unit_in(table.columns.time_name)
+    settings["time_title"] = settings["time_title"] or table.columns.unit
     return audit_predictions(
         found.survival,
         table.y,
@@ -250,7 +263,7 @@ def _audit_model(
         trained_on = opened.table(rows[kept], **asdict(target))
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
         given["features_train"] = opened.readable(trained_on.frame)
-    settings["time_title"] = settings["time_title"] or unit_in(table.columns.time_name)
+    settings["time_title"] = settings["time_title"] or table.columns.unit
     settings["warnings"] = [
         *_about("the training table", opened.warnings),
         *_about(data.name, as_records(warned)),

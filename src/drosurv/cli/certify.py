@@ -20,7 +20,7 @@ from drosurv.cli.options import (
     command,
 )
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable
-from drosurv.presentation import unit_in, write_figure
+from drosurv.presentation import write_figure
 
 
 @command
@@ -94,4 +94,4 @@ def certify(
     print_frame(found.bounds.reset_index(names="measure"), shown.caption)
     if table.columns.causes:
         typer.echo("The event is an event of any cause.")
-    typer.echo(printable(found.summary(unit_in(table.columns.time_name))))
+    typer.echo(printable(found.summary(table.columns.unit)))

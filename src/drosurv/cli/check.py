@@ -19,6 +19,7 @@ from drosurv.cli.options import (
     Names,
     Seed,
     about,
+    as_typed,
     command,
     shell_option,
     shell_options,
@@ -81,7 +82,8 @@ def check(
             if not error.pairs:
                 raise
             commands = [
-                shlex.join(["drosurv", "check", str(data), "--time", t, "--event", e]) for t, e in error.pairs
+                shlex.join(["drosurv", "check", as_typed(data), "--time", t, "--event", e])
+                for t, e in error.pairs
             ]
             raise ValueError(f"{error} Type one of: {'; '.join(commands)}") from error
         # Slow to import, so that the errors above come at once.
@@ -115,7 +117,7 @@ def check(
         "id": columns.id,
         "groups": columns.groups,
     }
-    following = ["drosurv", "fit", str(data)]
+    following = ["drosurv", "fit", as_typed(data)]
     used |= {"event_value": event_value, "drop": (*drop, *result.dropped), "categorical": categorical}
     used |= {"numeric": numeric, "keep_columns": keep_columns, "drop_missing_target": result.n_dropped > 0}
     for name, value in used.items():

@@ -21,7 +21,7 @@ from drosurv.cli.options import (
     command,
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
-from drosurv.presentation import Column, moment, plain_rows, unit_in, written
+from drosurv.presentation import Column, moment, plain_rows, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +118,7 @@ def evaluate(
     if as_json:
         print_json(result.to_dict())
         return
-    unit, rows = unit_in(table.columns.time_name), "patients"
+    unit, rows = table.columns.unit, "patients"
     if result.by_cause is not None:
         _show_causes(result.by_cause, unit)
     if table.clusters is not None:

@@ -23,6 +23,7 @@ from drosurv.cli.options import (
     Settings,
     TrainingTable,
     about,
+    as_typed,
     command,
     make_estimator,
     read_settings,
@@ -197,7 +198,7 @@ def fit(
         summary["held_out"] = {"file": str(hold_out), **_size(held, patient)}
         following += [str(hold_out), *shell_options(replace(source, missing=()), FileOptions)]
     else:
-        following += [str(source.data), "--folds", "5", *shell_options(source, FileOptions)]
+        following += [as_typed(source.data), "--folds", "5", *shell_options(source, FileOptions)]
     if not table.columns.causes and (held is not None or source.entry is None):
         summary["next"] = [*following, *shell_option("groups", groups)]
     summary["plain_cox"] = None if cox is None else cox.reset_index().to_dict("records")

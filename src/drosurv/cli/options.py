@@ -23,8 +23,28 @@ if TYPE_CHECKING:
 
 # Type of options that take names separated by commas, or are given several times.
 Names = tuple[str, ...]
-_TABLE = "Table (CSV, Parquet, Excel, Stata, SPSS, SAS)."
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_TABLE)]
+_TABLE = "Table (CSV, Parquet, Excel, Stata, SPSS, SAS); - for standard input."
+# Copies of what came through a pipe, which can be read several times, and how the user wrote each.
+_PIPED: dict[Path, str] = {}
+
+
+def piped(path: Path | None) -> Path | None:
+    """Return the path of an input; that of a copy for standard input ("-") and other pipes."""
+    if path is None or not (str(path) == "-" or path.is_fifo()):
+        return path
+    from drosurv.tables.reading import local_file
+
+    copy = local_file(path)
+    _PIPED[copy] = str(path)
+    return copy
+
+
+def as_typed(path: Path) -> str:
+    """Return the path of an input as the user wrote it."""
+    return _PIPED.get(path, str(path))
+
+
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_TABLE, callback=piped)]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model that `drosurv fit` or save() wrote.")]
 Groups = Annotated[
     Names,
@@ -190,7 +210,8 @@ class FileOptions:
     missing: Annotated[
         Names,
         about(
-            'Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one column. '
+            'Texts that mean a missing value, besides empty, ".", NA, N/A, NaN and null; age=999 in one column; age=* '
+            "for each text that is no number. "
             "Quote a text that holds a comma twice: '\"<0,5\"'.",
             _FILE,
         ),
@@ -209,13 +230,19 @@ class FileOptions:
     encoding: Annotated[
         str | None, about("Encoding of a CSV file, such as cp1252; recognised if not given.", _FILE)
     ] = None
+    sheet: Annotated[str | None, about("Sheet of an Excel workbook: its name or number.", _FILE)] = None
+    header_row: Annotated[
+        int | None, about("Row that names the columns, from 1; recognised if not given.", _FILE)
+    ] = None
 
     @property
     def format(self) -> FileFormat:
         """The format as the library takes it."""
         from drosurv.tables import FileFormat
 
-        return FileFormat(self.separator, self.decimal, self.encoding, self.missing)
+        return FileFormat(
+            self.separator, self.decimal, self.encoding, self.missing, self.sheet, self.header_row
+        )
 
 
 @dataclass(frozen=True)
@@ -323,7 +350,8 @@ class TrainingTable(FileOptions, TargetOptions):
         from drosurv.tables import read_survival_table
 
         named = {option: column for option, column in observed.items() if column is not None}
-        given = {name: value for name, value in asdict(self).items() if name not in ("data", "keep_columns")}
+        others = {"data", "keep_columns", *(option.name for option in fields(FileOptions))}
+        given = {name: value for name, value in asdict(self).items() if name not in others}
         return read_survival_table(frame, groups=groups, causes=causes, observed=named, **given)
 
 

@@ -1,12 +1,9 @@
-"""Columns of a table: their labels, numbers and dates, and what the encoder makes of each."""
+"""Columns of a table as the encoder uses them: numbers, categories, and columns that are left out."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,223 +11,18 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.presentation import counted
-from drosurv.target import BoolArray, FloatArray, IntArray
-
-# With fewer rows, numbers could be in unit steps, or sorted, by chance.
-_FEWEST_COUNTED = 20
-_FEWEST_SORTED = 100
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-
-
-def label(value: Any) -> str:
-    """Return a value as text; whole numbers have no decimals, so that 1, 1.0 and "1" are the same category."""
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
-def coded(column: pd.Series[Any]) -> tuple[IntArray, list[str]]:
-    """Return the code of each value's label, (n,), -1 where it is missing, and the labels in order of appearance."""
-    codes, values = pd.factorize(column)
-    names = list(map(label, values))
-    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    if len(places) < len(names):
-        # Missing values have the code -1, which takes the last element.
-        codes = np.array([*(places[name] for name in names), -1], dtype=np.intp)[codes]
-    return codes, list(places)
-
-
-def labels(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the values of a column as text; missing values stay missing."""
-    codes, names = coded(column)
-    known = np.array([*names, np.nan], dtype=object)
-    return pd.Series(known[codes], index=column.index, name=column.name)
-
-
-def shown(values: Any, limit: int = 6) -> str:
-    """List a few values for a message, and say how many more there are."""
-    # NumPy's numbers are written as Python's.
-    listed = [repr(value.item() if isinstance(value, np.generic) else value) for value in values]
-    return ", ".join(listed[:limit]) + (f" and {len(listed) - limit:,} more" if len(listed) > limit else "")
-
-
-def row_number(index: pd.Index[Any], place: int) -> int:
-    """Return the number of a row in its file, counted from 1.
-
-    Rows of a file are numbered from 0 and keep their number when others are left out.
-    """
-    numbered = index.dtype.kind in "iu" and index.is_monotonic_increasing and index.is_unique
-    return int(index[place] if numbered else place) + 1
-
-
-def holds_numbers(column: pd.Series[Any]) -> bool:
-    """Whether every value present is a number; booleans and numbers written as text are not."""
-    if column.dtype.kind in "iuf":
-        return True
-    if column.dtype.kind != "O" or isinstance(column.dtype, pd.CategoricalDtype):
-        return False
-    if isinstance(column.dtype, pd.StringDtype):
-        return bool(column.array.isna().all())
-    return all(
-        isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
-        for value in column.dropna().unique()
-    )
-
-
-def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
-    """Return the numbers of a column, (n,), NaN where missing; raise where text is not a number.
-
-    `role`, such as ``"time "``, comes before the column's name in messages.
-    """
-    values = floats(column) if column.dtype.kind in "iuf" else _parsed(column, role)
-    if np.isinf(values).any():
-        raise ValueError(
-            f"{role}{first_wrong(column, np.isinf(values), 'infinite')}: correct or remove them."
-        )
-    return values
-
-
-def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
-    numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
-    values: FloatArray = numbers.to_numpy(dtype=np.float64)
-    wrong = np.isnan(values) & column.notna().to_numpy()
-    if wrong.any():
-        # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.
-        others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
-        wrong = others if others.any() else wrong
-        comma = "if the comma is a decimal mark, read the table with decimal=','; otherwise "
-        raise ArgumentError(
-            "missing",
-            f"{role}{first_wrong(column, wrong, 'not a number')}: "
-            f"{comma if has_decimal_comma(column[wrong].iloc[0]) else ''}correct it, or name it in "
-            f"missing.",
-        )
-    return values
-
-
-def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:
-    """Say where a column is wrong: the first such value, its row, and the number of such rows."""
-    row = int(wrong.argmax())
-    value = column.iloc[row]
-    held = repr(value) if isinstance(value, str) else f"{value:g}"
-    place, rows = row_number(column.index, row), counted(int(wrong.sum()), "such row")
-    return f"column {column.name!r} holds {held} (row {place}), which is {fault} ({rows})"
-
-
-def has_decimal_comma(value: Any) -> bool:
-    """Whether a value is text like 1,5: a number where a comma is the decimal mark."""
-    return isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None
-
-
-def floats(column: pd.Series[Any]) -> FloatArray:
-    """Return a column of numbers as floats, (n,), NaN where missing."""
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def counts_rows(column: pd.Series[Any]) -> bool:
-    """Whether a column numbers the rows; there may be gaps where rows were held out."""
-    if not holds_numbers(column):
-        return False
-    values, n = floats(column), len(column)
-    if not (values == np.floor(values)).all():
-        return False
-    steps = np.diff(values)
-    # The index keeps the numbers of the rows in their file when rows are left out.
-    index_steps = np.diff(column.index) if column.index.dtype.kind in "iu" else 1
-    numbered = (steps == 1).all() or (steps == index_steps).all()
-    return bool((n >= _FEWEST_COUNTED and numbered) or (n >= _FEWEST_SORTED and (steps > 0).all()))
-
-
-_ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
-_OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
-
-
-def holds_dates(column: pd.Series[Any]) -> bool:
-    """Whether every value present is a date, or text that looks like one."""
-    if column.dtype.kind in "mM":
-        return True
-    if column.dtype.kind in "biufc":
-        return False
-    values = [str(value) for value in pd.factorize(column)[1][:200]]
-    return bool(values) and all(_ISO.fullmatch(value) or _OTHER.fullmatch(value) for value in values)
-
-
-def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
-    """Return the days between two columns of dates, or the difference of two columns of numbers, (n,).
-
-    It is NaN where either is missing.
-    """
-    if holds_numbers(start) and holds_numbers(end):
-        begun, ended = _moments(start, "start"), _moments(end, "end")
-        time = ended - begun
-    else:
-        first, last = _dates(start, "start"), _dates(end, "end")
-        time = (last - first).dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
-    before = np.flatnonzero(time < 0)
-    if len(before):
-        row = int(before[0])
-        raise ArgumentError(
-            "end",
-            f"end column {end.name!r} lies before start column {start.name!r} in "
-            f"{counted(len(before), 'row')} (first in row {row_number(end.index, row)}: {start.iloc[row]} to "
-            f"{end.iloc[row]}): correct or remove them.",
-        )
-    return time
-
-
-def _moments(column: pd.Series[Any], argument: str) -> FloatArray:
-    """Return numbers whose differences are times; those of dates written as 20210331 are not."""
-    values = to_floats(column, f"{argument} ")
-    known = values[np.isfinite(values)]
-    month, day = known // 100 % 100, known % 100
-    whole = (known == np.floor(known)) & (known >= 19_000_101) & (known <= 21_001_231)
-    if len(known) and (whole & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all():
-        raise ArgumentError(
-            argument,
-            f"{argument} column {column.name!r} holds dates written as numbers, such as {known[0]:.0f}: write them "
-            "like 2021-03-31.",
-        )
-    return values
-
-
-def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
-    if column.dtype.kind == "M":
-        return pd.to_datetime(column, utc=True)
-    if not holds_dates(column):
-        values = [value for value in column.dropna().unique() if not holds_dates(pd.Series([value]))]
-        raise ArgumentError(
-            argument,
-            f"{argument} column {column.name!r} holds {shown(values, 3)}, which is not a date like "
-            "2021-03-31: correct it.",
-        )
-    text = column.astype("string").str.strip()
-    read = pd.to_datetime(
-        text, format=_format(text.dropna(), argument, column.name), utc=True, errors="coerce"
-    )
-    wrong = (read.isna() & text.notna()).to_numpy()
-    if wrong.any():
-        fault = first_wrong(column, wrong, "not a valid date, or not written like the others")
-        raise ArgumentError(argument, f"{argument} {fault}: correct it.")
-    return read
-
-
-def _format(text: pd.Series[str], argument: str, name: Any) -> str:
-    """Return the format of the dates; 03/04/2021 is ambiguous unless another row has a number above 12."""
-    found = [_OTHER.fullmatch(value) for value in text]
-    if not any(found):
-        return "ISO8601"
-    parts = [(int(match[1]), int(match[3]), match[2]) for match in found if match is not None]
-    mark = parts[0][2]
-    if mark == "." or any(first > 12 for first, _, _ in parts):
-        return f"%d{mark}%m{mark}%Y"
-    if any(second > 12 for _, second, _ in parts):
-        return f"%m{mark}%d{mark}%Y"
-    raise ArgumentError(
-        argument,
-        f"{argument} column {name!r} holds dates such as {text.iloc[0]!r}, and no row shows whether the day or the "
-        "month comes first: write them like 2021-03-31.",
-    )
-
+from drosurv.tables.dates import holds_dates
+from drosurv.tables.values import (
+    coded,
+    counts_rows,
+    has_decimal_comma,
+    holds_numbers,
+    label,
+    labels,
+    shown,
+    to_floats,
+)
+from drosurv.target import FloatArray
 
 # More levels than this are names or free text rather than categories, unless the user says otherwise.
 MOST_LEVELS = 50

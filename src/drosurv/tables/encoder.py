@@ -20,11 +20,11 @@ from drosurv.tables.columns import (
     HoldsDates,
     LeftOutColumn,
     NumberColumn,
-    holds_numbers,
     learn_column,
 )
 from drosurv.tables.problems import LeakWarning, find_leaks, mostly_missing
 from drosurv.tables.reading import require_columns
+from drosurv.tables.values import holds_numbers
 from drosurv.target import FloatArray
 
 UNSEEN = ("reference", "error")

@@ -13,10 +13,11 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.presentation import listing
-from drosurv.tables.columns import counts_rows, floats, holds_dates, holds_numbers, labels
+from drosurv.tables.dates import holds_dates
 from drosurv.tables.problems import dates_as_numbers, names_patients, start_dates
 from drosurv.tables.reading import require_columns
 from drosurv.tables.target_columns import value_of_event
+from drosurv.tables.values import counts_rows, floats, holds_numbers, labels
 
 # Endpoints as trials and genome atlases abbreviate them.
 _ENDPOINT = "os|pfs|rfs|dfs|efs|dss|css|mfs|dmfs|pfi|dfi|ttp"

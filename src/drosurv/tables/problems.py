@@ -12,8 +12,9 @@ import pandas as pd
 
 from drosurv.errors import ArgumentWarning, BlockingWarning
 from drosurv.presentation import counted, listing
-from drosurv.tables.columns import MOST_LEVELS, coded, floats, holds_numbers, label, row_number, to_floats
+from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.rows import row_numbers
+from drosurv.tables.values import coded, floats, holds_numbers, label, row_number, to_floats
 from drosurv.target import FloatArray, IntArray, of_any_cause, parse_target
 
 # Numbers that mean "not known" in registries and questionnaires.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import csv
-import gzip
-import io
 import os
 import re
+import shutil
+import sys
+import tempfile
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, islice
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,22 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, ArgumentWarning, did_you_mean, require, warn_caller
 from drosurv.files import whole_file
-from drosurv.tables.columns import holds_numbers, labels, shown, stray_texts
+from drosurv.tables.columns import stray_texts
+from drosurv.tables.csv_file import (
+    SAMPLE_BYTES,
+    binary,
+    csv_texts,
+    decimal_of,
+    encoding_of,
+    first_row,
+    header_row_of,
+    refuse_repeated,
+    separator_of,
+    undecodable,
+)
+from drosurv.tables.number_texts import CODE, decimal_mark, like_number, nearest_floats, number_column
+from drosurv.tables.values import holds_numbers, labels
+from drosurv.tables.workbook import read_workbook
 
 # What pandas reads as missing, and the point of SAS and Stata. "None" is not among them: it is a level of many medical
 # columns.
@@ -28,34 +45,23 @@ MISSING = (
     *("", ".", "<NA>", "#NA", "#N/A", "#N/A N/A", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
     *("NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "Null", "null"),
 )
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# Numbers with leading zeros, or with more digits than a float holds, such as ids of patients.
-_CODE = r"[+-]?(?:0\d|\d{16})"
-# Before pandas 3.1, `to_numeric` may return a neighbour of the float that is nearest to a text with many digits.
-# Patients held out in a file would then not be recognised in their table, and would be trained on.
-_TO_NUMERIC_IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
-# Numbers of cells that are converted at once, and of lines that are read at once.
+# Errors of Excel's formulas.
+_ERRORS = ("#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!")
+# A missing value `column=*` means each text of the column that is no number.
+ANY_TEXT = "*"
+# Number of cells that are converted at once.
 _CELLS = 1_000_000
-_LINES = 50_000
-_SEPARATORS = (",", ";", "\t", "|")
-# Bytes and lines from which separator and decimal mark are detected.
-_SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 200
-_COMMA_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+")
-_POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
-# Appended to a file: where it becomes a part of a field, a quote was never closed.
-_END = "\0end-of-file\0"
 # Readers of other formats by suffix, and the package of the extra `formats` that they need.
 _OTHERS: dict[str, tuple[str, str]] = {
-    ".xlsx": ("read_excel", "openpyxl"),
-    ".xlsm": ("read_excel", "openpyxl"),
     ".dta": ("read_stata", ""),
     ".sav": ("read_spss", "pyreadstat"),
     ".zsav": ("read_spss", "pyreadstat"),
     ".sas7bdat": ("read_sas", ""),
     ".xpt": ("read_sas", ""),
 }
+_WORKBOOKS = (".xlsx", ".xlsm")
 _NOT_TABLES = {
-    b"PK\x03\x04": "an Excel workbook or a zip archive",
+    b"PK\x03\x04": "a zip archive",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
 }
 
@@ -77,49 +83,57 @@ def read_frame(
     decimal: str | None = None,
     encoding: str | None = None,
     missing: Sequence[str] = (),
+    sheet: str | None = None,
+    header_row: int | None = None,
 ) -> pd.DataFrame:
     """Read a table from a CSV, Parquet, Excel, Stata, SPSS or SAS file.
 
-    A CSV column is read as numbers only if every value in it is one; numbers with leading zeros, or with more than 15
-    digits, are codes and stay text. Every line must have as many fields as the header; lines without any value, which
-    spreadsheets leave behind, are skipped. A CSV file may be compressed with gzip.
+    A column of a CSV or Excel file is read as numbers only if every value in it is one; numbers typed with leading
+    zeros, or with more than 15 digits, are codes and stay text. Separators of thousands and percent signs are removed.
+    Every line of a CSV file must have as many fields as the header; lines without any value, which spreadsheets leave
+    behind, are skipped. A CSV file may be compressed with gzip.
 
     Parameters
     ----------
     path : path
-        The file. Parquet and gzip are recognised by their first bytes, Excel, Stata, SPSS and SAS by the suffix;
-        Parquet, Excel and SPSS need ``pip install "drosurv[formats]"``.
+        The file, or ``"-"`` for standard input. Parquet, Excel and gzip are recognised by their first bytes, Stata,
+        SPSS and SAS by the suffix; Parquet, Excel and SPSS need ``pip install "drosurv[formats]"``.
     separator, decimal, encoding : str, optional
-        Of a CSV file; recognised where they are None, with a note where they are not a comma, a point and UTF-8. With
-        a decimal comma, points that separate thousands are removed.
+        Of a CSV file; recognised where they are None, with a note where they are not a comma, a point and UTF-8. A
+        number such as 1,204 that may be 1204 or 1.204, while no other shows which, is an error that asks for `decimal`.
     missing : sequence of str
         Texts that mean a missing value, besides empty fields, a lone point, NA, N/A, NaN and null, in capitals or
-        not. Written ``column=text``, it means so in that column only, such as ``"age=999"``.
+        not. Written ``column=text``, it means so in that column only, such as ``"age=999"``; ``"age=*"`` means each
+        text of the column that is no number.
+    sheet : str, optional
+        Name or number, from 1, of a sheet of an Excel workbook. By default the only one that holds a table; if there
+        are several, an error asks for it.
+    header_row : int, optional
+        Number of the row that names the columns, from 1. By default it is recognised, with a note if it is not the
+        first.
 
     Returns
     -------
     DataFrame
-        Columns of floats or of text, or as the file has them where it is not CSV.
+        Columns of floats or of text, or as the file has them where it is neither CSV nor Excel.
     """
-    path = Path(path)
+    path = local_file(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name the CSV or Parquet file in it.")
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file: check its name and folder.")
-    with path.open("rb") as file:
-        start = file.read(4)
-    if start == b"PAR1":
-        frame = _parquet(path)
-    elif path.suffix.lower() in _OTHERS:
-        frame = _other_format(path)
+    require(header_row is None or header_row >= 1, "header_row", "be at least 1", header_row)
+    kind = _kind_of(path)
+    require(sheet is None or kind == "workbook", "sheet", "be given for an Excel workbook only", sheet)
+    if kind == "csv":
+        marks = FileFormat(separator, decimal, encoding, header_row=header_row).recognised(path)
+        frame, missing = _read_csv(path, marks, missing), ()
+    elif kind == "workbook":
+        frame, missing = _read_workbook(path, sheet, header_row, decimal, missing), ()
     else:
-        for magic, kind in _NOT_TABLES.items():
-            if start.startswith(magic):
-                raise ValueError(f"{path} is {kind}: save its table as .xlsx or CSV.")
-        frame = _read_csv(path, FileFormat(separator, decimal, encoding).recognised(path), missing)
-        missing = ()
+        frame = _parquet(path) if kind == "parquet" else _other_format(path)
     frame.columns = frame.columns.map(str)
-    _refuse_repeated(list(frame.columns), path)
+    refuse_repeated(list(frame.columns), path)
     if missing:
         frame = _with_missing(frame, missing)
     if len(frame) == 0:
@@ -127,44 +141,94 @@ def read_frame(
     return frame
 
 
+def local_file(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that can be read several times: a copy of standard input ("-") or of a pipe."""
+    named = Path(path)
+    if str(path) == "-" or named.is_fifo():
+        return _copied(str(path))
+    return named
+
+
+@cache
+def _copied(path: str) -> Path:
+    folder = tempfile.mkdtemp(prefix="drosurv-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    copy = Path(folder) / ("stdin" if path == "-" else Path(path).name)
+    if path == "-":
+        copy.write_bytes(sys.stdin.buffer.read())
+    else:
+        copy.write_bytes(Path(path).read_bytes())
+    return copy
+
+
+def _kind_of(path: Path) -> str:
+    """Return "parquet", "workbook", "csv", or "other" for a format that its suffix tells; raise for other files."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start == b"PAR1":
+        return "parquet"
+    if path.suffix.lower() in _OTHERS:
+        return "other"
+    if path.suffix.lower() in _WORKBOOKS or (start == b"PK\x03\x04" and _is_workbook(path)):
+        return "workbook"
+    for magic, kind in _NOT_TABLES.items():
+        if start.startswith(magic):
+            raise ValueError(f"{path} is {kind}: save its table as .xlsx or CSV.")
+    return "csv"
+
+
+def _is_workbook(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except zipfile.BadZipFile:
+        return False
+
+
 @dataclass(frozen=True)
 class FileFormat:
-    """Separator, decimal mark, encoding and missing values of a CSV file; parameters as in :func:`read_frame`."""
+    """How to read a file: marks of CSV, missing values, sheet, header; parameters as in :func:`read_frame`."""
 
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
     missing: tuple[str, ...] = ()
+    sheet: str | None = None
+    header_row: int | None = None
 
     def read(self, path: str | os.PathLike[str]) -> pd.DataFrame:
         """Read the table of a file."""
         return read_frame(path, **asdict(self))
 
     def recognised(self, path: str | os.PathLike[str]) -> FileFormat:
-        """Return the format with what is None detected from a CSV file; give a note of what is unusual."""
-        path = Path(path)
+        """Return the format with what is None detected from a CSV file; give a note of what is unusual.
+
+        The decimal mark stays None where numbers do not show it.
+        """
+        path = local_file(path)
         for name, mark in (("separator", self.separator), ("decimal", self.decimal)):
             require(mark is None or len(mark) == 1, name, "be one character", mark)
-        if not path.is_file() or path.suffix.lower() in _OTHERS:
+        if not path.is_file() or _kind_of(path) != "csv":
             return self
-        with _binary(path) as file:
-            sample = file.read(_SAMPLE_BYTES)
-        if sample.startswith(b"PAR1"):
-            return self
-        found = replace(self, encoding=self.encoding or _encoding_of(path, sample))
+        with binary(path) as file:
+            sample = file.read(SAMPLE_BYTES)
+        found = replace(self, encoding=self.encoding or encoding_of(path, sample))
         try:
-            text = sample.decode(found.codec, errors="ignore" if len(sample) == _SAMPLE_BYTES else "strict")
+            text = sample.decode(found.codec, errors="ignore" if len(sample) == SAMPLE_BYTES else "strict")
         except UnicodeError:
             # Reading the whole file will report the byte that cannot be decoded.
             text = sample.decode("latin-1")
-        separator = self.separator or _separator_of(text, self.decimal)
-        decimal = self.decimal or ("." if separator == "," else _decimal_of(text, separator))
-        found = replace(found, separator=separator, decimal=decimal)
-        usual = {"separator": ",", "decimal": ".", "encoding": "utf-8"}
+        separator = self.separator or separator_of(text, self.decimal)
+        found = replace(found, separator=separator)
+        header_row = self.header_row or header_row_of(text, separator)
+        decimal = self.decimal or decimal_of(text, separator, header_row)
+        first = header_row == first_row(text)
+        found = replace(found, decimal=decimal, header_row=self.header_row if first else header_row)
+        usual = {"separator": ",", "decimal": ".", "encoding": "utf-8", "header_row": None}
         if marks := [
             f"{name}={getattr(found, name)!r}"
             for name, value in usual.items()
-            if getattr(self, name) is None and getattr(found, name) != value
+            if getattr(self, name) is None and getattr(found, name) not in (value, None)
         ]:
             warn_caller(f"{path} was read with {', '.join(marks)}.", category=TableNote)
         return found
@@ -198,69 +262,6 @@ class FileFormat:
         return str(whole.to_csv(index=False, sep=self.separator or ",", decimal=self.decimal or "."))
 
 
-@contextmanager
-def _binary(path: Path) -> Iterator[Any]:
-    """Open a file, decompressed where it is gzip."""
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        if not packed:
-            yield file
-            return
-        try:
-            with gzip.open(file) as unpacked:
-                yield unpacked
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise ValueError(f"{path} begins like a gzip archive but cannot be read: {error}.") from error
-
-
-def _encoding_of(path: Path, sample: bytes) -> str:
-    """Return UTF-16 if the file has its byte order mark, UTF-8 if all bytes are valid, else cp1252 (Windows)."""
-    if sample.startswith(_UTF_16):
-        return "utf-16"
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with _binary(path) as file:
-        try:
-            while block := file.read(1 << 20):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return "cp1252"
-    return "utf-8"
-
-
-def _sampled(text: str, separator: str) -> list[list[str]]:
-    """Return the first lines of a CSV file, without blank ones."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    try:
-        rows = list(islice((row for row in reader if any(map(str.strip, row))), _SAMPLE_LINES))
-    except csv.Error:
-        return []
-    # The sample may end within a line.
-    return rows[:-1] if len(rows) > 2 else rows
-
-
-def _separator_of(text: str, decimal: str | None) -> str:
-    """Return the separator with which most lines have as many fields as the header; if tied, with most fields."""
-    best, most = ",", (0.0, 1)
-    for separator in _SEPARATORS:
-        if separator == decimal or not (rows := _sampled(text, separator)) or len(rows[0]) < 2:
-            continue
-        score = (sum(len(row) == len(rows[0]) for row in rows) / len(rows), len(rows[0]))
-        if score > most:
-            best, most = separator, score
-    rows = _sampled(text, " ") if most[1] == 1 else []
-    # R's write.table separates by spaces.
-    return " " if rows and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows) else best
-
-
-def _decimal_of(text: str, separator: str) -> str:
-    cells = [cell.strip() for row in _sampled(text, separator)[1:] for cell in row]
-    commas = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
-    points = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
-    return "," if commas > points else "."
-
-
 def _whole_as_integers(frame: pd.DataFrame) -> pd.DataFrame:
     """Turn columns of whole floats into integers: patient 10165 is read as a float but not written as 10165.0."""
     whole = {
@@ -291,7 +292,7 @@ def _parquet(path: Path) -> pd.DataFrame:
 
 
 def _other_format(path: Path) -> pd.DataFrame:
-    """Read an Excel, Stata, SPSS or SAS file."""
+    """Read a Stata, SPSS or SAS file."""
     name, package = _OTHERS[path.suffix.lower()]
     read: Callable[..., pd.DataFrame] = getattr(pd, name)
     try:
@@ -311,17 +312,44 @@ def _not_installed(path: Path, package: str) -> ValueError:
     return ValueError(f'{path} needs the package {package} to be read: pip install "drosurv[formats]".')
 
 
+def _read_workbook(
+    path: Path, sheet: str | None, header_row: int | None, decimal: str | None, missing: Sequence[str]
+) -> pd.DataFrame:
+    """Read the table of an Excel workbook; columns in which all texts are numbers become numbers."""
+    try:
+        frame, notes = read_workbook(path, sheet, header_row)
+    except ImportError as error:
+        raise _not_installed(path, "openpyxl") from error
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as a .xlsx file: {error}") from error
+    for note in notes:
+        warn_caller(note, category=TableNote)
+    everywhere, by_column = _missing_texts(missing, frame)
+    texts = [name for name in frame.columns if frame[name].dtype.kind == "O" and _is_text(frame[name])]
+    decimal = decimal or decimal_mark((frame[name].dropna().tolist() for name in texts), "")
+    for name in frame.columns:
+        absent = everywhere | by_column.get(name, set())
+        if name in texts:
+            cells = frame[name].fillna("").astype("str").str.strip()
+            ((_, values),) = _typed(cells, [name], decimal, absent | {*_ERRORS})
+            frame[name] = pd.Series(values, frame.index)
+        elif labels(frame[name]).isin(absent).any():
+            frame[name] = frame[name].mask(labels(frame[name]).isin(absent).to_numpy())
+    return frame
+
+
+def _is_text(column: pd.Series[Any]) -> bool:
+    return all(isinstance(value, str) for value in column.dropna())
+
+
 def _read_csv(path: Path, marks: FileFormat, missing: Sequence[str]) -> pd.DataFrame:
     """Read the columns of a CSV file as floats or text."""
-    separator, decimal = marks.separator or ",", marks.decimal or "."
-    if separator == decimal:
-        raise ArgumentError(
-            "separator", f"separator={separator!r} and decimal={decimal!r} are the same: change one."
-        )
     try:
-        text = _fields(path, separator, marks.codec)
+        text = csv_texts(path, marks.separator or ",", marks.codec, marks.header_row)
     except UnicodeError as error:
-        raise _undecodable(path, marks.encoding or "utf-8") from error
+        raise undecodable(path, marks.encoding or "utf-8") from error
     except csv.Error as error:
         raise ValueError(
             f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
@@ -336,83 +364,8 @@ def _read_csv(path: Path, marks: FileFormat, missing: Sequence[str]) -> pd.DataF
     for names in blocks:
         cells = pd.concat([text[name] for name in names], ignore_index=True).str.strip()
         filled |= (cells != "").to_numpy().reshape(len(names), len(text)).any(axis=0)
-        columns.update(_typed(cells, names, decimal, everywhere | by_column.get(names[0], set())))
+        columns.update(_typed(cells, names, marks.decimal, everywhere | by_column.get(names[0], set())))
     return pd.DataFrame({name: columns[name] for name in text.columns})[filled].reset_index(drop=True)
-
-
-def _fields(path: Path, separator: str, codec: str) -> pd.DataFrame:
-    """Read the cells of a CSV file as text."""
-    with _lines(path, separator, codec) as lines:
-        first = next(lines)
-        names = _header([] if first == [_END] else first, path, separator)
-        blocks = []
-        while rows := list(islice(lines, _LINES)):
-            if rows[-1] == [_END]:
-                rows.pop()
-            elif _END in rows[-1][-1]:
-                raise csv.Error("a quote is never closed")
-            whole = [row for row in rows if len(row) == len(names)]
-            if len(whole) < len(rows) and any(
-                len(row) != len(names) and any(map(str.strip, row)) for row in rows
-            ):
-                raise _ragged(path, separator, codec, len(names))
-            blocks.append(pd.DataFrame(dict(zip(names, zip(*whole, strict=True), strict=False)), dtype=str))
-    return pd.concat([block for block in blocks if len(block)] or [pd.DataFrame(columns=names, dtype=str)])
-
-
-@contextmanager
-def _lines(path: Path, separator: str, codec: str) -> Iterator[Any]:
-    """Open a CSV file and return an iterator over its rows, the last of which holds the mark of the end."""
-    with _binary(path) as file, io.TextIOWrapper(file, encoding=codec, newline="") as text:
-        yield csv.reader(chain(text, [_END]), delimiter=separator, skipinitialspace=True)
-
-
-def _ragged(path: Path, separator: str, codec: str, expected: int) -> csv.Error:
-    """Return an error that names the first line with another number of fields than the header."""
-    with _lines(path, separator, codec) as lines:
-        for row in lines:
-            if len(row) != expected and any(map(str.strip, row)):
-                return csv.Error(f"line {lines.line_num:,} has {len(row)} fields, the header {expected}")
-    raise AssertionError("no line is ragged")
-
-
-def _undecodable(path: Path, encoding: str) -> ValueError:
-    with _binary(path) as file:
-        content = file.read()
-    position = ""
-    try:
-        content.decode(encoding)
-    except UnicodeDecodeError as error:
-        position = f" (byte {error.start:,})"
-    other = "utf-16" if content.startswith(_UTF_16) else "cp1252"
-    usual = ", which is usual for files from Windows" if other == "cp1252" else ""
-    known = codecs.lookup(other).name == codecs.lookup(encoding).name
-    advice = "" if known else f", or pass encoding={other!r}{usual}"
-    return ArgumentError(
-        "encoding", f"{path} is not text in {encoding.upper()}{position}: save it as UTF-8 CSV{advice}."
-    )
-
-
-def _header(fields: list[str], path: Path, separator: str) -> list[str]:
-    if not any(field.strip() for field in fields):
-        raise ValueError(f"{path} is empty: its first line must name the columns.")
-    names = [field.strip() or f"column {place}" for place, field in enumerate(fields, start=1)]
-    if len(names) == 1:
-        other = next((mark for mark in (";", "\t", "|", ",") if mark != separator and mark in names[0]), None)
-        if other is not None:
-            raise ArgumentError(
-                "separator",
-                f"{path} has a single column {names[0][:60]!r}; its fields seem to be separated by {other!r}: pass "
-                f"separator={other!r}.",
-            )
-    _refuse_repeated(names, path)
-    return names
-
-
-def _refuse_repeated(names: Sequence[str], path: Path) -> None:
-    found = pd.Index(names)
-    if found.has_duplicates:
-        raise ValueError(f"{path} has two columns named {found[found.duplicated()][0]!r}: rename one.")
 
 
 def _missing_texts(missing: Sequence[str], text: pd.DataFrame) -> tuple[set[str], dict[str, set[str]]]:
@@ -435,24 +388,30 @@ def _missing_texts(missing: Sequence[str], text: pd.DataFrame) -> tuple[set[str]
 
 
 def _typed(
-    cells: pd.Series[str], names: Sequence[str], decimal: str, missing: set[str]
+    cells: pd.Series[str], names: Sequence[str], decimal: str | None, missing: set[str]
 ) -> Iterator[tuple[str, Any]]:
     """Yield columns of floats or of text; `cells` holds the cells of all columns, one column after the other."""
     n = len(cells) // len(names)
-    rows = {name: slice(k * n, (k + 1) * n) for k, name in enumerate(names)}
-    texts = cells.mask(cells.isin(missing))
-    codes = texts.str.match(_CODE, na=False).to_numpy()
-    plain = texts
+    texts = cells.mask(cells.isin(missing - {ANY_TEXT}))
+    codes = texts.str.match(CODE, na=False).to_numpy()
+    numbers = nearest_floats(texts)
+    # Other marks than a decimal point are looked for in these columns only.
+    marked = (numbers.isna() & texts.notna()).to_numpy()
     if decimal != ".":
-        parts = [texts[at].dropna().rename(name) for name, at in rows.items() if not codes[at].any()]
-        plain = pd.concat([_with_point(part, decimal) for part in parts] or [texts]).reindex(texts.index)
-    numbers = _nearest_floats(plain)
-    wrong = codes | (numbers.isna() & texts.notna()).to_numpy()
+        marked = marked | texts.str.contains(r"[.,]", na=False).to_numpy()
     # A missing value 999 may also be written 999.0.
     absent = pd.to_numeric(pd.Series(list(missing)), errors="coerce").dropna()
     values = numbers.mask(numbers.isin(absent)).to_numpy()
-    for name, at in rows.items():
-        yield name, texts.array[at] if wrong[at].any() else values[at]
+    for k, name in enumerate(names):
+        at = slice(k * n, (k + 1) * n)
+        column = texts[at].rename(name)
+        if ANY_TEXT in missing:
+            column = column.where(column.map(like_number, na_action="ignore").eq(True))
+        if not marked[at].any() and not codes[at].any():
+            yield name, values[at]
+            continue
+        found = number_column(column, decimal)
+        yield name, texts.array[at] if found is None else found.mask(found.isin(absent)).to_numpy()
 
 
 def strays_as_missing(
@@ -478,7 +437,7 @@ def _with_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
     everywhere, by_column = _missing_texts(missing, frame)
     for name in frame.columns:
         texts = everywhere.difference(MISSING) | by_column.get(str(name), set())
-        if labels(frame[name]).isin(texts).any():
+        if ANY_TEXT in texts or labels(frame[name]).isin(texts).any():
             frame[name] = _without(frame[name], texts)
     return frame
 
@@ -492,29 +451,3 @@ def _without(column: pd.Series[Any], texts: set[str], decimal: str = ".") -> pd.
     cells = known.reset_index(drop=True).fillna("").astype("str")
     ((_, values),) = _typed(cells, [str(column.name)], decimal, {*MISSING, *texts})
     return pd.Series(values, column.index, name=column.name) if values.dtype.kind == "f" else rest
-
-
-def _nearest_floats(text: pd.Series[str]) -> pd.Series[float]:
-    """Return the float nearest to each text, NaN where a text is no number."""
-    numbers = pd.to_numeric(text, errors="coerce").astype(float)
-    if not _TO_NUMERIC_IS_EXACT:
-        exact = (text.str.len() <= 15) & numbers.abs().between(1e-9, 1e22)
-        again = numbers.notna() & ~exact
-        numbers[again] = text[again].astype(float)
-    return numbers
-
-
-def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str]:
-    """Replace the decimal mark by a point; remove points that separate thousands."""
-    points = text[text.str.contains(".", regex=False)]
-    if len(points) and text.str.fullmatch(rf"[+-]?[\d.]*{re.escape(decimal)}?\d*(?:[eE][+-]?\d+)?").all():
-        thousands = points.str.fullmatch(rf"[+-]?[1-9]\d{{0,2}}(?:\.\d{{3}})+(?:{re.escape(decimal)}\d+)?")
-        if not thousands.all():
-            raise ArgumentError(
-                "decimal",
-                f"column {text.name!r} holds {shown(points[~thousands].unique(), 3)}, with a point that does not "
-                f"separate thousands, although decimal={decimal!r}: write all numbers with the same "
-                "decimal mark.",
-            )
-        text = text.str.replace(".", "", regex=False)
-    return text.str.replace(decimal, ".", regex=False)

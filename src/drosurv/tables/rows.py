@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError
-from drosurv.tables.columns import counts_rows, floats, holds_numbers, label, labels
+from drosurv.tables.values import counts_rows, floats, holds_numbers, label, labels
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # Odd, so that no bit of a column's hash is lost; the order of columns matters.

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, ArgumentWarning, as_number, require, warn_caller
 from drosurv.presentation import counted
-from drosurv.tables.columns import MOST_LEVELS, first_wrong, holds_numbers, labels, row_number, to_floats
+from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.problems import copied_rows, names_patients, table_problems
-from drosurv.tables.reading import TableNote, read_frame, require_columns
+from drosurv.tables.reading import FileFormat, TableNote, require_columns
 from drosurv.tables.rows import patient_numbers
 from drosurv.tables.target_columns import TargetColumns
+from drosurv.tables.values import first_wrong, holds_numbers, labels, row_number, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 MOST_NUMBERS = 12
@@ -297,17 +298,16 @@ def read_survival_table(
     drop_missing_target: bool = False,
     complete_cases: bool = False,
     causes: bool = False,
-    separator: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    missing: Sequence[str] = (),
+    file_format: FileFormat | None = None,
 ) -> SurvivalTable:
     r"""Read a table of patients to train on from a file, and warn of what looks wrong in it.
 
     Parameters
     ----------
-    path, separator, decimal, encoding, missing
-        File, or a DataFrame, and how to read a file: see :func:`read_frame`.
+    path : path or DataFrame
+        File, as in :func:`read_frame`, or a table.
+    file_format : FileFormat, optional
+        How to read a file; recognised by default.
     event, time, event_value, start, end, entry, causes
         As in :class:`TargetColumns`.
     groups : sequence of str
@@ -346,7 +346,7 @@ def read_survival_table(
     if isinstance(path, pd.DataFrame):
         frame, path = path, "the training table"
     else:
-        frame = read_frame(path, separator=separator, decimal=decimal, encoding=encoding, missing=missing)
+        frame = (file_format or FileFormat()).read(path)
     # First, so that a mistyped name is reported at once.
     columns.require(frame)
     require_columns(frame, numeric, "numeric")

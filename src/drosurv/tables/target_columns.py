@@ -12,20 +12,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, warn_caller
-from drosurv.presentation import counted
-from drosurv.tables.columns import (
+from drosurv.presentation import counted, unit_in
+from drosurv.tables.dates import holds_dates, time_between, unit_between
+from drosurv.tables.reading import TableNote, require_columns
+from drosurv.tables.values import (
     first_wrong,
     floats,
-    holds_dates,
     holds_numbers,
     label,
     labels,
     row_number,
     shown,
-    time_between,
     to_floats,
 )
-from drosurv.tables.reading import TableNote, require_columns
 from drosurv.target import EVENT_WORDS, BoolArray, FloatArray, Surv, parse_competing_target
 
 # A column with more values holds times, not codes of outcomes.
@@ -56,13 +55,15 @@ class TargetColumns:
         Not needed for 0 and 1, true and false, and such plain words as yes and no, or dead and alive; 1 and 2 are
         read as R's survival package does.
     start, end : str, optional
-        Columns between which the time runs: dates, with the time in days, or numbers, with the time in their unit.
+        Columns between which the time runs: dates, with the time in days; numbers such as 202103, with the time in
+        months; or other numbers, with the time in their unit.
     entry : str, optional
         Column of times from which patients are under observation (left truncation).
     causes : bool
         Whether `event` holds codes of competing causes: 0 is censored, 1, 2, ... are the causes.
-    start_is_number : bool
-        Whether `start` and `end` hold numbers, not dates; :meth:`resolved` sets it from the table.
+    time_unit : str
+        Unit of the time between `start` and `end`, which :meth:`resolved` sets from the table: "days" between dates,
+        "months" between months such as 202103, "time" between other numbers.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class TargetColumns:
     end: str | None = None
     entry: str | None = None
     causes: bool = False
-    start_is_number: bool = False
+    time_unit: str = ""
 
     def __post_init__(self) -> None:
         if (self.start is None) != (self.end is None) or (self.time is None) == (self.start is None):
@@ -91,14 +92,19 @@ class TargetColumns:
     @property
     def time_name(self) -> str:
         """Name of the times."""
-        return self.time or ("time" if self.start_is_number else "days")
+        return self.time or ("days" if self.time_unit in ("", "days") else "time")
+
+    @property
+    def unit(self) -> str:
+        """Unit of the times, such as "days"; empty if it is not known."""
+        return "months" if self.time_unit == "months" else unit_in(self.time_name)
 
     @property
     def time_in_words(self) -> str:
         """The column of times, or what the time is between."""
-        if self.start_is_number:
+        if self.time_unit == "time":
             return f"{self.end} minus {self.start}, in the unit of these columns"
-        return self.time or f"days from {self.start} to {self.end}"
+        return self.time or f"{self.time_unit or 'days'} from {self.start} to {self.end}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,14 +141,14 @@ class TargetColumns:
         return complete
 
     def resolved(self, frame: pd.DataFrame) -> TargetColumns:
-        """Return the columns with `event_value` and `start_is_number` set from the table; raise if it is ambiguous."""
+        """Return the columns with `event_value` and `time_unit` set from the table; raise if it is ambiguous."""
         if self.causes and self.event_value is not None:
             raise ArgumentError(
                 "event_value",
                 "event_value is not used for competing causes, where every code but 0 is a cause: leave it out.",
             )
-        numbers = self.start is not None and holds_numbers(frame[self.start])
-        columns = replace(self, start_is_number=numbers)
+        unit = "" if self.start is None else unit_between(frame[self.start], frame[self.end])
+        columns = replace(self, time_unit=unit)
         if self.event_value is not None or self.causes:
             return columns
         counts = labels(frame[self.event]).value_counts()

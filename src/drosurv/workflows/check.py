@@ -20,7 +20,7 @@ from drosurv.errors import ArgumentError, as_records, worded
 from drosurv.estimators import CoxPHCV
 from drosurv.estimators.coefficients import CoxTable
 from drosurv.predictions import final_step
-from drosurv.presentation import Statement, Table, counted, first_upper, listing, unit_in
+from drosurv.presentation import Statement, Table, counted, first_upper, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, audit
 from drosurv.report.sections import Part, Section
@@ -34,17 +34,11 @@ from drosurv.tables import (
     find_leaks,
     guess_columns,
 )
-from drosurv.tables.columns import (
-    HoldsDates,
-    LeftOutColumn,
-    holds_dates,
-    holds_numbers,
-    learn_column,
-    time_between,
-    to_floats,
-)
+from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
+from drosurv.tables.dates import holds_dates, time_between, unit_between
 from drosurv.tables.problems import names_patients
 from drosurv.tables.reading import require_columns, strays_as_missing
+from drosurv.tables.values import to_floats
 from drosurv.target import BoolArray
 from drosurv.tuning.folds import parse_folds
 from drosurv.workflows.training import Trained, plain_cox_table, train
@@ -110,7 +104,7 @@ class CheckResult:
         event, time = self.table.event, self.table.y[self.table.columns.time_name]
         size = (
             f"{counted(len(self.table), 'patient')} with {counted(int(event.sum()), 'event')}, followed up to "
-            f"{np.max(time):,.6g} {unit_in(self.table.columns.time_name)}".rstrip()
+            f"{np.max(time):,.6g} {self.table.columns.unit}".rstrip()
         )
         verdict = [statement.text for statement in self.report.parts.get("verdict", Part()).statements]
         known = {problem.rstrip(".").lower() for problem in self.problems}
@@ -241,15 +235,16 @@ def check(
             frame = marks.read(table)
         names = [name for name in frame.columns if names_patients(name, frame[name])]
         frame, strays = strays_as_missing(frame, marks.decimal or ".", [*names, *categorical])
+        unit = ""
         if start is not None or end is not None:
-            frame, time = _with_time(frame, time, start, end)
+            frame, time, unit = _with_time(frame, time, start, end)
         found = guess_columns(frame, time=time, event=event, id=id, groups=groups)
         patients, problems, dropped = _patients(
             frame, found, event_value, drop, categorical, numeric, keep_columns, table_name
         )
     if start is not None:
         # The notes of the saved model name columns of the table, not the computed column of times.
-        columns = replace(patients.columns, time=None, start=start, end=end, start_is_number=time != "days")
+        columns = replace(patients.columns, time=None, start=start, end=end, time_unit=unit)
         patients = replace(patients, columns=columns)
         found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
     messages = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
@@ -291,7 +286,7 @@ def check(
             horizon=horizon,
             features=X,
             data_name=table_name,
-            time_title=unit_in(patients.columns.time_name),
+            time_title=patients.columns.unit,
             n_bootstrap=n_bootstrap,
             random_state=random_state,
             warnings=as_records(_for_report(messages)),
@@ -404,19 +399,20 @@ def _patients(
 
 def _with_time(
     frame: pd.DataFrame, time: str | None, start: str | None, end: str | None
-) -> tuple[pd.DataFrame, str]:
-    """Replace two columns by one of the times between them; its name is ``days`` for dates, ``time`` for numbers."""
+) -> tuple[pd.DataFrame, str, str]:
+    """Replace two columns by one of the times between them; return also its name and the unit of the times."""
     if time is not None or start is None or end is None:
         raise ArgumentError(
             "start", "pass either time, or both start and end, columns of dates or of numbers."
         )
     require_columns(frame, [start], "start")
     require_columns(frame, [end], "end")
-    name = "time" if holds_numbers(frame[start]) else "days"
+    unit = unit_between(frame[start], frame[end])
+    name = "days" if unit == "days" else "time"
     times, frame = time_between(frame[start], frame[end]), frame.drop(columns=[start, end])
     if name in frame.columns:
         raise ArgumentError("time", f"the table has a column {name!r}: pass time={name!r}, or rename it.")
-    return frame.assign(**{name: times}), name
+    return frame.assign(**{name: times}), name, unit
 
 
 def _usable_rows(frame: pd.DataFrame, found: GuessedColumns, problems: list[str]) -> BoolArray:

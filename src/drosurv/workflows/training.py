@@ -29,11 +29,12 @@ from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.tables import SurvivalTable, TableNote, find_leaks
-from drosurv.tables.columns import CategoryColumn, coded
+from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.problems import copies_of_time
 from drosurv.tables.reading import Confirmation
 from drosurv.tables.rows import RowHashes
+from drosurv.tables.values import coded
 from drosurv.target import parse_target
 from drosurv.tuning import GridSearch, SelectionRule
 from drosurv.tuning.folds import parse_folds

@@ -18,7 +18,7 @@ from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, steps
 from drosurv.report.evidence import FEWEST, Evidence
 from drosurv.report.report import Part, Section
 from drosurv.tables import CategoryColumn, NumberColumn, TableEncoder
-from drosurv.tables.columns import floats, labels
+from drosurv.tables.values import floats, labels
 from drosurv.target import BoolArray, FloatArray
 
 # Largest numbers of columns, of their levels, and of curves in a chart.

@@ -1,0 +1,209 @@
+"""CSV files: their separator, decimal mark, encoding and header are recognised, and their cells read as text."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drosurv.errors import ArgumentError
+from drosurv.tables.header import header_place
+from drosurv.tables.number_texts import decimal_mark
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Numbers of lines that are read at once.
+_LINES = 50_000
+_SEPARATORS = (",", ";", "\t", "|")
+# Bytes and lines from which separator and decimal mark are detected.
+SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 2_000
+# Excel reads the separator from such a first line.
+_SEPARATOR_LINE = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
+# Appended to a file: where it becomes a part of a field, a quote was never closed.
+_END = "\0end-of-file\0"
+
+
+@contextmanager
+def binary(path: Path) -> Iterator[Any]:
+    """Open a file, decompressed where it is gzip."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        if not packed:
+            yield file
+            return
+        try:
+            with gzip.open(file) as unpacked:
+                yield unpacked
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path} begins like a gzip archive but cannot be read: {error}.") from error
+
+
+def encoding_of(path: Path, sample: bytes) -> str:
+    """Return UTF-16 if the file has its byte order mark, UTF-8 if all bytes are valid, else cp1252 (Windows)."""
+    if sample.startswith(_UTF_16):
+        return "utf-16"
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with binary(path) as file:
+        try:
+            while block := file.read(1 << 20):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8"
+
+
+def separator_of(text: str, decimal: str | None) -> str:
+    """Return the separator with which most lines have the same number of fields; if tied, with most fields."""
+    if line := _SEPARATOR_LINE.match(text):
+        return line[1]
+    best, most = ",", (0.0, 1)
+    for separator in _SEPARATORS:
+        if separator == decimal or not (rows := _sampled(text, separator)):
+            continue
+        width, lines = max(Counter(map(len, rows)).items(), key=lambda item: (item[1], item[0]))
+        score = (lines / len(rows), width)
+        if width > 1 and score > most:
+            best, most = separator, score
+    rows = _sampled(text, " ") if most[1] == 1 else []
+    # R's write.table separates by spaces.
+    return " " if rows and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows) else best
+
+
+def decimal_of(text: str, separator: str, header_row: int) -> str | None:
+    """Return the decimal mark of the first lines; None if they do not show it."""
+    rows = [row for line, row in _numbered(text, separator) if line > header_row]
+    columns = zip_longest(*rows[:-1] if len(rows) > 2 else rows, fillvalue="")
+    return decimal_mark(([cell.strip() for cell in column] for column in columns), separator)
+
+
+def first_row(text: str) -> int:
+    """Return the number of the first line of the table, which is the second if the first names the separator."""
+    return 2 if _SEPARATOR_LINE.match(text) else 1
+
+
+def header_row_of(text: str, separator: str) -> int:
+    """Return the number of the line that names the columns, counted from 1."""
+    rows = list(_numbered(text, separator))
+    return rows[header_place([row for _, row in rows])][0] if rows else 1
+
+
+def _numbered(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first lines of a CSV file with their numbers, without blank ones and that of the separator."""
+    line = _SEPARATOR_LINE.match(text)
+    reader = csv.reader(
+        io.StringIO(text[line.end() :] if line else text, newline=""),
+        delimiter=separator,
+        skipinitialspace=True,
+    )
+    try:
+        rows = (row for row in reader if any(map(str.strip, row)))
+        for row in islice(rows, _SAMPLE_LINES):
+            yield reader.line_num + first_row(text) - 1, row
+    except csv.Error:
+        return
+
+
+def _sampled(text: str, separator: str) -> list[list[str]]:
+    rows = [row for _, row in _numbered(text, separator)]
+    # The sample may end within a line.
+    return rows[:-1] if len(rows) > 2 else rows
+
+
+def csv_texts(path: Path, separator: str, codec: str, header_row: int | None) -> pd.DataFrame:
+    """Read the cells of a CSV file as text; `header_row` is the number of the line that names the columns."""
+    with _lines(path, separator, codec, header_row) as lines:
+        first = next(lines)
+        names = _header([] if first == [_END] else first, path, separator)
+        blocks = []
+        while rows := list(islice(lines, _LINES)):
+            if rows[-1] == [_END]:
+                rows.pop()
+            elif _END in rows[-1][-1]:
+                raise csv.Error("a quote is never closed")
+            whole = [row for row in rows if len(row) == len(names)]
+            if len(whole) < len(rows) and any(
+                len(row) != len(names) and any(map(str.strip, row)) for row in rows
+            ):
+                raise _ragged(path, separator, codec, header_row, len(names))
+            blocks.append(pd.DataFrame(dict(zip(names, zip(*whole, strict=True), strict=False)), dtype=str))
+    return pd.concat([block for block in blocks if len(block)] or [pd.DataFrame(columns=names, dtype=str)])
+
+
+@contextmanager
+def _lines(path: Path, separator: str, codec: str, header_row: int | None) -> Iterator[Any]:
+    """Open a CSV file; return an iterator over its rows from the header on, the last of which marks the end."""
+    with binary(path) as file, io.TextIOWrapper(file, encoding=codec, newline="") as text:
+        reader = csv.reader(chain(text, [_END]), delimiter=separator, skipinitialspace=True)
+        if header_row is None:
+            yield islice(reader, _first_row_of(path, codec) - 1, None)
+            return
+        rows = (row for row in reader if reader.line_num >= header_row)
+        yield chain([next(rows, [_END])], reader)
+
+
+def _first_row_of(path: Path, codec: str) -> int:
+    with binary(path) as file:
+        return first_row(file.read(64).decode(codec, errors="ignore"))
+
+
+def _ragged(path: Path, separator: str, codec: str, header_row: int | None, expected: int) -> csv.Error:
+    """Return an error that names the first line with another number of fields than the header."""
+    with binary(path) as file, io.TextIOWrapper(file, encoding=codec, newline="") as text:
+        lines = csv.reader(text, delimiter=separator, skipinitialspace=True)
+        begin = header_row or _first_row_of(path, codec)
+        for row in lines:
+            if lines.line_num >= begin and len(row) != expected and any(map(str.strip, row)):
+                return csv.Error(f"line {lines.line_num:,} has {len(row)} fields, the header {expected}")
+    raise AssertionError("no line is ragged")
+
+
+def undecodable(path: Path, encoding: str) -> ArgumentError:
+    """Return the error of a file that is not text in this encoding, with the encoding that may be its own."""
+    with binary(path) as file:
+        content = file.read()
+    position = ""
+    try:
+        content.decode(encoding)
+    except UnicodeDecodeError as error:
+        position = f" (byte {error.start:,})"
+    other = "utf-16" if content.startswith(_UTF_16) else "cp1252"
+    usual = ", which is usual for files from Windows" if other == "cp1252" else ""
+    known = codecs.lookup(other).name == codecs.lookup(encoding).name
+    advice = "" if known else f", or pass encoding={other!r}{usual}"
+    return ArgumentError(
+        "encoding", f"{path} is not text in {encoding.upper()}{position}: save it as UTF-8 CSV{advice}."
+    )
+
+
+def _header(fields: list[str], path: Path, separator: str) -> list[str]:
+    if not any(field.strip() for field in fields):
+        raise ValueError(f"{path} is empty: its first line must name the columns.")
+    names = [field.strip() or f"column {place}" for place, field in enumerate(fields, start=1)]
+    if len(names) == 1:
+        other = next((mark for mark in (";", "\t", "|", ",") if mark != separator and mark in names[0]), None)
+        if other is not None:
+            raise ArgumentError(
+                "separator",
+                f"{path} has a single column {names[0][:60]!r}; its fields seem to be separated by {other!r}: pass "
+                f"separator={other!r}.",
+            )
+    refuse_repeated(names, path)
+    return names
+
+
+def refuse_repeated(names: Sequence[str], path: Path) -> None:
+    """Raise if two columns of a file have the same name."""
+    found = pd.Index(names)
+    if found.has_duplicates:
+        raise ValueError(f"{path} has two columns named {found[found.duplicated()][0]!r}: rename one.")

@@ -1,0 +1,159 @@
+"""Dates of a table, written as text or as numbers such as 202103 and 20210331, and the time between two of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError
+from drosurv.presentation import counted
+from drosurv.tables.values import first_wrong, holds_numbers, row_number, shown, to_floats
+from drosurv.target import FloatArray
+
+_ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
+_OTHER = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+# Nobody is followed up for longer, in days and in months: a date such as 9999-12-31 means that there is none.
+_LONGEST = {"days": 120 * 365.25, "months": 120 * 12.0}
+_YEARS = 1900, 2100
+# Share of the numbers of a column that may be no dates if it holds dates.
+_SLIPS = 0.05
+
+
+def holds_dates(column: pd.Series[Any]) -> bool:
+    """Whether every value present is a date, or text that looks like one."""
+    if column.dtype.kind in "mM":
+        return True
+    if column.dtype.kind in "biufc":
+        return False
+    values = [str(value) for value in pd.factorize(column)[1][:200]]
+    return bool(values) and all(_ISO.fullmatch(value) or _OTHER.fullmatch(value) for value in values)
+
+
+def dates_in_numbers(column: pd.Series[Any]) -> str:
+    """Return "YYYYMM" or "YYYYMMDD" if the numbers of a column are dates written so, else an empty text."""
+    if not holds_numbers(column):
+        return ""
+    values = to_floats(column)
+    known = values[np.isfinite(values)]
+    for form, month, day, year in (
+        ("YYYYMM", known % 100, np.ones(len(known)), known // 100),
+        ("YYYYMMDD", known // 100 % 100, known % 100, known // 10_000),
+    ):
+        valid = (known % 1 == 0) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        valid &= (year >= _YEARS[0]) & (year <= _YEARS[1])
+        if len(known) and valid.mean() >= 1 - _SLIPS:
+            return form
+    return ""
+
+
+def unit_between(start: pd.Series[Any], end: pd.Series[Any]) -> str:
+    """Return the unit of :func:`time_between`: "days", "months", or "time", that of two columns of numbers."""
+    forms = dates_in_numbers(start), dates_in_numbers(end)
+    if "YYYYMM" in forms:
+        return "months"
+    numbers = holds_numbers(start) and holds_numbers(end)
+    return "time" if numbers and forms == ("", "") else "days"
+
+
+def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
+    """Return the time between two columns, (n,): days between dates, months between months, or their difference.
+
+    It is NaN where either is missing.
+    """
+    unit = unit_between(start, end)
+    if unit == "time":
+        time = to_floats(end, "end ") - to_floats(start, "start ")
+    elif unit == "months":
+        time = _months(end, "end") - _months(start, "start")
+    else:
+        first, last = _dates(start, "start"), _dates(end, "end")
+        time = (last - first).dt.total_seconds().to_numpy(dtype=np.float64) / 86_400
+    for wrong, fault in (
+        (time < 0, "lies before"),
+        (time > _LONGEST.get(unit, np.inf), "lies more than 120 years after"),
+    ):
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise ArgumentError(
+                "end",
+                f"end column {end.name!r} {fault} start column {start.name!r} in "
+                f"{counted(int(wrong.sum()), 'row')} (first in row {row_number(end.index, row)}: {start.iloc[row]} to "
+                f"{end.iloc[row]}): correct or remove them.",
+            )
+    return time
+
+
+def _months(column: pd.Series[Any], argument: str) -> FloatArray:
+    """Return the months since year 0 of numbers such as 202103."""
+    values = to_floats(column, f"{argument} ")
+    wrong = np.isfinite(values) & ((values % 100 < 1) | (values % 100 > 12) | (values > 100 * _YEARS[1] + 12))
+    wrong |= values < 100 * _YEARS[0]
+    if dates_in_numbers(column) != "YYYYMM" or wrong.any():
+        fault = first_wrong(column, wrong if wrong.any() else ~np.isnan(values), "no month like 202103")
+        raise ArgumentError(
+            argument,
+            f"{argument} {fault}, as those of the other column are: write both alike, and the date of the last visit "
+            "where the end is not known.",
+        )
+    return values // 100 * 12 + values % 100
+
+
+def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
+    if column.dtype.kind == "M":
+        return _possible(column, pd.to_datetime(column, utc=True), argument)
+    form = dates_in_numbers(column)
+    if not holds_dates(column) and form != "YYYYMMDD":
+        values = [value for value in column.dropna().unique() if not holds_dates(pd.Series([value]))]
+        raise ArgumentError(
+            argument,
+            f"{argument} column {column.name!r} holds {shown(values, 3)}, which is not a date like "
+            "2021-03-31: correct it.",
+        )
+    if form:
+        text = column.astype("Int64").astype("string")
+        read = pd.to_datetime(text, format="%Y%m%d", utc=True, errors="coerce")
+    else:
+        text = column.astype("string").str.strip()
+        read = pd.to_datetime(
+            text, format=_format(text.dropna(), argument, column.name), utc=True, errors="coerce"
+        )
+    return _possible(text.rename(str(column.name)), read, argument)
+
+
+def _possible(written: pd.Series[Any], read: pd.Series[Any], argument: str) -> pd.Series[Any]:
+    """Return the dates that were read; raise if one is none, or is so late that it means an unknown date."""
+    late = written.astype("string").str.contains(
+        r"(?<!\d)(?:2[1-9]|[3-9]\d)\d\d(?!\d)|^(?:2[2-9]|[3-9]\d)\d{6}$"
+    )
+    for wrong, fault in (
+        (late.fillna(False).to_numpy(dtype=np.bool_), "a date that no patient has"),
+        ((read.isna() & written.notna()).to_numpy(), "not a valid date, or not written like the others"),
+    ):
+        if wrong.any():
+            what = first_wrong(written.astype("object"), wrong, fault)
+            remedy = "correct it"
+            if fault.startswith("a date"):
+                remedy = "if it means that the date is not known, write the date of the last visit there"
+            raise ArgumentError(argument, f"{argument} {what}: {remedy}.")
+    return read
+
+
+def _format(text: pd.Series[str], argument: str, name: Any) -> str:
+    """Return the format of the dates; 03/04/2021 is ambiguous unless another row has a number above 12."""
+    found = [_OTHER.fullmatch(value) for value in text]
+    if not any(found):
+        return "ISO8601"
+    parts = [(int(match[1]), int(match[3]), match[2]) for match in found if match is not None]
+    mark = parts[0][2]
+    if mark == "." or any(first > 12 for first, _, _ in parts):
+        return f"%d{mark}%m{mark}%Y"
+    if any(second > 12 for _, second, _ in parts):
+        return f"%m{mark}%d{mark}%Y"
+    raise ArgumentError(
+        argument,
+        f"{argument} column {name!r} holds dates such as {text.iloc[0]!r}, and no row shows whether the day or the "
+        "month comes first: write them like 2021-03-31.",
+    )

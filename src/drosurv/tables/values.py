@@ -1,0 +1,139 @@
+"""Values of a column: their labels and numbers, and where they stand in the file."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError
+from drosurv.presentation import counted
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+# With fewer rows, numbers could be in unit steps, or sorted, by chance.
+_FEWEST_COUNTED = 20
+_FEWEST_SORTED = 100
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+
+
+def label(value: Any) -> str:
+    """Return a value as text; whole numbers have no decimals, so that 1, 1.0 and "1" are the same category."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def coded(column: pd.Series[Any]) -> tuple[IntArray, list[str]]:
+    """Return the code of each value's label, (n,), -1 where it is missing, and the labels in order of appearance."""
+    codes, values = pd.factorize(column)
+    names = list(map(label, values))
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    if len(places) < len(names):
+        # Missing values have the code -1, which takes the last element.
+        codes = np.array([*(places[name] for name in names), -1], dtype=np.intp)[codes]
+    return codes, list(places)
+
+
+def labels(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the values of a column as text; missing values stay missing."""
+    codes, names = coded(column)
+    known = np.array([*names, np.nan], dtype=object)
+    return pd.Series(known[codes], index=column.index, name=column.name)
+
+
+def shown(values: Any, limit: int = 6) -> str:
+    """List a few values for a message, and say how many more there are."""
+    # NumPy's numbers are written as Python's.
+    listed = [repr(value.item() if isinstance(value, np.generic) else value) for value in values]
+    return ", ".join(listed[:limit]) + (f" and {len(listed) - limit:,} more" if len(listed) > limit else "")
+
+
+def row_number(index: pd.Index[Any], place: int) -> int:
+    """Return the number of a row in its file, counted from 1.
+
+    Rows of a file are numbered from 0 and keep their number when others are left out.
+    """
+    numbered = index.dtype.kind in "iu" and index.is_monotonic_increasing and index.is_unique
+    return int(index[place] if numbered else place) + 1
+
+
+def holds_numbers(column: pd.Series[Any]) -> bool:
+    """Whether every value present is a number; booleans and numbers written as text are not."""
+    if column.dtype.kind in "iuf":
+        return True
+    if column.dtype.kind != "O" or isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    if isinstance(column.dtype, pd.StringDtype):
+        return bool(column.array.isna().all())
+    return all(
+        isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
+        for value in column.dropna().unique()
+    )
+
+
+def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
+    """Return the numbers of a column, (n,), NaN where missing; raise where text is not a number.
+
+    `role`, such as ``"time "``, comes before the column's name in messages.
+    """
+    values = floats(column) if column.dtype.kind in "iuf" else _parsed(column, role)
+    if np.isinf(values).any():
+        raise ValueError(
+            f"{role}{first_wrong(column, np.isinf(values), 'infinite')}: correct or remove them."
+        )
+    return values
+
+
+def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
+    numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
+    values: FloatArray = numbers.to_numpy(dtype=np.float64)
+    wrong = np.isnan(values) & column.notna().to_numpy()
+    if wrong.any():
+        # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.
+        others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
+        wrong = others if others.any() else wrong
+        comma = "if the comma is a decimal mark, read the table with decimal=','; otherwise "
+        raise ArgumentError(
+            "missing",
+            f"{role}{first_wrong(column, wrong, 'not a number')}: "
+            f"{comma if has_decimal_comma(column[wrong].iloc[0]) else ''}correct it, or name it in "
+            f"missing.",
+        )
+    return values
+
+
+def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:
+    """Say where a column is wrong: the first such value, its row, and the number of such rows."""
+    row = int(wrong.argmax())
+    value = column.iloc[row]
+    held = repr(value) if isinstance(value, str) else f"{value:g}"
+    place, rows = row_number(column.index, row), counted(int(wrong.sum()), "such row")
+    return f"column {column.name!r} holds {held} (row {place}), which is {fault} ({rows})"
+
+
+def has_decimal_comma(value: Any) -> bool:
+    """Whether a value is text like 1,5: a number where a comma is the decimal mark."""
+    return isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value) is not None
+
+
+def floats(column: pd.Series[Any]) -> FloatArray:
+    """Return a column of numbers as floats, (n,), NaN where missing."""
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def counts_rows(column: pd.Series[Any]) -> bool:
+    """Whether a column numbers the rows; there may be gaps where rows were held out."""
+    if not holds_numbers(column):
+        return False
+    values, n = floats(column), len(column)
+    if not (values == np.floor(values)).all():
+        return False
+    steps = np.diff(values)
+    # The index keeps the numbers of the rows in their file when rows are left out.
+    index_steps = np.diff(column.index) if column.index.dtype.kind in "iu" else 1
+    numbered = (steps == 1).all() or (steps == index_steps).all()
+    return bool((n >= _FEWEST_COUNTED and numbered) or (n >= _FEWEST_SORTED and (steps > 0).all()))

@@ -1,0 +1,242 @@
+"""Files as people have them: marks of other countries, text cells and sheets of Excel, titles, months, percent."""
+
+import io
+import sys
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+
+from drosurv.tables import FileFormat, TableNote, read_frame, read_survival_table
+from drosurv.tables.number_texts import decimal_mark
+from drosurv.tables.reading import _copied
+
+pytestmark = pytest.mark.filterwarnings("ignore::drosurv.tables.TableNote")
+RNG = np.random.default_rng(0)
+DAYS = np.ceil(RNG.exponential(900, 200)).astype(int)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(text, name="data.csv", encoding="utf-8"):
+        (tmp_path / name).write_bytes(text.encode(encoding))
+        return tmp_path / name
+
+    return written
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Writes sheets, each a list of rows, to a workbook."""
+
+    def written(**sheets):
+        made = openpyxl.Workbook()
+        made.remove(made.active)
+        for name, rows in sheets.items():
+            sheet = made.create_sheet(name.replace("_", " "))
+            for row in rows:
+                sheet.append(row)
+        made.save(tmp_path / "book.xlsx")
+        return tmp_path / "book.xlsx"
+
+    return written
+
+
+@pytest.mark.parametrize("separator", ["\t", "|", ";"])
+@pytest.mark.parametrize("age", ["61", "61.5"])
+def test_thousands_commas_are_no_decimal_commas(write, separator, age):
+    lines = [separator.join([f"{day:,}", age, "1"]) for day in DAYS]
+    frame = read_frame(write("\n".join([separator.join(["time", "age", "died"]), *lines])))
+    assert frame["time"].tolist() == DAYS.tolist()
+    assert frame["age"].tolist() == [float(age)] * len(DAYS)
+
+
+@pytest.mark.parametrize("separator", ["\t", ";"])
+def test_thousands_points_are_no_decimal_points(write, separator):
+    lines = [separator.join([f"{day:,}".replace(",", "."), "1"]) for day in DAYS]
+    frame = read_frame(write("\n".join([separator.join(["Tage", "tot"]), *lines])))
+    assert frame["Tage"].tolist() == DAYS.tolist()
+
+
+def test_quoted_thousands_in_a_comma_separated_file_are_numbers(write):
+    lines = [f'"{day:,}",1' for day in DAYS]
+    assert read_frame(write("\n".join(["time,died", *lines])))["time"].tolist() == DAYS.tolist()
+    lines = [f'"{day / 10}",1'.replace(".", ",") for day in DAYS]
+    assert read_frame(write("\n".join(["time,died", *lines])))["time"].tolist() == (DAYS / 10).tolist()
+
+
+@pytest.mark.parametrize("mark", [",", "."])
+def test_a_number_with_two_meanings_is_asked_about(write, mark):
+    path = write(f"time;died\n1{mark}204;1\n2{mark}531;0\n")
+    with pytest.raises(ValueError, match=rf"'1\{mark}204', which may be 1204 or 1.204: pass decimal="):
+        read_frame(path)
+    other = {",": ".", ".": ","}[mark]
+    assert read_frame(path, decimal=mark)["time"].tolist() == [1.204, 2.531]
+    assert read_frame(path, decimal=other)["time"].tolist() == [1204, 2531]
+
+
+def test_a_column_that_shows_its_mark_decides_for_the_others():
+    either = ["1,204", "2,531"]
+    assert decimal_mark([either, ["1,5"]], ";") == ","
+    assert decimal_mark([either, ["1.5"]], ";") == "."
+    assert decimal_mark([["1.204"]], ",") == "."
+    assert decimal_mark([["1,204,567"]], ";") == "."
+    assert decimal_mark([["1.2.2010", "3.4.2011"], ["0,5"]], ";") == ","
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["36 %", "7%", "100 %"], [36, 7, 100]),
+        (["36,5 %", "7 %", "0,1 %"], [36.5, 7, 0.1]),
+        (["1 204", "365", "12 345"], [1204, 365, 12345]),
+        (["1\u00a0204,5", "365", "1\u202f000\u202f000"], [1204.5, 365, 1e6]),
+        (["1'204.5", "365", "2'000"], [1204.5, 365, 2000]),
+        (["−1,5", "2", "3"], [-1.5, 2, 3]),
+    ],
+)
+def test_other_ways_to_write_numbers_are_numbers(write, cells, expected):
+    assert read_frame(write("a;b\n" + "".join(f"{cell};x\n" for cell in cells)))["a"].tolist() == expected
+
+
+def test_german_dates_stand_beside_decimal_commas(write):
+    frame = read_frame(write("start;crp\n1.2.2010;1,5\n28.12.2010;12,25\n"))
+    assert frame["start"].tolist() == ["1.2.2010", "28.12.2010"]
+    assert frame["crp"].tolist() == [1.5, 12.25]
+    dated = frame.assign(end=["2.2.2010", "1.1.2011"], died=[1, 0], age=[50, 60])
+    table = read_survival_table(dated, start="start", end="end", event="died", drop=["crp"])
+    assert table.y["days"].tolist() == [1, 4]
+
+
+def test_a_first_line_that_names_the_separator_is_none_of_the_table(write):
+    path = write("sep=;\r\ntime;died\r\n5;1\r\n7;0\r\n")
+    assert read_frame(path).to_dict("list") == {"time": [5, 7], "died": [1, 0]}
+    with pytest.raises(ValueError, match="line 4 has 1 fields, the header 2"):
+        read_frame(write("sep=;\ntime;died\n5;1\n7\n"))
+
+
+def test_titles_above_the_header_are_left_out_with_a_note(write):
+    text = "Study of 2020\n\nexported 1.1.2021,,\ntime,died,age\n5,1,61\n7,0,50\n8,0,50\n"
+    with pytest.warns(TableNote, match="header_row=4"):
+        frame = read_frame(write(text))
+    assert frame.to_dict("list") == {"time": [5, 7, 8], "died": [1, 0, 0], "age": [61, 50, 50]}
+    pd.testing.assert_frame_equal(read_frame(write(text), header_row=4), frame)
+
+
+def test_standard_input_is_a_table(monkeypatch):
+    _copied.cache_clear()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"time;died\n5,5;1\n7,5;0\n")))
+    marks = FileFormat().recognised("-")
+    assert marks.read("-").to_dict("list") == {"time": [5.5, 7.5], "died": [1, 0]}
+    _copied.cache_clear()
+
+
+@pytest.mark.parametrize("digits", ["%Y%m", "%Y%m%d"])
+def test_months_and_days_as_numbers_are_dates(digits):
+    start = pd.to_datetime("2010-01-15") + pd.to_timedelta(RNG.integers(0, 1000, 50), "D")
+    end = start + pd.to_timedelta(RNG.integers(40, 1500, 50), "D")
+    frame = pd.DataFrame({"dx": start.strftime(digits).astype(int), "last": end.strftime(digits).astype(int)})
+    frame = frame.assign(died=[0, 1] * 25, age=RNG.normal(60, 9, 50))
+    y = read_survival_table(frame, start="dx", end="last", event="died").y
+    if digits == "%Y%m":
+        expected = (end.year - start.year) * 12 + end.month - start.month
+        assert y["time"].tolist() == expected.tolist()
+    else:
+        assert y["days"].tolist() == (end - start).days.tolist()
+
+
+ROWS = [["time", "died", "age"], *[[k + 1, k % 2, 40 + k] for k in range(20)]]
+
+
+def test_text_cells_of_excel_stay_text(book):
+    long = [str(12345678901234567 + k) for k in range(20)]
+    rows = [
+        ["hospital", "pid", "patient", "weight", "dose"],
+        *[[f"{k:04}", f"0{k // 2}" if k % 2 else f"{k // 2}", long[k], f"{k}.5", k] for k in range(20)],
+    ]
+    frame = read_frame(book(Data=rows))
+    assert frame["hospital"].tolist() == [f"{k:04}" for k in range(20)]
+    assert frame["pid"].nunique() == 20
+    assert frame["patient"].tolist() == long
+    assert frame["weight"].tolist() == [k + 0.5 for k in range(20)]
+    assert frame["dose"].tolist() == list(range(20))
+
+
+def test_ids_that_excel_has_rounded_are_told(book):
+    rows = [["id", "age"], *[[1.2345678901234567e16, k] for k in range(20)]]
+    with pytest.warns(UserWarning, match="more than 15 digits, of which Excel keeps 15"):
+        read_frame(book(Data=rows))
+
+
+def test_a_workbook_with_two_tables_is_asked_about(book):
+    path = book(Hospital_A=ROWS, Hospital_B=ROWS, Legend=[["time", "in days"]])
+    with pytest.raises(
+        ValueError, match=r"which sheet .*'Hospital A' \(21 rows\) and 'Hospital B' \(21 rows\)"
+    ):
+        read_frame(path)
+    assert len(read_frame(path, sheet="Hospital B")) == 20
+    assert len(read_frame(path, sheet="2")) == 20
+    with pytest.raises(ValueError, match="Did you mean 'Hospital A'"):
+        read_frame(path, sheet="Hospital a")
+
+
+def test_the_only_table_of_a_workbook_is_read_with_a_note(book):
+    path = book(Legend=[["time", "in days"], ["died", "1 is dead"]], Data=ROWS)
+    with pytest.warns(TableNote, match="sheet 'Data' of .* was read, and not 'Legend'"):
+        assert read_frame(path).shape == (20, 3)
+    with pytest.raises(ValueError, match="sheet must be given for an Excel workbook only"):
+        read_frame(__file__, sheet="Data")
+
+
+def test_titles_and_empty_rows_of_excel_are_left_out(book):
+    path = book(Data=[["Study of 2020"], [], ["by", "me"], *ROWS[:10], [None] * 3, *ROWS[10:], [], []])
+    with pytest.warns(TableNote, match="header_row=4: 3 rows above it"):
+        assert read_frame(path)["age"].tolist() == list(range(40, 60))
+    assert read_frame(path, header_row=4)["time"].tolist() == list(range(1, 21))
+    with pytest.raises(ValueError, match="header_row must be between 1 and 25, got 99"):
+        read_frame(path, header_row=99)
+
+
+def test_merged_cells_count_for_each_of_their_rows(tmp_path):
+    made = openpyxl.Workbook()
+    for row in [["hospital", "time"], *[["A" if k == 0 else None, k] for k in range(20)]]:
+        made.active.append(row)
+    made.active.merge_cells("A2:A21")
+    made.save(tmp_path / "merged.xlsx")
+    assert read_frame(tmp_path / "merged.xlsx")["hospital"].tolist() == ["A"] * 20
+
+
+def test_formulas_that_no_program_computed_are_refused(book):
+    with pytest.raises(
+        ValueError, match=r"column 'bmi' of .* holds formulas whose values are not in the file"
+    ):
+        read_frame(book(Data=[["age", "bmi"], *[[k, f"=A{k}*2"] for k in range(2, 22)]]))
+
+
+def test_missing_values_of_excel_and_its_errors_are_missing(book):
+    rows = [
+        ["a", "b", "c"],
+        *[[k, "x", 1.5] for k in range(20)],
+        ["#N/A", "NA", "#DIV/0!"],
+        ["n/k", "y", None],
+    ]
+    frame = read_frame(book(Data=rows), missing=["a=n/k", "c=1.5"])
+    assert frame["a"].tolist()[:20] == list(range(20))
+    assert frame["a"].isna().sum() == 2
+    assert frame["b"].isna().sum() == 1
+    assert frame["c"].isna().all()
+
+
+def test_a_workbook_under_another_name_is_known_by_its_bytes(book, tmp_path):
+    book(Data=ROWS).rename(tmp_path / "patients.csv")
+    assert read_frame(tmp_path / "patients.csv").shape == (20, 3)
+
+
+def test_every_text_of_a_column_of_numbers_can_mean_missing(write, book):
+    text = "age;sex\n61,5;f\nsee letter;m\n<50;f\n50;f\n"
+    frame = read_frame(write(text), missing=["age=*"])
+    np.testing.assert_array_equal(frame["age"], [61.5, np.nan, np.nan, 50])
+    assert frame["sex"].tolist() == ["f", "m", "f", "f"]
+    rows = [["age"], *[[k] for k in range(20)], ["see letter"]]
+    assert read_frame(book(Data=rows), missing=["age=*"])["age"].isna().sum() == 1
