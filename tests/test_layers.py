@@ -19,6 +19,7 @@ LAYERS = [
     {"solvers", "metrics"},
     {"estimators", "datasets", "planning"},
     {"predictions"},
+    {"findings"},
     {"evaluation"},
     {"tuning"},
     {"repairs"},

@@ -1,0 +1,59 @@
+"""The one adjustment for all tests that were made: Bonferroni's, in a single step.
+
+Adjusted p-values are p times the number of tests, and intervals have the level that this leaves to each test. So an
+interval excludes the right value exactly if its adjusted p-value is below one minus the level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from drosurv.findings.residual_tests import JudgedValue
+
+
+class Question(NamedTuple):
+    """A question about a group, and its estimate; None, with the reason `why`, if it could not be judged.
+
+    `status` is what it means if the estimate is not right; a difference from the right value below `least` is not
+    visible in what is shown, and is no problem. Only values on one `side` of the right value are a problem: -1 for
+    values below it, 0 for both sides. `details` are texts for its sentence.
+    """
+
+    question: str
+    attribute: str
+    group: str
+    estimate: JudgedValue | None
+    status: str
+    least: float = 0.0
+    side: int = 0
+    why: str = ""
+    details: dict[str, str] = {}  # noqa: RUF012
+
+
+class Adjusted(NamedTuple):
+    """A test with its adjusted p-value and interval, and whether it shows a problem."""
+
+    test: Question
+    value: float
+    low: float
+    high: float
+    p: float
+    wrong: bool
+
+
+def adjust(tests: Sequence[Question], level: float, n_tests: int) -> list[Adjusted]:
+    """Return tests with p-values and intervals that are adjusted for so many tests."""
+    return [_adjusted(test, level, max(n_tests, 1)) for test in tests]
+
+
+def _adjusted(test: Question, level: float, n_tests: int) -> Adjusted:
+    if test.estimate is None:
+        return Adjusted(test, np.nan, np.nan, np.nan, np.nan, wrong=False)
+    estimate, distance = test.estimate, test.estimate.value - test.estimate.right
+    p = min(estimate.p * n_tests, 1.0)
+    low, high = estimate.interval((1 - level) / n_tests)
+    wrong = p < 1 - level and abs(distance) >= test.least and test.side * distance >= 0
+    return Adjusted(test, estimate.value, low, high, p, wrong)

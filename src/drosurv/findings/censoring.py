@@ -1,0 +1,253 @@
+"""A Cox model of censoring, for weights of predictions at few times.
+
+The risk of being censored depends on columns of the patients. Events leave the risk set before censorings of the same
+time. With ties, coefficients are Efron's, and each time's hazard solves the likelihood of grouped times, so that
+without columns the curve is the Kaplan-Meier curve of censoring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+# Smallest probability of being uncensored by which a patient is weighted.
+LEAST_PROBABILITY = 0.02
+# With fewer censored patients nobody is weighted.
+_FEWEST_CENSORED = 5
+# Ridge penalty of the coefficients of standardised columns.
+_PENALTY = 1.0
+_MOST_STEPS, _TOLERANCE = 30, 1e-8
+_LARGEST_SCORE = 5.0
+
+
+class Sensitivity(NamedTuple):
+    """Derivatives of a weighted sum by the log hazards of censoring at each time (V,), and by the coefficients (q,)."""
+
+    by_time: FloatArray
+    by_coefficient: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class CensoringModel:
+    """Probabilities of being uncensored of n patients.
+
+    `times` (V,) are the times of censoring and `hazard` (V,) their baseline hazards, with sums `cumulative` (V + 1,);
+    `relative` (n,) are the patients' relative hazards and `columns` (n, q) what they depend on. `at_risk` and
+    `remaining` (V,) are summed relative hazards before and after the censorings of each time, `mean_columns` (V, q)
+    the means at risk, `inverse` (q, q) the inverse information.
+    """
+
+    times: FloatArray
+    hazard: FloatArray
+    cumulative: FloatArray
+    relative: FloatArray
+    columns: FloatArray
+    at_risk: FloatArray
+    remaining: FloatArray
+    mean_columns: FloatArray
+    inverse: FloatArray
+    weight: FloatArray
+    position: IntArray
+    censored: BoolArray
+    first: IntArray
+
+    def cumulative_hazard(self, before: FloatArray, after: FloatArray | None = None) -> FloatArray:
+        """Return each patient's hazard of censoring at times before one time (n,), and after another (n,) if given."""
+        total = self.cumulative[np.searchsorted(self.times, before, side="left")]
+        if after is not None:
+            total = total - self.cumulative[np.searchsorted(self.times, after, side="right")]
+        return self.relative * np.maximum(total, 0.0)
+
+    def inverse_probability(self, before: FloatArray, after: FloatArray | None = None) -> FloatArray:
+        """Return 1 / G (n,), G the probability of no censoring before a time, given none up to another."""
+        found: FloatArray = np.minimum(np.exp(self.cumulative_hazard(before, after)), 1.0 / LEAST_PROBABILITY)
+        return found
+
+    def sensitivity(
+        self, values: FloatArray, before: FloatArray, after: FloatArray | None = None
+    ) -> Sensitivity:
+        """Return the derivatives of the sum of `values` (n,) that were divided by G (`inverse_probability`)."""
+        V = len(self.times)
+        end = np.searchsorted(self.times, before, side="left")
+        start = (
+            np.zeros(len(end), np.intp) if after is None else np.searchsorted(self.times, after, side="right")
+        )
+        mass = values * self.relative * (start < end)
+        by_time = np.cumsum(np.bincount(start, mass, V + 1) - np.bincount(end, mass, V + 1))[:V]
+        hazard = self.cumulative_hazard(before, after)
+        by_coefficient = (values * hazard) @ self.columns - (by_time * self.hazard) @ self.mean_columns
+        return Sensitivity(by_time, by_coefficient)
+
+    def covariance(self, first: Sensitivity, second: Sensitivity) -> float:
+        """Return the covariance of two weighted sums that is due to the estimated hazards of censoring."""
+        baseline = first.by_time * second.by_time @ self._hazard_variance
+        return float(baseline + first.by_coefficient @ self.inverse @ second.by_coefficient)
+
+    @property
+    def _hazard_variance(self) -> FloatArray:
+        """Variance (V,) of each time's baseline hazard (Greenwood's, where nobody differs)."""
+        counts = np.bincount(self.position[self.censored], self.weight[self.censored], len(self.times))
+        return np.divide(
+            counts,
+            self.at_risk * self.remaining,
+            out=np.zeros_like(counts),
+            where=self.remaining > 1e-9 * self.at_risk,
+        )
+
+    def influence(self, sensitivity: Sensitivity) -> FloatArray:
+        """Return each patient's influence (n,) on a weighted sum through the estimated hazards of censoring."""
+        share = np.divide(
+            sensitivity.by_time, self.at_risk, out=np.zeros_like(self.at_risk), where=self.at_risk > 0
+        )
+        slope = self.inverse @ sensitivity.by_coefficient
+        # A patient's martingale is the censoring less the hazard while at risk.
+        sums = np.append(0.0, np.cumsum(share * self.hazard))
+        means = np.vstack(
+            [np.zeros(self.columns.shape[1]), np.cumsum(self.hazard[:, None] * self.mean_columns, axis=0)]
+        )
+        until, since = self.until, self.first
+        hazard = self.cumulative[until] - self.cumulative[since]
+        found: FloatArray = -self.relative * (
+            sums[until]
+            - sums[since]
+            + hazard * (self.columns @ slope)
+            - (means[until] - means[since]) @ slope
+        )
+        at = self.position[self.censored]
+        found[self.censored] += share[at] + (self.columns[self.censored] - self.mean_columns[at]) @ slope
+        return found
+
+    @property
+    def until(self) -> IntArray:
+        """Number (n,) of the times of censoring at which each patient was at risk or had not entered."""
+        return self.position + self.censored
+
+
+def fit_censoring(
+    time: FloatArray,
+    censored: BoolArray,
+    columns: FloatArray,
+    weight: FloatArray,
+    entry: FloatArray | None = None,
+) -> CensoringModel | None:
+    """Fit a Cox model of censoring on columns (n, q); return None if fewer than 5 patients are censored.
+
+    Patients are at risk of censoring after their entry times (n,), and count as `weight` (n,) copies.
+    """
+    if weight[censored].sum() < _FEWEST_CENSORED:
+        return None
+    Z = _standardised(columns, weight)
+    times, at = np.unique(time[censored], return_inverse=True)
+    # An event leaves before censorings of its time; `position` is the number of times of censoring before it.
+    position = np.searchsorted(times, time, side="left")
+    position[censored] = at
+    until = position + censored
+    first = np.zeros(len(time), np.intp) if entry is None else np.searchsorted(times, entry, side="right")
+    first = np.minimum(first, until)
+    sums = _RiskSums(until, first, len(times))
+    coef = np.zeros(Z.shape[1])
+    efron = _Efron(at, weight[censored], len(times))
+    inverse: FloatArray = np.eye(len(coef)) / _PENALTY
+    for _ in range(_MOST_STEPS if Z.shape[1] else 0):
+        score, information = efron.derivatives(coef, Z, weight, censored, sums)
+        inverse = np.asarray(np.linalg.inv(information + _PENALTY * np.eye(len(coef))), np.float64)
+        step = inverse @ (score - _PENALTY * coef)
+        coef = coef + np.clip(step, -1.0, 1.0)
+        if np.abs(step).max() < _TOLERANCE:
+            break
+    relative = np.exp(np.clip(Z @ coef, -_LARGEST_SCORE, _LARGEST_SCORE))
+    mass = weight * relative
+    at_risk = sums(mass)
+    tied: FloatArray = np.bincount(at, mass[censored], len(times)).astype(np.float64)
+    remaining = np.maximum(at_risk - tied, 0.0)
+    hazard = _grouped_hazards(at, relative[censored], weight[censored], tied, remaining)
+    means = np.divide(sums(mass[:, None] * Z), at_risk[:, None])
+    cumulative = np.append(0.0, np.cumsum(hazard))
+    return CensoringModel(
+        times, hazard, cumulative, relative, Z, at_risk, remaining, means, inverse, weight, position, censored, first
+    )  # fmt: skip
+
+
+class _RiskSums(NamedTuple):
+    """Sums over the patients at risk at each of V times, from the first (n,) to before the last (n,)."""
+
+    until: IntArray
+    first: IntArray
+    n_times: int
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Return sums (V,) or (V, q) of values (n,) or (n, q)."""
+        if values.ndim == 2:
+            return (
+                np.column_stack([self(column) for column in values.T])
+                if values.shape[1]
+                else np.empty((self.n_times, 0))
+            )
+        size = self.n_times + 1
+        change = np.bincount(self.first, values, size) - np.bincount(self.until, values, size)
+        return np.cumsum(change)[: self.n_times]
+
+
+class _Efron:
+    """Efron's partial likelihood of the censorings: each has a term, without a share of those tied with it."""
+
+    def __init__(self, at: IntArray, weight: FloatArray, n_times: int) -> None:
+        order = np.argsort(at, kind="stable")
+        mass = weight[order]
+        before = np.cumsum(mass) - mass
+        totals = np.bincount(at, weight, n_times)
+        begins = np.append(0.0, np.cumsum(totals)[:-1])
+        self.at, self.order, self.weight, self.n_times = at, order, weight, n_times
+        self.share = np.empty(len(at))
+        self.share[order] = (before - begins[at[order]]) / totals[at[order]]
+
+    def derivatives(
+        self, coef: FloatArray, Z: FloatArray, weight: FloatArray, censored: BoolArray, sums: _RiskSums
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return score (q,) and information (q, q) at a coefficient (q,)."""
+        relative = np.exp(np.clip(Z @ coef, -_LARGEST_SCORE, _LARGEST_SCORE))
+        mass = weight * relative
+        S0, S1 = sums(mass), sums(mass[:, None] * Z)
+        d0 = np.bincount(self.at, mass[censored], self.n_times)
+        d1 = np.column_stack([np.bincount(self.at, c, self.n_times) for c in (mass[:, None] * Z)[censored].T])
+        below = np.maximum(S0[self.at] - self.share * d0[self.at], 1e-12)
+        mean = (S1[self.at] - self.share[:, None] * d1[self.at]) / below[:, None]
+        term = self.weight / below
+        hazard = np.append(0.0, np.cumsum(np.bincount(self.at, term, self.n_times)))
+        own = np.bincount(self.at, term * self.share, self.n_times)
+        total = hazard[sums.until] - hazard[sums.first]
+        total[censored] -= own[self.at]
+        score = self.weight @ (Z[censored] - mean)
+        information = (Z * (mass * total)[:, None]).T @ Z - (mean * self.weight[:, None]).T @ mean
+        return score, information
+
+
+def _grouped_hazards(
+    at: IntArray, relative: FloatArray, weight: FloatArray, tied: FloatArray, remaining: FloatArray
+) -> FloatArray:
+    """Return the hazards (V,) a that solve sum of weight r / (exp(a r) - 1) over the censored = sum of r remaining."""
+    counts = np.bincount(at, weight, len(tied))
+    mean = tied / counts
+    left = np.maximum(remaining, 1e-9 * tied)
+    hazard = np.log1p(tied / left) / mean
+    for _ in range(5):
+        grown = np.expm1(np.minimum(hazard[at] * relative, 50.0))
+        value = np.bincount(at, weight * relative / grown, len(tied)) - left
+        slope = np.bincount(at, weight * relative**2 * (grown + 1) / grown**2, len(tied))
+        # On the log scale, so that hazards stay above 0.
+        hazard = hazard * np.exp(np.clip(value / (slope * hazard), -1.0, 1.0))
+    found: FloatArray = hazard
+    return found
+
+
+def _standardised(columns: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return columns with mean 0 and standard deviation 1, without constant and repeated ones."""
+    Z = np.asarray(columns, dtype=np.float64).reshape(len(weight), -1)
+    Z = Z - np.average(Z, axis=0, weights=weight)
+    scale = np.sqrt(np.average(Z**2, axis=0, weights=weight))
+    Z = Z[:, scale > 1e-9] / scale[scale > 1e-9]
+    return Z

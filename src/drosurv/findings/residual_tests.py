@@ -1,0 +1,295 @@
+"""Tests of predictions: each is a weighted sum of residuals, of which right predictions have mean zero.
+
+- `level`: events of a group, observed against expected.
+- `shape`: events in each part of the follow-up against the other parts, so that a right total does not hide a wrong
+  shape in time, and a wrong total is not called one.
+- `spread`: residuals weighted by the log cumulative hazard at the horizon, within a group. Its number is the
+  calibration slope: 1 if right, below 1 if differences between patients are overstated.
+
+Each test gives a number with its p-value and, for any level, the interval of values that the test does not reject, so
+that an interval excludes the right value exactly if p is small. The statistic is the signed root of a likelihood
+ratio (Poisson, binomial, or Poisson regression), divided by the dispersion: the variance of the sum of residuals over
+that of independent Poisson counts. So ties, clusters, weights for censoring and the model's estimation error all
+enter in one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import xlogy
+
+from drosurv.findings.residuals import PatientResiduals, Sums, WeightedResiduals, by_cluster
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+# Largest and smallest log ratio, or distance of a slope from 1, that an interval may reach.
+_FARTHEST = 20.0
+_TINY = 1e-12
+_LAST_DIGITS = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedValue:
+    """A number with its test: `root` is the standardised distance of the data from a value, decreasing in the value.
+
+    `right` is the value under right predictions, `among` the number of values of which this is the most extreme, and
+    `freedom` the degrees of freedom of its distribution. The test is at `time`, or of a part of the follow-up from
+    `since` to `time`.
+    """
+
+    value: float
+    root: Callable[[float], float]
+    right: float = 1.0
+    among: int = 1
+    freedom: float = np.inf
+    on_log_scale: bool = True
+    time: float = np.nan
+    since: float = np.nan
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value that the right value is right."""
+        return float(min(1.0, self.among * 2 * stats.t.sf(abs(self.root(self.right)), self.freedom)))
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Return the ends of the interval of values whose p-value is at least alpha."""
+        bound = float(stats.t.isf(alpha / self.among / 2, self.freedom))
+        return self._where(bound, -1), self._where(-bound, 1)
+
+    def _where(self, bound: float, side: int) -> float:
+        """Return the value below (side -1) or above (1) the estimate at which the root equals the bound."""
+
+        def distance(position: float) -> float:
+            return self.root(self._at(position)) - bound
+
+        centre = self._position(self.value)
+        far, step = centre + side * 0.05, 0.1
+        while side * distance(far) > 0:
+            far, step = far + side * step, 2 * step
+            if abs(far) > _FARTHEST:
+                return self._at(side * np.inf)
+        return self._at(float(brentq(distance, centre, far, xtol=1e-9)))
+
+    def _at(self, position: float) -> float:
+        return float(np.exp(position)) if self.on_log_scale else position
+
+    def _position(self, value: float) -> float:
+        if not self.on_log_scale:
+            return value
+        return float(np.clip(np.log(max(value, _TINY)), -_FARTHEST + 1, _FARTHEST - 1))
+
+
+def mean(values: FloatArray, weight: FloatArray, clusters: IntArray | None = None) -> JudgedValue | None:
+    """Return the mean of values (n,) of patients, such as gains, tested against 0; None if all are equal.
+
+    A patient of weight 2 counts as two; values of one cluster are summed.
+    """
+    total = float(weight.sum())
+    average = float(weight @ values) / max(total, _TINY)
+    variance, freedom = (
+        float(weight @ (values - average) ** 2) / max(total - 1, 1.0) / max(total, _TINY),
+        np.inf,
+    )
+    if clusters is not None:
+        sums = (weight * (values - average))[:, None]
+        clustered, freedom = by_cluster(sums, clusters, np.ones(len(values), np.bool_))
+        if clustered is not None:
+            variance = max(variance, float(clustered[0, 0]) / total**2)
+    error = float(np.sqrt(variance))
+    # Two fits of one model differ in their last digits only, which must not be tested.
+    if not error > _LAST_DIGITS:
+        return None
+    return JudgedValue(average, lambda value: (average - value) / error, 0.0, 1, freedom, on_log_scale=False)
+
+
+def level(sums: Sums) -> JudgedValue:
+    """Return observed over expected events, by the likelihood ratio of Poisson counts."""
+    observed, expected = max(float(sums.observed.sum()), 0.0), float(sums.expected.sum())
+    dispersion = sums.variance(np.ones(len(sums.observed))) / max(expected, _TINY)
+
+    def root(ratio: float) -> float:
+        predicted = max(ratio * expected, _TINY)
+        deviance = 2 * (xlogy(observed, observed / predicted) - (observed - predicted))
+        return float(np.sign(observed - predicted) * np.sqrt(max(deviance, 0.0) / dispersion))
+
+    return JudgedValue(observed / max(expected, _TINY), root, freedom=sums.freedom)
+
+
+def shape(sums: Sums, ends: FloatArray, fewest: float = 5.0) -> JudgedValue | None:
+    """Return the ratio of events in the most extreme part of the follow-up to that in all others.
+
+    The test of each part is binomial, given all events. None with fewer than two parts of at least `fewest` expected
+    events.
+    """
+    observed, expected = np.maximum(sums.observed, 0.0), sums.expected
+    parts = [j for j in range(len(expected)) if min(expected[j], expected.sum() - expected[j]) >= fewest]
+    if len(parts) < 2 or observed.sum() <= 0:
+        return None
+    begins = np.append(0.0, ends)
+    found = [_part_against_others(sums, j) for j in parts]
+    # Two parts are one comparison.
+    among = len(found) if len(expected) > 2 else 1
+    j, worst = max(zip(parts, found, strict=True), key=lambda pair: abs(pair[1].root(1.0)))
+    since, end = float(begins[j]), float(ends[j])
+    return JudgedValue(worst.value, worst.root, among=among, freedom=sums.freedom, time=end, since=since)
+
+
+def _part_against_others(sums: Sums, j: int) -> JudgedValue:
+    observed, expected = np.maximum(sums.observed, 0.0), sums.expected
+    share = float(expected[j] / expected.sum())
+    inside, outside = float(observed[j]), float(observed.sum() - observed[j])
+    direction = np.full(len(expected), -share)
+    direction[j] += 1.0
+    dispersion = sums.variance(direction) / max(float(expected.sum()) * share * (1 - share), _TINY)
+
+    def root(ratio: float) -> float:
+        of_part = share * ratio / (share * ratio + 1 - share)
+        total = inside + outside
+        deviance = 2 * (
+            xlogy(inside, inside / (total * of_part)) + xlogy(outside, outside / (total * (1 - of_part)))
+        )
+        return float(np.sign(inside - total * of_part) * np.sqrt(max(deviance, 0.0) / dispersion))
+
+    odds = max(inside, _TINY) / max(outside, _TINY)
+    return JudgedValue(odds * (1 - share) / share, root)
+
+
+def spread(
+    residuals: PatientResiduals,
+    score: FloatArray,
+    member: BoolArray,
+    error: Callable[[FloatArray], FloatArray | None] | None = None,
+    *,
+    horizon: int = -1,
+) -> JudgedValue | None:
+    """Return the calibration slope of the patients of a group: the tests of predictions spread too far, or too little.
+
+    `score` (n,) is the log cumulative hazard at the horizon; for predictions at few times, `horizon` is the part at
+    whose end it is. `error` returns the covariance (J, J) that estimation error adds to a weighted sum. It counts only
+    against a slope above 1: predictions of a model that was fitted to few patients are too extreme, which the slope is
+    to show. None if all scores are equal.
+    """
+    if isinstance(residuals, WeightedResiduals):
+        return _spread_at_horizon(residuals, score, member, error, horizon)
+    x, mass = score[member], residuals.weight[member]
+    expected = mass * residuals.expected[member].sum(axis=1)
+    observed = mass * residuals.observed[member].sum(axis=1)
+    events = float(observed.sum())
+    if events <= 0 or expected.sum() <= 0:
+        return None
+    x = x - np.average(x, weights=np.maximum(expected, _TINY))
+    information = float(expected @ x**2)
+    if information <= 1e-9:
+        return None
+    sum_x = float(observed @ x)
+
+    def derivative(change: float) -> float:
+        tilted = expected * np.exp(change * x - (change * x).max())
+        return sum_x - events * float(tilted @ x / tilted.sum())
+
+    def likelihood(change: float) -> float:
+        top = float((change * x).max())
+        return float(change * sum_x - events * (top + np.log(expected @ np.exp(change * x - top))))
+
+    best = _zero(derivative)
+    w = np.zeros(len(score))
+    w[member] = x
+    above, below = _dispersions(residuals, w, error, information)
+
+    def root(slope: float) -> float:
+        deviance = 2 * (likelihood(best) - likelihood(slope - 1))
+        dispersion = above if best + 1 > slope else below
+        return float(np.sign(best + 1 - slope) * np.sqrt(max(deviance, 0.0) / dispersion))
+
+    freedom = residuals.sums(w).freedom if residuals.clusters is not None else np.inf
+    return JudgedValue(best + 1, root, on_log_scale=False, freedom=freedom)
+
+
+def _dispersions(
+    residuals: PatientResiduals,
+    w: FloatArray,
+    error: Callable[[FloatArray], FloatArray | None] | None,
+    information: float,
+) -> tuple[float, float]:
+    """Return the dispersion for slopes above the value tested, with estimation error, and below it, without."""
+    sums = residuals.sums(w, None if error is None else error(w))
+    ones = np.ones(len(sums.observed))
+    with_error, without = sums.variance(ones), sums.variance(ones, with_error=False)
+    return with_error / information, min(with_error, without) / information
+
+
+def _zero(derivative: Callable[[float], float]) -> float:
+    """Return where a decreasing function is zero, at most at a distance of 20 from 0."""
+    low, high = -0.5, 0.5
+    while derivative(low) < 0 and low > -_FARTHEST:
+        low *= 2
+    while derivative(high) > 0 and high < _FARTHEST:
+        high *= 2
+    if derivative(low) <= 0 or derivative(high) >= 0:
+        return low if derivative(low) <= 0 else high
+    return float(brentq(derivative, low, high, xtol=1e-10))
+
+
+def _spread_at_horizon(
+    residuals: WeightedResiduals,
+    score: FloatArray,
+    member: BoolArray,
+    error: Callable[[FloatArray], FloatArray | None] | None,
+    part: int,
+) -> JudgedValue | None:
+    """Return the slope of predictions at one time: the score test of log(-log S) + a + (slope - 1) * score."""
+    last = int(np.arange(len(residuals.ends))[part])
+    patients = _AtOneTime(residuals, score, member, last)
+    if patients.information <= 1e-9:
+        return None
+    w = np.zeros(len(score))
+    w[member] = patients.x
+    until = (np.arange(len(residuals.ends)) <= last).astype(np.float64)
+    sums = residuals.sums(w, None if error is None else error(w))
+    plain = patients.variance(patients.x, patients.F)
+    with_error, without = sums.variance(until) / plain, sums.variance(until, with_error=False) / plain
+
+    def root(slope: float) -> float:
+        value, variance = patients.statistic(slope - 1)
+        dispersion = with_error if value > 0 else min(with_error, without)
+        return float(value / np.sqrt(max(variance * dispersion, _TINY)))
+
+    best = 1 + _zero(lambda change: patients.statistic(change)[0])
+    end = float(residuals.ends[last])
+    return JudgedValue(best, root, on_log_scale=False, freedom=sums.freedom, time=end)
+
+
+class _AtOneTime:
+    """Patients of a group whose log cumulative hazards at one time are shifted, and changed in proportion to scores."""
+
+    def __init__(self, residuals: WeightedResiduals, score: FloatArray, member: BoolArray, last: int) -> None:
+        least = max(residuals.unit / 4, 1e-9)
+        self.F = np.clip(residuals.probability[member, last], least, 1 - least)
+        self.mass, self.hazard = residuals.weight[member], -np.log1p(-self.F)
+        self.inverse, self.happened = residuals.inverse[member, last], residuals.happened[member, last]
+        self.at_events, self.at_free = residuals.at_events[member, last], residuals.at_free[member, last]
+        slack = self.mass * (1 - self.F) * self.hazard
+        self.x = score[member] - np.average(score[member], weights=slack)
+        self.information = float(slack @ self.x**2)
+
+    def variance(self, w: FloatArray, F: FloatArray) -> float:
+        """Return the variance of the sum of residuals with weights w (m,), before that of the censoring model."""
+        return float(self.mass @ (w**2 * F * (1 - F) * ((1 - F) * self.at_events + F * self.at_free)))
+
+    def statistic(self, change: float) -> tuple[float, float]:
+        """Return the weighted sum of residuals after a change of the slope, and its variance."""
+        F = self._predicted(_zero(lambda shift: self._total(shift, change)), change)
+        slack = self.mass * (1 - F) * -np.log1p(-np.minimum(F, 1 - 1e-12))
+        w = self.x - np.average(self.x, weights=np.maximum(slack, _TINY))
+        return float(self.mass @ (w * self.inverse * (self.happened - F))), self.variance(w, F)
+
+    def _predicted(self, shift: float, change: float) -> FloatArray:
+        found: FloatArray = -np.expm1(-self.hazard * np.exp(np.clip(shift + change * self.x, -30.0, 30.0)))
+        return found
+
+    def _total(self, shift: float, change: float) -> float:
+        return float(self.mass @ (self.inverse * (self.happened - self._predicted(shift, change))))

@@ -1,0 +1,480 @@
+"""Residuals of predictions: observed less expected events of each patient, with mean zero if the predictions are right.
+
+Two kinds. Where curves are known throughout, the residual until t is the martingale N(t) - Lambda(t): the event, less
+the hazard that the model sums while the patient is observed. Where predictions are known at few times, it is the
+event by each of these times, less its predicted probability, weighted by the inverse probability of being uncensored;
+0 where censoring hides the answer. Nothing is assumed between the times.
+
+Both are kept in at most four parts of the follow-up. All tests are weighted sums of them (`Sums`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from drosurv.findings.censoring import CensoringModel, fit_censoring
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
+
+# Summed hazards until one time each, and their variances.
+Accumulate = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+#: Number of parts of the follow-up, cut at quartiles of the expected events.
+PARTS = 4
+# Predictions are judged at a time if this share of the patients, and this many, are still at risk.
+LEAST_AT_RISK, FEWEST_AT_RISK = 0.05, 10
+# Candidates for the ends of parts.
+_CANDIDATES = 16
+# Quantiles of the event times of a part at which probabilities of being uncensored are averaged.
+_QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
+_TINY = 1e-12
+_LARGEST_SQUARE = 9.0
+# Standard deviation, in units of the last digit, that rounding adds to the mean of predicted probabilities.
+_ROUNDING_ERROR = 0.05
+
+
+class Sums(NamedTuple):
+    """Observed and expected events (J,) of a weighted sum in J parts, and covariances (J, J) of their difference.
+
+    `model` is the covariance under the model, `clustered` that of sums by cluster, `error` what the estimation error
+    of the model adds. `freedom` is the number of degrees of freedom of the quantiles, infinite without clusters.
+    """
+
+    observed: FloatArray
+    expected: FloatArray
+    model: FloatArray
+    clustered: FloatArray | None = None
+    error: FloatArray | None = None
+    freedom: float = np.inf
+
+    def variance(self, direction: FloatArray, *, with_error: bool = True) -> float:
+        """Return the variance of a combination (J,) of the parts: never below the model's."""
+        found = own = float(direction @ self.model @ direction)
+        if self.clustered is not None:
+            found = max(found, float(direction @ self.clustered @ direction))
+        if self.error is not None and with_error:
+            found += float(direction @ self.error @ direction)
+        # Errors of cross-fitted predictions are subtracted, and known only approximately.
+        return max(found, LEAST_CROSS_FITTED * own, _TINY)
+
+
+#: Least share of the model's variance that remains where predictions are cross-fitted.
+LEAST_CROSS_FITTED = 0.4
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PatientResiduals:
+    """Observed and expected events (n, J) of n patients in J parts of the follow-up.
+
+    `ends` (J,) are the ends of the parts, `time` (n,) the ends of the patients' observation, `weight` (n,) their
+    numbers of copies, `clusters` (n,) the numbers of their clusters.
+    """
+
+    observed: FloatArray
+    expected: FloatArray
+    ends: FloatArray
+    time: FloatArray
+    weight: FloatArray
+    clusters: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @property
+    def total(self) -> FloatArray:
+        """PatientResiduals (n,) over all parts."""
+        found: FloatArray = (self.observed - self.expected).sum(axis=1)
+        return found
+
+    def known_parts(self, member: BoolArray) -> int:
+        """Return the number of parts until whose end the patients are observed."""
+        return len(self.ends)
+
+    def covariance(self, w: FloatArray) -> FloatArray:
+        """Return the covariance (J, J) under the model of the sum of residuals with weights w (n,)."""
+        raise NotImplementedError
+
+    def contributions(self, w: FloatArray) -> FloatArray:
+        """Return the contribution (n, J) of each patient to the sum of residuals with weights w (n,)."""
+        return (self.weight * w)[:, None] * (self.observed - self.expected)
+
+    def sums(self, w: FloatArray, error: FloatArray | None = None) -> Sums:
+        """Return observed and expected events with weights w (n,), and their covariances; `error` is (J, J)."""
+        mass = self.weight * w
+        clustered, freedom = None, np.inf
+        if self.clusters is not None:
+            clustered, freedom = by_cluster(self.contributions(w), self.clusters, w != 0)
+        return Sums(mass @ self.observed, mass @ self.expected, self.covariance(w), clustered, error, freedom)
+
+
+def by_cluster(
+    contributions: FloatArray, clusters: IntArray, member: BoolArray
+) -> tuple[FloatArray | None, float]:
+    """Return the covariance (J, J) of sums by cluster, and its degrees of freedom; None if no cluster has two rows."""
+    codes, found = np.unique(clusters[member], return_inverse=True)
+    n_clusters = len(codes)
+    if n_clusters in (0, found.size):
+        return None, np.inf
+    if n_clusters == 1:
+        return None, 1.0
+    sums = np.column_stack([np.bincount(found, part[member], n_clusters) for part in contributions.T])
+    sizes = np.bincount(found)
+    # Clusters of different sizes count as fewer.
+    effective = sizes.sum() ** 2 / (sizes**2).sum()
+    return sums.T @ sums * n_clusters / (n_clusters - 1), max(effective - 1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MartingaleResiduals(PatientResiduals):
+    """Residuals of curves that are known throughout; `variances` (n, J) are those of one copy in each part."""
+
+    variances: FloatArray
+
+    def covariance(self, w: FloatArray) -> FloatArray:
+        """See :meth:`PatientResiduals.covariance`; residuals of different parts are uncorrelated."""
+        return np.diag((self.weight * w**2) @ self.variances)
+
+
+def martingale_residuals(
+    target: Target,
+    accumulated: Accumulate,
+    *,
+    discrete: bool = False,
+    until: float | FloatArray = np.inf,
+    parts: int = PARTS,
+    weight: FloatArray | None = None,
+    clusters: IntArray | None = None,
+) -> MartingaleResiduals:
+    r"""Return residuals of curves that are known throughout, :math:`N_i(t) - \Lambda_i(\min(Y_i, t))` from entry on.
+
+    Parameters
+    ----------
+    target : Target
+        Events, times and entry times.
+    accumulated : callable
+        Each patient's summed hazard until one time each, and the sum of dLambda (1 - dLambda): (n,) -> two arrays (n,).
+    discrete : bool
+        Whether events happen only at times at which the curves jump: then that second sum is the variance, else the
+        first.
+    until : float or (n,) array
+        Time until which events are counted: a horizon, or the ends of the curves.
+    parts : int
+        Largest number of parts, cut at quantiles of the expected events.
+    weight, clusters : (n,) arrays, optional
+        Numbers of copies, and of clusters.
+    """
+    last = np.minimum(target.time, until)
+    happened = target.event & (target.time <= until)
+    s = np.ones(len(target)) if weight is None else weight
+    entry = None if target.entry is None else np.minimum(target.entry, last)
+
+    def summed(end: float) -> tuple[FloatArray, FloatArray]:
+        hazard, variance = accumulated(np.minimum(last, end))
+        if entry is None:
+            return hazard, variance
+        before = accumulated(np.minimum(entry, end))
+        return hazard - before[0], variance - before[1]
+
+    ends = _ends(last, happened, lambda end: float(s @ summed(end)[0]), parts)
+    sums = [summed(end) for end in ends]
+    expected, variances = (
+        np.maximum(np.diff(np.column_stack(column), prepend=0.0, axis=1), 0.0)
+        for column in zip(*sums, strict=True)
+    )
+    part = np.minimum(np.searchsorted(ends, last), len(ends) - 1)
+    observed = np.zeros_like(expected)
+    observed[np.flatnonzero(happened), part[happened]] = 1.0
+    return MartingaleResiduals(
+        observed=observed,
+        expected=expected,
+        variances=variances if discrete else expected,
+        ends=ends,
+        time=target.time,
+        weight=s,
+        clusters=clusters,
+    )
+
+
+def _ends(
+    last: FloatArray, happened: BoolArray, expected_until: Callable[[float], float], parts: int
+) -> FloatArray:
+    """Return ends of at most so many parts of the follow-up, of which each has about the same expected events."""
+    end = float(last.max())
+    if parts < 2:
+        return np.array([end])
+    times = last[happened] if happened.sum() >= _CANDIDATES else last
+    candidates = np.unique(np.append(np.quantile(times, np.arange(1, _CANDIDATES) / _CANDIDATES), end))
+    return cut(candidates, np.array([expected_until(at) for at in candidates]), parts)
+
+
+def cut(candidates: FloatArray, expected: FloatArray, parts: int) -> FloatArray:
+    """Return those candidates (ascending) at which cumulative expected events are nearest to equal parts."""
+    targets = expected[-1] * np.arange(1, parts) / parts
+    chosen = np.abs(expected[None, :] - targets[:, None]).argmin(axis=1)
+    inside = chosen[(expected[chosen] > 0) & (chosen < len(candidates) - 1)]
+    found: FloatArray = candidates[np.unique(np.append(inside, len(candidates) - 1))]
+    return found
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WeightedResiduals(PatientResiduals):
+    """Residuals of predictions at few times, weighted for censoring.
+
+    `probability` (n, J) are the predicted probabilities of the event by the end of each part, from the patient's start
+    on; `happened` (n, J) says who had it, and `inverse` (n, J) is 1 / G, 0 where censoring hides that. `at_events`,
+    `at_free` and `at_end` (n, J) are means of 1 / G at events until then, of those free then, and at the end. `before`
+    and `after` (n, J) and (n,) say over which times a patient was weighted. `unit` is the last digit of rounded
+    probabilities.
+    """
+
+    probability: FloatArray
+    happened: BoolArray
+    inverse: FloatArray
+    at_events: FloatArray
+    at_free: FloatArray
+    at_end: FloatArray
+    before: FloatArray
+    after: FloatArray | None = None
+    censoring: CensoringModel | None = None
+    unit: float = 0.0
+
+    def known_parts(self, member: BoolArray) -> int:
+        """Return the number of parts until whose end at least 10 patients, and one in 20, are observed."""
+        at_risk = (self.weight * member) @ (self.time[:, None] >= self.ends)
+        least = max(FEWEST_AT_RISK, LEAST_AT_RISK * float(self.weight @ member))
+        return int(np.count_nonzero(at_risk >= least))
+
+    @cached_property
+    def _products(self) -> FloatArray:
+        """Covariances (n, J, J) of one patient's residuals by the ends of the parts."""
+        F, J = np.clip(self.probability, self.unit / 4, 1 - self.unit / 4), self.probability.shape[1]
+        found = np.empty((len(F), J, J))
+        for s in range(J):
+            for t in range(s, J):
+                Fs, Ft = F[:, s], F[:, t]
+                found[:, s, t] = found[:, t, s] = (
+                    (1 - Fs) * (1 - Ft) * Fs * self.at_events[:, s]
+                    + Fs * Ft * (1 - Fs) * self.at_free[:, s]
+                    - self.at_end[:, s] * Fs * (Ft - Fs)
+                )
+        return found
+
+    def _until_ends(self, w: FloatArray) -> FloatArray:
+        """Return weighted residuals (n, J) by the ends of the parts."""
+        found: FloatArray = (self.weight * w)[:, None] * np.cumsum(self.observed - self.expected, axis=1)
+        return found
+
+    def covariance(self, w: FloatArray) -> FloatArray:
+        """See :meth:`PatientResiduals.covariance`; estimated weights make it smaller."""
+        until_ends = np.tensordot(self.weight * w**2, self._products, axes=1)
+        if self.unit:
+            n = float(self.weight @ np.abs(w))
+            until_ends = until_ends + (_ROUNDING_ERROR * self.unit * n) ** 2
+        if self.censoring is not None:
+            until_ends = _reduced(until_ends, self._censoring_covariance(w))
+        J = len(until_ends)
+        difference = np.eye(J) - np.eye(J, k=-1)
+        found: FloatArray = difference @ until_ends @ difference.T
+        return found
+
+    def _censoring_covariance(self, w: FloatArray) -> FloatArray:
+        model = self.censoring
+        assert model is not None
+        found = [
+            model.sensitivity(values, before, self.after)
+            for values, before in zip(self._until_ends(w).T, self.before.T, strict=True)
+        ]
+        return np.array([[model.covariance(one, other) for other in found] for one in found])
+
+    def contributions(self, w: FloatArray) -> FloatArray:
+        """See :meth:`PatientResiduals.contributions`; with each patient's influence on the weights of others."""
+        until_ends = self._until_ends(w)
+        if self.censoring is not None:
+            influence = [
+                self.censoring.influence(self.censoring.sensitivity(values, before, self.after))
+                for values, before in zip(until_ends.T, self.before.T, strict=True)
+            ]
+            until_ends = until_ends + self.weight[:, None] * np.column_stack(influence)
+        return np.diff(until_ends, prepend=0.0, axis=1)
+
+
+# Estimated weights take away at most this share of a variance.
+_MOST_TAKEN = 0.8
+
+
+def _reduced(covariance: FloatArray, taken: FloatArray) -> FloatArray:
+    """Return a covariance less another, of which no more than a share is taken."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), _TINY))
+    share = taken / np.outer(scale, scale)
+    largest = float(np.linalg.eigvalsh(share)[-1])
+    return covariance - taken * min(1.0, _MOST_TAKEN / max(largest, _TINY))
+
+
+def usable_times(times: FloatArray, time: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the predicted times at which at least 10 patients, and one in 20, are still at risk."""
+    at_risk = weight @ (time[:, None] >= times)
+    return times[at_risk >= max(FEWEST_AT_RISK, LEAST_AT_RISK * float(weight.sum()))]
+
+
+def weighted_residuals(
+    target: Target,
+    times: FloatArray,
+    probability: FloatArray,
+    columns: FloatArray,
+    *,
+    other: BoolArray | None = None,
+    parts: int = PARTS,
+    weight: FloatArray | None = None,
+    clusters: IntArray | None = None,
+    unit: float = 0.0,
+) -> WeightedResiduals:
+    r"""Return residuals of probabilities of the event by few times.
+
+    .. math:: (1[T_i \le t] - F_i(t)) / G_i(\min(Y_i, t)-)
+
+    Parameters
+    ----------
+    target : Target
+        Events, times and entry times. A patient who entered late counts from the first predicted time at or after
+        entry on.
+    times : (K,) array
+        Predicted times, ascending, at which patients are still at risk (`usable_times`).
+    probability : (n, K) array
+        Predicted probability of the event by each time.
+    columns : (n, q) array
+        What censoring may depend on, besides the predictions.
+    other : (n,) bool, optional
+        Patients whose observation ended with an event of another cause.
+    parts, weight, clusters
+        As in :func:`martingale_residuals`.
+    unit : float
+        Last digit of rounded probabilities, 0 if they are not rounded.
+    """
+    n, s = len(target), np.ones(len(target)) if weight is None else weight
+    other = np.zeros(n, np.bool_) if other is None else other
+    event, censored = target.event, ~target.event & ~other
+    F, start, after = _from_start(target, times, probability)
+    score = cloglog(probability[:, -1], unit)
+    # Its square too, since censoring need not depend on it linearly.
+    score = score - np.average(score, weights=s)
+    score = score / max(float(np.sqrt(np.average(score**2, weights=s))), _TINY)
+    columns = np.column_stack([score, np.minimum(score**2, _LARGEST_SQUARE), columns])
+    model = fit_censoring(target.time, censored, columns, s, target.entry)
+    expected_until = s @ F
+    ends = cut(times, expected_until, parts)
+    F = F[:, np.searchsorted(times, ends)]
+    free = (target.time[:, None] > ends) | (censored[:, None] & (target.time[:, None] >= ends))
+    free |= other[:, None]
+    happened = event[:, None] & (target.time[:, None] <= ends)
+    known = (free | happened) & (start[:, None] < ends)
+    until = np.minimum(target.time[:, None], ends)
+    inverse = known.astype(np.float64)
+    if model is not None:
+        inverse *= np.column_stack([model.inverse_probability(before, after) for before in until.T])
+    residual = (happened - F) * inverse
+    means = _mean_weights(model, target, other, ends, F, s, after)
+    expected = np.diff(F, prepend=0.0, axis=1)
+    return WeightedResiduals(
+        observed=expected + np.diff(residual, prepend=0.0, axis=1),
+        expected=expected,
+        ends=ends,
+        time=np.where(other, np.inf, target.time),
+        weight=s,
+        clusters=clusters,
+        probability=F,
+        happened=happened,
+        inverse=inverse,
+        **means,
+        before=until,
+        after=after,
+        censoring=model,
+        unit=unit,
+    )
+
+
+def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:
+    """Return log(-log(1 - F)) of probabilities; those of 0 and 1 are taken as rounded to the unit, or to 1e-6."""
+    least = unit / 4 if unit else 1e-6
+    found: FloatArray = np.log(-np.log1p(-np.clip(probability, least, 1 - least)))
+    return found
+
+
+def _from_start(
+    target: Target, times: FloatArray, probability: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return probabilities from each patient's start on, the starts (n,), and the same or None if all start at 0.
+
+    A patient who was not observed beyond the start, or starts at the last time, is expected to have no event.
+    """
+    if target.entry is None or not (target.entry > 0).any():
+        return probability, np.zeros(len(target)), None
+    first = np.searchsorted(times, target.entry, side="left")
+    late = target.entry > 0
+    outside = late & ((first >= len(times)) | (target.time <= times[np.minimum(first, len(times) - 1)]))
+    start = np.where(late, times[np.minimum(first, len(times) - 1)], 0.0)
+    start[outside] = np.inf
+    at_start = np.where(late, probability[np.arange(len(target)), np.minimum(first, len(times) - 1)], 0.0)
+    F = (probability - at_start[:, None]) / np.maximum(1 - at_start, _TINY)[:, None]
+    F = np.where(times > start[:, None], np.clip(F, 0.0, 1.0), 0.0)
+    return F, start, start
+
+
+def _mean_weights(
+    model: CensoringModel | None,
+    target: Target,
+    other: BoolArray,
+    ends: FloatArray,
+    F: FloatArray,
+    weight: FloatArray,
+    after: FloatArray | None,
+) -> dict[str, FloatArray]:
+    """Return means (n, J) of 1 / G at events until each end, among those free then, and at the end."""
+    names = ("at_events", "at_free", "at_end")
+    if model is None:
+        return {name: np.ones_like(F) for name in names}
+    n = len(F)
+    at_end = np.column_stack([model.inverse_probability(np.full(n, end), after) for end in ends])
+    own = weight * model.inverse_probability(target.time, after)
+    in_parts = np.column_stack(
+        [
+            _mean_at_events(model, target.time, target.event, own, begin, end, after)
+            for begin, end in zip(np.append(-np.inf, ends[:-1]), ends, strict=True)
+        ]
+    )
+    increments = np.diff(F, prepend=0.0, axis=1)
+    at_events = np.cumsum(increments * in_parts, axis=1) / np.maximum(np.cumsum(increments, axis=1), _TINY)
+    at_events = np.where(np.cumsum(increments, axis=1) > 0, at_events, 1.0)
+    at_free = at_end
+    if other.any():
+        at_others = np.column_stack(
+            [_mean_at_events(model, target.time, other, own, -np.inf, end, after) for end in ends]
+        )
+        share = np.array([own[other & (target.time <= end)].sum() for end in ends]) / max(weight.sum(), _TINY)
+        of_free = np.clip(share / np.maximum(1 - F, _TINY), 0.0, 1.0)
+        at_free = of_free * at_others + (1 - of_free) * at_end
+    return dict(zip(names, (at_events, at_free, at_end), strict=True))
+
+
+def _mean_at_events(
+    model: CensoringModel,
+    time: FloatArray,
+    event: BoolArray,
+    own: FloatArray,
+    begin: float,
+    end: float,
+    after: FloatArray | None,
+) -> FloatArray:
+    """Return each patient's mean (n,) of 1 / G at quantiles of the event times after `begin` and until `end`."""
+    inside = event & (time > begin) & (time <= end)
+    if not inside.any():
+        return model.inverse_probability(np.full(len(time), end), after)
+    order = np.argsort(time[inside])
+    mass = np.cumsum(own[inside][order])
+    at = time[inside][order][np.searchsorted(mass, np.array(_QUANTILES) * mass[-1])]
+    found: FloatArray = np.mean(
+        [model.inverse_probability(np.full(len(time), moment), after) for moment in at], axis=0
+    )
+    return found

@@ -1,0 +1,213 @@
+"""Findings and the verdict: statuses in the order of seriousness, and what to do next.
+
+A finding is one row: status, question, attribute, group, time, value, low, high, p, text. Everything that is said
+about a model reads these rows. The rules are in docs/guide/verdict.md, and a test checks each row of that table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from drosurv.findings.adjustment import Adjusted, Question, adjust
+from drosurv.findings.words import ALL_PATIENTS, EVERYONE, sentence, who
+from drosurv.presentation import first_upper, listing
+
+#: Statuses of problems, the most serious first.
+PROBLEMS = ("data_problem", "miscalibrated", "harm", "dominated", "worse_for_some", "wrong_decisions")
+#: Statuses of what is no problem.
+OTHERS = ("too_few", "unclear", "no_groups", "clear")
+STATUSES = (*PROBLEMS, *OTHERS)
+COLUMNS = ("status", "question", "attribute", "group", "time", "value", "low", "high", "p", "text")
+#: The questions, in the order in which problems of one status are named.
+QUESTIONS = (
+    "data",
+    "level",
+    "subgroups",
+    "shape in time",
+    "spread",
+    "gain",
+    "gain over reference",
+    "above threshold",
+    "below threshold",
+)
+#: Groups with fewer patients, or fewer events both expected and observed, are not judged.
+FEWEST_PATIENTS, FEWEST_EVENTS = 50, 10
+# Largest number of problems that the verdict's text, and of groups that a sentence, names.
+_MOST_NAMED = 3
+
+
+class FindingRow(NamedTuple):
+    """One row of the findings: a question about a group, its number with interval and p-value, and a sentence."""
+
+    status: str
+    question: str
+    attribute: str
+    group: str
+    time: float
+    value: float
+    low: float
+    high: float
+    p: float
+    text: str
+
+    @property
+    def who(self) -> str:
+        """Name of the group."""
+        return who(self.attribute, self.group)
+
+
+class Judgement(NamedTuple):
+    """The verdict: its status and text, all problems, and what to do next."""
+
+    status: str
+    text: str
+    problems: tuple[FindingRow, ...]
+    steps: tuple[str, ...]
+
+
+def findings(tests: Sequence[Question], level: float, further_tests: int = 0) -> list[FindingRow]:
+    """Return a row for each test, adjusted for all of them and for `further_tests` that were made elsewhere.
+
+    Tests that could not be judged because of few events count too, since that depends on outcomes; those of groups
+    with few patients do not.
+    """
+    n_tests = sum(counts(test) for test in tests) + further_tests
+    adjusted = adjust(tests, level, n_tests)
+    better = any(
+        one.test.question == "gain over reference" and one.value > 0 and one.p < 1 - level for one in adjusted
+    )
+    return [_finding(one, level, "worse_for_some" if better else "dominated") for one in adjusted]
+
+
+def counts(test: Question) -> bool:
+    """Whether a test counts in the adjustment."""
+    return test.estimate is not None or "events" in test.why
+
+
+def _finding(found: Adjusted, level: float, if_worse: str) -> FindingRow:
+    test = found.test
+    status = "clear"
+    if test.estimate is None:
+        status = "too_few"
+    elif found.wrong:
+        status = if_worse if test.question == "gain over reference" else test.status
+    elif test.question == "gain" and not (found.value > 0 and found.p < 1 - level):
+        status = "unclear"
+    time = np.nan if test.estimate is None else test.estimate.time
+    text = sentence(status, found)
+    return FindingRow(
+        status,
+        test.question,
+        test.attribute,
+        test.group,
+        time,
+        found.value,
+        found.low,
+        found.high,
+        found.p,
+        text,
+    )
+
+
+def data_problem(text: str) -> FindingRow:
+    """Return a blocking problem of the data."""
+    nan = float("nan")
+    said = f"{first_upper(text).rstrip('.')}."
+    return FindingRow("data_problem", "data", EVERYONE, "all", nan, nan, nan, nan, nan, said)
+
+
+def to_frame(rows: Sequence[FindingRow]) -> pd.DataFrame:
+    """Return findings as a table, the most serious first."""
+    ordered: list[FindingRow] = sorted(rows, key=_place)
+    return pd.DataFrame(ordered, columns=list(COLUMNS))
+
+
+def from_frame(table: pd.DataFrame) -> list[FindingRow]:
+    """Return the rows of a table of findings."""
+    return [FindingRow(*row) for row in table[list(COLUMNS)].itertuples(index=False)]
+
+
+def _place(row: FindingRow) -> tuple[int, bool, int]:
+    """Order of rows: by seriousness, everybody before groups, and by question."""
+    return STATUSES.index(row.status), row.attribute != EVERYONE, QUESTIONS.index(row.question)
+
+
+def judge(rows: Sequence[FindingRow], *, searched: bool = False, reference: str = "plain Cox") -> Judgement:
+    """Return the verdict on a model from its findings; `searched` says whether subgroups were searched."""
+    problems = tuple(sorted((row for row in rows if row.status in PROBLEMS), key=_place))
+    status, text = _without_problems(rows, searched=searched)
+    if problems:
+        status = problems[0].status
+        same = [row.text for row in problems if row.status == status]
+        more = len(same) - _MOST_NAMED
+        text = " ".join(same[:_MOST_NAMED]) + (f" {more:,} more of this kind: see below." if more > 0 else "")
+    return Judgement(status, text, problems, tuple(_steps(status, problems, rows, reference)))
+
+
+def _without_problems(rows: Sequence[FindingRow], *, searched: bool) -> tuple[str, str]:
+    """Return status and sentence if there is no problem."""
+    of = {question: [row for row in rows if row.question == question] for question in ("level", "gain")}
+    everybody = next((row for row in of["level"] if row.attribute == EVERYONE), None)
+    if everybody is None:
+        return "unclear", "Only ranking can be judged, since there are no survival probabilities."
+    if everybody.status == "too_few":
+        return "too_few", f"Too few patients to judge a model by. {everybody.text}"
+    named = [row for row in of["level"] if row.attribute not in (EVERYONE, "subgroup")]
+    if named and all(row.status == "too_few" for row in named):
+        return (
+            "too_few",
+            "No problem is shown for all patients together; no group is large enough to be judged.",
+        )
+    unclear = [row for row in of["gain"] if row.status == "unclear"]
+    if any(row.attribute == EVERYONE for row in unclear):
+        return "unclear", next(row.text for row in unclear if row.attribute == EVERYONE)
+    if not named and not searched:
+        return "no_groups", "No problem is shown for all patients together; no groups were named."
+    if unclear:
+        whom = listing([row.who for row in unclear], _MOST_NAMED)
+        return "unclear", (
+            "No problem is shown. For all patients together, predictions are better than one curve for everybody; "
+            f"for {whom} this is not shown yet."
+        )
+    return "clear", (
+        "No problem is shown: events agree with the predictions, and predictions are better than one curve for "
+        f"everybody, for all patients{' and in every group that can be judged' if named else ''}."
+    )
+
+
+def _steps(
+    status: str, problems: Sequence[FindingRow], rows: Sequence[FindingRow], reference: str
+) -> Iterator[str]:
+    """Say what to do next, the most urgent first; one step for each kind of problem."""
+    whom: Mapping[str, str] = {
+        kind: listing(list(dict.fromkeys(row.who for row in problems if row.status == kind)), _MOST_NAMED)
+        for kind in PROBLEMS
+    }
+    if whom["data_problem"]:
+        yield "Solve the data problem, then audit again; until then the other numbers may be too good."
+    if whom["harm"]:
+        yield f"Do not use the predictions for {whom['harm']}."
+    if whom["dominated"]:
+        yield f"Use {reference} instead, or write down what this model is preferred for."
+    elif ALL_PATIENTS in whom["miscalibrated"]:
+        yield "Correct the predicted probabilities of all patients (drosurv repair), then audit on other patients."
+    elif whom["miscalibrated"]:
+        yield f"Correct the model for {whom['miscalibrated']} (drosurv repair), then audit it on other patients."
+    if whom["worse_for_some"]:
+        yield f"Decide whether {reference} should predict {whom['worse_for_some']}, whom it predicts better."
+    if whom["wrong_decisions"]:
+        yield f"Reconsider the threshold, or decide otherwise, for {whom['wrong_decisions']}."
+    if not any(row.question == "level" for row in rows):
+        yield "Audit predicted survival probabilities: risk scores alone show only how patients are ranked."
+    few = [row.who for row in rows if row.status in ("too_few", "unclear") and row.attribute != EVERYONE]
+    if few and status != "too_few":
+        yield f"Collect more patients of {listing(list(dict.fromkeys(few)), _MOST_NAMED)}."
+    elif status in ("too_few", "unclear"):
+        yield "Audit again with more patients."
+    if status == "no_groups":
+        yield "Name groups, such as sex and age, and audit again."
+    yield "Audit again when the model, the patients or their care change."

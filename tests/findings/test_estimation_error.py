@@ -1,0 +1,43 @@
+"""The estimation error of a Cox model against that of many fitted models."""
+
+import numpy as np
+import pytest
+
+from drosurv import CoxPH, Surv
+from drosurv.findings.estimation_error import EstimationError
+from drosurv.findings.residuals import martingale_residuals
+from drosurv.target import Target
+
+
+def draw(rng, n):
+    X = rng.normal(size=(n, 2))
+    time, end = rng.exponential(np.exp(-X @ [0.7, 0.3])), rng.uniform(0.5, 2, n)
+    return X, Target(time <= end, np.minimum(time, end))
+
+
+def test_the_variance_of_expected_events_over_many_training_sets():
+    rng = np.random.default_rng(0)
+    X, target = draw(rng, 600)
+    group = X[:, 0] > 0.5
+    totals, trained = [], []
+    for _ in range(150):
+        X_train, y = draw(rng, 200)
+        model = CoxPH().fit(X_train, Surv.from_arrays(y.event, y.time))
+        totals.append(model._hazard_at_patient_times(X, np.minimum(target.time, 1.9))[group].sum())
+        trained.append(y.n_events)
+    rate = np.exp(X @ [0.7, 0.3])
+    residuals = martingale_residuals(target, lambda t: (rate * t, rate * t), until=1.9, parts=1)
+    found = EstimationError(residuals, np.array([np.mean(trained)]), X).covariance(group * 1.0)
+    assert np.sqrt(found[0, 0]) == pytest.approx(np.std(totals), rel=0.2)
+
+
+def test_errors_of_cross_fitted_predictions_cancel_for_everybody():
+    rng = np.random.default_rng(1)
+    X, target = draw(rng, 400)
+    rate = np.exp(X @ [0.7, 0.3])
+    residuals = martingale_residuals(target, lambda t: (rate * t, rate * t))
+    error = EstimationError(residuals, np.ones(4), X, cross_fitted=True)
+    sums = residuals.sums(np.ones(400), error.covariance(np.ones(400)))
+    ones = np.ones(4)
+    assert ones @ (sums.model + sums.error) @ ones < 0.1 * ones @ sums.model @ ones
+    assert sums.variance(ones) >= 0.3 * ones @ sums.model @ ones

@@ -1,0 +1,287 @@
+"""PatientResiduals against their definitions: brute force, enumeration of all outcomes, and simulated truth."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import poisson
+
+from drosurv.findings.censoring import fit_censoring
+from drosurv.findings.residual_tests import level, mean, shape, spread
+from drosurv.findings.residuals import (
+    Sums,
+    WeightedResiduals,
+    cloglog,
+    martingale_residuals,
+    usable_times,
+    weighted_residuals,
+)
+from drosurv.target import Target
+
+
+def patients(seed, n=200, entry=False):
+    """Exponential events whose censoring depends on the risk; cumulative hazards are rate * t."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    rate = 0.3 * np.exp(0.7 * x)
+    since = rng.uniform(0, 1, n) if entry else np.zeros(n)
+    time = since + rng.exponential(1 / rate)
+    end = since + np.minimum(rng.exponential(5 * np.exp(-0.5 * x)), 4.0)
+    target = Target(time <= end, np.minimum(time, end), since if entry else None)
+    return target, rate, x
+
+
+def smooth(rate):
+    return lambda times: (rate * times, rate * times)
+
+
+def test_martingale_residuals_are_events_less_hazards_from_entry_on_in_each_part():
+    target, rate, _ = patients(0, entry=True)
+    found = martingale_residuals(target, smooth(rate))
+    begins = np.append(0.0, found.ends[:-1])
+    for i in range(len(target)):
+        for j, (begin, end) in enumerate(zip(begins, found.ends, strict=True)):
+            inside = target.event[i] and begin < target.time[i] <= end
+            exposure = max(min(target.time[i], end) - max(target.entry[i], begin), 0.0)
+            assert found.observed[i, j] == inside
+            assert found.expected[i, j] == pytest.approx(rate[i] * exposure)
+    assert len(found.ends) == 4
+
+
+def test_parts_have_about_a_quarter_of_the_expected_events():
+    target, rate, _ = patients(1, n=2_000)
+    expected = martingale_residuals(target, smooth(rate)).expected.sum(axis=0)
+    assert np.abs(expected / expected.sum() - 0.25).max() < 0.04
+
+
+def test_events_after_the_horizon_are_not_counted():
+    target, rate, _ = patients(2)
+    found = martingale_residuals(target, smooth(rate), until=1.5, parts=1)
+    assert found.observed.sum() == (target.event & (target.time <= 1.5)).sum()
+    np.testing.assert_allclose(found.expected[:, 0], rate * np.minimum(target.time, 1.5))
+
+
+def test_the_censoring_curve_without_columns_is_kaplan_meiers_with_events_leaving_first():
+    time = np.array([1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 5, 5], float)
+    censored = np.array([1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0, 0], bool)
+    model = fit_censoring(time, censored, np.zeros((12, 1)), np.ones(12))
+    survival, before = 1.0, {}
+    for at in np.unique(time):
+        before[at] = survival
+        at_risk = ((time > at) | (censored & (time == at))).sum()
+        survival *= 1 - (censored & (time == at)).sum() / max(at_risk, 1)
+    np.testing.assert_allclose(1 / model.inverse_probability(time), [before[at] for at in time], rtol=1e-6)
+
+
+def test_coefficients_of_censoring_maximise_efrons_partial_likelihood():
+    rng = np.random.default_rng(0)
+    time, censored = rng.integers(1, 8, 80).astype(float), rng.random(80) < 0.5
+    columns = rng.normal(size=(80, 2))
+    model = fit_censoring(time, censored, columns, np.ones(80))
+    Z = model.columns
+
+    def loss(coef):
+        score, total = Z @ coef, 0.5 * coef @ coef
+        for at in np.unique(time[censored]):
+            tied = np.flatnonzero(censored & (time == at))
+            everyone = np.exp(score[(time > at) | (censored & (time == at))]).sum()
+            for k in range(len(tied)):
+                total -= score[tied[k]] - np.log(everyone - k / len(tied) * np.exp(score[tied]).sum())
+        return total
+
+    best = minimize(loss, np.zeros(2)).x
+    np.testing.assert_allclose(np.log(model.relative), Z @ best, atol=1e-4)
+
+
+def test_a_sum_of_weighted_values_changes_by_its_sensitivity_to_the_hazards_of_censoring():
+    target, _, x = patients(3)
+    model = fit_censoring(target.time, ~target.event, x[:, None], np.ones(len(x)))
+    until, values = np.minimum(target.time, 2.0), np.sin(np.arange(len(x)))
+    found = model.sensitivity(values * model.inverse_probability(until), until).by_time
+    for k in (0, 5, 20):
+        hazard = model.hazard.copy()
+        hazard[k] += 1e-6
+        changed = np.append(0.0, np.cumsum(hazard))[np.searchsorted(model.times, until, side="left")]
+        total = (values * np.exp(model.relative * changed)).sum()
+        before = (values * model.inverse_probability(until)).sum()
+        assert (total - before) / 1e-6 == pytest.approx(found[k], rel=1e-3, abs=1e-4)
+
+
+def test_variances_under_the_model_are_those_of_all_outcomes():
+    """One patient with events at 1, 2, 3 or later and censoring just before 1, 2, 3 or later, all enumerated."""
+    event, censoring = np.array([0.2, 0.3, 0.1, 0.4]), np.array([0.1, 0.2, 0.3, 0.4])
+    G = np.cumsum(censoring[::-1])[::-1]  # probability of no censoring before each time
+    at = (1, 3)
+    F = np.array([event[:t].sum() for t in at])
+    product_sum = np.zeros((2, 2))
+    for (T, p), (C, q) in product(enumerate(event, 1), enumerate(censoring, 1)):
+        # Censoring k is just before time k.
+        r = []
+        for k, t in enumerate(at):
+            if T <= t and T < C:  # noqa: SIM300
+                r.append((1 - F[k]) / G[T])
+            elif min(T, C) > t:
+                r.append(-F[k] / G[t])
+            else:
+                r.append(0.0)
+        product_sum += p * q * np.outer(r, r)
+    at_events = [sum(event[T - 1] / G[T] for T in range(1, t + 1)) / F[k] for k, t in enumerate(at)]
+    at_end = [1 / G[t] for t in at]
+    row = {"observed": F * 0, "expected": np.diff(F, prepend=0), "probability": F, "at_events": at_events}
+    row |= {"at_free": at_end, "at_end": at_end, "before": at, "inverse": at, "happened": at}
+    arrays = {name: np.array([value], float) for name, value in row.items()}
+    found = WeightedResiduals(ends=np.array(at, float), time=np.ones(1), weight=np.ones(1), **arrays)
+    until_ends = np.tril(np.ones((2, 2))) @ found.covariance(np.ones(1)) @ np.tril(np.ones((2, 2))).T
+    np.testing.assert_allclose(until_ends, product_sum)
+
+
+def test_weighted_residuals_are_zero_where_censoring_hides_the_answer():
+    target = Target(np.array([True, True, False, False, False]), np.array([1.0, 3.0, 1.0, 2.0, 3.0]))
+    F = np.full((5, 1), 0.4)
+    found = weighted_residuals(target, np.array([2.0]), F, np.zeros((5, 1)))
+    # Too few are censored for weights. A patient censored at the time itself is free of the event then.
+    np.testing.assert_allclose(found.total, [0.6, -0.4, 0.0, -0.4, -0.4])
+
+
+def test_late_patients_count_from_the_first_predicted_time_after_entry():
+    target = Target(np.array([True, True, False]), np.array([2.5, 0.9, 3.0]), np.array([0.5, 0.2, 2.5]))
+    F = np.tile([0.2, 0.5, 0.6], (3, 1))
+    found = weighted_residuals(target, np.array([1.0, 2.0, 3.0]), F, np.zeros((3, 1)))
+    conditional = (np.array([0.5, 0.6]) - 0.2) / 0.8
+    np.testing.assert_allclose(found.expected[0].sum(), conditional[-1])
+    assert found.total[0] == pytest.approx(1 - conditional[-1])
+    np.testing.assert_allclose(found.total[1:], 0.0)
+
+
+@pytest.mark.parametrize("few_times", [False, True])
+def test_a_weight_of_two_is_two_copies(few_times):
+    target, rate, x = patients(4)
+    twice = np.where(x > 0, 2.0, 1.0)
+    rows = np.repeat(np.arange(len(x)), twice.astype(int))
+    times = np.array([1.0, 2.0, 3.0])
+
+    def judged(rows, weight):
+        if not few_times:
+            return martingale_residuals(target.take(rows), smooth(rate[rows]), weight=weight)
+        F = -np.expm1(-rate[rows, None] * times)
+        return weighted_residuals(target.take(rows), times, F, x[rows, None], weight=weight)
+
+    weighted, copied = judged(np.arange(len(x)), twice), judged(rows, None)
+    ours, theirs = weighted.sums((x > 0.5) * 1.0), copied.sums((x[rows] > 0.5) * 1.0)
+    if not few_times:  # The parts are cut at quantiles of the rows.
+        ours, theirs = ((np.sum(s.observed), np.sum(s.expected), np.sum(s.model)) for s in (ours, theirs))
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=5e-3)
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-9)
+    np.testing.assert_allclose(ours[2], theirs[2], rtol=2e-2)
+
+
+@pytest.mark.parametrize("few_times", [False, True])
+def test_copies_of_each_patient_in_clusters_are_as_sure_as_one_of_each(few_times):
+    target, rate, x = patients(5, n=400)
+    rows = np.repeat(np.arange(400), 5)
+    times = np.array([2.0])
+    if few_times:
+        F = -np.expm1(-rate[:, None] * times)
+        one = weighted_residuals(target, times, F, x[:, None])
+        five = weighted_residuals(target.take(rows), times, F[rows], x[rows, None], clusters=rows)
+    else:
+        one = martingale_residuals(target, smooth(rate))
+        five = martingale_residuals(target.take(rows), smooth(rate[rows]), clusters=rows)
+    alone, together = (level(r.sums(np.ones(len(r)))) for r in (one, five))
+    assert together.value == pytest.approx(alone.value, rel=2e-2)
+    widths = [np.subtract(*np.log(e.interval(0.05))[::-1]) for e in (alone, together)]
+    assert widths[1] / widths[0] == pytest.approx(1, abs=0.15)
+
+
+def test_clusters_never_make_a_variance_smaller():
+    target, rate, _ = patients(6)
+    clusters = np.arange(len(rate)) // 2
+    found = martingale_residuals(target, smooth(rate), clusters=clusters).sums(np.ones(len(rate)))
+    ones = np.ones(4)
+    assert found.variance(ones) >= ones @ found.model @ ones
+    assert found.freedom == pytest.approx(99)
+
+
+def test_times_beyond_the_follow_up_are_not_used():
+    time = np.linspace(0.1, 10, 100)
+    assert usable_times(np.array([1.0, 9.0, 9.9, 12.0]), time, np.ones(100)).tolist() == [1.0, 9.0]
+
+
+def test_the_interval_excludes_the_right_value_exactly_if_p_is_small():
+    sums = Sums(np.array([30.0, 10, 12, 14]), np.array([15.0, 12, 12, 12]), np.diag([15.0, 12, 12, 12]))
+    target, rate, x = patients(7)
+    estimates = [
+        level(sums),
+        shape(sums, np.arange(1.0, 5.0)),
+        spread(martingale_residuals(target, smooth(rate)), 2 * x, np.ones(200, bool)),
+        mean(x + 0.1, np.ones(200)),
+    ]
+    for found in estimates:
+        low, high = found.interval(found.p)
+        assert min(abs(low - found.right), abs(high - found.right)) < 1e-6
+        assert found.interval(found.p / 2)[0] < low < found.value < high < found.interval(found.p / 2)[1]
+
+
+def test_p_values_of_counts_are_close_to_poissons():
+    for observed, expected in ((20, 10), (3, 10), (45, 30)):
+        sums = Sums(np.array([float(observed)]), np.array([float(expected)]), np.array([[float(expected)]]))
+        tail = poisson.sf(observed, expected) if observed > expected else poisson.cdf(observed - 1, expected)
+        exact = 2 * (tail + poisson.pmf(observed, expected) / 2)
+        assert level(sums).p == pytest.approx(exact, rel=0.35)
+
+
+def test_a_wrong_total_is_not_called_a_shape():
+    expected = np.array([10.0, 10, 10, 10])
+    twice = Sums(2 * expected, expected, np.diag(expected))
+    assert level(twice).p < 1e-4
+    assert shape(twice, np.arange(1.0, 5.0)).p == 1
+
+
+def test_a_right_total_does_not_hide_a_wrong_shape():
+    expected = np.full(4, 100.0)
+    found = shape(Sums(np.array([160.0, 80, 80, 80]), expected, np.diag(expected)), np.arange(1.0, 5.0))
+    assert found.p < 1e-4
+    assert (found.since, found.time) == (0.0, 1.0)
+    assert found.value == pytest.approx(160 / (240 / 3))
+
+
+@pytest.mark.parametrize("few_times", [False, True])
+def test_a_slope_is_recovered(few_times):
+    target, rate, x = patients(8, n=4_000)
+    times, F = np.array([2.0]), -np.expm1(-2.0 * rate[:, None])
+    everyone = np.ones(4_000, bool)
+    if few_times:
+        # Predicted log hazards are half as far apart as the true ones.
+        half = -np.expm1(-2.0 * (rate[:, None] ** 0.5))
+        found = spread(weighted_residuals(target, times, half, x[:, None]), cloglog(half[:, 0]), everyone)
+        right = spread(weighted_residuals(target, times, F, x[:, None]), cloglog(F[:, 0]), everyone)
+    else:
+        half = rate**0.5
+        found = spread(martingale_residuals(target, smooth(half)), np.log(half), everyone)
+        right = spread(martingale_residuals(target, smooth(rate)), np.log(rate), everyone)
+    low, high = found.interval(0.001)
+    assert low < 2 < high
+    assert high - low < 0.9
+    assert found.p < 1e-6
+    assert right.p > 0.01
+
+
+@pytest.mark.parametrize("few_times", [False, True])
+def test_right_predictions_are_rejected_about_as_often_as_promised(few_times):
+    rejected, runs = {"level": 0, "spread": 0, "group": 0}, 60
+    for seed in range(runs):
+        target, rate, x = patients(100 + seed, n=300)
+        group, everyone = x > 0.3, np.ones(300, bool)
+        if few_times:
+            times = np.array([1.0, 2.0])
+            F = -np.expm1(-rate[:, None] * times)
+            residuals, score = weighted_residuals(target, times, F, group[:, None] * 1.0), cloglog(F[:, 1])
+        else:
+            residuals, score = martingale_residuals(target, smooth(rate)), np.log(rate)
+        rejected["level"] += level(residuals.sums(np.ones(300))).p < 0.05
+        rejected["group"] += level(residuals.sums(group * 1.0)).p < 0.05
+        rejected["spread"] += spread(residuals, score, everyone).p < 0.05
+    # 11 or more of 60 have the probability 0.0003.
+    assert max(rejected.values()) <= 10
+    assert sum(rejected.values()) >= 1
