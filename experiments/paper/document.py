@@ -1,4 +1,4 @@
-"""The reproduction as a short Markdown page that leads with what was learned, and a page of all tables beside it."""
+"""The reproduction as a short Markdown page that leads with what was learned, and all its tables as one CSV file."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def write_document(
     protocol = protocol or Protocol()
     compared = tabulation.comparison, diagnostic.comparison
     claims = check_claims(tabulation.summary, *compared)
-    beside = path.with_name(f"{path.stem}-tables.md")
+    beside = path.with_name(f"{path.stem}_tables.csv")
     files = [path, beside]
     parts = [
         "# Reproduction of the paper's experiments",
         conclusion(tabulation, claims),
         _INTRODUCTION.format(command=command),
-        f"Every table is in [{beside.name}]({beside.name}).",
+        f"Every cell of every table is in `{beside.name}`.",
         "## What agrees and what does not",
         _counts(tabulation),
         *_tables("", _named(tabulation, "agreement")),
@@ -113,24 +113,33 @@ def write_document(
             f"![c-index, disparities and the share of Cox's gain over alpha]({files[-1].name})",
             "The lowest row is the control: where it nears 0, disparities are low because all predictions are alike.",
         ]
-    parts += ["## How it was made", _READING, _cost(runs, results, protocol)]
-    _write(path, parts)
-    notes = comparison_notes(*compared)
-    tables = ["# Tables of the reproduction", "## Data", characteristics.to_markdown(heading=True)]
-    tables += _tables("Ours beside the published values", _named(tabulation, "-comparison"), notes)
-    tables += _tables("All tables, tuned by concordance imparity", _named(tabulation, "-ci"))
-    tables += _tables("All tables, tuned by the average disparity F_A", _named(tabulation, "-fa"))
-    tables += _tables("Ablations", _named(tabulation, "-fixed"))
-    tables += _tables("Diagnostic: the published gradient", _named(tabulation, "published-gradient"))
-    tables += _tables("Diagnostic: the nearest setting of each grid", _named(tabulation, "nearest"))
     if diagnostic.tables:
-        tables += ["## Diagnostic: settings chosen on the test set", _DIAGNOSTIC, _changes(*compared)]
-        for ending in ("agreement-diagnostic", "-comparison-diagnostic"):
-            tables += [
-                _without(table, notes).to_markdown(heading=True) for table in _named(diagnostic, ending)
-            ]
-    _write(beside, tables)
+        parts += ["## Diagnostic: settings chosen on the test set", _DIAGNOSTIC, _changes(*compared)]
+    parts += [
+        "## How to read the tables",
+        "\n".join(f"- {note}" for note in comparison_notes(*compared)),
+        "## How it was made",
+        _READING,
+        _cost(runs, results, protocol),
+    ]
+    _write(path, parts)
+    tables = [characteristics]
+    for ending in ("-comparison", "-ci", "-fa", "-fixed", "published-gradient", "nearest"):
+        tables += _named(tabulation, ending)
+    for ending in ("agreement-diagnostic", "-comparison-diagnostic"):
+        tables += _named(diagnostic, ending)
+    write_file(beside, cells_of(tables).to_csv(index=False, lineterminator="\n"))
     return tuple(files)
+
+
+def cells_of(tables: Sequence[Table]) -> pd.DataFrame:
+    """Return the rows of all tables below each other, each with the caption of its table."""
+    rows = [
+        {"caption": table.caption} | {str(column.label): str(column.shown(row)) for column in table.columns}
+        for table in tables
+        for row in table.rows
+    ]
+    return pd.DataFrame(rows)
 
 
 def _write(path: Path, parts: Sequence[str]) -> None:

@@ -1,7 +1,6 @@
 """Evidence for subgroup-robust Cox: synthetic minorities, three real datasets, null data, and how to set it.
 
 python -m experiments.studies.subgroup_robust --jobs 16 --output results      # resumable: finished units are kept
-python -m experiments.studies.subgroup_robust_document results                # writes docs/subgroup_robust_tables.md
 """
 
 import argparse
