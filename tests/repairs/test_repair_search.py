@@ -151,14 +151,14 @@ def test_each_version_solves_the_score_equations_of_its_columns_and_patients():
     inside = table.covers(table.rule and (table.listed[-10],))
     counted = np.arange(600) % 3 > 0
     inclusion = np.array([1.0, 0.01, 0.5, 0.0, 1.0])
-    level = fit_version("level", at, inside, counted, inclusion, 0.5)
+    level = fit_version("level", at, inside, counted, inclusion, LIMITS)
     g = inside & counted
     # One number: its score equation.
     gap = (at.events[g] - at.expected[g] * np.exp(level.own[0])).sum() - 4 * level.own[0]
     assert gap == pytest.approx(0, abs=1e-4)
     assert not level.own[1:].any()
     assert not level.everywhere.any()
-    full = fit_version("full", at, inside, counted, inclusion, 0.5)
+    full = fit_version("full", at, inside, counted, inclusion, LIMITS)
     assert np.flatnonzero(full.everywhere).tolist() == np.flatnonzero(full.own).tolist() == [0, 2, 4]
     r = full.of(at.columns, inside)
     score = at.columns.T @ ((at.events - at.expected * np.exp(r)) * counted)

@@ -115,28 +115,37 @@ class Expected:
     """Events of n patients, observed and expected by a model.
 
     `events` (n,) are 1 where the event was observed before the end of the predicted curve, `hazard` (n,) is the
-    cumulative hazard until then: the expected number of events. `log_risk` (n,) is the log of the mean cumulative
-    hazard at the quartiles of the event times: under proportional hazards the log risk, up to a constant.
+    cumulative hazard from entry until then: the expected number of events. `log_risk` (n,) is the log of the mean
+    cumulative hazard at the quartiles of the event times: under proportional hazards the log risk, up to a constant.
+    `by_interval` (n, k) are the expected events in intervals of time, whose sum is the hazard.
     """
 
     events: FloatArray
     hazard: FloatArray
     log_risk: FloatArray
+    by_interval: FloatArray | None = None
 
     @staticmethod
     def joined(parts: Sequence[Expected], folds: IntArray) -> Expected:
         """Join the predictions of the models of all folds, in the order of the patients."""
         positions = np.argsort(np.argsort(folds, kind="stable"), kind="stable")
-        fields = ([getattr(part, name) for part in parts] for name in ("events", "hazard", "log_risk"))
+        names = ["events", "hazard", "log_risk"] + ["by_interval"] * (parts[0].by_interval is not None)
+        fields = ([getattr(part, name) for part in parts] for name in names)
         return Expected(*(np.concatenate(field)[positions] for field in fields))
 
     def clipped(self, low: float, high: float) -> Expected:
         """Return the same with cumulative hazards clipped to [low, high]."""
-        return Expected(self.events, np.clip(self.hazard, low, high), self.log_risk)
+        hazard = np.clip(self.hazard, low, high)
+        intervals = self.by_interval
+        if intervals is not None:
+            factor = np.divide(hazard, self.hazard, out=np.ones_like(hazard), where=self.hazard > 0)
+            intervals = intervals * factor[:, None]
+        return Expected(self.events, hazard, self.log_risk, intervals)
 
     def weighted(self, weight: FloatArray) -> Expected:
         """Return events and hazards multiplied by the patients' weights (n,)."""
-        return Expected(weight * self.events, weight * self.hazard, self.log_risk)
+        intervals = None if self.by_interval is None else weight[:, None] * self.by_interval
+        return Expected(weight * self.events, weight * self.hazard, self.log_risk, intervals)
 
 
 def reference_times(target: Target) -> FloatArray:
@@ -149,10 +158,26 @@ def log_risk(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     return log_mean_hazard(minus_log(curves.survival(times)))
 
 
-def expected_of_fitted(curves: SurvivalCurves, target: Target, times: FloatArray) -> Expected:
-    """Return the expected events of a model that was fitted on other patients; the log risk is taken at the times."""
-    hazard = minus_log(curves.at_patient_times(target.time))
-    return Expected(target.event.astype(np.float64), hazard, log_risk(curves, times))
+def expected_of_fitted(
+    curves: SurvivalCurves,
+    target: Target,
+    times: FloatArray,
+    edges: FloatArray | None = None,
+    entry: FloatArray | None = None,
+) -> Expected:
+    """Return the expected events of a model that was fitted on other patients; the log risk is taken at the times.
+
+    Patients are at risk from their entry (n,) on. With k ascending `edges`, the expected events are also counted in the
+    k + 1 intervals between them.
+    """
+    until = minus_log(curves.at_patient_times(target.time))
+    begun = np.zeros(len(target)) if entry is None else minus_log(curves.at_patient_times(entry))
+    intervals = None
+    if edges is not None:
+        # Cumulative hazards increase, so clipping them limits an interval to the patient's time at risk.
+        at_edges = np.clip(minus_log(curves.survival(edges)), begun[:, None], until[:, None])
+        intervals = np.diff(np.column_stack([begun, at_edges, until]), axis=1)
+    return Expected(target.event.astype(np.float64), until - begun, log_risk(curves, times), intervals)
 
 
 def expected_of_frozen(

@@ -95,12 +95,14 @@ class Limits:
 
     A group has at least `min_group` patients (or clusters) and `min_events` events, both observed and expected. `tau`
     is the prior standard deviation of effects that differ. With `level_only`, only the numbers of events are compared.
+    `least_slope` is the smallest change of the effect of the model's log risk for everyone, per standard deviation.
     """
 
     min_group: int
     min_events: int
     tau: float = TAU
     level_only: bool = False
+    least_slope: float = -np.inf
 
     def inclusion(self, n_effects: int) -> float:
         """Return the prior probability that an effect differs, which is smaller the more columns there are."""

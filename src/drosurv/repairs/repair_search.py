@@ -7,6 +7,7 @@ product over disjoint folds made below: such an *e-value* exceeds 20 with probab
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -47,6 +48,10 @@ class Correction:
     everywhere: FloatArray
     own: FloatArray
 
+    def slope_of_everyone(self, kind: Kind) -> float:
+        """Return the change of the effect of the log risk for everyone."""
+        return float((self.everywhere + (kind == "everyone") * self.own)[1])
+
     def of(self, z: FloatArray, inside: BoolArray) -> FloatArray:
         """Return the log hazard ratios (n,) of patients with columns z (n, p)."""
         r: FloatArray = z @ self.everywhere + inside * (z @ self.own)
@@ -71,7 +76,7 @@ class RepairSearch:
     """A search that finds one repair after the other, and fits them, on the counted patients (n,) only.
 
     The residuals are those of all n patients under the unrepaired model; r (n,) holds their log hazard ratios of all
-    repairs so far.
+    repairs so far, and `slope` how much these change the effect of the log risk for everyone.
     """
 
     def __init__(
@@ -79,7 +84,7 @@ class RepairSearch:
     ) -> None:
         self.table, self.residuals, self.counted = table, residuals, counted
         self.max_conditions = max_conditions
-        self.r = np.zeros(len(counted))
+        self.r, self.slope = np.zeros(len(counted)), 0.0
 
     def find(self, kind: Kind, limits: Limits) -> Found | None:
         """Return the next group and all versions of its repair; None if no rule has posterior odds above 1."""
@@ -93,18 +98,21 @@ class RepairSearch:
                 return None
             atoms, inclusion = proposal.atoms, proposal.group.inclusion
         inside = self.table.covers(atoms)
+        limits = replace(limits, least_slope=limits.least_slope - self.slope)
         corrections = {
-            version: fit_version(version, now, inside, self.counted, inclusion, limits.tau)
+            version: fit_version(version, now, inside, self.counted, inclusion, limits)
             for version in VERSIONS[kind]
         }
         whole = {version: fitted.of(now.columns, inside) for version, fitted in corrections.items()}
         ratios = np.stack([strength * whole[version] for version, strength in CHOICES[kind]])
         return Found(atoms, inside, corrections, ratios)
 
-    def keep(self, found: Found | None, choice: int) -> None:
+    def keep(self, found: Found | None, kind: Kind, choice: int) -> None:
         """Apply a repair, if one was found; the next search starts from the repaired model."""
         if found is not None:
             self.r = self.r + found.ratios[choice]
+            version, strength = CHOICES[kind][choice]
+            self.slope += strength * found.corrections[version].slope_of_everyone(kind)
 
 
 def fit_version(
@@ -113,7 +121,7 @@ def fit_version(
     inside: BoolArray,
     counted: BoolArray,
     inclusion: FloatArray,
-    tau: float,
+    limits: Limits,
 ) -> Correction:
     """Fit a correction by Poisson ridge regression; effects that more probably differ have a smaller penalty.
 
@@ -123,22 +131,44 @@ def fit_version(
     p = residuals.n_effects + 1
     columns = np.flatnonzero(inclusion > LEAST_INCLUSION) if version != "level" else np.array([0])
     columns = np.union1d([0], columns).astype(np.intp)
-    penalty = 1 / (tau**2 * np.where(columns == 0, 1.0, inclusion[columns]))
+    penalty = 1 / (limits.tau**2 * np.where(columns == 0, 1.0, inclusion[columns]))
     # Versions that change only the group are fitted there only.
     rows = np.flatnonzero(counted if version == "full" else counted & inside)
     z = residuals.columns[np.ix_(rows, columns)]
     design = np.hstack([z, z * inside[rows, None]]) if version == "full" else z
-    theta = poisson_ridge(
+    for_everyone = version == "full" or bool(inside.all())
+    theta = _fit_above(
         design,
         residuals.events[rows],
         residuals.expected[rows],
         np.tile(penalty, design.shape[1] // len(columns)),
+        int(np.flatnonzero(columns == 1)[0]) if for_everyone and 1 in columns else None,
+        limits.least_slope,
     )
     everywhere, own = np.zeros(p), np.zeros(p)
     own[columns] = theta[-len(columns) :]
     if version == "full":
         everywhere[columns] = theta[: len(columns)]
     return Correction(everywhere, own)
+
+
+def _fit_above(
+    design: FloatArray,
+    events: FloatArray,
+    expected: FloatArray,
+    penalty: FloatArray,
+    bounded: int | None,
+    least: float,
+) -> FloatArray:
+    """Return the effects of a Poisson ridge regression, one of which (`bounded`) is at least `least`."""
+    theta = poisson_ridge(design, events, expected, penalty)
+    if bounded is None or theta[bounded] >= least:
+        return theta
+    others = np.arange(len(theta)) != bounded
+    at_bound = expected * np.exp(least * design[:, bounded])
+    theta[bounded] = least
+    theta[others] = poisson_ridge(design[:, others], events, at_bound, penalty[others])
+    return theta
 
 
 # Normal quantiles: the group must gain significantly (one-sided, 10 %), the others must not lose significantly (5 %).
@@ -203,7 +233,8 @@ class CheckedSearch:
     `folds` (n,) are numbered from 0, `evidence` is the smallest e-value of an accepted repair, and `progress` is called
     with the number of steps done, what they are, and their total. A `frozen` model was fitted on other patients: then
     the probability of a false repair is bounded, e-values are always computed, and after a recalibration they are
-    relative to the best level and slope of each fold.
+    relative to the best level and slope of each fold. `without` are the residuals with which searches that are scored
+    on each fold work, if they differ from `residuals`.
     """
 
     def __init__(
@@ -216,20 +247,22 @@ class CheckedSearch:
         progress: ProgressCallback,
         *,
         frozen: bool = False,
+        without: Sequence[Residuals] | None = None,
     ) -> None:
-        def search_on(counted: BoolArray) -> RepairSearch:
-            return RepairSearch(table, residuals, counted, max_conditions)
+        def search_on(counted: BoolArray, scored: int | None = None) -> RepairSearch:
+            known = residuals if without is None or scored is None else without[scored]
+            return RepairSearch(table, known, counted, max_conditions)
 
         self.table, self.residuals, self.folds = table, residuals, folds
         self.evidence, self.progress, self.frozen = evidence, progress, frozen
         n_folds = int(folds.max()) + 1
         self.on_all = search_on(np.ones(len(folds), dtype=np.bool_))
-        self.without_fold = [search_on(folds != fold) for fold in range(n_folds)]
+        self.without_fold = [search_on(folds != fold, fold) for fold in range(n_folds)]
         forward = list(range(n_folds))
         self.orders = [forward, forward[::-1]]
         self.first = fewest_folds(n_folds)
         self.on_first = {
-            (which, m): search_on(np.isin(folds, order[:m]))
+            (which, m): search_on(np.isin(folds, order[:m]), order[m])
             for which, order in enumerate(self.orders)
             for m in range(self.first, n_folds - 1)
         }
@@ -280,11 +313,11 @@ class CheckedSearch:
         if accepted:
             # From then on a group must gain more than the best level and slope of each fold.
             self.against_best_level |= self.frozen and kind == "everyone"
-            self.on_all.keep(found, best)
+            self.on_all.keep(found, kind, best)
             for search, again in zip(self.without_fold, repeated, strict=True):
-                search.keep(again, best)
+                search.keep(again, kind, best)
             for key, again in earlier.items():
-                self.on_first[key].keep(again, best)
+                self.on_first[key].keep(again, kind, best)
         self.progress(n_steps)
         rule, gain = self.table.rule(found.atoms) if found.atoms else None, float(total[best])
         attempt = (kind, rule, gain, e, overlap, accepted)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from inspect import signature
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.errors import ArgumentError, check_count, check_number, require
@@ -18,28 +17,24 @@ from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Observation, draw_folds, generator, parse_observation
-from drosurv.predictions import final_step, take
+from drosurv.predictions import final_step
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
 from drosurv.repairs.curves import (
     QUARTILES,
-    SMALLEST_EXPECTED,
     Expected,
     PredictionGrid,
-    expected_of_fitted,
     expected_of_frozen,
-    predicted_curves,
     reference_times,
 )
 from drosurv.repairs.evidence import Clusters, EffectColumns, Limits, Residuals
+from drosurv.repairs.fold_fits import FoldFits, fit_base
 from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
 from drosurv.repairs.repair_search import Attempt, CheckedSearch, fewest_folds, find_repairs
 from drosurv.repairs.repaired_predictions import (
     BaselineFactor,
     RepairedPredictions,
-    cumulative_hazard,
     curve_times,
-    hazard_at_patient_times,
 )
 from drosurv.repairs.rules import CodedTable, readable_table
 from drosurv.repairs.views import (
@@ -209,11 +204,10 @@ class RepairedCox(RepairedPredictions):
         n = len(target)
         weight = parse_weights(sample_weight, n)
         rows = parse_observation(target, entry=entry, clusters=clusters, id=id)
-        since = np.zeros(n) if rows.entry is None else rows.entry
         given: dict[str, Any] = {"sample_weight": None if sample_weight is None else weight}
         # For the folds of a base model that cross-validates, and its standard errors.
         given |= {"entry": rows.entry, "clusters": rows.clusters, "id": rows.patient}
-        self.base_ = _fit_base(base, X, y, given)
+        self.base_ = fit_base(base, X, y, given)
         self._curve_times = curve_times(self.base_, X, target)
         clusters = self._parse_clusters(rows, n)
         # With fewer events per feature, most of a fitted model's error is estimation error.
@@ -221,26 +215,19 @@ class RepairedCox(RepairedPredictions):
             return self
         folds = self._drawn(clusters, target.event)
         edges = BaselineFactor.intervals(target)
-        at_edges, begun = np.empty((n, len(edges))), np.zeros(n)
-        parts: list[Expected] = []
-        with bar("fitting the model in folds", self.folds, shown=self.verbose) as progress:
-            for fold in range(self.folds):
-                progress(fold)
-                out = folds == fold
-                rest = {name: None if value is None else value[~out] for name, value in given.items()}
-                model = _fit_base(base, take(X, ~out), target.take(~out).to_structured(), rest)
-                curves = predicted_curves(model, take(X, out), int(out.sum()))
-                parts.append(expected_of_fitted(curves, target.take(out), self._times))
-                at_edges[out] = cumulative_hazard(curves, edges)
-                if entry is not None:
-                    begun[out] = hazard_at_patient_times(curves, since[out])
-            expected = Expected.joined(parts, folds)
-            expected = replace(expected, hazard=expected.hazard - begun)
-            expected = expected.clipped(SMALLEST_EXPECTED, np.log(n) + 3)
+        fits = FoldFits(base, X, target, given, folds, self._times, edges[1:])
+        with bar("", shown=self.verbose) as progress:
+            alone = fits.out_of_fold(progress)
+            expected = fits.joined(alone)
             self._find(expected.weighted(weight), tables, folds, clusters, progress)
+            if self.repairs_:
+                # Once more, with predictions that do not depend on the fold on which a repair is checked.
+                parts = fits.without_each_fold(alone, progress)
+                without = [fits.joined(part).weighted(weight) for part in parts]
+                self._find(expected.weighted(weight), tables, folds, clusters, progress, without=without)
         if self.repairs_:
-            accrued = np.column_stack([begun, begun + expected.hazard])
-            self._factor = BaselineFactor.learn(edges, at_edges, accrued, self.held_out_, target, weight)
+            by_interval = np.exp(self.held_out_)[:, None] * expected.by_interval
+            self._factor = BaselineFactor.learn(edges, by_interval, target, weight)
         self._add_changes(X, tables[0])
         return self
 
@@ -351,13 +338,20 @@ class RepairedCox(RepairedPredictions):
         progress: ProgressCallback,
         *,
         frozen: bool = False,
+        without: Sequence[Expected] | None = None,
     ) -> None:
-        """Find repairs, and set the fitted attributes."""
+        """Find repairs, and set the fitted attributes.
+
+        `without` are the expected events that do not depend on each of the folds; by default the same for all.
+        """
         rules, effects = tables
         self._columns = EffectColumns.learn(effects, expected.log_risk)
-        residuals = Residuals(expected.events, expected.hazard, self._columns.of(effects, expected.log_risk))
-        if clusters.of_several:
-            residuals = residuals.averaged(clusters)
+
+        def residuals_of(part: Expected) -> Residuals:
+            found = Residuals(part.events, part.hazard, self._columns.of(effects, part.log_risk))
+            return found.averaged(clusters) if clusters.of_several else found
+
+        residuals = residuals_of(expected)
         checked = CheckedSearch(
             CodedTable.from_table(rules),
             residuals,
@@ -366,8 +360,12 @@ class RepairedCox(RepairedPredictions):
             float(self.evidence),
             progress,
             frozen=frozen,
+            without=None if without is None else [residuals_of(part) for part in without],
         )
         limits = Limits(self.min_group_, self.min_events, float(self.tau))
+        if not frozen:
+            # A model without any effect may be right; one with reversed effects is a model of noise.
+            limits = replace(limits, least_slope=-self._columns.columns[0].scale)
         trials = find_repairs(checked, limits, self.max_repairs)
         accepted = [trial for trial in trials if trial.accepted]
         self.attempts_ = [Attempt(t.kind, t.rule, t.gain, t.e, t.overlap, t.accepted) for t in trials]
@@ -453,26 +451,6 @@ class RepairedCox(RepairedPredictions):
         """Draw observed over expected events of each repaired subgroup, before and after."""
         check_is_fitted(self)
         return plot_repairs(self.repairs_, ax)
-
-
-def _fit_base(base: Any, X: Any, y: Any, given: dict[str, Any]) -> Any:
-    """Fit a clone of the base model; `given` are further arguments of ``fit``, of the last step in a Pipeline.
-
-    Clusters and ids are left out where the model does not take them.
-    """
-    final, wanted = final_step(base), {name: value for name, value in given.items() if value is not None}
-    takes = signature(final.fit).parameters
-    known = getattr(final, "capabilities", None)
-    for name in ("clusters", "id"):
-        if known is None or name not in known.row_arguments:
-            wanted.pop(name, None)
-    for name in wanted:
-        if name not in takes:
-            raise ArgumentError(
-                name, f"{name} is not an argument of {type(final).__name__}.fit: leave it out."
-            )
-    prefix = f"{base.steps[-1][0]}__" if hasattr(base, "steps") else ""
-    return clone(base).fit(X, y, **{prefix + name: value for name, value in wanted.items()})
 
 
 def repair(

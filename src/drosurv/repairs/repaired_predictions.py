@@ -228,11 +228,6 @@ def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     return -np.log(np.maximum(curves.survival(times), SMALLEST_SURVIVAL))
 
 
-def hazard_at_patient_times(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
-    """Return the cumulative hazard (n,) of each patient at that patient's time (n,)."""
-    return -np.log(np.maximum(curves.at_patient_times(times), SMALLEST_SURVIVAL))
-
-
 def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
     """Return the times at which a model's curves jump; event times for a model with smooth curves."""
     jumps = predicted_curves(model, take(X, np.arange(1)), 1).times
@@ -263,24 +258,15 @@ class BaselineFactor:
 
     @staticmethod
     def learn(
-        edges: FloatArray,
-        at_edges: FloatArray,
-        accrued: FloatArray,
-        r: FloatArray,
-        target: Target,
-        weight: FloatArray,
+        edges: FloatArray, by_interval: FloatArray, target: Target, weight: FloatArray
     ) -> BaselineFactor:
         """Estimate factors: events over expected events in each interval, from models fitted without the patient.
 
-        `at_edges` (n, k) are cumulative hazards at the edges, `accrued` (n, 2) those at each patient's entry and time;
-        r (n,) are the log hazard ratios of the repairs.
+        `by_interval` (n, k) are the expected events of each patient, with all repairs; `weight` (n,) their weights.
         """
-        # Cumulative hazards increase, so clipping them limits an interval to the patient's time at risk.
-        reached = np.column_stack([np.clip(at_edges, accrued[:, :1], accrued[:, 1:]), accrued[:, 1]])
-        expected = (weight * np.exp(r)) @ np.diff(reached, axis=1)
         interval = np.searchsorted(edges, target.time, side="left") - 1
         events = np.bincount(np.maximum(interval, 0), weight * target.event, minlength=len(edges))
-        return BaselineFactor(edges, (events + SHRINKAGE) / (expected + SHRINKAGE))
+        return BaselineFactor(edges, (events + SHRINKAGE) / (weight @ by_interval + SHRINKAGE))
 
     def applied(self, hazard: Callable[[FloatArray], FloatArray], times: FloatArray) -> FloatArray:
         """Return corrected cumulative hazards (n, T) at the times; `hazard` returns the uncorrected ones."""

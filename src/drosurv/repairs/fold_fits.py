@@ -1,0 +1,102 @@
+"""A base model fitted without one or two folds of the patients, and what it predicts for the patients left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from drosurv.errors import ArgumentError
+from drosurv.predictions import final_step, take
+from drosurv.presentation.progress import ProgressCallback
+from drosurv.repairs.curves import SMALLEST_EXPECTED, Expected, expected_of_fitted, predicted_curves
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
+
+
+def fit_base(base: Any, X: Any, y: Any, given: Mapping[str, Any]) -> Any:
+    """Fit a clone of the base model; `given` are further arguments of ``fit``, of the last step in a Pipeline.
+
+    Clusters and ids are left out where the model does not take them.
+    """
+    final, wanted = final_step(base), {name: value for name, value in given.items() if value is not None}
+    takes = signature(final.fit).parameters
+    known = getattr(final, "capabilities", None)
+    for name in ("clusters", "id"):
+        if known is None or name not in known.row_arguments:
+            wanted.pop(name, None)
+    for name in wanted:
+        if name not in takes:
+            raise ArgumentError(
+                name, f"{name} is not an argument of {type(final).__name__}.fit: leave it out."
+            )
+    prefix = f"{base.steps[-1][0]}__" if hasattr(base, "steps") else ""
+    return clone(base).fit(X, y, **{prefix + name: value for name, value in wanted.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class FoldFits:
+    """Fits of a base model without some folds.
+
+    `given` are further arguments of ``fit``, each None or (n,); `folds` (n,) are numbered from 0. Log risks are taken
+    at the `times`, and expected events are counted in the intervals between the `edges` too.
+    """
+
+    base: Any
+    X: Any
+    target: Target
+    given: Mapping[str, Any]
+    folds: IntArray
+    times: FloatArray
+    edges: FloatArray
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return int(self.folds.max()) + 1
+
+    def out_of_fold(self, progress: ProgressCallback) -> list[Expected]:
+        """Return the expected events of each fold's patients, by a model fitted without this fold."""
+        found = []
+        for fold in range(self.n_folds):
+            progress(fold, "fitting the model in folds", self.n_folds)
+            out = self.folds == fold
+            found.append(self._predicted(self._fit(~out), out))
+        return found
+
+    def without_each_fold(
+        self, alone: Sequence[Expected], progress: ProgressCallback
+    ) -> list[list[Expected]]:
+        """Return, for each fold k, the expected events of each fold's patients, from which fold k learns nothing.
+
+        Patients of another fold j are predicted by a model fitted without the folds j and k, those of fold k by the
+        model fitted without it (`alone`). With models fitted without j only, predictions for fold j would depend on
+        the outcomes in fold k: a model of pure noise then has the same error in all folds, and its correction seems to
+        be confirmed in each of them.
+        """
+        found = [list(alone) for _ in range(self.n_folds)]
+        pairs = list(combinations(range(self.n_folds), 2))
+        for step, (j, k) in enumerate(pairs):
+            progress(step, "fitting the model without pairs of folds", len(pairs))
+            model = self._fit(~np.isin(self.folds, [j, k]))
+            found[k][j] = self._predicted(model, self.folds == j)
+            found[j][k] = self._predicted(model, self.folds == k)
+        return found
+
+    def joined(self, parts: Sequence[Expected]) -> Expected:
+        """Join the expected events of all folds, in the order of the patients, without outliers."""
+        return Expected.joined(parts, self.folds).clipped(SMALLEST_EXPECTED, np.log(len(self.folds)) + 3)
+
+    def _fit(self, rows: BoolArray) -> Any:
+        given = {name: None if value is None else value[rows] for name, value in self.given.items()}
+        return fit_base(self.base, take(self.X, rows), self.target.take(rows).to_structured(), given)
+
+    def _predicted(self, model: Any, rows: BoolArray) -> Expected:
+        curves = predicted_curves(model, take(self.X, rows), int(rows.sum()))
+        entry = self.given.get("entry")
+        entry = None if entry is None else entry[rows]
+        return expected_of_fitted(curves, self.target.take(rows), self.times, self.edges, entry)
