@@ -17,7 +17,7 @@ LAYERS = [
     {"groups"},
     {"losses", "objectives", "disparities", "tables"},
     {"solvers", "metrics"},
-    {"estimators", "datasets", "planning"},
+    {"estimators", "datasets"},
     {"predictions"},
     {"findings"},
     {"evaluation"},

@@ -47,7 +47,9 @@ from drosurv.evaluation.groups import group_table
 from drosurv.metrics import FollowUp, brier_contributions, brier_weight_error
 from drosurv.metrics.follow_up import brier_times
 from drosurv.metrics.inference import Draws
-from drosurv.target import parse_target
+from drosurv.observation import Inference, Rows
+from drosurv.predictions import as_predictions
+from drosurv.target import of_any_cause, parse_target
 from experiments.studies import curve_types
 
 TRAINED, JUDGED = 1_000, 600
@@ -139,12 +141,15 @@ def judged(kind: str, rates: tuple[float, float], seed: int) -> dict[str, bool]:
     if isinstance(model, Predictions):
         X, y_train = None, train.y
     elif test.given or kind == "causes":
-        seen = predict_from_entry(model, X, y, test.given)
+        observed = Rows.parse(parse_target(of_any_cause(y)), **test.given)
+        seen = predict_from_entry(as_predictions(model, X, len(y), rows=observed), y)
         model, y, y_train = seen.predictions, seen.y, seen.follow_up
     groups = {"group": test.group}
-    evaluator = prepare(model, X, y, y_train=y_train, sensitive_features=groups, wanted=WANTED)
-    drawn = evaluator.draw(REPLICATES, random_state=seed, n_jobs=1)
-    p_values = evaluator.p_values(REPLICATES, random_state=seed, n_jobs=1)
+    predicted = as_predictions(model, X, len(y))
+    evaluator = prepare(predicted, y, y_train=y_train, sensitive_features=groups, wanted=WANTED)
+    inference = Inference(n_bootstrap=REPLICATES, random_state=seed, n_jobs=1)
+    drawn = evaluator.draw(inference)
+    p_values = evaluator.p_values(inference)
     table, _ = group_table(evaluator, {}, level=1 - LEVEL)
     found |= {name: bool((table["concern"] == what).any()) for name, what in CONCERNS.items()}
     slope = drawn.numbers["overall", "all", "calibration_slope"].interval(1 - LEVEL)

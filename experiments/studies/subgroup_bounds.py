@@ -23,8 +23,7 @@ from drosurv import CoxPH, Surv, certify
 from drosurv.curve_values import ScoreValues
 from drosurv.curves import SmoothCurves
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.predictions import gains_over_null
-from drosurv.metrics import FollowUp, observed_over_expected
+from drosurv.metrics import FollowUp, likelihood_gains, observed_over_expected
 from drosurv.repairs.rules import CodedTable
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -209,7 +208,7 @@ def coverage(n: int, events: float, replicates: int, seed: int) -> dict[str, Any
     brier = true_survival * (1 - predicted) ** 2 + (1 - true_survival) * predicted**2
     target = parse_target(all_patients.y)
     predictions = all_patients.predictions()
-    gain = gains_over_null(predictions, predictions.survival, FollowUp.of(target), target)
+    gain = likelihood_gains(FollowUp.of(target), target, predictions.survival)
     size, o, e, b, g = population.sums(
         np.column_stack([np.ones(POPULATION), counted, counted / ratio, brier, gain])
     ).T

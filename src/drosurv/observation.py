@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,8 +107,30 @@ class Rows:
     @property
     def for_models(self) -> dict[str, Any]:
         """The arguments that a model's predictions may need: strata and offset, as far as given."""
-        known = {"strata": self.strata, "offset": self.offset}
+        return {name: value for name, value in self.observed.items() if name != "entry"}
+
+    @property
+    def observed(self) -> dict[str, Any]:
+        """Entry times, strata and offset, as far as given."""
+        known = {"entry": self.entry, "strata": self.strata, "offset": self.offset}
         return {name: value for name, value in known.items() if value is not None}
+
+    @property
+    def copies(self) -> IntArray | None:
+        """Rows in which each stands as often as its weight says; None if all weights are 1."""
+        if self.weight is None or (self.weight == 1).all():
+            return None
+        wrong = self.weight % 1 != 0
+        if wrong.any():
+            raise ArgumentError.must(
+                "sample_weight", "hold whole numbers, the copies of each row", float(self.weight[wrong][0])
+            )
+        return np.repeat(np.arange(len(self.weight)), self.weight.astype(np.intp))
+
+    def only(self, names: Collection[str]) -> Rows:
+        """Return the same with those of strata and offset that are named."""
+        left_out = {name: None for name in ("strata", "offset") if name not in names}
+        return replace(self, **left_out)
 
     def take(self, rows: Any) -> Rows:
         """Return the arguments of some rows: indices, a mask or a slice."""

@@ -10,7 +10,6 @@ from drosurv.cli import app
 
 COMMANDS = [
     "demo",
-    "plan",
     "check",
     "fit",
     "summary",

@@ -5,8 +5,8 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import AcceleratedFailureTime, CoxPH
 from drosurv.estimators.baseline import Baseline
-from drosurv.evaluation.predictions import predict_curves
 from drosurv.metrics import FollowUp
+from drosurv.predictions import as_predictions
 from drosurv.step_function import StepFunction
 from drosurv.target import Target
 
@@ -97,7 +97,7 @@ def test_survival_at_own_times_is_that_of_the_curve(model):
     data = make_hidden_minority(n_samples=400, random_state=0)
     model.fit(data.X, data.y)
     times = np.random.default_rng(0).uniform(0, 1.2 * data.y["time"].max(), 400)
-    own = predict_curves(model, data.X, 400).at_patient_times(times)
+    own = as_predictions(model, data.X, 400).curves.at_patient_times(times)
     every = model.predict_survival_function(data.X, times=times)
     np.testing.assert_allclose(own, np.diag(every), rtol=1e-12, atol=1e-15)
 

@@ -10,7 +10,7 @@ from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluator import Evaluator, value_of
 from drosurv.metrics import FollowUp
 from drosurv.metrics.follow_up import auc_times, brier_times
-from drosurv.predictions import Predictions
+from drosurv.predictions import Predictions, as_predictions
 from drosurv.target import Target
 
 HORIZONS = np.array([5.0, 12.0, 20.0])
@@ -25,7 +25,11 @@ def reference_of(cohort):
 def patients(model, train, held_out):
     return Subset(
         EvaluationData(
-            model, held_out.X, held_out.target, train.y, horizons=HORIZONS, reference=reference_of(held_out)
+            as_predictions(model, held_out.X, len(held_out.y)),
+            held_out.target,
+            train.y,
+            horizons=HORIZONS,
+            reference=as_predictions(reference_of(held_out), None, len(held_out.y)),
         )
     )
 
@@ -103,7 +107,7 @@ def test_a_set_of_no_patients_has_no_value(patients):
 def test_metrics_are_computed_where_the_predictions_allow(train, held_out):
     def metrics_of(model):
         evaluator = Evaluator(
-            Subset(EvaluationData(model, None, held_out.target, train.y, horizons=HORIZONS))
+            Subset(EvaluationData(as_predictions(model, None, 240), held_out.target, train.y, HORIZONS))
         )
         return {metric.name for metric in evaluator.metrics}
 

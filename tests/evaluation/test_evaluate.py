@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sksurv.ensemble import RandomSurvivalForest
@@ -16,16 +18,23 @@ from drosurv import metrics
 from drosurv.errors import ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation import EvaluationResult, Predictions, SmallGroupWarning, evaluate, get_scorer
+from drosurv.evaluation.attributes import with_intersections
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.evaluate import evaluate_rows, prepare
+from drosurv.groups import parse_groups
 from drosurv.metrics import FollowUp
 from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.observation import Inference, Rows
+from drosurv.predictions import as_predictions
 from drosurv.presentation import progress
 from drosurv.target import Surv, parse_target
 
 
 @pytest.fixture(scope="module")
-def result(train, evaluated):
-    return evaluated(X_train=train.X, intersections=True, n_bootstrap=20, min_group=30)
+def result(train, held_out, evaluated):
+    groups = with_intersections(held_out.sensitive_features, len(held_out.y))
+    with pytest.warns(SmallGroupWarning, match="site b & sex m"):
+        return evaluated(X_train=train.X, sensitive_features=groups, n_bootstrap=20)
 
 
 def quick(model, train, held_out, **changes):
@@ -33,12 +42,15 @@ def quick(model, train, held_out, **changes):
         "y_train": train.y,
         "sensitive_features": held_out.sensitive_features,
         "n_bootstrap": 0,
-        "min_group": 2,
-        "min_events": 1,
     }
     X = changes.pop("X", held_out.X)
     y = changes.pop("y", held_out.y)
     return evaluate(model, X, y, **{**options, **changes})
+
+
+def quiet(*args, **changes):
+    with pytest.warns(SmallGroupWarning):
+        return quick(*args, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -81,16 +93,19 @@ def test_overall_and_gap_numbers_are_the_metrics(result, model, train, held_out)
 
 
 def test_tables_convention_is_that_of_the_metrics(model, train, held_out):
-    found = quick(model, train, held_out, convention="table", X_train=None)
+    predicted = as_predictions(model, held_out.X, len(held_out.y))
+    given = {"y_train": train.y, "sensitive_features": held_out.sensitive_features, "convention": "table"}
+    evaluator = prepare(predicted, held_out.y, **given)
+    found = evaluator.numbers(evaluator.draw())
     risk, groups = model.predict(held_out.X), held_out.sensitive_features
     for metric, value in {
         "individual_disparity": metrics.individual_disparity(risk, held_out.X, convention="table"),
         "intersectional_disparity": metrics.intersectional_disparity(risk, groups, convention="table"),
         "dynamic_auc": metrics.dynamic_auc(train.y, held_out.y, risk, grid="table"),
     }.items():
-        assert found.value(metric) == pytest.approx(value)
+        assert found["overall", metric].estimate == pytest.approx(value)
     expected = metrics.group_disparity(risk, groups["sex"], convention="table")
-    assert found.value("group_disparity", "sex") == pytest.approx(expected)
+    assert found["sex", "group_disparity"].estimate == pytest.approx(expected)
 
 
 def test_every_number_of_a_group_has_its_patients_and_events(result, held_out):
@@ -128,7 +143,7 @@ def test_intervals_hold_their_number_and_every_number_has_one(result):
     inside = with_interval[with_interval["metric"] != "integrated_calibration_index"]
     assert (inside["low"] <= inside["value"] + 1e-9).all()
     assert (inside["value"] <= inside["high"] + 1e-9).all()
-    assert (table["status"] == "ok").all()
+    assert set(table.loc[table["status"] != "ok", "attribute"]) == {"site & sex"}
 
 
 def test_intervals_are_those_of_the_bootstrap(result, model, held_out):
@@ -155,8 +170,6 @@ def test_without_bootstrap_there_are_values_and_no_intervals_or_tests(plain, mod
     table = plain.to_frame()
     assert table[["low", "high", "standard_error", "p_value"]].isna().all(axis=None)
     assert table["value"].notna().all()
-    tested = quick(model, train, held_out, n_permutations=20).to_frame()
-    assert set(tested["test"]) == {"", "permutation"}
 
 
 def test_harm_has_the_verdict_of_the_group_table_and_of_the_summary(result):
@@ -321,29 +334,22 @@ def test_hazards_that_overflow_or_vanish_leave_their_disparities_out(model, trai
     assert found.control is None
 
 
-def test_missing_labels_are_a_group_or_are_dropped_as_the_caller_says(model, train, held_out):
+def test_missing_labels_are_a_group(model, train, held_out):
     site = held_out.sensitive_features["site"].where(np.arange(len(held_out.y)) % 4 > 0)
     grouped = quick(model, train, held_out, sensitive_features=site).to_frame()
     assert set(grouped.loc[grouped["kind"] == "group", "group"]) == {"a", "b", "missing"}
-    dropped = quick(model, train, held_out, sensitive_features=site, missing="drop")
-    rows = dropped.to_frame().query("kind == 'gap'")
-    assert set(rows["n"]) == {site.notna().sum()}
-    assert dropped.value("concordance_index") == pytest.approx(model.score(held_out.X, held_out.y))
-    known = site.notna().to_numpy()
-    assert dropped.value("concordance_imparity", "site") == pytest.approx(
-        metrics.concordance_imparity(held_out.y[known], model.predict(held_out.X)[known], site[known])
-    )
-    resampled = quick(model, train, held_out, sensitive_features=site, missing="drop", n_bootstrap=2)
-    assert resampled.to_frame().query("metric == 'censored_group_disparity'")["high"].notna().all()
 
 
 def test_a_group_without_comparable_pairs_is_nan_with_a_warning_that_names_it(model, train, held_out):
     site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
     site[np.flatnonzero(~held_out.y["event"])[:3]] = "lonely"
-    with pytest.warns(
-        UndefinedMetricWarning, match=r"site lonely \(3 patients, 0 events\): concordance_index"
+    with (
+        pytest.warns(
+            UndefinedMetricWarning, match=r"site lonely \(3 patients, 0 events\): concordance_index"
+        ),
+        pytest.warns(SmallGroupWarning, match="site lonely"),
     ):
-        found = quick(model, train, held_out, sensitive_features={"site": site}, min_events=0)
+        found = quick(model, train, held_out, sensitive_features={"site": site})
     assert np.isnan(found.value("concordance_index", "site", "lonely"))
     row = next(row for row in found.rows if row.group == "lonely" and row.metric == "concordance_index")
     assert row.status == "undefined"
@@ -356,7 +362,7 @@ def test_small_groups_are_warned_of_and_marked(model, train, held_out):
     site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
     site[:12] = "few"
     with pytest.warns(SmallGroupWarning, match="site few: 12 patients"):
-        found = quick(model, train, held_out, sensitive_features={"site": site}, min_group=20)
+        found = quick(model, train, held_out, sensitive_features={"site": site})
     marked = {row.group for row in found.select(kind="group") if row.status == "small group"}
     assert marked == {"few"}
     # A gap is marked just where one of its two groups is.
@@ -367,7 +373,7 @@ def test_small_groups_are_warned_of_and_marked(model, train, held_out):
         "ok",
         "small group",
     }
-    assert "Not judged (fewer than 20 patients): site few." in found.summary()
+    assert "Not judged (fewer than 50 patients): site few." in found.summary()
 
 
 def test_a_number_that_is_the_same_in_every_replicate_has_no_interval_and_the_notes_say_why(
@@ -377,7 +383,10 @@ def test_a_number_that_is_the_same_in_every_replicate_has_no_interval_and_the_no
     early, late = np.argsort(held_out.y["time"])[[0, -1]]
     assert held_out.y["event"][early]
     site[[early, late]] = "two"
-    with pytest.warns(UndefinedMetricWarning, match="calibration_slope"):
+    with (
+        pytest.warns(UndefinedMetricWarning, match="calibration_slope"),
+        pytest.warns(SmallGroupWarning, match="site two"),
+    ):
         found = quick(model, train, held_out, sensitive_features={"site": site}, n_bootstrap=8)
     row = next(row for row in found.select(metric="concordance_index") if row.group == "two")
     assert row.value in (0, 1)
@@ -390,14 +399,13 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
     site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
     site[:12] = "few"
     sex = held_out.sensitive_features["sex"]
-    options = {"n_permutations": 6, "min_group": 20}
+    options = {"n_bootstrap": 6}
     with pytest.warns(SmallGroupWarning, match="site few: 12 patients"):
         found = quick(model, train, held_out, sensitive_features={"site": site, "sex": sex}, **options)
     # As if the few had no label and were left out.
     site[:12] = None
-    dropped = quick(
-        model, train, held_out, sensitive_features={"site": site, "sex": sex}, missing="drop", **options
-    )
+    without = parse_groups(site, missing="drop")
+    dropped = quick(model, train, held_out, sensitive_features={"site": without, "sex": sex}, **options)
     for metric in ("concordance_index", "brier_skill", "likelihood_gain"):
         gaps = {row.attribute: row for row in found.gaps(metric)}
         assert {*gaps} == {"site", "sex"}
@@ -417,7 +425,6 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
     [
         ({"sensitive_features": ["a"] * 240}, "must hold at least 2 groups, got 1 .'a'."),
         ({"sensitive_features": ["a", "b"]}, "has 2 labels for 240 patients"),
-        ({"labels": {"site": ["a"]}}, "labels that are not among the known ones: .'b'."),
         ({"sensitive_features": {"overall": ["a", "b"] * 120}}, "an attribute called 'overall'.* rename it"),
         ({"X": np.zeros((3, 3))}, "X has 3 rows for the 240 patients"),
         ({"y": np.zeros(5)}, "y must be a structured array"),
@@ -425,20 +432,17 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
         ({"X_train": np.zeros((300, 2))}, "X_train has 2 columns, X has 3"),
         ({"X_train": np.zeros((7, 3))}, "X_train has 7 rows, y_train has 300"),
         ({"reference": [1.0]}, "reference has 1 scores"),
-        ({"convention": "printed"}, "convention must be 'paper' or 'table', got 'printed'"),
-        ({"missing": "ignore"}, "missing must be 'group' or 'drop', got 'ignore'"),
-        ({"horizons": [-1.0]}, "horizons must be finite times >= 0"),
         ({"n_bootstrap": 1}, "n_bootstrap must be 0 or a whole number from 2, got 1"),
         ({"n_bootstrap": None}, "n_bootstrap must be 0 or a whole number from 2, got None"),
         ({"n_bootstrap": float("nan")}, "n_bootstrap must be 0 or a whole number from 2, got nan"),
         ({"n_bootstrap": -5}, "n_bootstrap must be"),
         ({"level": 95.0, "n_bootstrap": 2}, "level must lie between 0 and 1"),
         ({"level": "x"}, "level must lie between 0 and 1, got 'x'"),
-        ({"horizons": "x"}, "horizons must be finite times >= 0, got 'x'"),
-        ({"scale": "x"}, "scale must be a finite number >= 0, got 'x'"),
-        ({"min_group": "x"}, "min_group must be a number that is not negative, got 'x'"),
-        ({"min_events": None}, "min_events must be a number that is not negative, got None"),
-        ({"strata": 2}, r"strata must have one value per row, shape \(240,\), got \(\)"),
+        ({"strata": 2}, r"strata must have one label per row, shape \(240,\), got \(\)"),
+        ({"sample_weight": np.full(240, 0.5)}, "sample_weight must hold whole numbers.*got 0.5"),
+        ({"sample_weight": np.full(240, -1.0)}, "sample_weight must be finite and not negative"),
+        ({"sample_weight": [1.0]}, "sample_weight must have one value per row"),
+        ({"id": ["a", None] * 120}, "id contains 120 missing labels"),
     ],
 )
 def test_bad_input_is_named(model, train, held_out, changes, message):
@@ -461,7 +465,8 @@ def test_without_sensitive_features_everybody_is_evaluated(model, train, held_ou
 
 
 def test_horizons_are_the_callers(model, train, held_out):
-    found = quick(model, train, held_out, horizons=[30.0, 10.0])
+    given = {"y_train": train.y, "horizons": [30.0, 10.0]}
+    found = evaluate_rows(model, held_out.X, held_out.y, Rows(), Inference(n_bootstrap=0), **given)
     assert found.settings.horizons == (10.0, 30.0)
     assert sorted(found.calibration["horizon"].unique()) == [10.0, 30.0]
     assert found.settings.horizon == 30.0
@@ -485,7 +490,7 @@ def test_names_of_attributes_and_groups_do_not_collide_with_those_of_the_table(m
     labels = {"a": "all", "b": "overall", "f": "all", "m": "mean_hazard"}
     renamed = {new: held_out.sensitive_features[old].map(labels) for new, old in names.items()}
     plain, odd = (
-        quick(model, train, held_out, sensitive_features=given, intersections=True, n_bootstrap=2)
+        quiet(model, train, held_out, sensitive_features=with_intersections(given, 240), n_bootstrap=2)
         for given in (held_out.sensitive_features, renamed)
     )
     columns = ["metric", "kind", "value", "low", "high", "p_value", "n", "status"]
@@ -499,10 +504,11 @@ def test_a_group_that_the_null_model_errs_nothing_on_has_no_skill_and_stops_noth
     y["time"][early] = 0.0
     site = held_out.sensitive_features["site"].to_numpy(dtype=object).copy()
     site[early] = "early"
-    with pytest.warns(UndefinedMetricWarning, match="site early .*brier_skill"):
-        found = quick(
-            model, train, held_out, y=y, sensitive_features={"site": site}, min_events=0, n_permutations=20
-        )
+    with (
+        pytest.warns(UndefinedMetricWarning, match="site early .*brier_skill"),
+        pytest.warns(SmallGroupWarning, match="site early"),
+    ):
+        found = quick(model, train, held_out, y=y, sensitive_features={"site": site}, n_bootstrap=20)
     assert np.isnan(found.value("brier_skill", "site", "early"))
     gap = found.select(metric="brier_skill", attribute="site", kind="gap")[0]
     assert 0 < gap.p_value <= 1
@@ -559,7 +565,6 @@ def opposite(train, held_out):
             y_train=train.y,
             sensitive_features={"size": size, "site": held_out.sensitive_features["site"]},
             n_bootstrap=20,
-            min_group=20,
         )
 
 
@@ -579,7 +584,7 @@ def test_no_interval_leaves_what_is_possible(opposite):
 
 def test_a_handful_of_patients_is_neither_best_nor_worst_served(opposite):
     few = [sentence for sentence in opposite.summary().split("\n") if "few" in sentence]
-    assert few == ["Not judged (fewer than 20 patients): size few."]
+    assert few == ["Not judged (fewer than 50 patients): size few."]
     for metric in ("concordance_index", "concordance_imparity"):
         found = {row.attribute: row.status for row in opposite.select(metric=metric, kind="gap")}
         assert found == {"size": "small group", "site": "ok"}
@@ -591,11 +596,10 @@ def test_an_evaluation_counts_its_replicates_and_tests_and_notes_that_they_are_f
     monkeypatch.setattr(progress, "SECONDS", -1.0)
     notes = " ".join(evaluated(n_bootstrap=2, verbose=True).notes)
     assert "evaluating" in capsys.readouterr().err
-    assert "intervals are rough: they come from only 2 bootstrap replicates" in notes
-    assert "tests of gaps are rough: they come from only 2 permutations" in notes
+    assert "intervals and tests are rough: they come from only 2 replicates" in notes
     assert "rough" not in " ".join(plain.notes)
     # By default a bar needs a terminal.
-    evaluated(n_bootstrap=0, n_permutations=2)
+    evaluated(n_bootstrap=2)
     assert "evaluating" not in capsys.readouterr().err
 
 
@@ -631,10 +635,16 @@ def test_predictions_of_nothing_are_refused():
         Predictions()
 
 
-def test_a_reference_without_scores_is_named(model, train, held_out):
-    said = Predictions(survival=model.predict_survival_function(held_out.X))
-    with pytest.raises(ArgumentError, match="reference holds survival curves only"):
-        evaluate(model, held_out.X, held_out.y, y_train=train.y, reference=said)
+def test_a_reference_without_scores_is_compared_by_its_curves(model, train, held_out):
+    other, times = CoxPH(l2=0.5).fit(train.X, train.y), model.unique_times_
+    curves = other.predict_survival_function(held_out.X, times=times)
+    found = quick(model, train, held_out, reference=(times, curves))
+    wanted = quick(model, train, held_out, reference=other)
+    assert found.groups["gain_over_reference"].tolist() == pytest.approx(
+        wanted.groups["gain_over_reference"].tolist()
+    )
+    assert any("the reference has no scores that are log hazards" in note for note in found.notes)
+    assert found.control is None
 
 
 def test_features_may_be_a_tensor(plain, model, train, held_out):
@@ -659,7 +669,7 @@ def test_columns_that_are_called_otherwise_are_named(train, held_out):
 
 def test_intersections_are_found_by_their_labels(model, train, held_out):
     both = list(map(tuple, held_out.sensitive_features.to_numpy()))
-    found = quick(model, train, held_out, sensitive_features={"both": both})
+    found = quiet(model, train, held_out, sensitive_features={"both": both})
     rows = np.flatnonzero([label == ("a", "f") for label in both])
     wanted = metrics.concordance_index(held_out.y[rows], model.predict(held_out.X)[rows])
     assert found.value("concordance_index", "both", ("a", "f")) == pytest.approx(wanted)
@@ -670,3 +680,58 @@ def test_constant_scores_name_no_worst_group(train, held_out):
         found = quick(np.zeros(len(held_out.X)), train, held_out).summary()
     assert "No two groups are large enough, and different, to compare c-indices." in found
     assert "Lowest c-index" not in found
+
+
+def test_a_row_of_weight_two_stands_for_two_patients_and_one_of_weight_zero_for_none(model, held_out):
+    weight = np.tile([2, 1, 0, 1], 60)
+    rows = np.repeat(np.arange(240), weight)
+    masks = [{"young": mask} for mask in (held_out.X[:, 0] < 0, held_out.X[rows, 0] < 0)]
+    given = {"n_bootstrap": 4, "threshold": 0.5}
+    groups = held_out.sensitive_features
+    weighted = evaluate(
+        model,
+        held_out.X,
+        held_out.y,
+        sensitive_features=groups,
+        subgroups=masks[0],
+        sample_weight=weight,
+        **given,
+    )
+    copied = evaluate(
+        model,
+        held_out.X[rows],
+        held_out.y[rows],
+        sensitive_features=groups.iloc[rows],
+        subgroups=masks[1],
+        **given,
+    )
+    for table in ("table", "groups", "decisions", "calibration"):
+        pd.testing.assert_frame_equal(getattr(weighted, table), getattr(copied, table))
+
+
+def test_replicates_draw_patients_where_some_have_several_rows(model, train, held_out):
+    patient = np.repeat(np.arange(80), 3)
+    rows = np.repeat(np.arange(80), 3)
+    given = {"y_train": train.y, "n_bootstrap": 60}
+    copied = evaluate(model, held_out.X[rows], held_out.y[rows], id=patient, **given).to_frame()
+    alone = evaluate(model, held_out.X[:80], held_out.y[:80], **given).to_frame()
+    # Copies of a patient say nothing new.
+    for name in ("concordance_index", "integrated_brier_score", "likelihood_gain"):
+        errors = [table.loc[table["metric"] == name, "standard_error"].iloc[0] for table in (copied, alone)]
+        assert errors[0] == pytest.approx(errors[1], rel=0.1)
+
+
+@pytest.mark.parametrize("form", ["model", "predictions", "pair", "search", "frozen"])
+def test_every_form_of_predictions_is_evaluated(form, model, train, held_out):
+    times = model.unique_times_
+    survival = model.predict_survival_function(held_out.X, times=times)
+    forms = {
+        "model": model,
+        "predictions": Predictions(model.predict(held_out.X), survival, times),
+        "pair": (times, survival),
+        "search": GridSearchCV(CoxPH(), {"l2": [0.0]}, cv=2).fit(train.X, train.y),
+        "frozen": FrozenEstimator(model),
+    }
+    found = quick(forms[form], train, held_out)
+    for metric in ("integrated_brier_score", "brier_skill"):
+        assert found.value(metric) == pytest.approx(quick(model, train, held_out).value(metric), rel=1e-9)

@@ -80,7 +80,6 @@ def test_what_a_metric_needs_decides_whether_it_is_computed(missing, model, trai
         y_train=train.y,
         sensitive_features=None if missing == "groups" else held_out.sensitive_features,
         n_bootstrap=0,
-        min_group=2,
     )
     found = {row.metric for row in result.rows}
     shown = {name for name, metric in CATALOGUE.items() if metric.label}
@@ -89,7 +88,7 @@ def test_what_a_metric_needs_decides_whether_it_is_computed(missing, model, trai
 
 def test_a_gap_is_the_same_in_every_view(model, train, held_out):
     X, y, groups = held_out.X, held_out.y, held_out.sensitive_features["site"]
-    result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=6, min_group=2)
+    result = evaluate(model, X, y, y_train=train.y, sensitive_features=groups, n_bootstrap=6)
     names = ["concordance_index", "brier_skill", "likelihood_gain"]
     table = result.to_frame().query("kind == 'gap'").set_index("metric")
     np.testing.assert_allclose(result.difference()[names], table.loc[names, "value"])

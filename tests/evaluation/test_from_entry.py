@@ -10,7 +10,8 @@ from drosurv import MLP, AcceleratedFailureTime, CoxPH, SubgroupRobustCox, Surv,
 from drosurv.evaluation import Predictions, compare
 from drosurv.evaluation.from_entry import predict_from_entry
 from drosurv.metrics import FollowUp, concordance_index, likelihood_gain, observed_over_expected
-from drosurv.predictions import select_rows
+from drosurv.observation import Rows
+from drosurv.predictions import as_predictions, select_rows
 from drosurv.target import parse_target
 
 
@@ -44,19 +45,26 @@ def test_entry_at_time_zero_is_no_entry():
         assert late.value(metric) == pytest.approx(plain.value(metric), rel=1e-9)
 
 
+def observed(model, X, y, given):
+    return as_predictions(model, X, len(y), rows=Rows.parse(parse_target(y), **given))
+
+
 def test_predictions_are_conditional_on_no_event_before_entry():
     X, y, entry, strata = TEST
     offset = np.linspace(-0.3, 0.3, len(X))
     model = CoxPH(ties="efron").fit(X, y, entry=entry, strata=strata, offset=offset)
     given = {"entry": entry, "strata": strata, "offset": offset}
-    seen = predict_from_entry(model, X, y, given, horizons=[0.4])
+    seen = predict_from_entry(observed(model, X, y, given), y, horizons=[0.4])
     np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
     k = int(np.searchsorted(seen.predictions.times, 0.4))
     # Times are written in one way, with thousands apart.
     days = Surv.from_arrays(y["event"], 5000 * y["time"])
     in_days = {**given, "entry": 5000 * entry}
     longer = CoxPH(ties="efron").fit(X, days, **in_days)
-    assert "at time 2,000." in predict_from_entry(longer, X, days, in_days, horizons=[2000.0]).notes[-1]
+    assert (
+        "at time 2,000."
+        in predict_from_entry(observed(longer, X, days, in_days), days, horizons=[2000.0]).notes[-1]
+    )
     for i in (0, 7, 100):
         row, own = X.iloc[[i]], {"strata": strata[[i]], "offset": offset[[i]]}
         curve = model.predict_survival_function(row, **own)[0]
@@ -165,7 +173,7 @@ def test_the_score_compares_patients_at_risk_in_one_stratum():
         (lambda m, X, y, e, s: evaluate(AcceleratedFailureTime().fit(X, y), X, y, offset=e), "offset"),
         (
             lambda m, X, y, e, s: evaluate(np.zeros(len(X)), X, y, entry=e),
-            "must have predict_survival_function",
+            "no survival curves",
         ),
     ],
 )
@@ -231,7 +239,7 @@ def test_a_model_gains_nothing_over_itself(known):
 def test_predictions_of_a_reference_are_taken_as_they_are_beside_entry_times():
     X, y, entry, _ = TEST
     model = CoxPH().fit(X, y, entry=entry)
-    seen = predict_from_entry(model, X, y, {"entry": entry}).predictions
+    seen = predict_from_entry(observed(model, X, y, {"entry": entry}), y).predictions
     found = evaluate(model, X, y, entry=entry, reference=seen, n_bootstrap=0).groups.iloc[0]
     assert found["gain_over_reference"] == pytest.approx(0.0, abs=1e-12)
 

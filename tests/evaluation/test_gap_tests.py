@@ -7,13 +7,14 @@ from drosurv.groups import Groups
 from drosurv.metrics import bootstrap, concordance_index
 from drosurv.metrics.imparity import studentized_concordance
 from drosurv.metrics.inference import studentized_ratio
+from drosurv.observation import Inference
+from drosurv.predictions import as_predictions
 
 
 @pytest.fixture(scope="module")
 def evaluator(model, train, held_out):
     return prepare(
-        model,
-        held_out.X,
+        as_predictions(model, held_out.X, len(held_out.y)),
         held_out.y,
         y_train=train.y,
         sensitive_features=held_out.sensitive_features,
@@ -37,7 +38,7 @@ def test_concordance_is_compared_in_standard_errors_that_resampling_confirms(eva
 
 
 def test_a_real_gap_is_found_and_random_labels_are_not(evaluator):
-    found = evaluator.p_values(99, random_state=0)
+    found = evaluator.p_values(Inference(n_bootstrap=99))
     assert found["site", "concordance_index"] == pytest.approx(1 / 100)
     assert found["site", "likelihood_gain"] < 0.05
     assert found["sex", "concordance_index"] > 0.05
@@ -47,12 +48,12 @@ def test_a_real_gap_is_found_and_random_labels_are_not(evaluator):
 
 
 def test_p_values_do_not_depend_on_threads(evaluator):
-    one, two = (evaluator.p_values(8, random_state=3, n_jobs=k) for k in (1, 2))
+    one, two = (evaluator.p_values(Inference(n_bootstrap=8, random_state=3, n_jobs=k)) for k in (1, 2))
     assert one == two
 
 
 def test_no_permutations_no_tests(evaluator):
-    assert evaluator.p_values(0) == {}
+    assert evaluator.p_values(Inference(n_bootstrap=0)) == {}
 
 
 def test_groups_that_cannot_be_compared_have_no_statistic(evaluator):

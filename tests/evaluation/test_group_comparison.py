@@ -4,6 +4,7 @@ from drosurv.evaluation.catalogue import GroupComparison
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.metrics.inference import Draws
 from drosurv.metrics.sampled_pairs import PairInfluence
+from drosurv.predictions import as_predictions
 from drosurv.target import Target
 
 
@@ -21,7 +22,7 @@ def test_intervals_are_cut_at_the_lowest_value_there_can_be():
 def test_linear_replicates_follow_the_weights_and_are_not_asked_for_without_any():
     weights = np.array([[2, 0, 1], [1, 1, 1]], dtype=np.uint16)
     target = Target(np.array([True, True, True]), np.array([1.0, 2.0, 3.0]))
-    everyone = Subset(EvaluationData(np.zeros(3), None, target))
+    everyone = Subset(EvaluationData(as_predictions(np.zeros(3), None, 3), target))
 
     def linear(patients, drawn, influence, of_all_pairs=None):
         between = GroupComparison(patients, None, {}, {}, drawn)

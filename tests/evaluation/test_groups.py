@@ -10,10 +10,12 @@ from drosurv import CoxPH, Surv, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.evaluate import prepare
+from drosurv.evaluation.estimation_error import estimation_share
+from drosurv.evaluation.evaluate import evaluate_rows, prepare
 from drosurv.evaluation.groups import group_table
-from drosurv.evaluation.predictions import estimation_share
 from drosurv.metrics import KaplanMeier, concordance_index, likelihood_gains
+from drosurv.observation import Inference, Rows
+from drosurv.predictions import as_predictions
 from drosurv.target import parse_target
 
 
@@ -127,7 +129,12 @@ def test_wrong_group_comes_first_and_everybody_on_top():
 def test_right_model_is_seldom_called_wrong():
     rng = np.random.default_rng(3)
     found = [
-        group_table(prepare(model, None, y, y_train=None, sensitive_features=group, wanted=()), {})[0]
+        group_table(
+            prepare(
+                as_predictions(model, None, len(y)), y, y_train=None, sensitive_features=group, wanted=()
+            ),
+            {},
+        )[0]
         .loc[:, "concern"]
         .ne("")
         .any()
@@ -162,9 +169,9 @@ def test_many_events_where_few_were_expected_are_judged():
     event = (np.arange(n) < 23) | ((np.arange(n) >= 100) & (np.arange(n) % 4 == 0))
     hazard = np.where(group == "infants", 0.08, 0.25)
     model = Predictions(np.log(hazard), np.exp(-np.outer(hazard, times)), times)
-    found = evaluate(
-        model, None, Surv.from_arrays(event, time), sensitive_features=group, n_bootstrap=0, further_tests=4
-    )
+    y = Surv.from_arrays(event, time)
+    given = {"sensitive_features": group, "further_tests": 4}
+    found = evaluate_rows(model, None, y, Rows(), Inference(n_bootstrap=0), **given)
     table = found.groups.set_index("group")
     assert table["expected"]["infants"] < 10
     assert table["judged"]["infants"]
@@ -237,9 +244,11 @@ def test_right_model_of_groups_with_different_follow_up_has_no_gaps():
         site = rng.choice(["short", "long"], 400)
         model, y, _ = simulated(400, rng, censoring=np.where(site == "short", 2.0, 0.2))
         wanted = ("integrated_brier_score", "likelihood_gain")
-        evaluator = prepare(model, None, y, y_train=None, sensitive_features=site, wanted=wanted)
+        evaluator = prepare(
+            as_predictions(model, None, len(y)), y, y_train=None, sensitive_features=site, wanted=wanted
+        )
         assert any("follow-up differs between groups" in note for note in evaluator.notes)
-        p_values = evaluator.p_values(39, random_state=0)
+        p_values = evaluator.p_values(Inference(n_bootstrap=39))
         assert {metric for _, metric in p_values} == set(wanted)
         table, _ = group_table(evaluator, {})
         found.append([*(p < 0.05 for p in p_values.values()), (table["concern"] != "").any()])

@@ -8,7 +8,8 @@ from sklearn.preprocessing import StandardScaler
 
 from drosurv.datasets import load_flc, load_seer, load_support, split
 from drosurv.estimators import CoxPH
-from drosurv.evaluation import evaluate
+from drosurv.evaluation.evaluate import prepare
+from drosurv.predictions import as_predictions
 from experiments.paper import load_published
 
 LOADERS = {"flc": load_flc, "support": load_support, "seer": load_seer}
@@ -47,20 +48,17 @@ def means(name):
         X_train, X_validation, X = (scaler.transform(part.X) for part in (train, validation, test))
         models = [CoxPH(solver="adam", lr=lr, random_state=1).fit(X_train, train.y) for lr in (0.01, 0.001)]
         chosen = max(models, key=lambda model: model.score(X_validation, validation.y))
-        result = evaluate(
-            chosen,
-            X,
+        evaluator = prepare(
+            as_predictions(chosen, X, len(test.y)),
             test.y,
             y_train=train.y,
             sensitive_features=test.sensitive_features,
             convention="table",
-            n_bootstrap=0,
-            min_group=1,
-            min_events=0,
         )
+        numbers = evaluator.numbers(evaluator.draw())
         found.append(
             [
-                result.value(metric, ATTRIBUTE[name] if metric == "group_disparity" else "overall")
+                numbers[ATTRIBUTE[name] if metric == "group_disparity" else "overall", metric].estimate
                 for metric in METRICS
             ]
         )

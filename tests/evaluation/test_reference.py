@@ -5,12 +5,12 @@ from drosurv import metrics
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.reference import disparities, shrinkage_control
 from drosurv.metrics import gain_over_null
+from drosurv.predictions import as_predictions
 
 
 def prepared(train, held_out, risk, reference, **options):
     return prepare(
-        risk,
-        held_out.X,
+        as_predictions(risk, held_out.X, len(held_out.y)),
         held_out.y,
         y_train=train.y,
         sensitive_features=held_out.sensitive_features,
@@ -111,5 +111,5 @@ def test_many_patients_are_sampled_alike_for_all_scores_and_a_note_says_so(
     control = shrinkage_control(sampled)
     assert any("F_I from 10,000 random pairs" in note for note in control.notes)
     np.testing.assert_allclose(control.at_equal_gain["model"], control.at_equal_gain["shrunken"], rtol=1e-4)
-    drawn = sampled.numbers(sampled.draw(0))
+    drawn = sampled.numbers(sampled.draw())
     assert drawn[key].estimate == pytest.approx(of_all)

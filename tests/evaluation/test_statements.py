@@ -71,7 +71,7 @@ def group(attribute, name, *, ratio=None, gain=None, over_cox=None, concern="", 
 
 def result_of(*rows, control=None, groups=(), decisions=None):
     empty = pd.DataFrame()
-    settings = Settings("m", "plain Cox", 100, 100, 0.95, "paper", "group", (100.0, 200.0, 300.0), 200.0, 0.2)
+    settings = Settings("m", "plain Cox", 100, 0.95, (100.0, 200.0, 300.0), 200.0, 0.2)
     everyone = row("overall", "all", "concordance_index", "overall", 0.8)
     told = (everyone, *adjusted(rows))
     return EvaluationResult(

@@ -48,13 +48,12 @@ def test_the_summary_says_when_a_model_has_only_shrunk(result, full):
     assert "is 100.0 % of plain Cox's; its calibration slope is" in full.summary()
 
 
-@pytest.mark.parametrize("convention", ["paper", "table"])
-def test_disparity_between_patients_is_shown_per_pair(model, train, held_out, convention):
-    given = {"y_train": train.y, "reference": model, "n_bootstrap": 0, "convention": convention}
+def test_disparity_between_patients_is_shown_per_pair(model, train, held_out):
+    given = {"y_train": train.y, "reference": model, "n_bootstrap": 0}
     found = evaluate(model, held_out.X, held_out.y, **given)
     (row,) = [row for row in shrinkage_table(found, "Cox").rows if row["between"] == "patients, per pair"]
     n = len(held_out.y)
-    pairs = n * (n - 1) / 2 if convention == "paper" else 0.5
+    pairs = n * (n - 1) / 2
     assert row["model"] == pytest.approx(found.value("individual_disparity") / pairs, rel=1e-4)
 
 

@@ -12,6 +12,7 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
 from drosurv.metrics.expected_events import expected_events
 from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.predictions import as_predictions
 from drosurv.repairs import subgroup_bounds
 from drosurv.repairs.curves import predicted_curves
 from drosurv.repairs.rules import readable_table
@@ -405,7 +406,7 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
     agree = [np.mean(subgroups.members(g) == inside) for g in range(len(subgroups))]
     place = int(np.argmax(agree))
     assert agree[place] > 0.99
-    error, _ = model_errors(models[0], X, patients, subgroups, models[0].follow_up_)
+    error, _ = model_errors(as_predictions(models[0], X, len(y)), patients, subgroups, models[0].follow_up_)
     measured = np.var(expected) / np.mean(expected)
     assert error[place] == pytest.approx(measured, rel=0.5)
 

@@ -13,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 
 from drosurv import MLP, CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.datasets import load_nwtco, make_hidden_minority
-from drosurv.evaluation.predictions import predict_curves
 from drosurv.metrics.expected_events import expected_events
 from drosurv.observation import draw_folds
+from drosurv.predictions import as_predictions
 from drosurv.repairs.estimate import Estimate
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair_search import Correction
@@ -108,7 +108,7 @@ def held_out(model, X, y, *, frozen):
     """Events of patients, and those that models predict which were not fitted on them, each (n,)."""
     target = parse_target(y)
     if frozen:
-        return expected_events(predict_curves(model.base_, X, len(X)), target)
+        return expected_events(as_predictions(model.base_, X, len(X)).curves, target)
     folds = draw_folds(len(X), model.folds, np.random.default_rng(model.random_state), target.event)
     hazard = np.empty(len(X))
     for fold in range(model.folds):

@@ -10,6 +10,8 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation.data import EvaluationData
 from drosurv.evaluation.from_entry import curve_times
 from drosurv.metrics import likelihood_gains
+from drosurv.observation import Rows
+from drosurv.predictions import as_predictions
 from drosurv.report import audit
 from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.target import parse_target
@@ -38,7 +40,9 @@ def test_no_model_gains_nothing_over_no_model(patients):
     some = slice(0, 90)
     y = patients.y[some]
     found = cross_fitted(NullModel(), patients.X[some], y, fold_parts(y["event"], 5, 0)).predictions
-    np.testing.assert_allclose(EvaluationData(found, None, parse_target(y), y_train=y).gains, 0.0, atol=1e-9)
+    np.testing.assert_allclose(
+        EvaluationData(as_predictions(found, None, len(y)), parse_target(y), y).gains, 0.0, atol=1e-9
+    )
 
 
 def test_gains_are_those_over_the_patients_that_a_model_was_trained_on(patients):
@@ -50,14 +54,16 @@ def test_gains_are_those_over_the_patients_that_a_model_was_trained_on(patients)
         curves = CoxPH().fit(X.iloc[train], y[train]).predict_survival_function(X.iloc[test])
         expected[test] = likelihood_gains(y[train], y[test], curves)
     np.testing.assert_allclose(
-        EvaluationData(found, None, parse_target(y), y_train=y).gains, expected, atol=1e-9
+        EvaluationData(as_predictions(found, None, len(y)), parse_target(y), y).gains, expected, atol=1e-9
     )
 
 
 def test_few_steps_of_a_stratum_do_not_make_a_recipe_look_harmful(patients):
     X, y, strata = patients.X, patients.y, np.arange(200) % 5
-    seen = cross_fitted(CoxPH(), X, y, fold_parts(y["event"], 4, 0), given={"strata": strata})
-    gains = EvaluationData(seen.predictions, None, parse_target(y), y_train=seen.follow_up).gains
+    seen = cross_fitted(CoxPH(), X, y, fold_parts(y["event"], 4, 0), rows=Rows(strata=strata))
+    gains = EvaluationData(
+        as_predictions(seen.predictions, None, len(y)), parse_target(y), seen.follow_up
+    ).gains
     # An event in an interval where the model sees no hazard at all would cost log(1e-6), 13.8.
     assert gains.min() > -8
     assert gains.mean() > 0

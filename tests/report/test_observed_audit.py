@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, Surv
+from drosurv.observation import Rows
 from drosurv.report import audit
 from drosurv.report.cross_fit import cross_fitted, fold_parts
 
@@ -76,7 +77,7 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     X, y, entry, strata = (whole[name] for name in ("X", "y", "entry", "strata"))
     recipe = make_pipeline(StandardScaler(), CoxPH(l2=0.1))
     parts = fold_parts(y["event"], 3, 0)
-    seen = cross_fitted(recipe, X, y, parts, given={"entry": entry, "strata": strata})
+    seen = cross_fitted(recipe, X, y, parts, rows=Rows(entry, strata))
     np.testing.assert_allclose(seen.y["time"], y["time"] - entry)
     train, test = parts[1]
     alone = clone(recipe).fit(X.iloc[train], y[train], coxph__entry=entry[train], coxph__strata=strata[train])

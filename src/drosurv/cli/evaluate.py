@@ -83,6 +83,7 @@ def evaluate(
     Example: drosurv evaluate model test.csv --groups "sex,age>65"
     """
     from drosurv.evaluation import evaluate as evaluated
+    from drosurv.evaluation.attributes import with_intersections
     from drosurv.workflows import OpenedModel
 
     check_outputs([output], [model, data, reference], force=force)
@@ -102,9 +103,8 @@ def evaluate(
         y_train=None if table.entry is not None else opened.estimator.follow_up_,
         entry=table.entry,
         **opened.observed(table.frame, strata),
-        sensitive_features=table.groups,
+        sensitive_features=with_intersections(table.groups, len(table)) if intersections else table.groups,
         reference=compared_with,
-        intersections=intersections,
         horizon=horizon,
         threshold=threshold,
         n_bootstrap=bootstrap,

@@ -151,6 +151,14 @@ def parse_attributes(
     return found
 
 
+def with_intersections(sensitive_features: Any, n: int) -> dict[str, Groups]:
+    """Return the groups of each attribute and, of several attributes, those of their intersections, by name."""
+    attributes = parse_attributes(sensitive_features, n)
+    if len(attributes) > 1:
+        attributes.append(intersection_of(attributes))
+    return {attribute.name: attribute.groups for attribute in attributes}
+
+
 def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
     """Return the attribute of all intersections that have patients; a single attribute is returned unchanged."""
     if len(attributes) == 1:

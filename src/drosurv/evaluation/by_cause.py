@@ -12,15 +12,16 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import gen_batches
 
+from drosurv.curves import CompetingCurves
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle, parse_horizons
 from drosurv.evaluation.from_entry import NUMBERS_AT_ONCE, since_entry
-from drosurv.evaluation.predictions import given_arguments
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.metrics.inference import widening
-from drosurv.observation import entry_times
-from drosurv.predictions import final_step, prepared, take
+from drosurv.observation import Rows
+from drosurv.predictions import as_predictions, final_step
 from drosurv.presentation import sentences
 from drosurv.target import FloatArray, parse_competing_target
 
@@ -45,8 +46,8 @@ def evaluate_by_cause(
 
     Parameters
     ----------
-    model : CauseSpecificCox
-        Fitted; or a Pipeline that ends with one.
+    model : CauseSpecificCox or Predictions
+        Fitted, or a Pipeline that ends with one; or predicted incidences of all causes.
     X, y
         Test patients, as in :meth:`drosurv.CauseSpecificCox.fit`.
     at : (k,) array, optional
@@ -83,10 +84,13 @@ def evaluate_by_cause(
     >>> bool((table["overstated"] >= 0).all())
     True
     """
-    target, final = parse_competing_target(y, complete=False), final_step(model)
-    features, follow_up = prepared(model, X), final.follow_up_
-    given = given_arguments(strata=strata, offset=offset)
-    since = None if entry is None else entry_times(entry, target.of_any_cause())
+    target = parse_competing_target(y, complete=False)
+    rows = Rows.parse(target.of_any_cause(), entry=entry, strata=strata, offset=offset)
+    predicted = as_predictions(model, X, len(target), rows=rows)
+    curves, final, since = predicted.competing, final_step(predicted.model), rows.entry
+    if curves is None:
+        raise ArgumentError.must("model", "predict each cause, as CauseSpecificCox does", model)
+    follow_up = FollowUp.of(target.of_any_cause()) if predicted.follow_up is None else predicted.follow_up
     if since is not None:
         target = replace(target, time=target.time - since)
         follow_up = FollowUp.of(target.of_any_cause())
@@ -94,12 +98,13 @@ def evaluate_by_cause(
     # Censoring weights are not known after the end of follow-up.
     known = times <= follow_up.end
     groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))
-    one_baseline = strata is None and (since is None or np.ptp(since) == 0)
-    rows = []
-    for cause in range(1, final.n_causes_ + 1):
-        incidence = _incidence(final, features, since, times, cause, given)
+    one_baseline = strata is None and (since is None or np.ptp(since) == 0) and predicted.given is None
+    training_events = getattr(final, "n_events_", np.full(len(curves.causes), np.nan))
+    tables = []
+    for cause in range(1, len(curves.causes) + 1):
+        incidence = _incidence(curves, since, times, cause)
         if one_baseline:
-            risk = final.predict(features, cause, **given)
+            risk = final.predict(predicted.features, cause, **rows.for_models)
         else:
             risk = incidence[:, np.searchsorted(times, middle(times))]
         everybody = {(EVERYONE, ALL): np.arange(len(target))}
@@ -115,9 +120,9 @@ def evaluate_by_cause(
                 # A group without a comparable pair has NaN in the table.
                 table["c_index"] = concordance_by_cause(causes, seen, risk[members], of=cause)
             table["patients"], table["events"] = len(members), int((causes == cause).sum())
-            table["training_events"] = float(final.n_events_[cause - 1])
-            rows.append(table.assign(cause=cause, attribute=attribute, group=group))
-    found = pd.concat(rows, ignore_index=True)
+            table["training_events"] = float(training_events[cause - 1])
+            tables.append(table.assign(cause=cause, attribute=attribute, group=group))
+    found = pd.concat(tables, ignore_index=True)
     first = ["cause", "attribute", "group", "horizon"]
     return found[[*first, *(name for name in found.columns if name not in first)]]
 
@@ -141,19 +146,17 @@ def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def _incidence(
-    model: Any, X: Any, entry: FloatArray | None, times: FloatArray, cause: int, given: dict[str, Any]
+    curves: CompetingCurves, entry: FloatArray | None, times: FloatArray, cause: int
 ) -> FloatArray:
     """Return the incidence (n, k) of a cause by times since entry, (F(V + u) - F(V)) / S(V)."""
     if entry is None:
-        found: FloatArray = model.predict_cumulative_incidence(X, times=times, cause=cause, **given)
-        return found
-    jumps = model.unique_times_
-    out = np.empty((len(X), len(times)))
-    for part in gen_batches(len(X), max(1, NUMBERS_AT_ONCE // len(jumps))):
-        columns = {name: np.asarray(value)[part] for name, value in given.items()}
-        by = model.predict_cumulative_incidence(take(X, part), cause=cause, **columns)
-        left = model.predict_survival_function(take(X, part), **columns)
-        before, then = since_entry(by, 0.0, jumps, entry[part], times)
-        alive, _ = since_entry(left, 1.0, jumps, entry[part], times)
+        return curves.incidence(cause, times)
+    jumps = curves.any_cause.times
+    assert jumps is not None
+    out = np.empty((len(curves), len(times)))
+    for part in gen_batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
+        some = curves.take(part)
+        before, then = since_entry(some.incidence(cause, jumps), 0.0, jumps, entry[part], times)
+        alive, _ = since_entry(some.any_cause.survival(jumps), 1.0, jumps, entry[part], times)
         out[part] = np.divide(then - before, alive, out=np.zeros_like(then), where=alive > 0)
     return out

@@ -305,7 +305,7 @@ def intersectional_disparity(between: GroupComparison) -> Draws:
 def individual_disparity(between: GroupComparison) -> Draws:
     """How much more hazards differ between patients than their features do."""
     subset, how = between.patients, between.patients.data
-    options: dict[str, Any] = {"scale": how.scale, "convention": how.convention, "pairs": how.pairs}
+    options: dict[str, Any] = {"convention": how.convention, "pairs": how.pairs}
     return between.linear(
         lambda: metrics.individual_disparity(subset.risk, subset.features, **options),
         lambda: individual_influence(subset.hazard, subset.features, **options),
@@ -314,7 +314,7 @@ def individual_disparity(between: GroupComparison) -> Draws:
 
 def _censored_disparity(between: GroupComparison, groups: Groups | None = None) -> Draws:
     subset, how = between.patients, between.patients.data
-    options: dict[str, Any] = {"groups": groups, "scale": how.scale, "pairs": how.pairs}
+    options: dict[str, Any] = {"groups": groups, "pairs": how.pairs}
     return between.linear(
         lambda: censoring_aware_disparity(subset.target, subset.risk, subset.features, **options),
         lambda: censored_influence(subset.target, subset.hazard, subset.features, **options),

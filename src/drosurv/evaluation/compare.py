@@ -7,28 +7,27 @@ and vary less than the numbers of each model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, as_number, require
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, RowKey, replicates_of
-from drosurv.evaluation.from_entry import FromEntry, predict_from_entry, reference_from_entry
-from drosurv.evaluation.predictions import given_arguments, gives_risk
+from drosurv.evaluation.evaluate import MIN_EVENTS, MIN_GROUP, prepare
+from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, RowKey
+from drosurv.evaluation.from_entry import one_row_each, predict_from_entry, reference_from_entry
 from drosurv.evaluation.reference import plain_cox
-from drosurv.groups import Missing
-from drosurv.metrics.disparities import Convention
 from drosurv.metrics.inference import Draws, compare_draws, differences_together
 from drosurv.metrics.inference.intervals import seed_sequence
-from drosurv.predictions import final_step, prepared, training_follow_up
+from drosurv.observation import Inference, Rows
+from drosurv.predictions import Predicted, as_predictions, final_step, prepared
 from drosurv.presentation import Statement, Table, sentences, written
 from drosurv.presentation.progress import bar
+from drosurv.target import parse_target
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
@@ -54,14 +53,10 @@ def compare(
     entry: Any = None,
     strata: Any = None,
     offset: Any = None,
-    convention: Convention = "paper",
-    scale: float = 0.01,
-    missing: Missing = "group",
-    labels: Mapping[str, Sequence[Any]] | None = None,
+    id: Any = None,
+    sample_weight: Any = None,
     n_bootstrap: int = 500,
     level: float = 0.95,
-    min_group: int = 50,
-    min_events: int = 10,
     random_state: Any = 0,
     n_jobs: int | None = None,
     verbose: bool | None = None,
@@ -74,9 +69,9 @@ def compare(
     Parameters
     ----------
     models : mapping
-        Name to a fitted model, :class:`~drosurv.evaluation.Predictions` or array of risk scores; the first is
-        the one that the others are compared with.
-    X, y, sensitive_features, X_train, convention, scale, missing, labels
+        Name to a fitted model, :class:`~drosurv.evaluation.Predictions`, a pair (times, survival) or an array of risk
+        scores; the first is the one that the others are compared with.
+    X, y, sensitive_features, X_train, id, sample_weight
         As in :func:`~drosurv.evaluation.evaluate`.
     y_train : structured array or FollowUp, optional
         Training targets, for censoring weights and the null model; by default those that the first model keeps. Not
@@ -88,8 +83,6 @@ def compare(
         offset for those that were fitted with them.
     n_bootstrap : int
         Bootstrap replicates; 0 for values alone.
-    min_group, min_events : int
-        Groups with fewer patients or events are not named as the worst served.
     level, random_state, n_jobs, verbose
         As in :func:`~drosurv.evaluation.evaluate`.
 
@@ -97,7 +90,8 @@ def compare(
     -------
     DataFrame
         One row per model and number: ``model``, ``attribute``, ``metric`` (metrics of everybody, gaps of an
-        attribute, and ``worst_group_...``, the lowest value over its large groups, with that ``group``), ``value``
+        attribute, and ``worst_group_...``, the lowest value over its groups of at least 50 patients and
+        10 events, with that ``group``), ``value``
         with ``low`` and ``high``; ``difference`` from the first model with ``difference_low``,
         ``difference_high`` and the ``p_value`` of no difference, NaN for the first model itself.
 
@@ -115,40 +109,44 @@ def compare(
     >>> table.query("metric == 'concordance_index'")["model"].tolist()
     ['Cox', 'DRO-COX']
     """
-    require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
+    inference = Inference(level, n_bootstrap, random_state, n_jobs, verbose)
+    observed = Rows.parse(
+        parse_target(y), entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight
+    )
     if not models:
         raise ArgumentError("models", "models is empty: give at least one model by name.")
-    first = next(iter(models.values()))
-    reference = first if reference is None and gives_risk(first) else reference
-    replicates = replicates_of("n_bootstrap", n_bootstrap)
+    patients = one_row_each(y, observed)
+    y, observed = patients.y, patients.observed
+    X, sensitive_features, reference = map(patients.of, (X, sensitive_features, reference))
+    models = {name: patients.of(model) for name, model in models.items()}
+    predicted = _predicted(models, X, len(y), observed)
+    first = next(iter(predicted.values()))
+    reference = first.model if reference is None and first.has_risk else reference
     if y_train is None and entry is None:
-        y_train = training_follow_up(first)
-    given = given_arguments(entry=entry, strata=strata, offset=offset)
-    if given:
-        reference = reference_from_entry(reference, X, y, given, y_train=y_train)
-        since_entry = _predictions_from_entry(models, X, y, given, y_train)
+        y_train = first.follow_up
+    if observed.observed:
+        reference = reference_from_entry(reference, X, y, observed, y_train=y_train)
+        since_entry = {name: predict_from_entry(one, y, y_train=y_train) for name, one in predicted.items()}
         models = {name: one.predictions for name, one in since_entry.items()}
         y, y_train = (getattr(next(iter(since_entry.values())), part) for part in ("y", "follow_up"))
+        predicted = _predicted(models, X, len(y), Rows())
     how: dict[str, Any] = {
         "y_train": y_train,
         "sensitive_features": sensitive_features,
         "X_train": X_train,
         "reference": reference,
-        "convention": convention,
-        "scale": scale,
-        "missing": missing,
-        "labels": labels,
+        "clusters": observed.id if observed.entry is None else None,
     }
-    evaluators = (prepare(model, X, y, name=f"models[{name!r}]", **how) for name, model in models.items())
+    evaluators = (prepare(one, y, **how) for one in predicted.values())
     rows: list[dict[str, Any]] = []
     # Numbers of the first model. It has no differences itself; those of numbers that it lacks are NaN.
     baseline: dict[Key, Draws] = {}
-    unknown_draws = Draws(float("nan"), np.full(replicates, np.nan))
+    unknown_draws = Draws(float("nan"), np.full(inference.n_bootstrap, np.nan))
     undefined: list[str] = []
-    with bar("comparing", len(models) * replicates, shown=verbose, late=True) as advance:
-        pairs = _drawn(evaluators, replicates, random_state, n_jobs, advance)
+    with bar("comparing", len(models) * inference.n_bootstrap, shown=verbose, late=True) as advance:
+        pairs = _drawn(evaluators, inference, advance)
         for name, (evaluator, drawn) in zip(models, pairs, strict=True):
-            numbers, worst = _numbers(evaluator, drawn, min_group, min_events)
+            numbers, worst = _numbers(evaluator, drawn)
             unknown = [
                 f"{metric} of {whose(attribute, group)}"
                 for (attribute, group, metric), number in drawn.numbers.items()
@@ -179,50 +177,37 @@ def compare(
     return pd.DataFrame(rows)
 
 
-def _predictions_from_entry(
-    models: Mapping[str, Any], X: Any, y: Any, given: dict[str, Any], y_train: Any
-) -> dict[str, FromEntry]:
-    """Predict with each model from entry on, passing the strata and offset that it was fitted with."""
+def _predicted(models: Mapping[str, Any], X: Any, n: int, observed: Rows) -> dict[str, Predicted]:
+    """Return the predictions of each model, which gets the strata and offset that it was fitted with."""
     fitted_with = {name: getattr(final_step(model), "_fitted_with", ()) for name, model in models.items()}
-    for what in given:
-        if what != "entry" and not any(what in names for names in fitted_with.values()):
+    for what in observed.for_models:
+        if not any(what in names for names in fitted_with.values()):
             raise ArgumentError(what, f"none of the models was fitted with {what}: leave it out.")
-    for name, model in models.items():
-        if not hasattr(final_step(model), "predict_survival_function"):
+    found = {
+        name: as_predictions(model, X, n, rows=observed.only(fitted_with[name]), name=f"models[{name!r}]")
+        for name, model in models.items()
+    }
+    for name, one in found.items():
+        if observed.observed and not one.has_curves:
             raise ArgumentError(
                 "models",
                 f"models[{name!r}] must be a fitted model with predict_survival_function, which "
-                f"{', '.join(given)} needs, got {type(model).__name__}.",
+                f"{', '.join(observed.observed)} needs, got {one.title}.",
             )
-    return {
-        name: predict_from_entry(
-            model,
-            X,
-            y,
-            {what: value for what, value in given.items() if what in ("entry", *fitted_with[name])},
-            y_train=y_train,
-        )
-        for name, model in models.items()
-    }
+    return found
 
 
 def _drawn(
-    evaluators: Iterable[Evaluator],
-    replicates: int,
-    random_state: Any,
-    n_jobs: int | None,
-    advance: Callable[[], None] = lambda: None,
+    evaluators: Iterable[Evaluator], inference: Inference, advance: Callable[[], None] = lambda: None
 ) -> Iterator[tuple[Evaluator, BootstrapValues]]:
     """Yield the numbers of each model on the same replicates of the patients."""
     # Made once: without a seed, each model would otherwise draw other replicates.
-    streams = seed_sequence(random_state)
+    same = replace(inference, random_state=seed_sequence(inference.random_state))
     for evaluator in evaluators:
-        yield evaluator, evaluator.draw(replicates, random_state=streams, n_jobs=n_jobs, advance=advance)
+        yield evaluator, evaluator.draw(same, advance=advance)
 
 
-def _numbers(
-    evaluator: Evaluator, drawn: BootstrapValues, min_group: int, min_events: int
-) -> tuple[dict[Key, Draws], dict[Key, str]]:
+def _numbers(evaluator: Evaluator, drawn: BootstrapValues) -> tuple[dict[Key, Draws], dict[Key, str]]:
     """Return the numbers of one model by attribute and metric, and the group that has each lowest value."""
     numbers = evaluator.numbers(drawn)
     found = {
@@ -235,7 +220,7 @@ def _numbers(
         large = [
             label
             for label in attribute.labels
-            if not evaluator.counts[attribute.name, label].is_small(min_group, min_events)
+            if not evaluator.counts[attribute.name, label].is_small(MIN_GROUP, MIN_EVENTS)
         ]
         for metric in _WORST:
             if (attribute.name, metric) in numbers and large:
@@ -473,9 +458,10 @@ def beside(
         Whether the first model was recalibrated in training.
     """
     how: dict[str, Any] = {"y_train": y_train, "sensitive_features": groups}
-    evaluators = [prepare(*one, y, wanted=(*COMPARED, "calibration_slope"), **how) for one in (model, plain)]
-    replicates = replicates_of("n_bootstrap", n_bootstrap)
-    first, second = (drawn.numbers for _, drawn in _drawn(evaluators, replicates, random_state, n_jobs))
+    predicted = [as_predictions(*one, len(y)) for one in (model, plain)]
+    evaluators = [prepare(one, y, wanted=(*COMPARED, "calibration_slope"), **how) for one in predicted]
+    inference = Inference(level, n_bootstrap, random_state, n_jobs)
+    first, second = (drawn.numbers for _, drawn in _drawn(evaluators, inference))
     keys = _compared(evaluators[0], first, second, min_group)
     pairs = [(first[key], second[key]) for key in keys]
     rows = []

@@ -11,13 +11,6 @@ import numpy as np
 
 from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError
-from drosurv.evaluation.predictions import (
-    gains_over_null,
-    gives_curves,
-    gives_risk,
-    predict_curves,
-    predict_risk,
-)
 from drosurv.groups import Groups
 from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
 from drosurv.metrics.brier import weight_error
@@ -29,7 +22,7 @@ from drosurv.metrics.likelihood_gain import gain_times
 from drosurv.metrics.nonparametric import share_of_ties
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
-from drosurv.predictions import score_type, training_follow_up
+from drosurv.predictions import Predicted
 from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.
@@ -46,35 +39,31 @@ class EvaluationData:
     Time grids, Brier scores and likelihood gains of each patient are computed here, before groups are formed, so that
     they use the same times in all groups.
 
-    Parameters are those of :func:`~drosurv.evaluation.evaluate`; by default `y_train` is the follow-up that the model
-    kept. `reference` and `reference_curves` are the risk scores (n,) and survival curves of the reference. Distances
-    between patients are taken in the standardised `features` (n, d). Error messages call the model by `name`.
+    By default `y_train` is the follow-up that the model kept. `given_horizon` is the horizon of the group table, and
+    `horizons` are further times of the calibration table. Distances between patients are taken in the standardised
+    `features` (n, d). The `convention` is that of disparities and time grids: as the paper prints them, or as its
+    published tables use them. `pairs` of patients in disparities are all, or this many random ones.
     """
 
-    model: Any
-    X: Any
+    predicted: Predicted
     target: Target
     y_train: Any = None
     horizons: Any = None
     given_horizon: float | None = None
-    reference: FloatArray | None = None
-    reference_curves: SurvivalCurves | None = None
-    reference_model: Any = None
+    reference: Predicted | None = None
     convention: Convention = "paper"
     features: FloatArray | None = None
-    scale: float = 0.01
     pairs: Pairs = "auto"
-    name: str = "model"
 
     @property
     def has_risk(self) -> bool:
         """Whether the model gives risk scores."""
-        return gives_risk(self.model)
+        return self.predicted.has_risk
 
     @property
     def has_log_hazards(self) -> bool:
         """Whether the model gives risk scores that are log hazards."""
-        return self.has_risk and score_type(self.model) == "log hazard"
+        return self.predicted.has_log_hazards
 
     @cached_property
     def slope_of_scores(self) -> bool:
@@ -87,19 +76,25 @@ class EvaluationData:
             return self.has_log_hazards
         return self.model_curves.curve_type != "points" or share_of_ties(self.target) < _MANY_TIES
 
-    @cached_property
+    @property
     def risk(self) -> FloatArray:
         """Risk scores."""
-        return predict_risk(self.model, self.X, len(self.target), name=self.name)
+        return self.predicted.risk
+
+    @property
+    def reference_risk(self) -> FloatArray | None:
+        """Risk scores of the reference; None without a reference whose scores are log hazards."""
+        compared = self.reference is not None and self.reference.has_log_hazards
+        return self.reference.risk if self.reference is not None and compared else None
 
     @cached_property
     def follow_up(self) -> FollowUp:
         """Follow-up of the training patients."""
-        kept = self.y_train if self.y_train is not None else training_follow_up(self.model)
+        kept = self.y_train if self.y_train is not None else self.predicted.follow_up
         if kept is None:
             raise ArgumentError(
                 "y_train",
-                f"{type(self.model).__name__} keeps no follow_up_ of its training patients, which censoring weights "
+                f"{self.predicted.title} keeps no follow_up_ of its training patients, which censoring weights "
                 f"need: build the scorer with y_train=..., or use an estimator of drosurv.",
             )
         return FollowUp.parse(kept)
@@ -143,7 +138,7 @@ class EvaluationData:
     @property
     def has_curves(self) -> bool:
         """Whether the model gives survival curves."""
-        return gives_curves(self.model)
+        return self.predicted.has_curves
 
     @cached_property
     def curves(self) -> SurvivalCurves:
@@ -160,11 +155,11 @@ class EvaluationData:
     @cached_property
     def model_curves(self) -> SurvivalCurves:
         """Predicted survival at any time."""
-        curves = predict_curves(self.model, self.X, len(self.target))
+        curves = self.predicted.curves
         if curves is None:
             raise ArgumentError(
                 "model",
-                f"{type(self.model).__name__} has no predict_survival_function: Brier scores and likelihood "
+                f"{self.predicted.title} has no predict_survival_function: Brier scores and likelihood "
                 "gains need survival curves; score with 'c_index', 'uno_c' or 'auc' instead.",
             )
         return curves
@@ -182,36 +177,41 @@ class EvaluationData:
     @cached_property
     def gains(self) -> FloatArray:
         """Full-likelihood gain of every patient over the null model."""
-        return gains_over_null(self.model, self.curves, self.follow_up, self.target)
+        return gains_over_null(self.predicted, self.curves, self.follow_up, self.target)
+
+    @property
+    def reference_curves(self) -> SurvivalCurves | None:
+        """Survival curves of the reference; None if there are none."""
+        return None if self.reference is None else self.reference.curves
 
     @cached_property
     def reference_gains(self) -> FloatArray | None:
         """Full-likelihood gains of the reference; None where it has no survival curves."""
-        if self.reference_curves is None:
+        if self.reference is None or self.reference.curves is None:
             return None
-        return gains_over_null(self.reference_model, self.reference_curves, self.follow_up, self.target)
+        return gains_over_null(self.reference, self.reference.curves, self.follow_up, self.target)
 
     @cached_property
-    def _by_group(self) -> dict[int, WeightedByGroup]:
+    def _by_group(self) -> dict[Groups, WeightedByGroup]:
         return {}
 
     def by_group(self, groups: Groups) -> WeightedByGroup:
         """Return contributions with censoring weights by group, until a time that all groups reach."""
-        if id(groups) not in self._by_group:
+        if groups not in self._by_group:
             brier = gains = None
             if self.has_curves:
                 curves = self.model_curves
                 brier = brier_against_null(self.follow_up, self.target, curves, grid=self.grid, groups=groups)
                 # Predictions of several models have several null models: their gains are not weighted by group.
-                if getattr(self.model, "trained_on", None) is None:
+                if self.predicted.trained_on is None:
                     gains = likelihood_gains(self.follow_up, self.target, curves, groups=groups)
             reference_gains = None
             if self.reference_curves is not None and gains is not None:
                 curves = self.reference_curves
                 reference_gains = likelihood_gains(self.follow_up, self.target, curves, groups=groups)
             uno = GroupFollowUp.of(self.target, groups).inverse_probability(self.target) ** 2
-            self._by_group[id(groups)] = WeightedByGroup(uno, brier, gains, reference_gains)
-        return self._by_group[id(groups)]
+            self._by_group[groups] = WeightedByGroup(uno, brier, gains, reference_gains)
+        return self._by_group[groups]
 
 
 class WeightedByGroup(NamedTuple):
@@ -257,8 +257,8 @@ class Subset:
     @property
     def reference(self) -> FloatArray:
         """Risk scores of the reference; only for evaluations with a reference."""
-        assert self.data.reference is not None
-        return self._select(self.data.reference)
+        assert self.data.reference_risk is not None
+        return self._select(self.data.reference_risk)
 
     @property
     def features(self) -> FloatArray:
@@ -355,6 +355,22 @@ class Subset:
         """Patients sorted for the dynamic AUC, at the times by which one had the event and another was observed."""
         at = auc_times_of(self.target, self.data.auc_times, self.data.grid)
         return SortedByRisk.of(self.data.follow_up, self.target, self.risk, at, self.data.grid)
+
+
+def gains_over_null(
+    predicted: Predicted, curves: SurvivalCurves, follow_up: Any, target: Target
+) -> FloatArray:
+    """Return each patient's likelihood gain over the null model, (n,); `curves` are those of the predictions.
+
+    For predictions of several models, as in cross-validation, the null model of each is fitted to its training
+    patients. A null model of all patients would have an advantage: it would be fitted to the predicted patients too.
+    """
+    if predicted.trained_on is None:
+        return likelihood_gains(follow_up, target, curves)
+    gains = np.empty(len(target))
+    for rows, trained_on in predicted.trained_on:
+        gains[rows] = likelihood_gains(trained_on, target.take(rows), curves.take(rows))
+    return gains
 
 
 def hazards_exist(risk: FloatArray) -> bool:

@@ -6,14 +6,13 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import (
     ALL,
     EVERYONE,
@@ -36,9 +35,11 @@ from drosurv.metrics.inference import (
 )
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.scores import warn_undefined
+from drosurv.observation import Inference
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 from drosurv.target import FloatArray, IntArray
 
+_NO_REPLICATES = Inference(n_bootstrap=0)
 # Attribute and metric, or attribute and group.
 Key = tuple[str, str]
 # Attribute, group and metric.
@@ -66,7 +67,7 @@ class Evaluator:
     """Metrics of one model on one set of patients and their groups: all that can be computed, or those `wanted`.
 
     Notes say what is left out, and why. Without `inside_groups`, metrics of one set of patients are computed for
-    everybody only, and not for each group.
+    everybody only, and not for each group. Rows of one of the `clusters` (n,) are drawn together in replicates.
     """
 
     everyone: Subset
@@ -74,6 +75,7 @@ class Evaluator:
     wanted: Collection[str] | None = None
     notes: tuple[str, ...] = ()
     inside_groups: bool = True
+    clusters: IntArray | None = None
 
     @cached_property
     def has_hazards(self) -> bool:
@@ -96,7 +98,7 @@ class Evaluator:
             "log hazard": lambda: data.has_log_hazards,
             "slope": lambda: data.has_log_hazards or (data.has_risk and data.has_curves),
             "survival": lambda: data.has_curves,
-            "reference": lambda: data.reference is not None,
+            "reference": lambda: data.reference_risk is not None,
             "features": lambda: data.features is not None,
             "groups": lambda: bool(self.attributes),
             "hazards": lambda: self.has_hazards,
@@ -165,29 +167,27 @@ class Evaluator:
         return {key: Count.of(patients.target) for key, patients in self.members.items()}
 
     def draw(
-        self,
-        replicates: int = 0,
-        *,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        advance: Callable[[], None] = lambda: None,
+        self, inference: Inference = _NO_REPLICATES, *, advance: Callable[[], None] = lambda: None
     ) -> BootstrapValues:
         """Compute all metrics on the patients and on bootstrap replicates of them; call `advance` after each.
 
         Evaluators of the same patients draw the same replicates with the same seed.
         """
-        n, streams = len(self.everyone), seed_sequence(random_state)
+        n, streams = len(self.everyone), seed_sequence(inference.random_state)
+        replicates = inference.n_bootstrap
+        drawn_from = n if self.clusters is None else int(self.clusters.max()) + 1
 
         def draw(row: int) -> tuple[IntArray, list[float]]:
-            rows = replicate_rng(streams, row).integers(n, size=n)
-            times = np.bincount(rows, minlength=n)
+            rows = replicate_rng(streams, row).integers(drawn_from, size=drawn_from)
+            times = np.bincount(rows, minlength=drawn_from)
+            times = times if self.clusters is None else times[self.clusters]
             return times, list(self._values(times.astype(np.float64), resampled=True).values())
 
         # This also computes sorted pairs and curves, which threads share. A later warning names undefined values.
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             values = self._values(np.ones(n), resampled=False)
         draws, weights = np.empty((replicates, len(values))), np.empty((replicates, n), dtype=np.uint16)
-        for row, (times, found) in enumerate(in_parallel(draw, replicates, n_jobs, n)):
+        for row, (times, found) in enumerate(in_parallel(draw, replicates, inference.n_jobs, n)):
             weights[row], draws[row] = times, found
             advance()
         numbers = {}
@@ -264,26 +264,22 @@ class Evaluator:
         return number
 
     def p_values(
-        self,
-        permutations: int,
-        *,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        advance: Callable[[], None] = lambda: None,
+        self, inference: Inference, *, advance: Callable[[], None] = lambda: None
     ) -> dict[Key, float]:
         """Test gaps by permutation of the labels, for metrics that have a `test`; return p-values.
 
-        The p-values of other gaps come from the bootstrap. `advance` is called after each test.
+        The p-values of other gaps, and with clusters of all, come from the bootstrap. `advance` is called after each
+        test.
         """
         found: dict[Key, float] = {}
-        for name, metric in self.tests if permutations else ():
+        for name, metric in self.tests if inference.n_bootstrap and self.clusters is None else ():
             assert metric.test is not None
             result = permutation_test(
                 metric.test(self.kept[name]),
                 self.partitions[name].kept_groups,
-                permutations=permutations,
-                random_state=random_state,
-                n_jobs=n_jobs,
+                permutations=inference.n_bootstrap,
+                random_state=inference.random_state,
+                n_jobs=inference.n_jobs,
             )
             found[name, metric.name] = result.p_value
             advance()
@@ -313,13 +309,6 @@ def value_of(metric: Metric, patients: Subset, weight: FloatArray) -> float:
         return float("nan")
     value = float(metric.function(patients, weight))
     return value if np.isfinite(value) else float("nan")
-
-
-def replicates_of(name: str, value: Any) -> int:
-    """Return a number of replicates or permutations, 0 or at least 2; raise otherwise."""
-    if not isinstance(value, (int, float, np.integer)) or not value >= 0 or value % 1 != 0 or value == 1:
-        raise ArgumentError.must(name, "be 0 or a whole number from 2", value)
-    return int(value)
 
 
 Kind = Literal["overall", "group", "gap"]
@@ -451,9 +440,7 @@ def gaps_between_large(
     drawn: BootstrapValues,
     p_values: Mapping[Key, float],
     small: frozenset[tuple[str, str]],
-    level: float,
-    permutations: int,
-    **resampling: Any,
+    inference: Inference,
 ) -> tuple[Row, ...]:
     """Return the rows of gaps between groups that are large enough to be judged, from all `rows` if all groups are.
 
@@ -467,8 +454,8 @@ def gaps_between_large(
         # Computed before the rows and tests that share it.
         _ = large.follow_ups
         changed = [attribute for attribute in large.attributes if attribute not in evaluator.attributes]
-        retested = replace(large, attributes=changed).p_values(permutations, **resampling)
-        rows = rows_of(large, drawn, {**p_values, **retested}, (), level)
+        retested = replace(large, attributes=changed).p_values(inference)
+        rows = rows_of(large, drawn, {**p_values, **retested}, (), inference.level)
     return tuple(row for row in rows if row.kind == "gap" and row.metric in JUDGED_GAPS)
 
 

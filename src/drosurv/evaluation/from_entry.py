@@ -17,21 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.data import middle, parse_horizons
 from drosurv.metrics import FollowUp, default_horizon
-from drosurv.observation import ends_of_patients, entry_times, in_pandas, parse_observation
-from drosurv.predictions import (
-    Predictions,
-    ScoreType,
-    check_takes,
-    final_step,
-    prepared,
-    score_type,
-    take,
-    training_follow_up,
-    unwrapped,
-)
+from drosurv.observation import Rows, ends_of_patients, parse_observation
+from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions, final_step, select_rows
 from drosurv.presentation import moment
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
@@ -51,20 +41,46 @@ class FromEntry(NamedTuple):
     notes: tuple[str, ...]
 
 
-def first_rows(y: Any, entry: Any, id: Any) -> tuple[IntArray, NDArray[Any], tuple[str, ...]]:
-    """Return the first row of each patient who has several rows (entry, time], the patients' targets, and a note.
+class Patients(NamedTuple):
+    """Targets of patients, the arguments about their rows, the `rows` of the table that they come from, and notes.
+
+    `rows` are None if they are all rows in order.
+    """
+
+    y: NDArray[Any]
+    observed: Rows
+    rows: IntArray | None = None
+    notes: tuple[str, ...] = ()
+
+    def of(self, given: Any) -> Any:
+        """Return the patients' part of an argument with one value per row of the table."""
+        return given if self.rows is None else select_rows(given, self.rows)
+
+
+def one_row_each(y: Any, observed: Rows) -> Patients:
+    """Return one row for each patient who has several rows (entry, time], and copies of rows of weight above 1.
 
     A prediction can use only the first row. The target of a patient is the first event, or the end of the last row.
+    Without entry times, rows of one patient stay: they are correlated.
     """
-    target = parse_target(of_any_cause(y))
-    observation = parse_observation(target, entry=entry, id=id)
-    assert observation.patient is not None, "parsed from an id"
-    first, until = ends_of_patients(observation.patient, target)
-    note = (
-        f"the {len(target):,} rows are of {len(first):,} patients: each is predicted from the first row, and followed "
-        "until the first event or the end of the last row."
-    )
-    return first, np.asarray(y)[until], (note,) if len(first) < len(target) else ()
+    y, notes = np.asarray(y), []
+    rows = until = np.arange(len(y))
+    if observed.id is not None and observed.entry is not None:
+        target = parse_target(of_any_cause(y))
+        patient = parse_observation(target, entry=observed.entry, id=observed.id).patient
+        assert patient is not None, "parsed from an id"
+        rows, until = ends_of_patients(patient, target)
+        if len(rows) < len(y):
+            notes.append(
+                f"the {len(y):,} rows are of {len(rows):,} patients: each is predicted from the first row, and "
+                "followed until the first event or the end of the last row."
+            )
+    copies = observed.take(rows).copies
+    if copies is not None:
+        rows, until = rows[copies], until[copies]
+    if len(rows) == len(y) and np.array_equal(rows, np.arange(len(y))):
+        return Patients(y, observed, None, tuple(notes))
+    return Patients(y[until], observed.take(rows), rows, tuple(notes))
 
 
 class TimeScale(NamedTuple):
@@ -97,7 +113,11 @@ class TimeScale(NamedTuple):
 
 
 def time_scale(
-    y: Any, entry: Any, follow_up: Any = None, horizons: Any = None, horizon: float | None = None
+    y: Any,
+    entry: FloatArray | None,
+    follow_up: Any = None,
+    horizons: Any = None,
+    horizon: float | None = None,
 ) -> TimeScale:
     """Return the time scale that starts at entry (n,), or at time 0 if `entry` is None.
 
@@ -105,10 +125,9 @@ def time_scale(
     patients. The horizon at which patients are ranked is chosen as in :func:`~drosurv.evaluation.evaluate`.
     """
     target, notes = parse_target(of_any_cause(y)), []
-    since = None if entry is None else entry_times(entry, target)
     follow_up = None if follow_up is None else FollowUp.parse(of_any_cause(follow_up))
-    if since is not None:
-        target = Target(target.event, target.time - since)
+    if entry is not None:
+        target = Target(target.event, target.time - entry)
         follow_up = FollowUp.standing_in(target, None if follow_up is None else follow_up.training_events)
         notes.append(
             "patients are evaluated from their entry on: times count from there, predictions are conditional on no "
@@ -119,54 +138,42 @@ def time_scale(
     if horizon is None:
         horizon = default_horizon(target) if horizons is None else middle(at)
     times = np.unique(np.concatenate([[0.0, horizon], curve_times(target.time), at]))
-    return TimeScale(target, since, follow_up, times, float(horizon), tuple(notes))
+    return TimeScale(target, entry, follow_up, times, float(horizon), tuple(notes))
 
 
 def predict_from_entry(
-    model: Any,
-    X: Any,
-    y: Any,
-    given: dict[str, Any],
-    *,
-    y_train: Any = None,
-    horizons: Any = None,
-    horizon: float | None = None,
+    predicted: Predicted, y: Any, *, y_train: Any = None, horizons: Any = None, horizon: float | None = None
 ) -> FromEntry:
-    """Predict with a model that has survival curves; `given` may hold entry, strata and offset, each (n,)."""
-    model, causes, entry = unwrapped(model), has_causes(y), given.get("entry")
+    """Predict from entry on with curves; entry times, strata and offset are those of the predictions' rows."""
+    causes, entry = has_causes(y), predicted.rows.entry
     if entry is not None and y_train is not None and not isinstance(y_train, FollowUp):
         raise ArgumentError(
             "y_train",
             "y_train cannot be used with entry, because it does not say when the training patients entered. "
             "Leave it out; censoring weights then come from the scored patients.",
         )
-    columns = {name: np.asarray(value) for name, value in given.items() if name != "entry"}
-    for name, value in columns.items():
-        require(value.shape == (len(y),), name, f"have one value per row, shape ({len(y)},)", value.shape)
-    check_takes(model, columns)
-    follow_up = y_train if y_train is not None else training_follow_up(model)
+    follow_up = y_train if y_train is not None else predicted.follow_up
     scale = time_scale(y, entry, follow_up, horizons, horizon)
-    survival = survival_from_entry(model, X, scale.entry, columns, scale.times)
-    by_hazard = entry is not None or "strata" in columns or causes
-    risk = None
-    if not by_hazard:
-        risk = np.asarray(final_step(model).predict(prepared(model, X), **columns), np.float64)
-    found = scale.with_predictions(survival, risk, score_type(model))
+    survival = survival_from_entry(predicted, scale.entry, scale.times)
+    by_hazard = entry is not None or predicted.rows.strata is not None or causes
+    found = scale.with_predictions(survival, None if by_hazard else predicted.risk, predicted.score_type)
     any_cause = "the event is an event of any cause; the table by cause has each cause."
     return found._replace(notes=(*found.notes, any_cause)) if causes else found
 
 
-def reference_from_entry(reference: Any, X: Any, y: Any, given: dict[str, Any], **how: Any) -> Any:
-    """Return predictions of the reference from entry on; risk scores, and models that need none of `given`, unchanged.
+def reference_from_entry(reference: Any, X: Any, y: Any, rows: Rows, **how: Any) -> Any:
+    """Return predictions of the reference from entry on; given predictions, and models that need no `rows`, unchanged.
 
     Entry times, and the strata and offset that it was fitted with, are passed to it; `how` as in `predict_from_entry`.
     """
-    final = final_step(reference)
-    takes = ("entry", *getattr(final, "_fitted_with", ()))
-    taken = {name: value for name, value in given.items() if name in takes}
-    if not hasattr(final, "predict_survival_function") or not (taken or hasattr(final, "n_causes_")):
+    if reference is None:
+        return None
+    fitted_with = getattr(final_step(reference), "_fitted_with", ())
+    predicted = as_predictions(reference, X, len(y), rows=rows.only(fitted_with), name="reference")
+    needed = predicted.rows.observed or predicted.competing is not None
+    if predicted.given is not None or not predicted.has_curves or not needed:
         return reference
-    return predict_from_entry(reference, X, y, taken, **how).predictions
+    return predict_from_entry(predicted, y, **how).predictions
 
 
 def curve_times(times: FloatArray) -> FloatArray:
@@ -177,22 +184,21 @@ def curve_times(times: FloatArray) -> FloatArray:
     return np.unique(np.quantile(distinct, np.linspace(0, 1, _TIMES), method="nearest"))
 
 
-def survival_from_entry(
-    model: Any, X: Any, entry: FloatArray | None, columns: dict[str, Any], times: FloatArray
-) -> FloatArray:
+def survival_from_entry(predicted: Predicted, entry: FloatArray | None, times: FloatArray) -> FloatArray:
     """Return survival (n, k) at times since entry, given no event before it."""
-    # Steps of a Pipeline transform features once, not in every batch.
-    model, X = final_step(model), in_pandas(prepared(model, X))
-    # Curves change at these times only.
-    jumps = times if entry is None else np.asarray(model.unique_times_, dtype=np.float64)
-    out = np.empty((len(X), len(times)))
-    for part in gen_batches(len(X), max(1, NUMBERS_AT_ONCE // len(jumps))):
-        given = {name: value[part] for name, value in columns.items()}
-        curves = np.asarray(model.predict_survival_function(take(X, part), times=jumps, **given), np.float64)
-        if entry is None:
-            out[part] = curves
-            continue
-        known, later = since_entry(curves, 1.0, jumps, entry[part], times)
+    curves = predicted.survival_curves
+    if entry is None:
+        return curves.survival(times)
+    jumps = curves.times
+    if jumps is None or curves.curve_type == "points":
+        raise ArgumentError(
+            "entry",
+            f"entry needs curves that are known at all times, and {predicted.name} has curves at some times only, or "
+            "functions of time: pass Predictions(survival=..., times=..., curve_type='step').",
+        )
+    out = np.empty((len(curves), len(times)))
+    for part in gen_batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
+        known, later = since_entry(curves.take(part).survival(jumps), 1.0, jumps, entry[part], times)
         # Survival stays 0 for a patient whose predicted survival at entry is 0.
         out[part] = np.divide(later, known, out=np.zeros_like(later), where=known > 0)
     return out

@@ -28,13 +28,14 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import Subset
+from drosurv.evaluation.estimation_error import estimation_share, linear_columns
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator
-from drosurv.evaluation.predictions import estimation_share, linear_columns
 from drosurv.metrics import d_calibration, decisions
 from drosurv.metrics.calibration import beside_observed
 from drosurv.metrics.inference import Draws, normal_interval, observed_over_expected
 from drosurv.metrics.inference.gaps import shared_level
 from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.observation import Inference
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -98,7 +99,7 @@ def group_table(
     rows: list[dict[str, Any]] = []
     columns, expected = None, np.empty(0)
     if evaluator.everyone.data.has_curves:
-        columns = linear_columns(evaluator.everyone.data.model, evaluator.everyone.data.X)
+        columns = linear_columns(evaluator.everyone.data.predicted)
         expected = evaluator.everyone.expected_events[1]
     for (attribute, group), patients in {**named, **found}.items():
         row: dict[str, Any] = dict.fromkeys(_COLUMNS, float("nan"))
@@ -138,10 +139,13 @@ def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
     return found
 
 
-def decision_table(evaluator: Evaluator, threshold: float, level: float, **resampling: Any) -> pd.DataFrame:
+def decision_table(evaluator: Evaluator, threshold: float, inference: Inference) -> pd.DataFrame:
     """Return measures of decisions at a threshold and the horizon, for everybody and every group, and their gaps."""
     everyone = evaluator.everyone
-    at = {"threshold": threshold, "horizon": everyone.data.horizon, "level": level, **resampling}
+    resampling = {
+        name: getattr(inference, name) for name in ("level", "n_bootstrap", "random_state", "n_jobs")
+    }
+    at: dict[str, Any] = {"threshold": threshold, "horizon": everyone.data.horizon, **resampling}
     tables = [
         decisions(everyone.target, 1 - everyone.survival_at_horizon, **at).table.assign(attribute=EVERYONE)
     ]

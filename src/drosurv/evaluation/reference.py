@@ -16,7 +16,7 @@ from drosurv.evaluation.evaluator import Evaluator, Key
 from drosurv.metrics import FollowUp, calibration_slope, gain_over_null, log_partial_likelihood
 from drosurv.metrics.partial_likelihood import kept_share
 from drosurv.metrics.sampled_pairs import Pairs
-from drosurv.predictions import final_step
+from drosurv.predictions import as_predictions, final_step
 from drosurv.solvers.arrays import on_host
 from drosurv.solvers.neighborhoods import standardise
 from drosurv.target import FloatArray, Target
@@ -129,7 +129,7 @@ class ShrinkageControl:
 
 def shrinkage_control(evaluator: Evaluator) -> ShrinkageControl | None:
     """Compute the shrinkage control; None without a reference, or if hazards overflow or are 0."""
-    target, reference = evaluator.everyone.target, evaluator.everyone.data.reference
+    target, reference = evaluator.everyone.target, evaluator.everyone.data.reference_risk
     if reference is None or not evaluator.has_hazards or not hazards_exist(reference):
         return None
     risk = evaluator.everyone.risk
@@ -164,7 +164,12 @@ def shrinkage_control(evaluator: Evaluator) -> ShrinkageControl | None:
 
 def disparities(evaluator: Evaluator, risk: FloatArray) -> dict[Key, float]:
     """Return F_I, F_cap and every attribute's F_G of risk scores (n,), as far as there are features and groups."""
-    data = replace(evaluator.everyone.data, model=risk, reference=None, pairs=_pairs(evaluator))
+    data = replace(
+        evaluator.everyone.data,
+        predicted=as_predictions(risk, None, len(risk)),
+        reference=None,
+        pairs=_pairs(evaluator),
+    )
     scored = evaluator.of_scores(Subset(data), DISPARITIES)
     numbers = scored.numbers(scored.draw())
     return {key: numbers[key].estimate for name in DISPARITIES for key in numbers if key[1] == name}

@@ -30,10 +30,7 @@ class Settings:
     model: str
     reference: str
     n_bootstrap: int
-    n_permutations: int
     level: float
-    convention: str
-    missing: str
     horizons: tuple[float, ...]
     horizon: float
     threshold: float | None = None

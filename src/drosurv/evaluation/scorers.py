@@ -15,6 +15,7 @@ from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluator import Evaluator
 from drosurv.metrics.scores import warn_undefined
+from drosurv.predictions import as_predictions
 from drosurv.target import parse_target
 
 
@@ -70,7 +71,8 @@ class SurvivalScorer:
         score = known_scores()[self.name]
         target = parse_target(y, require_event=False)
         attributes = [] if score.over == "all" else self._attributes(sensitive_features, len(target))
-        patients = Subset(EvaluationData(estimator, X, target, self.y_train, name="estimator"))
+        predicted = as_predictions(estimator, X, len(target), name="estimator")
+        patients = Subset(EvaluationData(predicted, target, self.y_train))
         evaluator = Evaluator(patients, attributes, [score.metric.name])
         if "survival" in score.metric.needs:
             # Raise an error that names the model if it has no curves.

@@ -410,8 +410,7 @@ def per_pair(metric: str, result: Any) -> float:
     n = result.rows[0].n
     if metric != "individual_disparity" or n < 2:
         return 1.0
-    # The convention "table" counts a pair once and divides by the number of ordered pairs.
-    return 2.0 if result.settings.convention == "table" else 2 / (n * (n - 1))
+    return 2 / float(n * (n - 1))
 
 
 def document(result: Any, summary: Sequence[str]) -> str:
@@ -439,10 +438,7 @@ def document(result: Any, summary: Sequence[str]) -> str:
         if settings.n_bootstrap
         else "no intervals"
     )
-    parts.append(
-        f"_{how}; {settings.n_permutations:,} permutations; disparities in the {settings.convention} convention; "
-        f"calibration at {horizons}._"
-    )
+    parts.append(f"_{how}; calibration at {horizons}._")
     return "\n\n".join(parts) + "\n"
 
 

@@ -191,7 +191,9 @@ def censored_group_disparity(
     return censoring_aware_disparity(y, risk, X, groups, scale=scale, pairs=pairs)
 
 
-def censoring_aware_disparity(y: Any, risk: Any, X: Any, groups: Any, *, scale: float, pairs: Pairs) -> float:
+def censoring_aware_disparity(
+    y: Any, risk: Any, X: Any, groups: Any, *, scale: float = 0.01, pairs: Pairs
+) -> float:
     """Censoring-aware disparity over pairs of the same group, or, if groups is None, over all pairs."""
     target = parse_target(y, require_event=False)
     hazard = hazards_of(risk, len(target))

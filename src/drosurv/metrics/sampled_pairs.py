@@ -113,7 +113,7 @@ def excess_over_censored_pairs(
 
 
 def individual_influence(
-    hazard: FloatArray, X: FloatArray, *, scale: float, convention: str, pairs: Pairs = "auto"
+    hazard: FloatArray, X: FloatArray, *, scale: float = 0.01, convention: str, pairs: Pairs = "auto"
 ) -> PairInfluence:
     """Influence of each patient on F_I, (n,), for weights that sum to n."""
     n, number = len(hazard), sampled_number(pairs, len(hazard))
@@ -133,7 +133,7 @@ def censored_influence(
     X: FloatArray,
     groups: Groups | None,
     *,
-    scale: float,
+    scale: float = 0.01,
     pairs: Pairs = "auto",
 ) -> PairInfluence:
     """Influence of each patient on a censoring-aware disparity, (n,), over all pairs or over those within a group.

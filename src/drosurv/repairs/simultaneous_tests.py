@@ -17,7 +17,7 @@ from scipy.special import xlogy
 
 from drosurv.curve_values import minus_log
 from drosurv.curves import SurvivalCurves
-from drosurv.evaluation.predictions import estimation_share, linear_columns
+from drosurv.evaluation.estimation_error import estimation_share, linear_columns
 from drosurv.metrics import FollowUp
 from drosurv.metrics.expected_events import (
     expected_events,
@@ -26,7 +26,7 @@ from drosurv.metrics.expected_events import (
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import label_codes
-from drosurv.predictions import Predictions
+from drosurv.predictions import Predicted
 from drosurv.repairs.rules import CodedTable, Rule
 from drosurv.repairs.subgroups import Subgroups
 from drosurv.target import FloatArray, IntArray, Target
@@ -205,18 +205,18 @@ def _replicates(
 
 
 def model_errors(
-    model: Any, X: Any, patients: PatientEvents, subgroups: Subgroups, follow_up: FollowUp
+    predicted: Predicted, patients: PatientEvents, subgroups: Subgroups, follow_up: FollowUp
 ) -> tuple[FloatArray, float]:
     """Return the variance from a model's estimation error, relative to that of the events: by subgroup, and overall.
 
     0 if the number of training events is not known, or for predictions in folds.
     """
     trained = follow_up.training_events
-    if trained is None or isinstance(model, Predictions):
+    if trained is None or predicted.given is not None:
         return np.zeros(len(subgroups)), 0.0
     expected = patients.weight * patients.expected
     everybody = float(expected.sum() / trained)
-    columns = linear_columns(model, X)
+    columns = linear_columns(predicted)
     each = np.ones((len(expected), 1)) if columns is None else columns
     sums = subgroups.sums(expected[:, None] * each)
     return sums[:, 0] / (trained * estimation_share(columns, expected, sums)), everybody

@@ -11,14 +11,14 @@ import pandas as pd
 
 from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError, as_number, as_whole, each_warning_once, require
-from drosurv.evaluation.from_entry import first_rows, predict_from_entry
-from drosurv.evaluation.predictions import gains_over_null, given_arguments
+from drosurv.evaluation.data import gains_over_null
+from drosurv.evaluation.from_entry import one_row_each, predict_from_entry
 from drosurv.metrics import default_horizon
 from drosurv.metrics.scores import parse_weights
-from drosurv.observation import generator
-from drosurv.predictions import Predictions, select_rows
+from drosurv.observation import Rows, generator
+from drosurv.predictions import as_predictions
 from drosurv.presentation import Column, Table, axes_or_new, counted, moment, written
-from drosurv.repairs.curves import follow_up_of, predicted_curves
+from drosurv.repairs.curves import follow_up_of
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -148,58 +148,58 @@ def certify(
         n_bootstrap = REPLICATES if len(y) <= MANY_PATIENTS else REPLICATES_OF_MANY
     require(as_whole(n_bootstrap) >= 19, "n_bootstrap", "be a whole number of at least 19", n_bootstrap)
     table = readable_table(X, len(y), getattr(model, "feature_names_in_", None), features)
-    notes: tuple[str, ...] = ()
-    if entry is not None and id is not None:
-        first, y, notes = first_rows(y, entry, id)
-        model, X, table, entry, strata, offset, sample_weight, clusters = (
-            select_rows(given, first)
-            for given in (model, X, table, entry, strata, offset, sample_weight, clusters)
-        )
-    elif id is not None:
+    if id is not None and entry is None:
         require(clusters is None, "clusters", "be left out where id is given without entry", clusters)
         clusters = id
-    given = given_arguments(entry=entry, strata=strata, offset=offset)
-    fitted = model
-    if given or (has_causes(y) and hasattr(model, "n_causes_")):
-        found = predict_from_entry(model, X, y, given)
-        follow_up, model, y, notes = found.follow_up, found.predictions, found.y, (*notes, *found.notes)
+    rows = Rows.parse(
+        parse_target(of_any_cause(y)),
+        entry=entry,
+        strata=strata,
+        offset=offset,
+        id=id if entry is not None else None,
+        clusters=clusters,
+    )
+    weight = parse_weights(sample_weight, len(y))
+    patients = one_row_each(y, rows)
+    y, rows, notes = patients.y, patients.observed, patients.notes
+    model, X, table, weight = map(patients.of, (model, X, table, weight))
+    fitted = predicted = as_predictions(model, X, len(y), rows=rows)
+    follow_up = None
+    if rows.observed or (has_causes(y) and predicted.competing is not None):
+        found = predict_from_entry(predicted, y)
+        follow_up, y, notes = found.follow_up, found.y, (*notes, *found.notes)
+        predicted = as_predictions(found.predictions, X, len(y))
     target = parse_target(of_any_cause(y))
     n = len(target)
     if n < LEAST_PATIENTS:
         raise ArgumentError(
             "y", f"y has {n} patients, too few for subgroups: give at least {LEAST_PATIENTS}."
         )
-    if isinstance(model, Predictions) and model.survival is None:
-        raise ArgumentError(
-            "model",
-            "model has risk scores but no survival curves, which expected events need: give "
-            "Predictions(survival=..., times=...).",
-        )
-    follow_up = follow_up if given else follow_up_of(model, None, target)
-    curves = predicted_curves(model, X, n)
-    weight = parse_weights(sample_weight, n)
+    curves = predicted.survival_curves
+    if follow_up is None:
+        follow_up = follow_up_of(predicted.model, None, target)
     rng = generator(random_state)
     at = _brier_time(target.take(weight > 0), curves, horizon, brier_time)
-    patients = PatientEvents.of(curves, target, weight, horizon, clusters, rng)
-    subgroups = judged_subgroups(table, patients, alpha * weight.sum())
+    events = PatientEvents.of(curves, target, weight, horizon, rows.clusters, rng)
+    subgroups = judged_subgroups(table, events, alpha * weight.sum())
     if len(subgroups) == 0:
         raise ArgumentError(
             "alpha",
             f"no subgroup has at least alpha={alpha:g} of the {n} patients and {LEAST_EXPECTED:g} predicted events: "
             "test more patients.",
         )
-    error = model_errors(fitted, X, patients, subgroups, follow_up)
-    test = compare_events(subgroups, patients, level, n_bootstrap, rng, error)
+    error = model_errors(fitted, events, subgroups, follow_up)
+    test = compare_events(subgroups, events, level, n_bootstrap, rng, error)
     rescaled = None
     if test.overall["p"] <= 1 - level:
         rescaled = compare_events(
-            subgroups, patients.rescaled(test.overall["ratio"]), level, n_bootstrap, rng, error
+            subgroups, events.rescaled(test.overall["ratio"]), level, n_bootstrap, rng, error
         )
     means = {
         BRIER: brier_losses(curves, target, at, weight),
-        GAIN: -gains_over_null(model, curves, follow_up, target),
+        GAIN: -gains_over_null(predicted, curves, follow_up, target),
     }
-    bounded = bounded_means(subgroups, means, patients, level, n_bootstrap, rng)
+    bounded = bounded_means(subgroups, means, events, level, n_bootstrap, rng)
     bounded[GAIN] = {**bounded[GAIN], **{k: -bounded[GAIN][k] for k in ("estimate", "bound", "all patients")}}
     return SubgroupBounds(
         bounds=pd.DataFrame({**test.bounds, **bounded}).T[["estimate", "bound", "group"]],

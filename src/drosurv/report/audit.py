@@ -11,11 +11,11 @@ import pandas as pd
 from drosurv.errors import ArgumentError, each_warning_once
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
-from drosurv.evaluation.from_entry import FromEntry, first_rows, predict_from_entry, reference_from_entry
-from drosurv.evaluation.predictions import given_arguments
+from drosurv.evaluation.from_entry import FromEntry, one_row_each, predict_from_entry, reference_from_entry
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.views import hazards_statement
-from drosurv.predictions import final_step, prepared, select_rows, training_follow_up, unwrapped
+from drosurv.observation import Rows
+from drosurv.predictions import as_predictions, final_step, prepared, training_follow_up, unwrapped
 from drosurv.presentation import first_upper, written
 from drosurv.report.alpha_path import Stop, find_stops, has_rows
 from drosurv.report.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts
@@ -23,7 +23,7 @@ from drosurv.report.evidence import Evidence
 from drosurv.report.report import AuditReport, Section
 from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
-from drosurv.target import has_causes, parse_target
+from drosurv.target import has_causes, of_any_cause, parse_target
 
 UNTESTED = "Proportional hazards were not tested: "
 # The reference model and its features.
@@ -142,18 +142,13 @@ def audit(
     >>> report.audited.name, len(report.models)
     ('DROCox, alpha 0.3', 1)
     """
-    id_notes: tuple[str, ...] = ()
-    if id is not None:
-        rows, y, id_notes = first_rows(y, entry, id)
-        model, X, sensitive_features, reference, features, entry, strata, offset = (
-            select_rows(part, rows)
-            for part in (model, X, sensitive_features, reference, features, entry, strata, offset)
-        )
-    model, given, causes = (
-        unwrapped(model),
-        given_arguments(entry=entry, strata=strata, offset=offset),
-        has_causes(y),
+    target = parse_target(of_any_cause(y))
+    patients = one_row_each(y, Rows.parse(target, entry=entry, strata=strata, offset=offset, id=id))
+    y, rows, id_notes = patients.y, patients.observed, patients.notes
+    model, X, sensitive_features, reference, features = map(
+        patients.of, (model, X, sensitive_features, reference, features)
     )
+    model, given, causes = unwrapped(model), rows.observed, has_causes(y)
     if folds is not None and (alpha_path or any(p is not None for p in (reference, X_train, y_train))):
         raise ArgumentError(
             "folds",
@@ -175,14 +170,14 @@ def audit(
     settings, also = _settings(estimator), dict(also or {})
     if folds is not None:
         parts = fold_parts(parse_target(y).event, folds, random_state)
-        found = _evidence_of_folds(model, X, y, given, parts)
+        found = _evidence_of_folds(model, X, y, rows, parts)
         settings["Folds"], estimator = len(parts), None
         data = _features(X)
     else:
         compared = _with_features(reference, model, X)
         data = _features(prepared(model, X))
         if given or causes:
-            found = _evidence_from_entry(model, X, y, given, y_train, compared, level)
+            found = _evidence_from_entry(model, X, y, rows, y_train, compared, level)
             found["limits"] = (*map(first_upper, id_notes), *found["limits"])
         else:
             found = _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
@@ -251,24 +246,24 @@ def _evidence_of_model(
 
 
 def _evidence_from_entry(
-    model: Any, X: Any, y: Any, given: dict[str, Any], y_train: Any, compared: Compared, level: float
+    model: Any, X: Any, y: Any, rows: Rows, y_train: Any, compared: Compared, level: float
 ) -> dict[str, Any]:
     """Return fields of the evidence for patients with late entry, strata, offsets or competing causes."""
-    found = predict_from_entry(model, X, y, given, y_train=y_train)
+    found = predict_from_entry(as_predictions(model, X, len(y), rows=rows), y, y_train=y_train)
     notes = list(found.notes)
     if not has_causes(y):
-        tested = hazards_statement(model, X, parse_target(y), given, level)
+        tested = hazards_statement(model, X, parse_target(y), rows.observed, level)
         notes += [s.text for s in tested if s.concern or s.text.startswith(UNTESTED)]
     if compared is not None:
-        compared = reference_from_entry(*compared, y, given), compared[1]
+        compared = reference_from_entry(*compared, y, rows), compared[1]
     missing = () if compared else ("The model is not compared with plain Cox.",)
     return _as_fields(found, type(final_step(model)).__name__, compared, missing, map(first_upper, notes))
 
 
-def _evidence_of_folds(estimator: Any, X: Any, y: Any, given: dict[str, Any], parts: Parts) -> dict[str, Any]:
+def _evidence_of_folds(estimator: Any, X: Any, y: Any, rows: Rows, parts: Parts) -> dict[str, Any]:
     """Return fields of the evidence for an estimator that is trained, like plain Cox, on folds of the patients."""
-    cox = cross_fitted_cox(estimator, X, y, parts, given=given)
-    found = cross_fitted(estimator, X, y, parts, given=given)
+    cox = cross_fitted_cox(estimator, X, y, parts, rows=rows)
+    found = cross_fitted(estimator, X, y, parts, rows=rows)
     name = f"{type(final_step(estimator)).__name__}, cross-fitted"
     missing = (
         *(() if cox is not None else ("Plain Cox could not be trained on these features.",)),

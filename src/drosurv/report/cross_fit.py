@@ -14,11 +14,10 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import ArgumentError, as_whole
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import FromEntry, curve_times, survival_from_entry, time_scale
-from drosurv.evaluation.predictions import predict_curves, predict_risk
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.metrics import FollowUp
-from drosurv.observation import draw_folds, generator
-from drosurv.predictions import check_takes, final_step, prepared, take
+from drosurv.observation import Rows, draw_folds, generator
+from drosurv.predictions import as_predictions, final_step, prepared, take
 from drosurv.target import BoolArray, IntArray, parse_target
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
@@ -39,21 +38,21 @@ def cross_fitted(
     y: Any,
     parts: Parts,
     *,
-    given: Mapping[str, Any] | None = None,
+    rows: Rows | None = None,
     fit_options: Mapping[str, Any] | None = None,
 ) -> FromEntry:
     """Return out-of-fold risk scores of an estimator, and survival curves if it predicts them.
 
     A copy of the estimator is trained for each of the `parts`, pairs of the rows to train on and the rows to predict.
-    `fit_options` are further arguments of ``fit`` with one value per patient. Entry, strata and offset that are `given`
+    `fit_options` are further arguments of ``fit`` with one value per patient. Entry, strata and offset of the `rows`
     are used in training and prediction, as in :func:`~drosurv.evaluation.from_entry.predict_from_entry`.
     """
-    given, options, target = given or {}, dict(fit_options or {}), parse_target(y)
-    scale = time_scale(y, given.get("entry")) if given else None
+    rows, options, target = rows or Rows(), dict(fit_options or {}), parse_target(y)
+    scale = time_scale(y, rows.entry) if rows.observed else None
     times = curve_times(target.time[target.event]) if scale is None else scale.times
     target = target if scale is None else scale.target
     prefix = f"{estimator.steps[-1][0]}__" if hasattr(estimator, "steps") else ""
-    for name, values in given.items():
+    for name, values in rows.observed.items():
         if name not in signature(final_step(estimator).fit).parameters:
             raise ArgumentError(
                 name,
@@ -68,23 +67,19 @@ def cross_fitted(
         model = clone(estimator).fit(take(X, train), y[train], **fold_options)
         follow_up = FollowUp.of(target.take(train))
         if scale is not None:
-            columns = {
-                name: np.asarray(take(values, test)) for name, values in given.items() if name != "entry"
-            }
-            check_takes(model, columns)
-            entry = None if scale.entry is None else scale.entry[test]
-            survival[test] = survival_from_entry(model, take(X, test), entry, columns, times)
+            predicted = as_predictions(model, take(X, test), len(test), rows=rows.take(test))
+            survival[test] = survival_from_entry(predicted, predicted.rows.entry, times)
             trained_on.append((test, replace(follow_up, other_times=True)))
             continue
         last, features = final_step(model), prepared(model, take(X, test))
-        score = predict_risk(last, features, len(test))
+        predicted = as_predictions(last, features, len(test))
         # Scores of different models have different zeros: subtract the mean of each model's training patients.
-        risk[test] = score - np.mean(predict_risk(last, prepared(model, take(X, train)), len(train)))
-        found = predict_curves(last, features, len(test))
-        if found is None:
+        in_training = as_predictions(last, prepared(model, take(X, train)), len(train))
+        risk[test] = predicted.risk - np.mean(in_training.risk)
+        if predicted.curves is None:
             curves = False
         else:
-            survival[test] = found.survival(times)
+            survival[test] = predicted.curves.survival(times)
             trained_on.append((test, follow_up))
     if scale is None:
         return FromEntry(
@@ -95,7 +90,7 @@ def cross_fitted(
 
 
 def cross_fitted_cox(
-    estimator: Any, X: Any, y: Any, parts: Parts, *, given: Mapping[str, Any] | None = None
+    estimator: Any, X: Any, y: Any, parts: Parts, *, rows: Rows | None = None
 ) -> Predictions | None:
     """Return out-of-fold predictions of plain Cox on the features of the estimator's last step; None for text."""
     from sklearn.preprocessing import StandardScaler
@@ -105,7 +100,7 @@ def cross_fitted_cox(
     features = Pipeline(steps).fit(X, y).transform(X) if steps else X
     if standardised_features(features, None).test is None:
         return None
-    return cross_fitted(plain, X, y, parts, given=given).predictions
+    return cross_fitted(plain, X, y, parts, rows=rows).predictions
 
 
 def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:

@@ -14,12 +14,14 @@ from scipy.special import ndtri
 from scipy.stats import norm
 
 from drosurv.errors import ArgumentError
-from drosurv.evaluation import EvaluationResult, Predictions, evaluate
+from drosurv.evaluation import EvaluationResult, Predictions
 from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
+from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import curve_times
-from drosurv.evaluation.predictions import predict_curves, predict_risk
 from drosurv.evaluation.views import DECISIONS
 from drosurv.metrics import FollowUp, concordance_case_mix_test
+from drosurv.observation import Inference, Rows
+from drosurv.predictions import as_predictions
 from drosurv.presentation import first_upper, group_name, with_interval, written
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.repairs import RepairedCox, repair
@@ -118,11 +120,6 @@ class Evidence:
         return rows_by_group([attribute])
 
     @property
-    def _options(self) -> dict[str, Any]:
-        """Arguments of `evaluate` that are the same for every model."""
-        return {"y_train": self.follow_up, "level": self.level, "random_state": self.random_state}
-
-    @property
     def _groups(self) -> Any:
         return {attribute.name: attribute.groups for attribute in self.attributes} or None
 
@@ -134,7 +131,8 @@ class Evidence:
         n, (model, X) = len(self.target), self.reference
         if isinstance(model, Predictions):
             return model
-        risk, curves = predict_risk(model, X, n, name="reference"), predict_curves(model, X, n)
+        predicted = as_predictions(model, X, n, name="reference")
+        risk, curves = predicted.risk, predicted.curves
         if curves is None or not self.target.n_events:
             return risk
         times = curves.times
@@ -153,10 +151,17 @@ class Evidence:
                     # The audited model gives the same warnings, such as of small groups.
                     warnings.simplefilter("ignore")
                 found.append(
-                    evaluate(
+                    evaluate_rows(
                         stop.model,
                         stop.X,
                         self.y,
+                        Rows(),
+                        Inference(
+                            self.level,
+                            self.n_bootstrap if stop.audited else self.compared_bootstrap,
+                            self.random_state,
+                        ),
+                        y_train=self.follow_up,
                         X_train=stop.X_train,
                         sensitive_features=self._groups,
                         horizons=self.horizons,
@@ -164,8 +169,6 @@ class Evidence:
                         horizon=self.horizon,
                         threshold=self.threshold,
                         further_tests=self._further_tests,
-                        n_bootstrap=self.n_bootstrap if stop.audited else self.compared_bootstrap,
-                        **self._options,
                     )
                 )
         return tuple(found)
@@ -204,7 +207,7 @@ class Evidence:
             return "it was not asked for"
         self._report_step("subgroups")
         n, audited = len(self.target), self.stop
-        if predict_curves(audited.model, audited.X, n) is None:
+        if not as_predictions(audited.model, audited.X, n).has_curves:
             return "the model gives no survival curves"
         if self.features is None or np.shape(self.features)[1] == 0:
             return "no columns were given that could define them"
@@ -248,7 +251,7 @@ class Evidence:
             rows, labels = attribute.kept, np.array(attribute.labels, dtype=object)
             test = concordance_case_mix_test(
                 self.target.take(rows),
-                predict_risk(self.stop.model, self.stop.X, len(self.target))[rows],
+                as_predictions(self.stop.model, self.stop.X, len(self.target)).risk[rows],
                 labels[attribute.groups.codes[rows]],
                 compared=compared,
                 random_state=self.random_state,

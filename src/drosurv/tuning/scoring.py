@@ -26,11 +26,11 @@ from drosurv.evaluation.attributes import (
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluator import Evaluator, Key
-from drosurv.evaluation.predictions import predict_curves
 from drosurv.metrics import FollowUp
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.inference import Draws
-from drosurv.predictions import Predictions
+from drosurv.observation import Inference
+from drosurv.predictions import Predictions, as_predictions
 from drosurv.solvers.neighborhoods import standardise
 from drosurv.tables.encoder import encode_features
 from drosurv.target import FloatArray, Target, parse_target
@@ -98,13 +98,14 @@ class HeldOut:
         differences between settings are paired.
         """
         how: dict[str, Any] = {"convention": self.convention, "features": self.X}
-        scoring = EvaluationData(Predictions(risk, curves), None, self.target, self.follow_up, **how)
+        predicted = as_predictions(Predictions(risk, curves), None, len(self.target))
+        scoring = EvaluationData(predicted, self.target, self.follow_up, **how)
         patients = Subset(scoring)
         if self._evaluator is None:
             self._evaluator = Evaluator(patients, self.attributes, metrics, inside_groups=False)
         evaluator = self._evaluator.of_scores(patients, metrics)
         # One thread, because settings and folds run in parallel.
-        return evaluator.numbers(evaluator.draw(replicates, random_state=0, n_jobs=1))
+        return evaluator.numbers(evaluator.draw(Inference(n_bootstrap=replicates, n_jobs=1)))
 
     def breslow(self, risk: FloatArray, train_risk: FloatArray) -> SurvivalCurves:
         """Return curves from Breslow's baseline hazard, for scores without a fitted model, such as shrunken scores."""
@@ -177,7 +178,7 @@ class Trials:
                 continue
             # Subtract the mean, so that disparities of hazards do not depend on the origin of the features.
             risk, train_risk = risk - train_risk.mean(), train_risk - train_risk.mean()
-            fitted = predict_curves(estimator, X_held, len(risk))
+            fitted = as_predictions(estimator, X_held, len(risk)).curves
             rows = []
             for factor in factors:
                 # Shrunken scores need a new baseline hazard.

@@ -16,6 +16,7 @@ from drosurv.estimators import CoxPH, CoxPHCV
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.groups import group_table, parse_subgroups
+from drosurv.predictions import as_predictions
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, audit
 from drosurv.target import BoolArray, parse_target
@@ -152,8 +153,7 @@ def _compare(
         with warnings.catch_warnings(action="ignore"):
             # Only the group table, because compiling other metrics would take longer than everything else.
             evaluator = prepare(
-                model,
-                X,
+                as_predictions(model, X, len(y)),
                 y,
                 y_train=data.y[~test],
                 sensitive_features=None,

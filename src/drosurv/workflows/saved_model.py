@@ -15,13 +15,14 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import ArgumentError, BlockingWarning, warn_caller
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.persistence import read_saved_model
-from drosurv.evaluation.from_entry import first_rows
+from drosurv.evaluation.from_entry import one_row_each
+from drosurv.observation import Rows
 from drosurv.presentation import counted, first_upper
 from drosurv.tables import NumberColumn, SurvivalTable, TargetColumns, UnseenLevelWarning
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, of_any_cause, parse_target
 from drosurv.workflows.training import columns_used, fingerprint, is_plain_cox
 
 # Values more than so many standard deviations from the training mean are warned of: they may be in another unit.
@@ -322,7 +323,8 @@ def _numbers(texts: Sequence[str]) -> list[float]:
 
 def _one_row_each(table: SurvivalTable, patient: str) -> SurvivalTable:
     """Return the first row of each patient with several rows (entry, time], with the target of the patient."""
-    first, y, notes = first_rows(table.y, table.entry, table.frame[patient])
-    for note in notes:
+    target = parse_target(of_any_cause(table.y))
+    patients = one_row_each(table.y, Rows.parse(target, entry=table.entry, id=table.frame[patient]))
+    for note in patients.notes:
         warn_caller(first_upper(note), category=TableNote)
-    return replace(table.take(first), y=y)
+    return table if patients.rows is None else replace(table.take(patients.rows), y=patients.y)

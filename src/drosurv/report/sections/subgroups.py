@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.evaluation.predictions import predict_curves
 from drosurv.metrics import likelihood_gains
 from drosurv.observation import draw_folds
+from drosurv.predictions import as_predictions
 from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain_rows
 from drosurv.repairs import RepairedCox
 from drosurv.repairs.curves import Expected, expected_of_frozen, reference_times
@@ -120,7 +120,7 @@ def find_remedy(evidence: Evidence) -> Part | None:
     evaluated on the patients left out; models of the slider are evaluated without changes.
     """
     audited, target, repaired = evidence.stop, evidence.target, evidence.repaired
-    curves = predict_curves(audited.model, audited.X, len(target))
+    curves = as_predictions(audited.model, audited.X, len(target)).curves
     frozen = audited.frozen(evidence.features)
     if repaired is None or curves is None or frozen is None:
         return None
@@ -134,7 +134,7 @@ def find_remedy(evidence: Evidence) -> Part | None:
     measured = _corrections(repaired, expected, folds, evidence.features)
     as_it_is = likelihood_gains(evidence.follow_up, target, curves)
     for stop in evidence.stops:
-        theirs = None if stop.audited else predict_curves(stop.model, stop.X, len(target))
+        theirs = None if stop.audited else as_predictions(stop.model, stop.X, len(target)).curves
         other = stop.frozen(evidence.features)
         if theirs is not None and other is not None:
             hazard = expected_of_frozen(*other, target, times).hazard
