@@ -14,7 +14,10 @@ from drosurv import AcceleratedFailureTime, CoxPH, CoxPHCV, RepairedCox, Surv, r
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import likelihood_gain
 from drosurv.observation import draw_folds
+from drosurv.repairs.fold_fits import FoldFits
 from drosurv.tables import TableEncoder
+from drosurv.tables.columns import UnseenLevelWarning
+from drosurv.target import parse_target
 
 # One rule with one condition, which is all that most of these tests need.
 SIMPLE = {"max_repairs": 1, "max_conditions": 1, "random_state": 0}
@@ -475,3 +478,51 @@ def test_right_predictions_at_few_times_are_not_changed(case):
     found = repair((times, np.exp(-hazard)), X, y, frozen=True, random_state=0)
     assert found.repairs_ == []
     assert max(attempt.e for attempt in found.attempts_) < 20
+
+
+@pytest.mark.parametrize("base", [CoxPH(), make_pipeline(TableEncoder(), CoxPH())])
+def test_an_unseen_level_is_predicted_as_the_level_that_the_message_names(base):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.normal(60, 10, 1500), "sex": rng.choice(["f", "m"], 1500)})
+    X["site"] = rng.choice(list("ABCD"), 1500, p=[0.2, 0.2, 0.2, 0.4])
+    risk = 0.03 * (X["age"] - 60) + 1.3 * ((X["site"] == "D") & (X["sex"] == "m"))
+    time, end = rng.exponential(np.exp(-risk)), rng.exponential(2, size=1500)
+    y = Surv.from_arrays(time <= end, np.minimum(time, end))
+    model = RepairedCox(base, max_repairs=1, random_state=0).fit(X, y)
+    assert "site is D" in model.status_
+    two = pd.DataFrame({"age": [60.0, 60.0], "sex": ["f", "m"], "site": ["D", "D"]})
+    with pytest.warns(
+        UnseenLevelWarning, match="'site' holds 'Z' in 2 rows, not seen in training; taken as 'D'"
+    ):
+        unseen = model.predict(two.assign(site="Z"))
+    np.testing.assert_allclose(unseen, model.predict(two))
+    np.testing.assert_allclose(model.predict(two.assign(site=None)), model.predict(two))
+    with pytest.warns(UnseenLevelWarning):
+        curves = model.predict_survival_function(two.assign(site=pd.Categorical(["Z", "Z"])), times=[1.0])
+    np.testing.assert_allclose(curves, model.predict_survival_function(two, times=[1.0]))
+
+
+def test_predictions_for_a_check_do_not_depend_on_the_outcomes_of_its_fold():
+    data, folds = sample(300), np.arange(300) % 5
+    target = parse_target(data.y)
+    other = parse_target(Surv.from_arrays(np.where(folds == 2, ~target.event, target.event), target.time))
+    times, edges = np.array([0.5, 1.0]), np.array([0.3, 0.8])
+    found = []
+    for outcomes in (target, other):
+        fits = FoldFits(CoxPH(), data.X, outcomes, {}, folds, times, edges)
+        found.append(fits.without_each_fold(fits.out_of_fold(lambda *_: None), lambda *_: None))
+    for fold in (0, 1, 3, 4):
+        np.testing.assert_array_equal(found[0][2][fold].hazard, found[1][2][fold].hazard)
+    assert not np.array_equal(found[0][0][1].hazard, found[1][0][1].hazard)
+    np.testing.assert_allclose(found[0][2][1].by_interval.sum(axis=1), found[0][2][1].hazard)
+
+
+def test_a_model_of_noise_may_lose_its_effects_but_not_reverse_them():
+    rng = np.random.default_rng(1005)
+    X = pd.DataFrame(rng.normal(size=(300, 10)).round(3), columns=[f"x{j}" for j in range(10)])
+    y = Surv.from_arrays(rng.random(300) < 0.7, rng.exponential(500, 300))
+    model = RepairedCox(CoxPH(), random_state=0).fit(X, y)
+    assert [found.kind for found in model.repairs_] == ["everyone"]
+    base = model.base_.predict(X)
+    assert np.corrcoef(model.predict(X), base)[0, 1] > 0
+    assert np.std(model.predict(X)) < 0.5 * np.std(base)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.curves import CurveType, SurvivalCurves
@@ -28,6 +29,7 @@ from drosurv.repairs.curves import (
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.rules import readable_table
+from drosurv.tables.encoder import TableEncoder
 from drosurv.target import FloatArray, Target
 
 SMALLEST_SURVIVAL = 1e-300
@@ -182,7 +184,7 @@ class RepairedPredictions(SurvivalModel):
         n = len(X)
         if not self.repairs_:
             return np.zeros(n)
-        effects = readable_table(X, n, getattr(self, "feature_names_in_", None))
+        effects = self._as_encoded(readable_table(X, n, getattr(self, "feature_names_in_", None)))
         table = features if self._own_features else effects
         rules = effects if table is effects or table is None else readable_table(X, n, features=table)
         wanted = sorted({c.column for r in self.repairs_ if r.rule for c in r.rule.conditions})
@@ -191,6 +193,14 @@ class RepairedPredictions(SurvivalModel):
                 "features", f"features must have the columns {missing}, which the rules of repairs use."
             )
         return self._sum_of_repairs(rules, effects, risk)
+
+    def _as_encoded(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with values that training never saw as the base model takes them, so that rules agree."""
+        *steps, final = self.base_ if isinstance(self.base_, Pipeline) else [self.base_]
+        encoder = next(
+            (step for step in (*steps, getattr(final, "encoder_", None)) if step is not None), None
+        )
+        return encoder.as_encoded(table) if isinstance(encoder, TableEncoder) else table
 
     def _sum_of_repairs(self, rules: pd.DataFrame, effects: pd.DataFrame, risk: FloatArray) -> FloatArray:
         columns = self._columns.of(effects, risk)

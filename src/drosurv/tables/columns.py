@@ -87,6 +87,10 @@ class NumberColumn:
         filled = np.where(np.isnan(values), self.median, values)
         return ((filled - self.mean) / self.deviation)[:, None]
 
+    def as_encoded(self, column: pd.Series[Any]) -> pd.Series[Any]:
+        """Return the column with the median in place of missing values, if training had none."""
+        return column if self.n_missing else column.where(column.notna(), self.median)
+
 
 @dataclass(frozen=True)
 class CategoryColumn:
@@ -148,6 +152,19 @@ class CategoryColumn:
         indicators = (place[:, None] == np.arange(len(places))).astype(np.float64)
         standard: FloatArray = (indicators - np.array(self.means)) / np.array(self.deviations)
         return standard
+
+    def as_encoded(self, column: pd.Series[Any]) -> pd.Series[Any]:
+        """Return the column with the levels that unseen ones, and missing values if training had none, are taken as."""
+        known, number = labels(column), pd.api.types.is_numeric_dtype(column)
+        unseen = known.notna() & ~known.isin(self.levels)
+        missing = known.isna() & (self.n_missing == 0)
+        if not (unseen | missing).any():
+            return column
+        taken = {
+            name: float(name) if number else name for name in (self.reference, self.most_frequent) if name
+        }
+        most_frequent = taken.get(self.most_frequent, taken[self.reference])
+        return column.astype(object).mask(unseen, taken[self.reference]).mask(missing, most_frequent)
 
 
 @dataclass(frozen=True)

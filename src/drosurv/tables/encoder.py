@@ -181,6 +181,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         parts = [column.encode(frame[column.name], self.unseen) for column in self._used()]
         return pd.DataFrame(np.hstack(parts), columns=self.get_feature_names_out(), index=frame.index)
 
+    def as_encoded(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with values that training never saw replaced by those that :meth:`transform` takes them as.
+
+        An unseen level of a category is replaced by the reference. In columns without missing values in training, these
+        are replaced by the most frequent level or the median.
+        """
+        known = [column for column in self._used() if column.name in frame]
+        return frame.assign(**{column.name: column.as_encoded(frame[column.name]) for column in known})
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the features, (features,)."""
         check_is_fitted(self)
