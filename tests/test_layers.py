@@ -17,7 +17,7 @@ LAYERS = [
     {"groups"},
     {"losses", "objectives", "disparities", "tables"},
     {"solvers", "metrics"},
-    {"estimators", "datasets"},
+    {"estimators", "datasets", "planning"},
     {"predictions"},
     {"findings"},
     {"evaluation"},

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from drosurv.estimators.persistence import save as save
     from drosurv.evaluation.compare import compare as compare
     from drosurv.evaluation.evaluate import evaluate as evaluate
+    from drosurv.planning import plan as plan
     from drosurv.repairs import RepairedCox as RepairedCox
     from drosurv.repairs import certify as certify
     from drosurv.repairs import repair as repair
@@ -33,6 +34,7 @@ _SUBPACKAGES = (
     "losses",
     "metrics",
     "objectives",
+    "planning",
     "repairs",
     "report",
     "tables",
@@ -51,6 +53,7 @@ _HOME = {
     "compare": "drosurv.evaluation",
     "evaluate": "drosurv.evaluation",
     "load": "drosurv.estimators.persistence",
+    "plan": "drosurv.planning",
     "repair": "drosurv.repairs",
     "save": "drosurv.estimators.persistence",
     "summary": "drosurv.estimators.coefficient_inference",

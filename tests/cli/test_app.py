@@ -10,6 +10,7 @@ from drosurv.cli import app
 
 COMMANDS = [
     "demo",
+    "plan",
     "check",
     "fit",
     "summary",

@@ -12,7 +12,7 @@ import drosurv
 from drosurv import MLP, Surv
 from drosurv.errors import ArgumentError
 from drosurv.estimators.base import SurvivalModel
-from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
+from drosurv.estimators.capabilities import ROW_ARGUMENTS, WEIGHTED, Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from experiments import rivals
 
@@ -143,7 +143,7 @@ def test_recalibration_is_an_error_where_it_is_not_defined(cls):
 
 def test_only_models_that_weight_losses_have_weights_of_patients(cls):
     model = fitted(cls)
-    assert hasattr(model, "worst_case_weights_") == model.capabilities.weights_losses
+    assert hasattr(model, "worst_case_weights_") == (model.capabilities.objective in WEIGHTED)
     assert hasattr(model, "eta_") == (model.capabilities.objective == "worst case")
 
 

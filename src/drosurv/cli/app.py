@@ -16,6 +16,7 @@ from drosurv.cli.evaluate import evaluate
 from drosurv.cli.fit import fit
 from drosurv.cli.options import ShortHelp
 from drosurv.cli.outputs import PlainMessages
+from drosurv.cli.plan import plan
 from drosurv.cli.predict import predict
 from drosurv.cli.repair import repair
 from drosurv.cli.summary import summary
@@ -51,7 +52,7 @@ def drosurv(
     """
 
 
-for command in (demo, check, fit, summary, predict, evaluate, audit, repair, certify, tune):
+for command in (demo, plan, check, fit, summary, predict, evaluate, audit, repair, certify, tune):
     app.command(cls=ShortHelp)(command)
 app.add_typer(datasets.app, name="datasets")
 

@@ -38,6 +38,9 @@ _ALIASES = {
     "cv": "folds",
     "metrics": "minimise",
     "share": "hold_out_share",
+    "event_rate": "events",
+    "n_columns": "columns",
+    "n_tests": "tests",
 }
 Spelling = Callable[[str, str], str]
 # A name in a message, with or without "=value".

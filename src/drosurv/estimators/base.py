@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.curves import CurveType
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.estimators.baseline import Curves, cox_baseline, step_functions
-from drosurv.estimators.capabilities import Capabilities, require_capabilities
+from drosurv.estimators.capabilities import WEIGHTED, Capabilities, require_capabilities
 from drosurv.losses import CoxPartial
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.observation import with_offset
@@ -95,7 +95,7 @@ class SurvivalModel(BaseEstimator):
 
     def _describe(self, result: Result) -> None:
         """Set the fitted attributes that are specific to this model."""
-        if self.capabilities.weights_losses:
+        if self.capabilities.objective in WEIGHTED:
             self.worst_case_weights_ = result.worst_case_weights
         if self.capabilities.objective == "worst case":
             self.eta_ = result.eta
@@ -190,7 +190,7 @@ class SurvivalModel(BaseEstimator):
                 f"{name} does not support {unsupported[0]}: {able.no_row_arguments}. Use CoxPH, DROCox, DROCoxSplit or "
                 "RegularizedCox.",
             )
-        return data.observed(target, given, name=name, robust=able.weights_losses)
+        return data.observed(target, given, name=name, robust=able.objective in WEIGHTED)
 
     def _forget_last_fit(self) -> None:
         """Remove the attributes of the last fit, so that a failed fit leaves no model."""

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 # Arguments of fit with one value per row.
 ROW_ARGUMENTS = ("entry", "strata", "clusters", "offset", "id")
+# Objectives that weight patients by their losses.
+WEIGHTED = ("worst case", "reweighted losses")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +55,6 @@ class Capabilities:
     convex: bool
     batched: tuple[str, ...]
     devices: Literal["cpu", "accelerator", "cluster"]
-
-    @property
-    def weights_losses(self) -> bool:
-        """Whether training weights patients by their losses."""
-        return self.objective in ("worst case", "reweighted losses")
 
 
 def require_capabilities(model: type[Any]) -> None:

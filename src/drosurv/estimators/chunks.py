@@ -12,6 +12,7 @@ import numpy as np
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import Baseline
+from drosurv.estimators.capabilities import WEIGHTED
 from drosurv.metrics.follow_up import FollowUp, percentiles
 from drosurv.objectives import Objective
 from drosurv.solvers import TrainingData, minimise
@@ -68,7 +69,7 @@ def fit_on_device(estimator: Any, data: TrainingData) -> bool:
     )
     problem = fit_chunks(estimator, cohort, chunks, centre, LocalWorkers())
     estimator.n_patients_, estimator.n_events_ = data.n_patients, data.n_events
-    if estimator.capabilities.weights_losses:
+    if estimator.capabilities.objective in WEIGHTED:
         estimator.worst_case_weights_ = data.in_given_rows(
             _patient_weights(problem, data, order, cohort.halves)
         )
@@ -140,7 +141,7 @@ def fit_chunks(
     estimator._set_status(found, found.value)
     estimator.n_patients_, estimator.n_events_ = cohort.patients, cohort.events
     estimator.follow_up_ = chunk_follow_up(chunks, cohort.n, workers)
-    if estimator.capabilities.weights_losses:
+    if estimator.capabilities.objective in WEIGHTED:
         etas = tuple(float(worst_case.eta) for worst_case in problem.worst_cases)
         estimator.eta_ = etas[0] if cohort.halves is None else etas
     times, hazard = chunk_baseline(

@@ -126,11 +126,11 @@ class NetworkEstimator(SurvivalModel, abstract=True):
 
     def _check_network(self) -> None:
         """Check the network with its settings; lr and max_iter of the estimator are those of a linear model."""
-        network = as_network(self.network)
-        if network is None:
+        if self._is_linear:
             check_number("lr", self.lr, positive=True)
             check_count("max_iter", self.max_iter)
             return
+        network: Any = as_network(self.network)
         kind = type(network).__name__
         for name in ("lr", "max_iter"):
             value = getattr(self, name)
@@ -150,9 +150,8 @@ class NetworkEstimator(SurvivalModel, abstract=True):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a network that is given as a value are ``network__lr`` and so on."""
-        check_nested(
-            params.get("network", self.network), [name for name in params if name.startswith("network__")]
-        )
+        if nested := [name for name in params if name.startswith("network__")]:
+            check_nested(params.get("network", self.network), nested)
         super().set_params(**params)
         return self
 
@@ -167,7 +166,8 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         )
 
     def _options(self, batch: Sequence[Self]) -> Options:
-        network, trained = as_network(self.network), [as_network(each.network) or each for each in batch]
+        network = None if self._is_linear else as_network(self.network)
+        trained: Sequence[Any] = batch if network is None else [as_network(each.network) for each in batch]
         solver = self.solver if self._uses_convex else "trees" if isinstance(network, Trees) else "adam"
         settings: dict[str, Any] = {"max_iter": self.max_iter}
         if network is not None:

@@ -171,7 +171,7 @@ def readable_parameters(estimator: Any) -> dict[str, Any]:
 
 def check_nested(network: Any, names: Sequence[str]) -> None:
     """Raise if parameters such as ``network__lr`` are set although the network has none, because it is a name."""
-    if names and not isinstance(network, MLP | Trees):
+    if not isinstance(network, MLP | Trees):
         values = {"mlp": "MLP()", "trees": "Trees()"}
         value = (
             values.get(network, "MLP(...) or Trees(...)") if isinstance(network, str) else "MLP(module=...)"

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.errors import ArgumentError
 from drosurv.estimators import DROCox
+from drosurv.estimators.capabilities import WEIGHTED
 from drosurv.estimators.grid import fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.predictions import Predictions, final_step, prepared
@@ -99,7 +100,7 @@ def protected_share(estimator: Any) -> float | None:
 
     Models that are trained with groups count as without: the models of the slider are trained without groups.
     """
-    if not isinstance(estimator, NetworkEstimator) or not estimator.capabilities.weights_losses:
+    if not isinstance(estimator, NetworkEstimator) or estimator.capabilities.objective not in WEIGHTED:
         return None
     if estimator._compares_groups is not None:
         return None

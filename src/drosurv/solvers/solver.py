@@ -75,23 +75,24 @@ def solve(problem: Problem, options: Options) -> Result:
     -------
     Result
     """
-    if _choose_solver(problem, options) != "convex" or problem.finds_neighborhoods:
+    solver = _choose_solver(problem, options)
+    if solver == "adam":
         return solve_together([problem], options)[0][0]
-    X, loss = problem.data.X, problem.loss
-    linear = LinearProblem(X, problem.criterion, options.l2)
-    found = minimise(linear, tol=options.tol, max_iter=options.max_iter)
-    warn_unless_converged(options.name, found)
-    theta = linear.coefficients(found.x)
-    extra = loss.start + found.x[linear.n_coefficients :]
-    if loss.shift is not None:
-        # The features were centred: subtract from the extra parameters what the centre adds to the scores.
-        extra = extra - np.atleast_1d(theta @ linear.centre) @ np.atleast_2d(loss.shift)
-    result = Result(problem, theta, X @ theta.T, extra, found.n_iter, found.status, found.gap, found.history)
+    problem = _with_neighborhoods(problem, options)
+    if solver == "convex":
+        linear = LinearProblem(problem.data.X, problem.criterion, options.l2)
+        found = minimise(linear, tol=options.tol, max_iter=options.max_iter)
+        warn_unless_converged(options.name, found)
+        result = _linear_result(problem, linear, found)
+    elif solver == "trees":
+        result = _grow_trees(problem, options)
+    else:
+        result = _zero_scores(problem)
     return _evaluate([result], options)[0]
 
 
 def solve_together(problems: Sequence[Problem], options: Options) -> list[list[Result]]:
-    """Train the B models of each problem; on an accelerator, train the models of all problems in one batch.
+    """Train the B models of each problem by Adam; on an accelerator, the models of all problems in one batch.
 
     `options.lr` holds B learning rates; the objective and penalty of each problem are those of B models.
     """
@@ -105,16 +106,7 @@ def solve_together(problems: Sequence[Problem], options: Options) -> list[list[R
             # With device="auto", losses that are not implemented on tensors are trained on the CPU.
             if options.device != "auto":
                 raise
-    return [_solve_on_cpu(problem, options) for problem in problems]
-
-
-def _solve_on_cpu(problem: Problem, options: Options) -> list[Result]:
-    solver = _choose_solver(problem, options)
-    if solver == "convex":
-        return [solve(problem, options)]
-    if solver == "adam":
-        return _evaluate(_solve_adam([problem], options)[0][0], options)
-    return _evaluate([(_grow_trees if solver == "trees" else _zero_scores)(problem, options)], options)
+    return [_evaluate(_solve_adam([problem], options)[0][0], options) for problem in problems]
 
 
 def _choose_solver(problem: Problem, options: Options) -> str:
@@ -132,8 +124,6 @@ def _choose_solver(problem: Problem, options: Options) -> str:
 
 
 def _choose_device(problems: Sequence[Problem], options: Options) -> str:
-    if options.solver != "adam":
-        return "cpu"
     n, d = problems[0].data.X.shape
     models, weights, network = len(problems) * len(options.lr), d, not options.linear
     recorded = problems[0].loss.recordable
@@ -149,18 +139,29 @@ def _choose_device(problems: Sequence[Problem], options: Options) -> str:
 
 
 def _with_neighborhoods(problem: Problem, options: Options) -> Problem:
-    """Find the neighbourhoods of a problem that needs it, from the regrets of the plain model."""
-    find: Any = problem.neighborhoods
+    """Find the neighbourhoods of a problem from the regrets of the plain model, which is trained first."""
     if not problem.finds_neighborhoods:
         return problem
+    find: Any = problem.neighborhoods
     plain = replace(problem, objective=Mean(), blocks=None, regret=True, neighborhoods=None, penalty=None)
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         # The plain model is only used to find neighbourhoods: do not warn about its training.
-        (model, *_) = _solve_on_cpu(plain, replace(options, lr=options.lr[:1], verbose=False))
+        model = solve(plain, replace(options, lr=options.lr[:1], verbose=False))
     return replace(problem, neighborhoods=find(model.losses[0]))
 
 
-def _zero_scores(problem: Problem, options: Options) -> Result:
+def _linear_result(problem: Problem, linear: LinearProblem, found: Minimum) -> Result:
+    """Return the result of the convex solver, with parameters for features that are not centred."""
+    X, loss = problem.data.X, problem.loss
+    theta = linear.coefficients(found.x)
+    extra = loss.start + found.x[linear.n_coefficients :]
+    if loss.shift is not None:
+        # The features were centred: subtract from the extra parameters what the centre adds to the scores.
+        extra = extra - np.atleast_1d(theta @ linear.centre) @ np.atleast_2d(loss.shift)
+    return Result(problem, theta, X @ theta.T, extra, found.n_iter, found.status, found.gap, found.history)
+
+
+def _zero_scores(problem: Problem) -> Result:
     n, d = problem.data.X.shape
     return Result(
         problem, np.zeros(d), np.zeros(n), problem.loss.start, 0, "converged", 0.0, history=np.zeros(0)

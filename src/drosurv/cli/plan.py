@@ -1,0 +1,142 @@
+"""``drosurv plan``: how many patients an audit needs, and what a given number can show."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from drosurv.cli.options import FileOptions, Json, Names, Seed, TargetOptions, about, command
+from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable
+from drosurv.presentation import write_figure
+
+_ASSUMED, _WANTED = "Assumptions", "Precision"
+
+
+@command
+def plan(
+    target: TargetOptions,
+    file: FileOptions,
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DATA]", help="Pilot table, from which rates and groups are taken."),
+    ] = None,
+    events: Annotated[
+        float | None, about("Without DATA: share of the patients who have the event in the follow-up.")
+    ] = None,
+    groups: Annotated[
+        Names, about("Groups with their shares, such as 'women=0.4,over 75=0.15'; with DATA, its columns.")
+    ] = (),
+    model: Annotated[Path | None, about("Saved model, whose spread of risks in DATA is used.")] = None,
+    n: Annotated[int | None, about("Number of patients: also say what they can show.", None, "--n")] = None,
+    ratio: Annotated[
+        float, about("Factor between observed and expected events to be known, or found.")
+    ] = 1.2,
+    power: Annotated[float, about("Probability with which errors are found.")] = 0.8,
+    level: Annotated[float, about("Confidence of the intervals.")] = 0.95,
+    c_index: Annotated[float | None, about("The model's c-index, which gives the spread.", _ASSUMED)] = None,
+    spread: Annotated[
+        float | None, about("Standard deviation of the log risks at the events.", _ASSUMED)
+    ] = None,
+    columns: Annotated[
+        int | None, about("Columns that may define subgroups; 10 if not given.", _ASSUMED)
+    ] = None,
+    tests: Annotated[int, about("Tests between which 1 - level is divided.", _ASSUMED)] = 1,
+    slope_width: Annotated[float, about("Width of the interval of the calibration slope.", _WANTED)] = 0.2,
+    c_index_width: Annotated[float, about("Width of the interval of the c-index.", _WANTED)] = 0.1,
+    subgroup_share: Annotated[float, about("Share of the patients that makes a subgroup.", _WANTED)] = 0.05,
+    subgroup_ratio: Annotated[float, about("Error of a subgroup to be found, or excluded.", _WANTED)] = 1.5,
+    plot: Annotated[
+        Path | None, about("Picture of what so many patients can exclude (PNG, SVG, PDF).")
+    ] = None,
+    seed: Seed = 0,
+    force: Annotated[bool, about("Overwrite files that drosurv did not write.", "Output", "--force")] = False,
+    as_json: Json = False,
+) -> None:
+    """Plan an audit: how many patients it needs to judge a model, its groups and any subgroup.
+
+    Rates come from --events and --groups, or from a pilot table: drosurv plan pilot.csv --time months --event died.
+
+    Example: drosurv plan --events 0.25 --groups "women=0.4,over 75=0.15" --ratio 1.2 --power 0.8
+    """
+    from drosurv.planning import plan as planned
+
+    check_outputs([plot], [data, model], force=force)
+    check_picture(plot)
+    if (data is None) == (events is None):
+        raise ValueError(
+            "name a pilot table, as in `drosurv plan pilot.csv --time months --event died`, or pass --events, the "
+            "share of the patients who have the event."
+        )
+    given: dict[str, Any]
+    if data is None:
+        given = {"event_rate": events, "groups": _shares(groups)}
+    else:
+        given = _pilot(data, file, target, groups, model, seed)
+    chosen = {"c_index": c_index, "spread": spread, "n_columns": columns}
+    if c_index is not None:
+        given.pop("spread", None)
+    found = planned(
+        **{**given, **{name: value for name, value in chosen.items() if value is not None}},
+        ratio=ratio,
+        slope_width=slope_width,
+        c_index_width=c_index_width,
+        subgroup_share=subgroup_share,
+        subgroup_ratio=subgroup_ratio,
+        power=power,
+        level=level,
+        n=n,
+        n_tests=tests,
+    )
+    if plot is not None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(layout="constrained")
+        found.plot(figure.subplots())
+        write_figure(figure, plot)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    shown = found.to_table()
+    labels = {column.key: str(column.label) for column in shown.columns}
+    print_frame(shown.to_frame()[list(labels)].rename(columns=labels), shown.caption)
+    typer.echo(printable("\n".join(found.notes)))
+
+
+def _pilot(
+    data: Path, file: FileOptions, target: TargetOptions, groups: Names, model: Path | None, seed: int
+) -> dict[str, Any]:
+    """Return the arguments of a plan that a pilot table gives."""
+    frame = file.format.read(data)
+    from drosurv.tables import read_survival_table
+    from drosurv.workflows import OpenedModel
+    from drosurv.workflows.pilot import pilot_rates
+
+    if model is not None:
+        opened = OpenedModel.open(model)
+        return pilot_rates(opened.table(frame, groups=groups, **asdict(target)), opened, seed)
+    named = asdict(target)
+    if named.pop("entry") is not None:
+        raise ValueError("a plan counts patients from time 0: leave out --entry.")
+    if named["event"] is None:
+        raise ValueError("a pilot table needs its outcome: pass --time COLUMN and --event COLUMN.")
+    return pilot_rates(read_survival_table(frame, groups=groups, **named), None, seed)
+
+
+def _shares(groups: Names) -> dict[str, float]:
+    """Return the shares of groups that are written as NAME=SHARE."""
+    found = {}
+    for entry in groups:
+        name, _, share = entry.rpartition("=")
+        try:
+            found[name.strip()] = float(share)
+        except ValueError:
+            name = ""
+        if not name.strip():
+            raise ValueError(
+                f"--groups {entry!r} must be a name and a share of the patients, such as women=0.4; name columns of "
+                "a pilot table only with DATA."
+            )
+    return found

@@ -1,0 +1,346 @@
+"""Plan of an audit: patients and events that each question needs, and what a given number of patients can answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from drosurv.errors import as_number, check_count, require
+from drosurv.metrics.inference.gaps import shared_level
+from drosurv.planning.risk_spread import NormalLogRisks
+from drosurv.planning.subgroup_search import SubgroupSearch, events_for_power, power_of
+from drosurv.presentation import Column, Table, axes_or_new, plain, plain_rows, written
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+EVERYBODY = "everybody"
+# Share of the patients and event rate by the name of the group.
+Rates = dict[str, tuple[float, float]]
+# Standard deviation of log risks if neither it nor a c-index is given: a c-index of about 0.75.
+_USUAL_SPREAD = 1.0
+# Values of the x axis of the plot.
+_POINTS = 40
+
+
+@dataclass(frozen=True)
+class PlannedQuestion:
+    """A question of a plan.
+
+    `events` are needed among those that the question is about; `rate` is their number per patient of the cohort.
+    `answer` returns what some events give: a factor, the width of an interval, or a power, as `measure` says.
+    """
+
+    text: str
+    measure: str
+    wanted: float
+    rate: float
+    events: float
+    answer: Callable[[float], float]
+
+    def row(self, n: int | None) -> dict[str, Any]:
+        """Return the row of the table; with `n` patients, also their events and what these give."""
+        found = {
+            "question": self.text,
+            "patients": int(np.ceil(self.events / self.rate - 1e-9)),
+            "events": round(self.events),
+            "measure": self.measure,
+            "wanted": self.wanted,
+        }
+        if n is None:
+            return found
+        return {**found, "n": n, "events_of_n": self.rate * n, "attained": self.answer(self.rate * n)}
+
+
+def plan(
+    *,
+    event_rate: float,
+    c_index: float | None = None,
+    spread: float | None = None,
+    groups: Mapping[str, float | tuple[float, float]] | None = None,
+    ratio: float = 1.2,
+    slope_width: float = 0.2,
+    c_index_width: float = 0.1,
+    subgroup_share: float = 0.05,
+    subgroup_ratio: float = 1.5,
+    power: float = 0.8,
+    level: float = 0.95,
+    n: int | None = None,
+    n_columns: int = 10,
+    n_tests: int = 1,
+) -> Plan:
+    r"""Plan an audit: how many patients are needed to judge a survival model, or what `n` patients can show.
+
+    Events are those observed in the follow-up, D; z is a normal quantile.
+
+    - Observed over expected events within a factor w: :math:`D = (z / \ln w)^2`.
+    - Calibration slope in an interval of width W: :math:`D = (2 z / W)^2 / V`, with V the variance of the log risks,
+      weighted by expected events.
+    - The c-index in an interval of a width: :math:`D = (2 z k / W)^2`, with k from a simulated cohort.
+    - A group with r times the expected events is found: :math:`((z + z_{power}) / (2 (\sqrt r - 1)))^2` expected
+      events, which end at each patient's event.
+    - A subgroup of a share is found by :func:`drosurv.certify`: the same with the critical value of its search.
+    - The bounds of ``certify`` exclude a ratio in a subgroup where observed equal expected events; and in all
+      subgroups, of which those at the lowest risk have the fewest events.
+
+    Parameters
+    ----------
+    event_rate : float
+        Share of the patients who have the event in the follow-up, between 0 and 1.
+    c_index : float, optional
+        The model's c-index, above 0.5, from which the spread of risks is computed (normal log risks).
+    spread : float, optional
+        Instead of the c-index: standard deviation of the log risks, weighted by expected events; 1 by default.
+    groups : mapping, optional
+        Named groups: the share of the patients, or a pair (share, event rate) of a group with its own rate.
+    ratio : float
+        Factor, above 1, within which observed over expected events are wanted; also the error of a group to be found.
+    slope_width, c_index_width : float
+        Widths of the intervals of calibration slope and c-index.
+    subgroup_share, subgroup_ratio : float
+        Share of the patients that makes a subgroup, and its error to be found and excluded, above 1.
+    power : float
+        Probability with which errors are found, between 0 and 1.
+    level : float
+        Confidence of the intervals; 1 - level is the probability of a false alarm.
+    n : int, optional
+        Number of patients, if it is given.
+    n_columns : int
+        Columns that may define subgroups.
+    n_tests : int
+        Number of tests between which 1 - level is divided (Bonferroni).
+
+    Examples
+    --------
+    >>> import drosurv
+    >>> found = drosurv.plan(event_rate=0.25, groups={"women": 0.4}, n=1000)
+    >>> found.table[["patients", "events"]].iloc[:2].values.tolist()
+    [[463, 116], [1156, 116]]
+    """
+    rates = _checked(event_rate, c_index, spread, groups, n, n_columns, n_tests)
+    for name, above in (("ratio", ratio), ("subgroup_ratio", subgroup_ratio)):
+        require(1 < as_number(above) < np.inf, name, "be a factor above 1", above)
+    for name, width in (("slope_width", slope_width), ("c_index_width", c_index_width)):
+        require(0 < as_number(width) < np.inf, name, "be above 0", width)
+    for name, share in (("subgroup_share", subgroup_share), ("power", power), ("level", level)):
+        require(0 < as_number(share) < 1, name, "lie between 0 and 1", share)
+    each = shared_level(level, n_tests)
+    z = float(norm.ppf((1 + each) / 2))
+    if c_index is None:
+        risks = NormalLogRisks.with_spread(spread or _USUAL_SPREAD, event_rate)
+        variance = (spread or _USUAL_SPREAD) ** 2
+    else:
+        risks = NormalLogRisks.with_c_index(c_index, event_rate)
+        variance = risks.variance_at_events
+    search = SubgroupSearch(n_columns, subgroup_share, each, risks.lowest(subgroup_share))
+    questions = [
+        *_within(ratio, z, rates),
+        PlannedQuestion(
+            f"calibration slope in an interval of width {slope_width:g}",
+            "width",
+            slope_width,
+            event_rate,
+            (2 * z / slope_width) ** 2 / variance,
+            partial(_width, 2 * z / np.sqrt(variance)),
+        ),
+        PlannedQuestion(
+            f"c-index in an interval of width {c_index_width:g}",
+            "width",
+            c_index_width,
+            event_rate,
+            (2 * z * risks.c_index_error / c_index_width) ** 2,
+            partial(_width, 2 * z * risks.c_index_error),
+        ),
+        *_found(ratio, power, z, rates),
+        *_in_subgroups(search, subgroup_ratio, power, event_rate),
+    ]
+    notes = [
+        f"Of 100 patients, {100 * event_rate:.3g} have the event in the follow-up.",
+        f"Log risks have the standard deviation {np.sqrt(variance):.2f} at the events, a c-index of "
+        f"{risks.c_index:.2f}{'' if c_index or spread else ': pass c_index or spread if you know them'}.",
+        f"Confidence {100 * level:g} %{f', divided between {n_tests} tests' if n_tests > 1 else ''}; power "
+        f"{100 * power:g} %; {n_columns} columns may define subgroups.",
+    ]
+    return Plan(tuple(questions), tuple(notes), n)
+
+
+def _checked(
+    event_rate: float,
+    c_index: float | None,
+    spread: float | None,
+    groups: Mapping[str, float | tuple[float, float]] | None,
+    n: int | None,
+    n_columns: int,
+    n_tests: int,
+) -> Rates:
+    """Return the share and event rate of everybody and of each group, after checking the arguments."""
+    require(0 < as_number(event_rate) < 1, "event_rate", "lie between 0 and 1", event_rate)
+    if c_index is not None:
+        require(0.5 < as_number(c_index) < 0.98, "c_index", "lie between 0.5 and 0.98", c_index)
+        require(spread is None, "spread", "be left out where c_index is given", spread)
+    if spread is not None:
+        require(0 < as_number(spread) <= 5, "spread", "be above 0 and at most 5", spread)
+    if n is not None:
+        check_count("n", n)
+    check_count("n_columns", n_columns)
+    check_count("n_tests", n_tests)
+    rates = {EVERYBODY: (1.0, float(event_rate))}
+    for name, given in (groups or {}).items():
+        share, rate = given if isinstance(given, tuple) else (given, event_rate)
+        require(0 < as_number(share) <= 1, "groups", f"give {name!r} a share in (0, 1]", share)
+        require(0 < as_number(rate) < 1, "groups", f"give {name!r} an event rate between 0 and 1", rate)
+        rates[str(name)] = float(share), float(rate)
+    return rates
+
+
+def _within(ratio: float, z: float, rates: Rates) -> Iterator[PlannedQuestion]:
+    """Yield the question how many patients give observed / expected events within a factor, for each group."""
+    needed = (z / np.log(ratio)) ** 2
+    for name, (share, rate) in rates.items():
+        text = f"observed / expected events within a factor of {ratio:g}, {name}"
+        yield PlannedQuestion(text, "factor", ratio, share * rate, needed, partial(_factor, z))
+
+
+def _found(ratio: float, power: float, z: float, rates: Rates) -> Iterator[PlannedQuestion]:
+    """Yield the question with how many patients a wrong number of events is found, for each group."""
+    needed = events_for_power(ratio, power, z)
+    for name, (share, rate) in rates.items():
+        text = f"{ratio:g} times the expected events found, {name}"
+        expected = share * _expected(rate, ratio)
+        yield PlannedQuestion(
+            text, "power", power, expected, needed, partial(power_of, ratio, critical_value=z)
+        )
+
+
+def _in_subgroups(
+    search: SubgroupSearch, ratio: float, power: float, rate: float
+) -> Iterator[PlannedQuestion]:
+    """Yield the questions what the search of certify finds, and what its bounds exclude."""
+    which = f"{100 * search.share:g} % (certify)"
+    text = f"{ratio:g} times the expected events found in a subgroup of {which}"
+    needed = search.events_for_power(ratio, power)
+    expected = search.share * _expected(rate, ratio)
+    yield PlannedQuestion(text, "power", power, expected, needed, partial(search.power, ratio))
+    for subgroups, needed, answer in (
+        ("a subgroup", search.events_to_exclude_in_one(ratio), search.bound_of_one),
+        ("all subgroups", search.events_to_exclude(ratio), search.bound),
+    ):
+        text = f"{ratio:g} times the expected events excluded in {subgroups} of {which}"
+        yield PlannedQuestion(text, "factor", ratio, search.share * rate, needed, answer)
+
+
+def _expected(rate: float, ratio: float) -> float:
+    """Return the events that a model expects of a patient whose hazard is `ratio` times as high: fewer, as time ends.
+
+    With the right hazards the share `rate` has the event; follow-up ends at the event.
+    """
+    return float(-np.expm1(ratio * np.log1p(-rate)) / ratio)
+
+
+def _factor(z: float, events: float) -> float:
+    return float(np.exp(z / np.sqrt(events)))
+
+
+def _width(width: float, events: float) -> float:
+    """Width of an interval that has the given width with one event."""
+    return float(width / np.sqrt(events))
+
+
+_COLUMNS = (
+    Column("question", "question"),
+    Column("patients", "patients", "count"),
+    Column("events", "events", "count"),
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """The plan of an audit, from :func:`drosurv.plan`.
+
+    Parameters
+    ----------
+    questions : tuple of PlannedQuestion
+        The questions, with the events that each needs.
+    notes : tuple of str
+        What was assumed.
+    n : int or None
+        Number of patients whose answers are also given.
+    """
+
+    questions: tuple[PlannedQuestion, ...]
+    notes: tuple[str, ...]
+    n: int | None
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per question: question, patients needed in all, and events needed among those it is about.
+
+        Further columns are ``measure`` (factor, width or power) and the value ``wanted``; with `n`, their number of
+        patients ``n``, the expected ``events_of_n`` among those the question is about, and the value ``attained``.
+        """
+        return pd.DataFrame([question.row(self.n) for question in self.questions])
+
+    def summary(self) -> str:
+        """Return the plan in sentences."""
+        rows = self.table.to_dict("records")
+        lines = [
+            f"{row['question']}: {row['patients']:,} patients, {row['events']:,} events" + self._attained(row)
+            for row in rows
+        ]
+        return "\n".join([*(f"{line}." for line in lines), *self.notes])
+
+    def _attained(self, row: Mapping[Any, Any]) -> str:
+        if self.n is None:
+            return ""
+        if row["attained"] in (None, np.inf):
+            return f"; {self.n:,} patients give a subgroup with too few events"
+        value = f"{100 * row['attained']:.0f} %" if row["measure"] == "power" else written(row["attained"])
+        return f"; {self.n:,} patients give a {row['measure']} of {value}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as values that JSON can hold."""
+        return {"table": plain(plain_rows(self.table), None), "notes": list(self.notes), "n": self.n}
+
+    def to_table(self) -> Table:
+        """Return the table for documents and notebooks."""
+        columns: tuple[Column, ...] = _COLUMNS
+        rows = plain_rows(self.table)
+        if self.n is not None:
+            columns = (*columns, Column("shown", f"with {self.n:,} patients"))
+            rows = [{**row, "shown": self._attained(row).partition(" give a ")[2]} for row in rows]
+        return Table("plan", "Patients and events that an audit needs", columns, tuple(rows), self.notes)
+
+    def __repr__(self) -> str:
+        return self.to_table().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.to_table().to_html()
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the factors between observed and expected events that cannot be excluded, against the patients."""
+        ax = axes_or_new(ax)
+        shown = [question for question in self.questions if question.measure == "factor"]
+        needed = [question.events / question.rate for question in shown]
+        n = np.geomspace(min(needed) / 4, 2 * max(needed), _POINTS)
+        if self.n is not None:
+            n = np.unique(np.append(n, self.n))
+        for question in shown:
+            label = question.text.rpartition(", ")[2]
+            if "excluded in " in label:
+                label = label.partition("excluded in ")[2].removesuffix(" (certify)")
+            ax.plot(n, [question.answer(question.rate * patients) for patients in n], label=label)
+        if self.n is not None:
+            ax.axvline(self.n, color="0.3", linewidth=0.8)
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        ax.set_ylim(1, min(ax.get_ylim()[1], 4))
+        ax.set_xlabel("patients")
+        ax.set_ylabel("error that cannot be excluded (times the events)")
+        ax.legend()
+        return ax

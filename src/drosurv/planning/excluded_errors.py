@@ -1,0 +1,94 @@
+"""One sentence on what an audit could exclude, with which audits, checks and certificates end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.stats import norm
+
+from drosurv.metrics.inference.gaps import shared_level
+from drosurv.planning.subgroup_search import SubgroupSearch
+from drosurv.presentation import counted, listing
+
+
+def excluded_errors(
+    patients: int,
+    events: float,
+    *,
+    groups: Mapping[str, float] | None = None,
+    n_columns: int = 10,
+    subgroup_share: float = 0.05,
+    exclude: float = 1.5,
+    level: float = 0.95,
+    n_tests: int = 1,
+) -> str:
+    """Return a sentence on the errors of a model that so many patients cannot exclude, and how many would.
+
+    Errors are factors between observed and expected events. That of everybody and of a group is exp(z / sqrt(events)),
+    the half-width of the interval of a ratio of 1; that of a subgroup is the bound of :func:`drosurv.certify` where
+    observed equal expected events, adjusted for its search among the columns.
+
+    Parameters
+    ----------
+    patients, events : number
+        Patients who were judged, and their events.
+    groups : mapping of str to number, optional
+        Events of each named group; the sentence is about the group with the fewest.
+    n_columns : int
+        Columns that may define subgroups; 0 leaves subgroups out.
+    subgroup_share : float
+        Smallest share of the patients that makes a subgroup.
+    exclude : float
+        Error of a subgroup, above 1, for which the sentence says how many patients would exclude it.
+    level : float
+        Confidence of all tests of the page together.
+    n_tests : int
+        Number of tests between which the page divides 1 - level (Bonferroni); 1 if `level` is already adjusted.
+
+    Examples
+    --------
+    >>> from drosurv.planning import excluded_errors
+    >>> print(excluded_errors(1500, 450, groups={"women": 180, "men": 270}, n_columns=8))
+    With these 1,500 patients and 450 events, an error of the expected events by a factor of up to 1.10 cannot be \
+excluded for everybody, 1.16 for women, the smallest group and 2.07 for a subgroup of 5 %. About 5,710 patients would \
+exclude 1.5 in such a subgroup.
+    """
+    events = float(events)
+    if patients < 1 or events < 1:
+        return "Without events, no error of the model can be excluded."
+    each = shared_level(level, n_tests)
+    z = float(norm.ppf((1 + each) / 2))
+    errors = {"everybody": _factor(z, events)}
+    if groups:
+        name = min(groups, key=lambda group: groups[group])
+        errors[f"{name}, the smallest group"] = _factor(z, groups[name])
+    enough = ""
+    if n_columns > 0:
+        search = SubgroupSearch(n_columns, subgroup_share, each)
+        bound = search.bound_of_one(subgroup_share * events)
+        errors[f"a subgroup of {100 * subgroup_share:g} %"] = bound
+        needed = search.events_to_exclude_in_one(exclude) / (subgroup_share * events / patients)
+        enough = f" About {_rounded(needed):,} patients would exclude {exclude:g} in such a subgroup."
+        if bound <= exclude:
+            enough = f" So {exclude:g} is excluded in such a subgroup."
+    return f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')}, {_listed(errors)}{enough}"
+
+
+def _listed(errors: Mapping[str, float]) -> str:
+    """Return the errors that cannot be excluded, and for whom nothing can."""
+    first, *others = [f"{error:.2f} for {name}" for name, error in errors.items() if np.isfinite(error)]
+    listed = listing([first.replace(" for ", " cannot be excluded for ", 1), *others])
+    unknown = [name for name, error in errors.items() if not np.isfinite(error)]
+    nothing = f" No error can be excluded for {listing(unknown)}." if unknown else ""
+    return f"an error of the expected events by a factor of up to {listed}.{nothing}"
+
+
+def _factor(z: float, events: float) -> float:
+    """Return the half-width of the interval of a ratio of 1; infinite without events."""
+    return float(np.exp(z / np.sqrt(events))) if events >= 1 else np.inf
+
+
+def _rounded(patients: float) -> int:
+    """Return a number of patients with three digits."""
+    return int(float(f"{patients:.3g}"))
