@@ -526,9 +526,12 @@ def test_a_network_is_no_plain_cox_and_groups_go_to_the_folds(drosurv, data, tar
     assert "not used to train" not in result.stderr
 
 
-def test_groups_that_a_model_is_not_told_are_said_aloud(drosurv, data, target, plain, tmp_path):
-    told = drosurv.ok("fit", data, *target, *plain, "--groups", "sex", "-o", tmp_path / "m").stderr
-    assert "Note: --groups are not used to train CoxPH" in told
+def test_groups_that_a_model_does_not_train_with_go_to_the_next_command(
+    drosurv, data, target, plain, tmp_path
+):
+    told = drosurv.ok("fit", data, *target, *plain, "--groups", "sex", "-o", tmp_path / "m")
+    assert "not used to train" not in told.stderr
+    assert "--folds 5 --groups sex" in told.stdout
 
 
 def test_nobody_is_held_out_of_a_training_that_fails(drosurv, data, target, tmp_path):

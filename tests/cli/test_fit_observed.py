@@ -154,9 +154,32 @@ def test_codes_of_causes_are_an_event(drosurv, data, tmp_path):
     assert "cause 1 of event column 'cause' never happens" in drosurv.fails(
         "fit", tmp_path / "gap.csv", *target, "-o", model
     )
-    assert "not a code of a cause" in drosurv.fails(
+    assert "none of which is known to mean censored" in drosurv.fails(
         "fit", path, "--time", "months", "--event", "sex", "--model", "cause-specific-cox", "-o", model
     )
+
+
+def test_causes_may_be_texts(drosurv, data, tmp_path):
+    _, table = data
+    rng = np.random.default_rng(1)
+    code = np.where(table["died"] == 1, rng.integers(1, 3, len(table)), 0)
+    frame = table.drop(columns=["died", "since", "hospital", "team"])
+    frame.assign(cause=code).to_csv(tmp_path / "codes.csv", index=False)
+    named = frame.assign(cause=np.array(["alive", "cancer", "other death"])[code])
+    named.to_csv(tmp_path / "texts.csv", index=False)
+    target = ("--time", "months", "--event", "cause", "--model", "cause-specific-cox")
+    models = [tmp_path / name for name in ("codes", "texts")]
+    for model in models:
+        told = drosurv.ok("fit", f"{model}.csv", *target, "-o", model).stderr
+    assert "causes of event column 'cause': 1 is 'cancer' and 2 is 'other death'" in told
+    first, second = (library.load(model)[1].coef_ for model in models)
+    np.testing.assert_array_equal(first, second)
+    rows = [
+        drosurv.json("evaluate", model, f"{model}.csv", "--bootstrap", "0")["by_cause"] for model in models
+    ]
+    assert rows[0] == rows[1]
+    named.head(60).replace("cancer", "fall").to_csv(tmp_path / "new.csv", index=False)
+    assert "not one of 'cancer', 'other death'" in drosurv("evaluate", models[1], tmp_path / "new.csv").stderr
 
 
 def test_several_rows_of_a_patient_train_a_model_and_are_judged_as_one(drosurv, data, tmp_path):

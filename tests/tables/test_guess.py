@@ -112,7 +112,9 @@ def test_dates_as_numbers_are_not_taken_as_times():
     with pytest.raises(UnknownColumns, match=advice):
         guess_columns(frame)
     assert guess_columns(frame, time="death").time == "death"
-    assert guess_columns(frame.assign(death=frame["death"] - frame["diag"])).time == "death"
+    # Neither is a column of times that is not named as one.
+    with pytest.raises(UnknownColumns, match="which columns hold time and event"):
+        guess_columns(frame.assign(death=frame["death"] - frame["diag"]))
 
 
 def test_an_age_below_all_times_is_no_start_date():
@@ -168,8 +170,11 @@ def test_what_is_given_is_taken_and_not_told():
 
 
 def test_a_column_named_after_censoring_is_asked_about():
-    found = guess_columns(table(time=times(), censored=events()))
-    assert any("may mark censored patients" in note for note in found.notes)
+    for name in ("cens", "censored", "Zensiert"):
+        frame = table(time=times(), **{name: events()})
+        assert guess_columns(frame).event == name
+        with pytest.raises(ValueError, match=f"which value of event column '{name}' means the event"):
+            TargetColumns("time", name).resolved(frame, guessed=True)
 
 
 def test_an_age_or_a_count_of_rows_is_no_time():

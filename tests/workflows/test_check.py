@@ -10,6 +10,7 @@ import pytest
 
 import drosurv
 from drosurv.datasets import make_hidden_minority
+from drosurv.tables.table_to_check import WantedColumns, prepare_table
 
 N = 300
 
@@ -81,7 +82,7 @@ def test_the_model_uses_neither_ids_nor_dates_nor_copies_of_the_time(found):
 
 
 def test_a_few_texts_in_a_column_of_numbers_are_missing_values(found):
-    assert found.missing == ("x2=unknown",)
+    assert found.missing == ("x2=*",)
     assert "x2" in found.trained.encoder.used_
     assert found.table.X["x2"].isna().sum() == 1
 
@@ -104,10 +105,25 @@ def test_times_between_columns_of_numbers_are_in_their_unit(patients):
     frame = patients.drop(columns=["days", "last_seen"])
     frame["diag"] = 9000.0 + frame.index % 700
     frame["seen"] = frame["diag"] + patients["days"].mask(patients["days"] < 0)
-    read, time, unit = import_module("drosurv.workflows.check")._with_time(frame, None, "diag", "seen")
-    assert (time, unit) == ("time", "time")
-    np.testing.assert_allclose(read["time"], patients["days"].mask(patients["days"] < 0))
-    assert not {"diag", "seen"} & set(read.columns)
+    prepared = prepare_table(frame, WantedColumns(start="diag", end="seen"), None, "the table")
+    kept = patients.drop(index=[3, 7])
+    np.testing.assert_allclose(prepared.table.y["time"], kept["days"])
+    assert not {"diag", "seen"} & set(prepared.table.X.columns)
+    assert "time is seen minus diag, in the unit of these columns." in prepared.found.notes
+
+
+def test_all_guesses_stand_in_one_line_below_the_verdict(found):
+    lines = found.summary(width=300).splitlines()
+    (place,) = (k for k, line in enumerate(lines) if line.startswith("Model:"))
+    told = "- Guessed from names and values: time='days', event='died', id='patient_id', groups='sex', event_value='1'."
+    assert lines[place + 2].startswith(told)
+    assert found.to_dict()["guessed"] == {
+        "time": "days",
+        "event": "died",
+        "id": "patient_id",
+        "groups": ("sex",),
+    }
+    assert "Guessed from names and values" in found.to_html()
 
 
 def test_the_plain_cox_table_is_that_of_plain_cox(found):

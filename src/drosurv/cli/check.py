@@ -6,7 +6,6 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
-from warnings import catch_warnings
 
 import typer
 
@@ -40,6 +39,9 @@ def check(
         str | None, about("Instead of --time: column of first dates, such as of diagnosis, or numbers.")
     ] = None,
     end: Annotated[str | None, about("Column of last dates (time in days) or numbers.")] = None,
+    entry: Annotated[
+        str | None, about("Column of times from which rows are observed; guessed if not given.")
+    ] = None,
     id: Annotated[str | None, about("Column that names the patient; guessed if not given.")] = None,
     groups: Groups = (),
     drop: Annotated[Names, about("Columns not to use as features.")] = (),
@@ -63,21 +65,19 @@ def check(
     Example: drosurv check patients.csv --save model
     """
     from drosurv.presentation.progress import bar
-    from drosurv.tables import TargetColumns
-    from drosurv.tables.guess import UnknownColumns, guess_columns
+    from drosurv.tables.guess import UnknownColumns
     from drosurv.tables.reading import strays_as_missing
+    from drosurv.tables.table_to_check import WantedColumns
 
     check_outputs([output, save], [data], force=force)
     with bar("reading") as progress:
         marks = file.format.recognised(data)
         frame = marks.read(data)
-        given: dict[str, Any] = {"time": time, "event": event, "id": id, "groups": groups or None}
+        given: dict[str, Any] = {"time": time, "event": event, "event_value": event_value, "entry": entry}
+        given |= {"start": start, "end": end, "id": id, "groups": groups or None}
         try:
-            if start is None:
-                read, _ = strays_as_missing(frame, marks.decimal or ".", categorical)
-                found = guess_columns(read, **given)
-                with catch_warnings(action="ignore"):
-                    TargetColumns(found.time, found.event, event_value).resolved(read)
+            read, _ = strays_as_missing(frame, marks.decimal or ".", categorical)
+            WantedColumns(**given).guess(read)
         except UnknownColumns as error:
             if not error.pairs:
                 raise
@@ -92,9 +92,6 @@ def check(
         result = checked(
             frame,
             **given,
-            event_value=event_value,
-            start=start,
-            end=end,
             drop=drop,
             categorical=categorical,
             numeric=numeric,
@@ -114,11 +111,16 @@ def check(
         "start": start,
         "end": end,
         "event": columns.event,
+        "entry": columns.entry,
         "id": columns.id,
         "groups": columns.groups,
     }
     following = ["drosurv", "fit", as_typed(data)]
-    used |= {"event_value": event_value, "drop": (*drop, *result.dropped), "categorical": categorical}
+    used |= {
+        "event_value": _unless_1(result.table.columns.event_value),
+        "drop": (*drop, *result.dropped),
+        "categorical": categorical,
+    }
     used |= {"numeric": numeric, "keep_columns": keep_columns, "drop_missing_target": result.n_dropped > 0}
     for name, value in used.items():
         following += shell_option(name, value) if value else []
@@ -131,3 +133,8 @@ def check(
     kept = "" if save is None else f" The model is in {save}."
     typer.echo(printable(f"The page is in {output}.{kept} Next, hold patients out and train:"))
     typer.echo(f"  {shlex.join(following)}")
+
+
+def _unless_1(event_value: str | None) -> str | None:
+    """Return the value that means the event, unless every command would take it."""
+    return None if event_value in ("1", "True", "true") else event_value

@@ -1,4 +1,4 @@
-"""Guess which columns of a table hold time, event, patient and groups, from their names and values."""
+"""Guess which columns of a table hold time, event, entry, patient and groups, from their names and values."""
 
 from __future__ import annotations
 
@@ -13,46 +13,36 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.presentation import listing
-from drosurv.tables.dates import holds_dates
+from drosurv.tables.dates import dates_in_numbers, holds_dates
+from drosurv.tables.outcome_names import names_event, names_time, plain, words
 from drosurv.tables.problems import dates_as_numbers, names_patients, start_dates
 from drosurv.tables.reading import require_columns
-from drosurv.tables.target_columns import value_of_event
 from drosurv.tables.values import counts_rows, floats, holds_numbers, labels
+from drosurv.target import FloatArray
 
-# Endpoints as trials and genome atlases abbreviate them.
-_ENDPOINT = "os|pfs|rfs|dfs|efs|dss|css|mfs|dmfs|pfi|dfi|ttp"
-# Names of time columns, parts of such names, and (below) names of other times, such as age or time of diagnosis.
-_TIME = re.compile(
-    rf"(overall[._ ]?)?(surv(ival)?|follow([._ ]?up)?|fu|{_ENDPOINT}|obs|event|fail|[dfprst])?[._ ]?"
-    r"(time|days?|weeks?|months?|years?|duration)([._ ]?to[._ ]?\w+)?|"
-    rf"tte|t\d?|t\.\w+|stop|tstop|len_?fol|follow[._ ]?up|survival|{_ENDPOINT}|time[._ ]?\w?",
-    re.IGNORECASE,
-)
-_TIME_PART = re.compile(
-    r"time|days|weeks|months|years|follow|surviv|duration|futime|lenfol|tte", re.IGNORECASE
-)
-_SURVIVAL = re.compile(r"(overall[._ ]?)?surv|follow", re.IGNORECASE)
-_NO_TIME = re.compile(
-    r"age|birth|born|diag|start|entry|since|prior|wait|year$|dose|bmi|until_treat", re.IGNORECASE
-)
-_EVENT = re.compile(
-    r"event|status|death|dead|died|deceased|cens(or(ed|ing|s)?)?([._ ]?\w)?|[fsp]?stat|fustat|relapse|"
-    r"recur(rence)?|rel|arrest|outcome|vital([._ ]?(status|stat))?|progression|fail(ure)?|delta|mortality|"
-    r"observed|expired|d\d?|e|e\.\w+|"
-    rf"({_ENDPOINT})[._ ]?(event|status|stat|cens)?",
-    re.IGNORECASE,
-)
-_EVENT_PART = re.compile(
-    r"event|status|death|dead|died|deceas|cens|fstat|fustat|relaps|recur|progress|mort", re.IGNORECASE
-)
-_CENSORED = re.compile(r"cens(or(ed|ing|s)?)?([._ ]?\w)?", re.IGNORECASE)
 _GROUPS = re.compile(
     r"(^|[._ ])(sex|gender|(fe)?male|race|ethnic\w*|age|region|site|cent(er|re)|hospital|insurance|income|education|"
-    r"institution|country)([._ ]|$)",
+    r"institution|country|geschlecht|alter|klinik|krankenhaus|zentrum|sexe|hopital|pays)([._ ]|$)",
     re.IGNORECASE,
+)
+# Names of the two ends of an interval in which a row is observed.
+_INTERVALS = (
+    *(("start", "stop"), ("start", "end"), ("tstart", "tstop"), ("tstart", "tend"), ("time 1", "time 2")),
+    *(
+        ("start time", "stop time"),
+        ("start time", "end time"),
+        ("entry", "exit"),
+        ("entry time", "exit time"),
+    ),
+    *(("begin", "end"), ("von", "bis"), ("beginn", "ende"), ("debut", "fin")),
+)
+_ENTRY = frozenset(
+    ("entry", "entry time", "start", "tstart", "start time", "late entry", "eintritt", "entree")
 )
 _MOST_GROUPS = 4
 _MOST_LEVELS = 6
+# A column with more values holds no event.
+_MOST_OUTCOMES = 6
 # A group is compared with others only if it has at least this share of the rows.
 _SMALLEST_SHARE = 0.03
 # Ages are cut here, if no value is above the second number: then they are in years.
@@ -83,6 +73,10 @@ class GuessedColumns:
         Columns, or cuts such as ``"age>65"``, that define groups.
     notes : tuple of str
         What was guessed and from what, in sentences.
+    entry : str or None
+        Column of times from which a row is observed.
+    guessed : tuple of str
+        Arguments that were guessed, such as ``"time"``.
     """
 
     time: str
@@ -90,6 +84,27 @@ class GuessedColumns:
     id: str | None
     groups: tuple[str, ...]
     notes: tuple[str, ...]
+    entry: str | None = None
+    guessed: tuple[str, ...] = ()
+
+    def in_one_line(self, event_value: str | None = None) -> str:
+        """Return all guesses in a sentence, as arguments; empty if there are none.
+
+        `event_value` is the value of `event` that was taken as the event.
+        """
+        values = {role: getattr(self, role) for role in self.guessed}
+        parts = [
+            f"{role}={','.join(value) if isinstance(value, tuple) else value!r}"
+            for role, value in values.items()
+            if value
+        ]
+        if event_value is not None:
+            parts.append(f"event_value={event_value!r}")
+        return (
+            f"Guessed from names and values: {', '.join(parts)}. Pass others if these are wrong."
+            if parts
+            else ""
+        )
 
 
 def guess_columns(
@@ -99,8 +114,12 @@ def guess_columns(
     event: str | None = None,
     id: str | None = None,
     groups: Sequence[str] | None = None,
+    entry: str | None = None,
 ) -> GuessedColumns:
     """Guess the columns that are not given; where the table is ambiguous, raise an error that names the candidates.
+
+    A column is taken as time or event only if its name can be that of nothing else, and its values fit. A column that
+    is named like the event but holds none is an error.
 
     Examples
     --------
@@ -111,10 +130,14 @@ def guess_columns(
     >>> found.time, found.event, found.id, found.groups
     ('months', 'died', 'id', ('sex',))
     """
-    for role, column in (("time", time), ("event", event), ("id", id)):
+    for role, column in (("time", time), ("event", event), ("id", id), ("entry", entry)):
         if column is not None:
             require_columns(frame, [column], role)
+    given = {"time": time, "event": event, "entry": entry, "id": id}
     notes: list[str] = []
+    interval = _interval(frame, event, id) if time is None and entry is None else None
+    if interval is not None:
+        entry, time = interval
     if time is None or event is None:
         found = _target(frame, time, event)
         if time is None and (starts := start_dates(frame, found[0], found[1:])):
@@ -122,26 +145,62 @@ def guess_columns(
                 None,
                 f"{dates_as_numbers(starts, found[0])} If it is a time, pass time={found[0]!r}.",
             )
-        for role, given, column in (("time", time, found[0]), ("event", event, found[1])):
-            if given is None:
-                notes.append(f"{role} is column {column!r}, by its name and values.")
         time, event = found
-    if _CENSORED.fullmatch(event):
-        notes.append(
-            f"column {event!r} may mark censored patients: if so, pass event_value with the value of those who had "
-            "the event."
-        )
+    if entry is None:
+        entry = _entry(frame, time, (event, id))
     if id is None:
-        id = next(
-            (str(name) for name in frame.columns if name not in (time, event) and _is_id(frame, name)), None
-        )
-        if id is not None:
-            notes.append(f"id is column {id!r}, which is no feature.")
+        taken = (time, event, entry)
+        id = next((str(name) for name in frame.columns if name not in taken and _is_id(frame, name)), None)
+    used: dict[str, str | None] = {"time": time, "event": event, "entry": entry, "id": id}
+    guessed = [role for role, column in used.items() if given[role] is None and column is not None]
+    told = {"entry": ", from which a row is observed", "id": ", which is no feature"}
+    notes += [
+        f"{role} is column {used[role]!r}{told.get(role, ', by its name and values')}." for role in guessed
+    ]
     if groups is None:
-        groups = _groups(frame, (time, event, id))
+        groups = _groups(frame, (time, event, id, entry))
         if groups:
+            guessed.append("groups")
             notes.append(f"groups are defined by {listing(list(groups))}.")
-    return GuessedColumns(time, event, id, tuple(groups), tuple(notes))
+    return GuessedColumns(time, event, id, tuple(groups), tuple(notes), entry, tuple(guessed))
+
+
+def _interval(frame: pd.DataFrame, event: str | None, id: str | None) -> tuple[str, str] | None:
+    """Return columns of entry and time that are named as the two ends of an interval, as start and stop are."""
+    named = {_interval_name(name): str(name) for name in frame.columns if name not in (event, id)}
+    for first, last in _INTERVALS:
+        if first not in named or last not in named:
+            continue
+        ends = named[first], named[last]
+        start, stop = (_numbers(frame[name]) for name in ends)
+        if start is None or stop is None or np.mean(start < stop) < 1 - _SLIPS or np.nanmin(start) < 0:
+            continue
+        # The time may be their difference: then they are ages or dates, and the difference is used.
+        others = [name for name in frame.columns if name not in ends and names_time(str(name)) >= 2]
+        times = (_numbers(frame[name]) for name in others)
+        if not any(time is not None and np.isclose(time, stop - start).mean() > 1 - _SLIPS for time in times):
+            return ends
+    return None
+
+
+def _interval_name(name: Any) -> str:
+    return " ".join(re.findall(r"[a-z]+|\d+", plain(str(name))))
+
+
+def _numbers(column: pd.Series[Any]) -> FloatArray | None:
+    return floats(column) if holds_numbers(column) and not dates_in_numbers(column) else None
+
+
+def _entry(frame: pd.DataFrame, time: str, others: Sequence[str | None]) -> str | None:
+    """Return a column that is named as the beginning of observation and lies before the time in all rows."""
+    ends = _numbers(frame[time])
+    for name in frame.columns:
+        if ends is None or name in (time, *others) or _interval_name(name) not in _ENTRY:
+            continue
+        starts = _numbers(frame[name])
+        if starts is not None and np.mean(starts < ends) >= 1 - _SLIPS and np.nanmin(starts) >= 0:
+            return str(name)
+    return None
 
 
 def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[str, str]:
@@ -150,24 +209,23 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
     events = {event: 3.0} if event is not None else _scores(frame, _event_score)
     pairs = sorted(
         (
-            _Pair(a + b + _related(t, e), min(a, b), t, e)
+            _Pair(max(a, 2.0) + max(b, 2.0) + related, t, e)
             for t, a in times.items()
             for e, b in events.items()
-            if t != e
+            if t != e and _is_pair(a, b, related := _related(t, e))
         ),
         key=lambda pair: -pair.score,
     )
-    likely = [pair for pair in pairs if pair.score >= 3]
-    # Prefer pairs in which both columns are recognised by name.
-    likely = [pair for pair in likely if pair.by_name >= 2] or likely
-    if not likely:
+    if event is None:
+        _refuse_without_events(frame, pairs)
+    if not pairs:
         raise _unknown(frame, time, event, times)
-    best = likely[0]
+    best = pairs[0]
     rivals = [
         pair
-        for pair in likely[1:]
+        for pair in pairs[1:]
         if best.score - pair.score < 0.5
-        or (pair.by_name >= 2 and pair.time != best.time and pair.event != best.event and pair.score >= 4)
+        or (pair.time != best.time and pair.event != best.event and pair.score >= 4)
     ]
     if rivals:
         # The table may have times and events of relapse and of death: name one pair of each.
@@ -176,11 +234,15 @@ def _target(frame: pd.DataFrame, time: str | None, event: str | None) -> tuple[s
     return best.time, best.event
 
 
+def _is_pair(time: float, event: float, related: float) -> bool:
+    """Whether two names are those of time and event, by themselves or because they match."""
+    return related >= 4 or (event >= 2 and (time >= 2 or related >= 3))
+
+
 class _Pair(NamedTuple):
-    """Columns that may be time and event, the score of the pair, and the lower score of the two columns."""
+    """Columns that may be time and event, and the score of the pair."""
 
     score: float
-    by_name: float
     time: str
     event: str
 
@@ -192,7 +254,7 @@ def _scores(frame: pd.DataFrame, score: Any) -> dict[str, float]:
 
 def _time_score(name: str, column: pd.Series[Any]) -> float:
     """Return 0 for a column that cannot be the time, else up to 3, by its name."""
-    if not holds_numbers(column) or holds_dates(column):
+    if not holds_numbers(column) or holds_dates(column) or dates_in_numbers(column):
         return 0.0
     values = floats(column)
     values = values[np.isfinite(values)]
@@ -201,30 +263,49 @@ def _time_score(name: str, column: pd.Series[Any]) -> float:
         return 0.0
     if values.min() >= _CALENDAR_YEARS[0] and values.max() <= _CALENDAR_YEARS[1] and (values % 1 == 0).all():
         return 0.0
-    if counts_rows(column) and not _TIME.fullmatch(name):
+    if set(words(name)) & {"month", "monat", "mois"} and values.max() <= 12:
+        # Of the calendar.
         return 0.0
-    if _NO_TIME.search(name) and not (_TIME.fullmatch(name) or _SURVIVAL.match(name)):
+    if "day" in words(name) and values.max() <= 31 and values.min() >= 1:
         return 0.0
-    if name.casefold() == "year":
-        return 0.1
-    return 3.0 if _TIME.fullmatch(name) else 2.0 if _TIME_PART.search(name) else 0.1
+    named = names_time(name)
+    if named < 2 and (counts_rows(column) or "age" in name.casefold()):
+        return 0.0
+    return named or 0.1
 
 
 def _event_score(name: str, column: pd.Series[Any]) -> float:
     """Return 0 for a column that cannot be the event, else up to 3, by its name."""
-    found = labels(column).dropna().unique()
-    if not 2 <= len(found) <= 4:
+    named, _ = names_event(name)
+    levels = len(labels(column).dropna().unique())
+    if not 2 <= levels <= _MOST_OUTCOMES or holds_dates(column):
         return 0.0
-    named = 3.0 if _EVENT.fullmatch(name) else 2.0 if _EVENT_PART.search(name) else 0.0
-    clear = value_of_event([str(value) for value in found]) is not None
-    # A column of three or four values is an event only if its name says so.
-    return named if named else 0.1 if clear and len(found) == 2 else 0.0
+    return named if named >= 2 else 0.1 if levels == 2 else 0.0
+
+
+def _refuse_without_events(frame: pd.DataFrame, pairs: Sequence[_Pair]) -> None:
+    """Raise if a column is named like the event, and holds no event, while no other is."""
+    if pairs:
+        return
+    for name in map(str, frame.columns):
+        found = labels(frame[name]).dropna().unique()
+        if names_event(name)[0] >= 3 and len(found) == 1 and not holds_dates(frame[name]):
+            raise ArgumentError(
+                "event",
+                f"column {name!r} is named like the event, but it is {str(found[0])!r} in all rows: it does not tell "
+                "patients with the event from others. If another column holds the event, pass event=COLUMN.",
+            )
 
 
 def _related(time: str, event: str) -> float:
     """Score how well two names match, as rtime and recur, time_d and censor_d, or edrel and rel do."""
-    a, b = time.casefold(), event.casefold()
-    if len(b) >= 3 and a != b and b in a:
+    a, b = plain(time), plain(event)
+    if re.match(r"t[._ ]\w", a) and re.match(r"[ed][._ ]\w", b) and a[1:] == b[1:]:
+        return 4.0
+    if len(b) >= 3 and a != b and (a.endswith(b) or re.match(rf"{re.escape(b)}[._ ]", a)):
+        return 3.0
+    ends = re.fullmatch(rf"{re.escape(a)}[._ ]?(stat(us)?|event|cens(or(ed)?)?|s|e|d)", b)
+    if len(a) >= 2 and ends:
         return 3.0
     stem = re.sub(r"time|days?|weeks?|months?|years?|[._ ]", "", a)
     if stem and (b.startswith(stem) or re.sub(r"cens(or(ed)?)?|stat(us)?|event|[._ ]", "", b) == stem):
@@ -266,7 +347,7 @@ def _missing(time: str | None, event: str | None) -> str:
 def _columns(frame: pd.DataFrame) -> str:
     """List the columns of a table, and say what to do if its times are in two columns or are dates."""
     named = listing([str(name) for name in frame.columns], 20)
-    return f"The columns are {named}.{_complementary(frame)}{_dated(frame)}"
+    return f"The columns are {named}.{_complementary(frame)}{_dated(frame)}{_dated_numbers(frame)}"
 
 
 def _complementary(frame: pd.DataFrame) -> str:
@@ -285,6 +366,14 @@ def _dated(frame: pd.DataFrame) -> str:
     if len(dates) < 2:
         return ""
     return f" Columns {listing(dates)} hold dates: for times in days, pass start=COLUMN and end=COLUMN."
+
+
+def _dated_numbers(frame: pd.DataFrame) -> str:
+    """Say what to do with two columns that may hold dates written as numbers."""
+    for name in (str(one) for one in frame.columns if holds_numbers(frame[one])):
+        if starts := start_dates(frame, name):
+            return f" {dates_as_numbers(starts, name)}"
+    return ""
 
 
 def _is_id(frame: pd.DataFrame, name: Any) -> bool:

@@ -192,6 +192,29 @@ class SurvivalTable:
         """Number of each row's patient, (n,), for standard errors; None without ids, or if all ids differ."""
         return None if self.id is None else self.repeated
 
+    @property
+    def n_patients(self) -> int:
+        """Number of patients; each row is one if there are no ids."""
+        return len(self) if self.id is None else len(np.unique(self.patients))
+
+    @property
+    def n_with_event(self) -> int:
+        """Number of patients who had an event."""
+        return int(self.event.sum()) if self.id is None else len(np.unique(self.patients[self.event]))
+
+    @property
+    def size(self) -> str:
+        """Numbers of patients and rows, in words."""
+        patients = counted(self.n_patients, "patient")
+        return patients if self.n_patients == len(self) else f"{len(self):,} rows of {patients}"
+
+    @property
+    def row_arguments(self) -> dict[str, Any]:
+        """Arguments of ``fit`` about the rows: entry times with the ids of patients, or else clusters."""
+        if self.entry is None:
+            return {} if self.clusters is None else {"clusters": self.clusters}
+        return {"entry": self.entry} | ({} if self.id is None else {"id": self.patients})
+
     def warn_of_copies(self, table_name: str) -> None:
         """Warn if rows are equal; with ids, if an evaluation counts a patient twice."""
         if self.id is None:

@@ -12,8 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, warn_caller
-from drosurv.presentation import counted, unit_in
+from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, time_between, unit_between
+from drosurv.tables.outcome_names import ALIVE, DEAD, NO, YES, names_event, value_word
+from drosurv.tables.outcome_names import words as name_words
 from drosurv.tables.reading import TableNote, require_columns
 from drosurv.tables.values import (
     first_wrong,
@@ -25,19 +27,16 @@ from drosurv.tables.values import (
     shown,
     to_floats,
 )
-from drosurv.target import EVENT_WORDS, BoolArray, FloatArray, Surv, parse_competing_target
+from drosurv.target import BoolArray, FloatArray, Surv, parse_competing_target
 
 # A column with more values holds times, not codes of outcomes.
 _MOST_OUTCOMES = 20
-# Values that mean censored, without spaces and hyphens.
-_CENSORED = {
-    *("0", "no", "n", "false", "f", "none", "noevent", "eventfree", "diseasefree", "discharged"),
-    *("alive", "living", "live", "survived", "censored", "censor", "cens", "lost", "withdrawn"),
-}
-# A code before a word, as cBioPortal writes 0:LIVING and 1:DECEASED.
-_CODED = re.compile(r"([01])\s*[:=.)-]\s*\D.*")
 # Value that means the event in a column where every patient is censored.
-_OPPOSITE = {"false": "true", "no": "yes", "n": "y", "f": "t"}
+_OPPOSITE = {"false": "true", "no": "yes", "n": "y", "f": "t", "nein": "ja", "non": "oui"}
+# Texts among causes that mean censored; letters may be anything.
+_CENSORED = ALIVE | {"0", *(word for word in NO if len(word) > 1)}
+# Names that say that a 1 marks censored patients; "cens" is used for either.
+_MARKS_CENSORED = frozenset(("censored", "censoring", "zensiert", "zensierung", "censure"))
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,12 @@ class TargetColumns:
     entry : str, optional
         Column of times from which patients are under observation (left truncation).
     causes : bool
-        Whether `event` holds codes of competing causes: 0 is censored, 1, 2, ... are the causes.
+        Whether `event` holds competing causes: codes, of which 0 is censored and 1, 2, ... are the causes, or texts.
     time_unit : str
         Unit of the time between `start` and `end`, which :meth:`resolved` sets from the table: "days" between dates,
         "months" between months such as 202103, "time" between other numbers.
+    cause_names : tuple of str
+        Texts of the causes 1, 2, ..., which :meth:`resolved` sets from the table; empty if they are codes.
 
     Examples
     --------
@@ -82,6 +83,7 @@ class TargetColumns:
     entry: str | None = None
     causes: bool = False
     time_unit: str = ""
+    cause_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.start is None) != (self.end is None) or (self.time is None) == (self.start is None):
@@ -140,8 +142,11 @@ class TargetColumns:
             return complete & ~(floats(frame[self.time]) < 0)
         return complete
 
-    def resolved(self, frame: pd.DataFrame) -> TargetColumns:
-        """Return the columns with `event_value` and `time_unit` set from the table; raise if it is ambiguous."""
+    def resolved(self, frame: pd.DataFrame, *, guessed: bool = False) -> TargetColumns:
+        """Return the columns with `event_value` and `time_unit` set from the table; raise if it is ambiguous.
+
+        If the event was `guessed`, a column that is named after censoring is ambiguous too.
+        """
         if self.causes and self.event_value is not None:
             raise ArgumentError(
                 "event_value",
@@ -149,15 +154,21 @@ class TargetColumns:
             )
         unit = "" if self.start is None else unit_between(frame[self.start], frame[self.end])
         columns = replace(self, time_unit=unit)
+        if self.causes and not self.cause_names:
+            columns = replace(
+                columns, cause_names=self._named_causes(labels(frame[self.event]).value_counts())
+            )
         if self.event_value is not None or self.causes:
             return columns
         counts = labels(frame[self.event]).value_counts()
-        found = value_of_event([str(value) for value in counts.index])
-        if found is None:
+        found = value_of_event([str(value) for value in counts.index], self.event)
+        unsure = names_event(self.event)[1] == "censored" and value_word(found or "") in YES
+        if found is None or (guessed and unsure):
             raise self._ambiguous(counts)
         if found != "1" and found.casefold() != "true":
             rows = int(counts.get(found, 0))
             reason = ", as in R's survival package" if found == "2" else ""
+            reason = ", because of the name of the column" if found == "0" else reason
             warn_caller(
                 f"{found!r} of event column {self.event!r} ({rows:,} of {int(counts.sum()):,} rows) was taken as the "
                 f"event{reason}; pass event_value if another value means it.",
@@ -177,13 +188,19 @@ class TargetColumns:
         return Surv.from_arrays(events, times, event_name=self.event, time_name=columns.time_name)
 
     def _with_causes(self, frame: pd.DataFrame) -> NDArray[Any]:
-        codes = pd.to_numeric(frame[self.event], errors="coerce")
-        if codes.isna().any():
-            value = frame[self.event][codes.isna()].iloc[0]
-            raise ValueError(
-                f"event column {self.event!r} holds {value!r}, which is not a code of a cause: use 0 for "
-                "censored and 1, 2, ... for the causes."
-            )
+        if self.cause_names:
+            held = labels(frame[self.event])
+            unknown = ~held.map(value_word).isin(_CENSORED) & ~held.isin(self.cause_names)
+            if unknown.any():
+                raise ArgumentError(
+                    "event",
+                    f"event column {self.event!r} holds a cause in {counted(int(unknown.sum()), 'row')} that is not "
+                    f"one of {shown(self.cause_names)}: correct it.",
+                )
+            numbers = {name: number for number, name in enumerate(self.cause_names, start=1)}
+            codes = held.map(numbers).fillna(0)
+        else:
+            codes = pd.to_numeric(frame[self.event], errors="coerce")
         y = Surv.competing(codes.to_numpy(), self._times(frame))
         parse_competing_target(y, name=f"event column {self.event!r}")
         return y.view([(self.event, "<i8"), (self.time_name, "<f8")])
@@ -215,7 +232,7 @@ class TargetColumns:
     def _events(self, column: pd.Series[Any]) -> BoolArray:
         found = labels(column)
         counts = found.value_counts()
-        wanted, expected = label(self.event_value), value_of_event(list(counts.index))
+        wanted, expected = label(self.event_value), value_of_event(list(counts.index), self.event)
         # Upper and lower case are the same where the meaning is clear.
         same = [
             value
@@ -228,7 +245,9 @@ class TargetColumns:
                 f"event_value {self.event_value!r} does not occur in event column {self.event!r}, which "
                 f"holds {shown(counts.index)}.",
             )
-        others = [value for value in counts.index if value not in same and value.casefold() not in _CENSORED]
+        others = [
+            value for value in counts.index if value not in same and value_word(value) not in ALIVE | NO
+        ]
         if len(counts) > 2 and others:
             warn_caller(
                 f"event column {self.event!r} also holds {_with_counts(counts[others])}, taken as censored. If it is "
@@ -236,6 +255,24 @@ class TargetColumns:
                 "predicted survival is not the probability of staying free of the event."
             )
         return found.isin(same).to_numpy(dtype=np.bool_)
+
+    def _named_causes(self, counts: pd.Series[int]) -> tuple[str, ...]:
+        """Return the texts of the causes, sorted; empty if the column holds codes."""
+        names = [str(name) for name in counts.index]
+        if all(re.fullmatch(r"\d+", name) for name in names):
+            return ()
+        causes = sorted(name for name in names if value_word(name) not in _CENSORED)
+        if len(causes) == len(names) or len(causes) > _MOST_OUTCOMES:
+            raise ArgumentError(
+                "event",
+                f"event column {self.event!r} holds {len(names)} different texts, none of which is known to mean "
+                "censored: write 0 or censored there, and a code or text for each cause.",
+            )
+        told = listing([f"{number} is {name!r}" for number, name in enumerate(causes, start=1)], 8)
+        warn_caller(
+            f"causes of event column {self.event!r}: {told}; all else is censored.", category=TableNote
+        )
+        return tuple(causes)
 
     def _ambiguous(self, counts: pd.Series[int]) -> ArgumentError:
         if len(counts) > _MOST_OUTCOMES:
@@ -252,8 +289,8 @@ class TargetColumns:
             first, second = (f"event_value={str(value)!r}" for value in counts.index)
             return ArgumentError("event_value", f"{question}{first} or {second}.")
         causes = (
-            " A third value may be a competing cause, such as another death: CauseSpecificCox (--model "
-            "cause-specific-cox) takes codes of causes."
+            " A third value may be a competing cause, such as another death: CauseSpecificCox (`drosurv fit --model "
+            "cause-specific-cox`) models each cause."
             if len(counts) == 3
             else ""
         )
@@ -280,28 +317,44 @@ def _refuse_missing(column: pd.Series[Any], role: str) -> None:
         )
 
 
-def value_of_event(values: Sequence[str]) -> str | None:
+def value_of_event(values: Sequence[str], name: str = "") -> str | None:
     """Return the value of an event column that means the event; None if that is ambiguous.
+
+    Words such as dead and alive mean the same in every column; 1 and 0, yes and no mean the opposite in a column that
+    is named after those who had no event, and are ambiguous in one that is named after censoring.
 
     Examples
     --------
     >>> value_of_event(["alive", "Dead"]), value_of_event(["1", "2"]), value_of_event(["cancer", "stroke"])
     ('Dead', '2', None)
-    >>> value_of_event(["0:LIVING", "1:DECEASED"])
-    '1:DECEASED'
+    >>> value_of_event(["0:LIVING", "1:DECEASED"]), value_of_event(["0", "1"], "alive"), value_of_event(["-1", "1"])
+    ('1:DECEASED', '0', None)
     """
-    codes = {found[1]: value for value in values if (found := _CODED.fullmatch(value))}
-    if len(values) == 2 and len(codes) == 2:
-        return codes["1"]
-    words = {re.sub(r"[\s_-]", "", value.casefold()): value for value in values}
-    if set(words) in ({"0", "1"}, {"1"}, {"0"}):
-        return "1"
-    if set(words) == {"1", "2"}:
-        # The convention of R's survival package and of many registries.
-        return "2"
-    events = [word for word in words if word in EVENT_WORDS]
-    if len(words) == 2 and len(events) == 1 and (set(words) - set(events)) <= _CENSORED:
-        return words[events[0]]
-    if len(words) == 1 and (events or set(words) <= _CENSORED):
-        return words[events[0]] if events else _OPPOSITE.get(next(iter(words)))
+    found = {value_word(value): value for value in values}
+    words, meaning = set(found), names_event(name)[1]
+    dead, alive, yes, no = (words & known for known in (DEAD, ALIVE, YES, NO))
+    if len(words) == 2 and len(dead) == 1 and words - dead <= ALIVE | NO:
+        return found[dead.pop()]
+    if len(words) == 2 and len(alive) == 1 and words - alive <= YES and meaning in ("event", "status"):
+        return found[yes.pop()]
+    if words == {"1", "2"}:
+        # The convention of R's survival package and of many registries; questionnaires code yes as 1 and no as 2.
+        return "2" if meaning in ("status", "") else None
+    if len(words) <= 2 and len(yes) <= 1 and len(no) <= 1 and words <= YES | NO:
+        return _of_yes_and_no(found, yes, no, name)
+    if len(words) == 1 and dead:
+        return found[dead.pop()]
     return None
+
+
+def _of_yes_and_no(found: dict[str, str], yes: set[str], no: set[str], name: str) -> str | None:
+    """Return which of yes and no means the event in a column of this name."""
+    _, meaning = names_event(name)
+    if meaning == "unclear" or set(name_words(name)) & _MARKS_CENSORED:
+        return None
+    if meaning == "event free":
+        return found[no.pop()] if no else None
+    if yes:
+        return found[yes.pop()]
+    (absent,) = no
+    return "1" if absent == "0" else _OPPOSITE.get(absent)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -24,26 +24,14 @@ from drosurv.presentation import Statement, Table, counted, first_upper, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, audit
 from drosurv.report.sections import Part, Section
-from drosurv.tables import (
-    FileFormat,
-    GuessedColumns,
-    LeakWarning,
-    SurvivalTable,
-    TableNote,
-    TargetColumns,
-    find_leaks,
-    guess_columns,
-)
-from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
-from drosurv.tables.dates import holds_dates, time_between, unit_between
-from drosurv.tables.problems import names_patients
-from drosurv.tables.reading import require_columns, strays_as_missing
-from drosurv.tables.values import to_floats
-from drosurv.target import BoolArray
+from drosurv.tables import FileFormat, GuessedColumns, LeakWarning, SurvivalTable, TableNote
+from drosurv.tables.table_to_check import WantedColumns, prepare_table
 from drosurv.tuning.folds import parse_folds
 from drosurv.workflows.training import Trained, plain_cox_table, train
 
 _FOLDS = 5
+# Share of the patients that is left out of training where rows are intervals of a patient's time.
+_HELD_OUT = 1 / 3
 # With fewer events a model cannot be evaluated.
 _FEWEST_EVENTS = 20
 _REPAIR_AND_SUBGROUPS = (
@@ -83,7 +71,9 @@ class CheckResult:
     n_dropped : int
         Number of rows that were left out, because they have no valid time or event.
     missing : tuple of str
-        Texts that were taken as missing values, as ``column=text``, because all else in the column is a number.
+        Columns of numbers whose texts were taken as missing values, as ``column=*``.
+    event_value_given : bool
+        Whether the user said which value means the event.
     """
 
     model: Any
@@ -98,26 +88,40 @@ class CheckResult:
     dropped: tuple[str, ...] = ()
     n_dropped: int = 0
     missing: tuple[str, ...] = ()
+    event_value_given: bool = False
 
     def summary(self, width: int = 100) -> str:
         """Return what was found as text of at most 40 lines of the given width."""
         event, time = self.table.event, self.table.y[self.table.columns.time_name]
         size = (
-            f"{counted(len(self.table), 'patient')} with {counted(int(event.sum()), 'event')}, followed up to "
+            f"{self.table.size} with {counted(int(event.sum()), 'event')}, followed up to "
             f"{np.max(time):,.6g} {self.table.columns.unit}".rstrip()
         )
         verdict = [statement.text for statement in self.report.parts.get("verdict", Part()).statements]
         known = {problem.rstrip(".").lower() for problem in self.problems}
         changed = self.repaired.in_words() or [self.repaired.status_]
-        model = f"{self._name}, judged on patients that were left out of its training ({_FOLDS} folds)"
+        how = f"{_FOLDS} folds" if self.table.entry is None else "a third of the patients"
+        model = f"{self._name}, judged on patients that were left out of its training ({how})"
+        # All guesses stand below the verdict, in one line.
+        below = [*verdict[:1], *([self.guesses] if self.guesses else []), *verdict[1:]]
         parts: list[tuple[str, Sequence[str], int]] = [
             (f"Table: {size}.", [" ".join(map(first_upper, self.columns.notes))], 6),
             ("Problems of the table:" if self.problems else "Problems of the table: none.", self.problems, 9),
-            (f"Model: {model}.", [text for text in verdict if text.rstrip(".").lower() not in known], 14),
+            (
+                f"Model: {model}.",
+                [text for text in dict.fromkeys(below) if text.rstrip(".").lower() not in known],
+                14,
+            ),
             (f"Repair of {self._name}:", changed, 6),
             ("Plain Cox:", [self.hazards], 5),
         ]
         return "\n".join(line for part in parts for line in _lines(*part, width, self.dropped))
+
+    @property
+    def guesses(self) -> str:
+        """All columns that were guessed, in one sentence; empty if none were."""
+        value = None if self.event_value_given else self.table.columns.event_value
+        return worded(self.columns.in_one_line(value))
 
     @property
     def _name(self) -> str:
@@ -129,12 +133,15 @@ class CheckResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as values that JSON can hold."""
-        columns = {name: getattr(self.columns, name) for name in ("time", "event", "id", "groups")}
+        columns = {name: getattr(self.columns, name) for name in ("time", "event", "entry", "id", "groups")}
         return {
-            "patients": len(self.table),
+            "patients": self.table.n_patients,
+            "rows": len(self.table),
             "events": int(self.table.event.sum()),
             "columns": columns,
             "notes": list(self.columns.notes),
+            "guessed": {role: columns[role] for role in self.columns.guessed},
+            "event_value": self.table.columns.event_value,
             "problems": list(self.problems),
             "cox": None if self.cox is None else self.cox.reset_index().to_dict("records"),
             "proportional_hazards": self.hazards,
@@ -164,6 +171,7 @@ def check(
     event_value: str | None = None,
     start: str | None = None,
     end: str | None = None,
+    entry: str | None = None,
     id: str | None = None,
     groups: Sequence[str] | None = None,
     drop: Sequence[str] = (),
@@ -190,6 +198,9 @@ def check(
         Columns of time, event and patient, and the value that means the event.
     start, end : str, optional
         Instead of `time`: columns of dates, or of numbers, between which the time runs, in days or in their unit.
+    entry : str, optional
+        Column of times from which rows are observed: rows are intervals (entry, time], and those of one patient have
+        the same `id`.
     groups : sequence of str, optional
         Columns that define groups, or cuts such as ``"age>65"``.
     drop, categorical, numeric : sequence of str
@@ -225,47 +236,21 @@ def check(
     step = on_step or (lambda name, of: None)
     table_name = data_name or ("the table" if isinstance(table, pd.DataFrame) else Path(table).name)
     step(_STEPS[0], len(_STEPS))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        marks = file_format or FileFormat()
-        if isinstance(table, pd.DataFrame):
-            frame = table
-        else:
-            marks = marks.recognised(table)
-            frame = marks.read(table)
-        names = [name for name in frame.columns if names_patients(name, frame[name])]
-        frame, strays = strays_as_missing(frame, marks.decimal or ".", [*names, *categorical])
-        unit = ""
-        if start is not None or end is not None:
-            frame, time, unit = _with_time(frame, time, start, end)
-        found = guess_columns(frame, time=time, event=event, id=id, groups=groups)
-        patients, problems, dropped = _patients(
-            frame, found, event_value, drop, categorical, numeric, keep_columns, table_name
-        )
-    if start is not None:
-        # The notes of the saved model name columns of the table, not the computed column of times.
-        columns = replace(patients.columns, time=None, start=start, end=end, time_unit=unit)
-        patients = replace(patients, columns=columns)
-        found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
-    messages = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
-    problems = tuple(dict.fromkeys(map(worded, [*_stray_problems(strays), *problems, *messages])))
-    found = replace(found, notes=tuple(map(worded, found.notes)))
-    events = int(patients.event.sum())
-    if events < _FEWEST_EVENTS:
+    wanted = WantedColumns(
+        time, event, event_value, start, end, entry, id, groups, drop, categorical, numeric, keep_columns
+    )
+    prepared = prepare_table(table, wanted, file_format, table_name)
+    patients, found = prepared.table, prepared.found
+    if patients.n_with_event < _FEWEST_EVENTS:
         raise ArgumentError(
             "event",
-            f"event column {found.event!r} has {counted(events, 'event')} in {counted(len(patients), 'patient')}: at "
-            f"least {_FEWEST_EVENTS} are needed to check a model.",
+            f"event column {found.event!r} has {counted(patients.n_with_event, 'patient')} with the event, of "
+            f"{patients.n_patients:,}: at least {_FEWEST_EVENTS} are needed to check a model.",
         )
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
         step(_STEPS[1], len(_STEPS))
-        trained = train(
-            patients,
-            CoxPHCV(random_state=random_state),
-            categorical=categorical,
-            keep_columns=keep_columns,
-        )
+        trained = _train(patients, wanted, random_state)
         step(_STEPS[2], len(_STEPS))
         cox, hazards = plain_cox_table(trained)
         step(_STEPS[3], len(_STEPS))
@@ -274,37 +259,84 @@ def check(
             [("table", clone(trained.encoder)), ("model", CoxPHCV(random_state=random_state))]
         )
         repaired = RepairedCox(base=clone(unfitted), random_state=random_state).fit(
-            X, patients.y, clusters=patients.clusters
+            X, patients.y, **patients.row_arguments
         )
         step(_STEPS[4], len(_STEPS))
-        report = audit(
+        guesses = worded(found.in_one_line(None if event_value is not None else patients.columns.event_value))
+        notes = [{"severity": "note", "text": guesses}] if guesses else []
+        report = _audited(
+            trained,
             unfitted,
-            X,
-            patients.y,
-            sensitive_features=patients.groups,
-            folds=parse_folds(_FOLDS, patients.event, random_state, patients.patients),
+            wanted,
             horizon=horizon,
-            features=X,
             data_name=table_name,
             time_title=patients.columns.unit,
             n_bootstrap=n_bootstrap,
             random_state=random_state,
-            warnings=as_records(_for_report(messages)),
-            sections=_sections(found, problems, cox, hazards, repaired),
+            warnings=[*notes, *as_records(_for_report(prepared.messages))],
+            sections=_sections(found, prepared.problems, cox, hazards, repaired),
         )
     return CheckResult(
         trained.model,
         patients,
         found,
-        problems,
+        prepared.problems,
         report,
         cox,
         hazards,
         repaired,
         trained,
-        dropped,
-        len(frame) - len(patients),
-        tuple(f"{name}={text}" for name, texts in strays.items() for text in texts),
+        tuple(prepared.left_out),
+        prepared.n_rows - len(patients),
+        tuple(f"{name}=*" for name in prepared.strays),
+        event_value is not None,
+    )
+
+
+def _train(patients: SurvivalTable, wanted: WantedColumns, random_state: int) -> Trained:
+    """Train the model on a table whose rows may be intervals of a patient's time, or share a patient."""
+    observed: dict[str, str] = {}
+    if patients.id is not None and patients.repeated is not None:
+        observed["clusters" if patients.entry is None else "id"] = patients.id
+    return train(
+        patients,
+        CoxPHCV(random_state=random_state),
+        categorical=wanted.categorical,
+        keep_columns=wanted.keep_columns,
+        observed=observed,
+    )
+
+
+def _audited(
+    trained: Trained, unfitted: Pipeline, wanted: WantedColumns, *, random_state: int, **options: Any
+) -> AuditReport:
+    """Audit the model in folds of patients; where rows are intervals, on a third of the patients, left out of it."""
+    patients, options = trained.table, options | {"random_state": random_state}
+    used = trained.encoder.used_
+    if patients.entry is None:
+        X = patients.X[used]
+        parts = parse_folds(_FOLDS, patients.event, random_state, patients.patients)
+        return audit(
+            unfitted,
+            X,
+            patients.y,
+            sensitive_features=patients.groups,
+            folds=parts,
+            features=X,
+            **options,
+        )
+    learned, held = patients.hold_out(_HELD_OUT, random_state)
+    model = _train(learned, wanted, random_state).model
+    ids = None if held.id is None else held.frame[held.id].to_numpy()
+    return audit(
+        model,
+        held.X[used],
+        held.y,
+        sensitive_features=held.groups,
+        entry=held.entry,
+        id=ids,
+        features=held.X[used],
+        **options,
     )
 
 
@@ -330,109 +362,9 @@ def _lines(
     return lines
 
 
-def _stray_problems(strays: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    for name, texts in strays.items():
-        held = listing([f"{text!r} in {counted(rows, 'row')}" for text, rows in texts.items()])
-        yield f"column {name!r} holds numbers, but {held}, taken as missing. Correct the table if it has a meaning."
-
-
 def _for_report(messages: Sequence[Any]) -> list[Warning]:
     """Return the warnings for the report; columns that give the outcome away were left out and are no problem there."""
     return [one for one in messages if not isinstance(one, (TableNote, LeakWarning))]
-
-
-def _patients(
-    frame: pd.DataFrame,
-    found: GuessedColumns,
-    event_value: str | None,
-    drop: Sequence[str],
-    categorical: Sequence[str],
-    numeric: Sequence[str],
-    keep_columns: Sequence[str],
-    table_name: str,
-) -> tuple[SurvivalTable, tuple[str, ...], tuple[str, ...]]:
-    """Return the patients and features that can be used, all problems, and the columns that cannot be used."""
-    problems: list[str] = []
-    usable = _usable_rows(frame, found, problems)
-    frame = frame[usable]
-    named = {found.time, found.event, found.id, *drop}
-    # Columns with a problem, and those that no model uses.
-    refused: dict[str, str] = {}
-    useless: dict[str, str] = {}
-    for name in (one for one in frame.columns if one not in named):
-        if names_patients(name, frame[name]) and name not in categorical:
-            useless[name] = f"column {name!r} was left out: it names patients."
-            continue
-        try:
-            learned = learn_column(frame[name], categorical=name in categorical, standardize=True)
-        except HoldsDates:
-            refused[name] = (
-                f"column {name!r} holds dates and was left out: turn it into an age or a number of days."
-            )
-        except ValueError as error:
-            refused[name] = f"{error} The column was left out."
-        else:
-            if isinstance(learned, LeftOutColumn):
-                useless[name] = f"column {name!r} was left out: {learned.reason}."
-    left_out = refused | useless
-    columns = TargetColumns(found.time, found.event, event_value)
-    dropped = [*drop, *left_out]
-    patients = SurvivalTable.parse(
-        frame, columns, groups=found.groups, drop=dropped, categorical=list(categorical), id=found.id
-    )
-    require_columns(frame, numeric, "numeric")
-    require_columns(frame, keep_columns, "keep_columns")
-    leaks = find_leaks(patients.X.drop(columns=list(keep_columns), errors="ignore"), patients.y)
-    for name, reason in leaks.items():
-        problems.append(
-            f"column {name!r} may give the outcome away and was left out: {reason}. Name it in keep_columns if it is "
-            "known when a prediction is made."
-        )
-    if leaks:
-        patients = replace(patients, X=patients.X.drop(columns=list(leaks)))
-    if patients.X.shape[1] == 0:
-        raise ArgumentError("drop", f"the table has no features. {' '.join(left_out.values())}")
-    problems += left_out.values()
-    problems += map(str, patients.problems(categorical, numeric, table_name))
-    return patients, tuple(problems), (*left_out, *leaks)
-
-
-def _with_time(
-    frame: pd.DataFrame, time: str | None, start: str | None, end: str | None
-) -> tuple[pd.DataFrame, str, str]:
-    """Replace two columns by one of the times between them; return also its name and the unit of the times."""
-    if time is not None or start is None or end is None:
-        raise ArgumentError(
-            "start", "pass either time, or both start and end, columns of dates or of numbers."
-        )
-    require_columns(frame, [start], "start")
-    require_columns(frame, [end], "end")
-    unit = unit_between(frame[start], frame[end])
-    name = "days" if unit == "days" else "time"
-    times, frame = time_between(frame[start], frame[end]), frame.drop(columns=[start, end])
-    if name in frame.columns:
-        raise ArgumentError("time", f"the table has a column {name!r}: pass time={name!r}, or rename it.")
-    return frame.assign(**{name: times}), name, unit
-
-
-def _usable_rows(frame: pd.DataFrame, found: GuessedColumns, problems: list[str]) -> BoolArray:
-    """Return which rows have a valid time and event; add to `problems` what is wrong with the others."""
-    if holds_dates(frame[found.time]):
-        raise ArgumentError(
-            "time", f"time column {found.time!r} holds dates: pass a column of numbers, such as days."
-        )
-    times = to_floats(frame[found.time], "time ")
-    usable = np.ones(len(frame), dtype=np.bool_)
-    for rows, why in (
-        (np.isnan(times), f"no time in column {found.time!r}"),
-        (times < 0, f"a negative time in column {found.time!r}"),
-        (frame[found.event].isna().to_numpy(), f"no event in column {found.event!r}"),
-    ):
-        if rows.any():
-            first = int(np.flatnonzero(rows)[0]) + 1
-            problems.append(f"{counted(int(rows.sum()), 'row')} with {why} left out (first: row {first}).")
-            usable &= ~rows
-    return usable
 
 
 def _sections(

@@ -32,7 +32,6 @@ from drosurv.tables import SurvivalTable, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.problems import copies_of_time
-from drosurv.tables.reading import Confirmation
 from drosurv.tables.rows import RowHashes
 from drosurv.tables.values import coded
 from drosurv.target import parse_target
@@ -318,12 +317,9 @@ def train(
     if has_verbose:
         estimator.set_params(verbose=verbose)
     options = fit_options(estimator, table)
-    if table.groups is not None and not any(name.endswith("sensitive_features") for name in options):
-        codes = f"; {listing(list(table.codes))} are taken as categories" if table.codes else ""
+    if table.codes and not any(name.endswith("sensitive_features") for name in options):
         warn_caller(
-            f"groups are not used to train {type(estimator).__name__}{codes}.",
-            category=TableNote if codes else Confirmation,
-            argument="groups",
+            f"{listing(list(table.codes))} define groups, and are taken as categories.", category=TableNote
         )
     for name, column in (observed or {}).items():
         require_supported(estimator, name)

@@ -1,0 +1,171 @@
+"""Names of columns and values that tell outcomes, in English, German and French."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import Literal
+
+Meaning = Literal["event", "status", "event free", "censored", "unclear", ""]
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Endpoints as trials and genome atlases abbreviate them.
+_ENDPOINTS = _set("os pfs rfs dfs efs dss css mfs dmfs pfi dfi ttp tte ttr dmfi rfi ttd srv")
+_UNITS = _set("""
+    time times day days week weeks wk wks month months mo mos mth mths year years yr yrs hour hours duration
+    zeit tag tage tagen woche wochen monat monate monaten jahr jahre jahren stunde stunden dauer
+    temps jour jours semaine semaines mois an ans annee annees heure heures duree delai
+""")
+_SPANS = _ENDPOINTS | _set("""
+    survival surv survive follow followup followed fup fu observation lenfol futime stop tstop
+    uberleben ueberleben nachbeobachtung beobachtung verlauf survie suivi
+""")
+_EVENTS = _set("""
+    death deaths dead died deceased decease mortality mort expired dod demise failure failed fail
+    relapse relapsed recurrence recurred recur rec rel progression progressed progress arrest
+    tod tot todesfall verstorben gestorben exitus rezidiv ruckfall rueckfall
+    deces decede decedee morte mortalite rechute recidive
+""")
+# Names that say nothing about the kind of event; a 1 means the event by convention.
+_STATUS = _ENDPOINTS | _set("""
+    event events status stat statut outcome endpoint delta observed fustat fstat ereignis evenement d e
+""")
+_FREE = _set("""
+    alive living lives survived survives survivor surviving lebt lebend lebendig uberlebt ueberlebt vivant vivante
+    survecu
+""")
+_CENSORED = _set("cens censor censors censored censoring zensiert zensierung zensur censure lost ltfu")
+_NEUTRAL = _set("""
+    a all and any at by cause code coded contact cancer date disease end final first flag free from has in ind indicator
+    is last obs of only or overall patient patients point pt seen specific study the to total until up visit was with x
+    yn bis zum zur der die das des ende letzte letzter kontakt au aux de du dernier derniere fin jusqu la le les
+""")
+# Words that with "time" or "days" make the name of another time than that of follow-up.
+_OTHER_TIMES = _set("""
+    age birth born diag diagnosis diagtime start entry since prior previous wait waiting wtime dose bmi treatment
+    surgery transplant onset history smoking alter geburt diagnose beginn naissance debut traitement
+""")
+_PREDICTED = _set("rate prob probability pred predicted predict risk score mean median expected")
+_BEFORE = _set("prior previous pre family mother father parent baseline history time days months since")
+_FOLLOWED = _set("survival surv survie followup follow suivi")
+# Beginnings that make the name of a time of the word time, or that of an event of the word stat.
+_OF = "(?:surv|survival|fu|follow|rec|recur|rel|relapse|death|event|fail|obs|os|[prde]fs|dss|end|last|srv|[dfprst])"
+_TIME_WORD = re.compile(
+    rf"{_OF}(?:time|days?|weeks?|months?|years?|zeit)|(?:u|ue)berlebens\w+|(?:nach)?beobachtungs\w+|t"
+)
+_EVENT_WORD = re.compile(rf"{_OF}?(?:stat|status|event|cens)")
+_CENSORED_WORD = re.compile(r"cens(?:or(?:ed|ing|s)?)?(?:rec|dead|death|surv|fu|d|r)?")
+
+
+@cache
+def plain(text: str) -> str:
+    """Return a text in lower case and without accents.
+
+    >>> plain("Décédé"), plain("Überleben")
+    ('decede', 'uberleben')
+    """
+    bare = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
+    return "".join(letter for letter in bare if not unicodedata.combining(letter)).casefold().strip()
+
+
+@cache
+def words(name: str) -> tuple[str, ...]:
+    """Return the words of a column's name, without digits at the end of a word; other digits are a word "#".
+
+    >>> words("Survival from diagnosis (months)"), words("timeWeeks"), words("OS_MONTHS")
+    (('survival', 'from', 'diagnosis', 'months'), ('time', 'weeks'), ('os', 'months'))
+    """
+    apart = re.sub(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Þ])", " ", name)
+    return tuple(re.findall(r"[a-z]+|#", re.sub(r"\d+(?=[a-z])|\d{2,}", " # ", plain(apart))))
+
+
+def names_time(name: str) -> float:
+    """Return 3 for a name that can only be that of a follow-up time, 2 for a likely one, 1 for a perhaps, else 0.
+
+    >>> [names_time(name) for name in ("futime", "time_to_treatment", "days to death", "Überlebenszeit (Tage)", "age")]
+    [3.0, 0.0, 3.0, 3.0, 0.0]
+    """
+    found = set(words(name))
+    if found <= {"year", "jahr", "annee"}:
+        # Of the calendar.
+        return 0.0
+    spans = {word for word in found if word in _SPANS or _TIME_WORD.fullmatch(word)}
+    if not spans and not found & _UNITS:
+        return 0.0
+    followed = bool(found & _FOLLOWED)
+    if found & (_OTHER_TIMES | _PREDICTED):
+        # "Survival from diagnosis" is a time of follow-up, "time since diagnosis" is not.
+        return 2.0 if followed and not found & (_PREDICTED | {"since"}) else 0.0
+    if not found - spans - _UNITS - _EVENTS - _STATUS - _NEUTRAL:
+        return 3.0
+    return 2.0 if followed else 1.0
+
+
+def names_event(name: str) -> tuple[float, Meaning]:
+    """Return how sure a name is that of an event, as :func:`names_time` does, and what it says of a 1 in the column.
+
+    A 1 means the event ("event"; for a "status" by convention), that there was none ("event free"), perhaps that the
+    patient is "censored", or it is "unclear".
+
+    >>> names_event("died"), names_event("alive"), names_event("smoking_status"), names_event("Décès")
+    ((3.0, 'event'), (3.0, 'event free'), (0.0, ''), (3.0, 'event'))
+    """
+    found = set(words(name))
+    meaning = _meaning(found)
+    if not meaning or found & (_BEFORE | _PREDICTED):
+        return 0.0, ""
+    known = _EVENTS | _STATUS | _FREE | _CENSORED | _NEUTRAL | _SPANS | {"vital", "vitalstatus"}
+    strange = [
+        word
+        for word in found - known
+        if not _EVENT_WORD.fullmatch(word) and not _CENSORED_WORD.fullmatch(word)
+    ]
+    if not strange:
+        return 3.0, meaning
+    return (1.0, meaning) if meaning == "event" else (0.0, "")
+
+
+def _meaning(found: set[str]) -> Meaning:
+    if any(word in _CENSORED or _CENSORED_WORD.fullmatch(word) for word in found):
+        return "censored"
+    if found & _FREE or ("free" in found and found & (_EVENTS | {"disease", "event"})):
+        return "event free"
+    if found & {"vital", "vitalstatus"}:
+        return "unclear"
+    if found & _EVENTS:
+        return "event"
+    if found & _STATUS or any(_EVENT_WORD.fullmatch(word) for word in found):
+        return "status"
+    return "unclear" if found & {"survival", "survie"} else ""
+
+
+# Values of an event column that tell a state, whatever the column is called.
+DEAD = _set("""
+    dead died death deceased expired failed failure relapsed relapse recurred recurrence progressed progression event
+    tot tod verstorben gestorben exitus ereignis rezidiv ruckfall rueckfall
+    decede decedee deces mort morte evenement rechute recidive
+""")
+ALIVE = _set("""
+    alive living live lives survived survivor censored censor cens lost withdrawn noevent eventfree diseasefree none
+    discharged losttofollowup ltfu lebt lebend lebendig uberlebt ueberlebt zensiert keinereignis ereignisfrei
+    vivant vivante censure perdudevue
+""")
+YES = _set("1 yes y true t ja j wahr oui o vrai")
+NO = _set("0 no n false f nein falsch non faux")
+
+
+def value_word(value: str) -> str:
+    """Return a value of an event column as one plain word; a code before it, as in ``1:DECEASED``, is dropped.
+
+    >>> value_word("0:LIVING"), value_word("Lost to follow-up"), value_word("-1")
+    ('living', 'losttofollowup', '-1')
+    """
+    text = plain(value)
+    if coded := re.fullmatch(r"-?\d+\s*[:=.)-]+\s*(\D.*)", text):
+        text = coded[1]
+    return text if re.fullmatch(r"-?[\d.]+", text) else re.sub(r"[\s_-]", "", text)

@@ -1,0 +1,221 @@
+"""Prepare a table for :func:`drosurv.check`: guess its columns, leave out what no model can use, and say so."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError, worded
+from drosurv.presentation import counted, listing
+from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
+from drosurv.tables.dates import holds_dates, time_between
+from drosurv.tables.guess import GuessedColumns, guess_columns
+from drosurv.tables.problems import find_leaks, names_patients
+from drosurv.tables.reading import FileFormat, require_columns, strays_as_missing
+from drosurv.tables.survival_table import SurvivalTable
+from drosurv.tables.target_columns import TargetColumns
+from drosurv.tables.values import first_wrong, to_floats
+from drosurv.target import BoolArray, FloatArray
+
+
+@dataclass(frozen=True)
+class WantedColumns:
+    """Columns that the user named; parameters as in :func:`drosurv.check`."""
+
+    time: str | None = None
+    event: str | None = None
+    event_value: str | None = None
+    start: str | None = None
+    end: str | None = None
+    entry: str | None = None
+    id: str | None = None
+    groups: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    keep_columns: Sequence[str] = ()
+
+    def guess(self, frame: pd.DataFrame) -> tuple[GuessedColumns, TargetColumns]:
+        """Guess the columns that were not named, and the value that means the event."""
+        if (self.start is None) != (self.end is None) or (self.time is not None and self.start is not None):
+            raise ArgumentError(
+                "start", "pass either time, or both start and end, columns of dates or of numbers."
+            )
+        time = self.end or self.time
+        for role, name in (("start", self.start), ("end", self.end)):
+            if name is not None:
+                require_columns(frame, [name], role)
+        rest = frame if self.start is None else frame.drop(columns=self.start)
+        found = guess_columns(
+            rest, time=time, event=self.event, id=self.id, groups=self.groups, entry=self.entry
+        )
+        columns = TargetColumns(
+            None if self.start else found.time,
+            found.event,
+            self.event_value,
+            self.start,
+            self.end,
+            found.entry,
+        )
+        columns.require(frame)
+        known = frame[found.event].notna()
+        with warnings.catch_warnings(action="ignore"):
+            # Guesses are told together.
+            columns = columns.resolved(frame[known], guessed="event" in found.guessed)
+        if self.start is not None:
+            found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
+        return found, columns
+
+
+@dataclass(frozen=True, eq=False)
+class TableToCheck:
+    """The patients and features that can be used, and what was left out.
+
+    `left_out` are columns with the reason, `strays` texts in columns of numbers, which were taken as missing, with
+    their numbers of rows; `messages` are warnings that were given, and `n_rows` is the number of rows of the table.
+    """
+
+    table: SurvivalTable
+    found: GuessedColumns
+    problems: tuple[str, ...]
+    left_out: Mapping[str, str]
+    strays: Mapping[str, Mapping[str, int]]
+    messages: tuple[Warning, ...]
+    n_rows: int
+
+
+def prepare_table(
+    table: pd.DataFrame | str | os.PathLike[str],
+    wanted: WantedColumns,
+    file_format: FileFormat | None,
+    table_name: str,
+) -> TableToCheck:
+    """Read a table, and prepare it; messages call it `table_name`."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        marks = file_format or FileFormat()
+        if isinstance(table, pd.DataFrame):
+            frame = table
+        else:
+            marks = marks.recognised(table)
+            frame = marks.read(table)
+        names = [name for name in frame.columns if names_patients(name, frame[name])]
+        frame, strays = strays_as_missing(frame, marks.decimal or ".", [*names, *wanted.categorical])
+        found, columns = wanted.guess(frame)
+        patients, problems, left_out = _patients(frame, found, columns, wanted, table_name)
+    messages = tuple(warning.message for warning in caught if isinstance(warning.message, UserWarning))
+    told = dict.fromkeys(map(worded, [*_stray_problems(strays), *problems, *messages]))
+    found = replace(found, notes=tuple(map(worded, found.notes)))
+    return TableToCheck(patients, found, tuple(told), left_out, strays, messages, len(frame))
+
+
+def _stray_problems(strays: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    for name, texts in strays.items():
+        held = listing([f"{text!r} in {counted(rows, 'row')}" for text, rows in texts.items()])
+        yield f"column {name!r} holds numbers, but {held}, taken as missing. Correct the table if it has a meaning."
+
+
+def _patients(
+    frame: pd.DataFrame, found: GuessedColumns, columns: TargetColumns, wanted: WantedColumns, table_name: str
+) -> tuple[SurvivalTable, list[str], dict[str, str]]:
+    """Return the patients and features that can be used, all problems, and the columns that cannot be used."""
+    problems: list[str] = []
+    frame = frame[_usable_rows(frame, columns, problems)]
+    for role in ("drop", "categorical", "numeric", "keep_columns"):
+        require_columns(frame, getattr(wanted, role), role)
+    refused, useless = _unusable_columns(frame, {*columns.names, found.id, *wanted.drop}, wanted.categorical)
+    left_out = refused | useless
+    patients = SurvivalTable.parse(
+        frame,
+        columns,
+        groups=found.groups,
+        drop=[*wanted.drop, *left_out],
+        categorical=list(wanted.categorical),
+        id=found.id,
+    )
+    leaks = {
+        name: f"column {name!r} may give the outcome away and was left out: {reason}. Name it in keep_columns if it is "
+        "known when a prediction is made."
+        for name, reason in find_leaks(
+            patients.X.drop(columns=list(wanted.keep_columns), errors="ignore"), patients.y
+        ).items()
+    }
+    if leaks:
+        patients = replace(patients, X=patients.X.drop(columns=list(leaks)))
+    if patients.X.shape[1] == 0:
+        taken = listing([repr(name) for name in (*columns.names, found.id, *wanted.drop) if name], 12)
+        why = [f"{taken} have another role or were dropped.", *{**leaks, **left_out}.values()]
+        raise ArgumentError("drop", f"the table has no features: {' '.join(why)}")
+    problems += [*leaks.values(), *left_out.values()]
+    problems += map(str, patients.problems(wanted.categorical, wanted.numeric, table_name))
+    return patients, problems, left_out | leaks
+
+
+def _unusable_columns(
+    frame: pd.DataFrame, others: set[str | None], categorical: Sequence[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return columns with a problem, and those that no model uses, each with the reason."""
+    refused: dict[str, str] = {}
+    useless: dict[str, str] = {}
+    for name in (one for one in frame.columns if one not in others):
+        if names_patients(name, frame[name]) and name not in categorical:
+            useless[name] = f"column {name!r} was left out: it names patients."
+            continue
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                # Training gives the same warnings.
+                learned = learn_column(frame[name], categorical=name in categorical, standardize=True)
+        except HoldsDates:
+            refused[name] = (
+                f"column {name!r} holds dates and was left out: turn it into an age or a number of days."
+            )
+        except ValueError as error:
+            refused[name] = f"{error} The column was left out."
+        else:
+            if isinstance(learned, LeftOutColumn):
+                useless[name] = f"column {name!r} was left out: {learned.reason}."
+    return refused, useless
+
+
+def _usable_rows(frame: pd.DataFrame, columns: TargetColumns, problems: list[str]) -> BoolArray:
+    """Return which rows have a valid time and event; add to `problems` what is wrong with the others."""
+    times, named = _times(frame, columns), columns.time or columns.end
+    wrong: list[tuple[Any, str]] = [
+        (np.isnan(times), f"no time in column {named!r}"),
+        (times < 0, f"a negative time in column {named!r}"),
+        (frame[columns.event].isna().to_numpy(), f"no event in column {columns.event!r}"),
+    ]
+    if columns.entry is not None:
+        since = to_floats(frame[columns.entry], "entry ")
+        wrong.append((~(since < times), f"an entry in column {columns.entry!r} that is not before the time"))
+    usable = np.ones(len(frame), dtype=np.bool_)
+    for rows, why in wrong:
+        rows = rows & usable
+        if rows.any():
+            first = int(np.flatnonzero(rows)[0]) + 1
+            problems.append(f"{counted(int(rows.sum()), 'row')} with {why} left out (first: row {first}).")
+            usable &= ~rows
+    return usable
+
+
+def _times(frame: pd.DataFrame, columns: TargetColumns) -> FloatArray:
+    """Return the times, (n,), NaN where they are missing."""
+    if columns.time is None:
+        return time_between(frame[columns.start], frame[columns.end])
+    column = frame[columns.time]
+    if holds_dates(column):
+        raise ArgumentError(
+            "time",
+            f"time column {columns.time!r} holds dates: pass a column of numbers, such as days, or start and end, "
+            "columns of dates.",
+        )
+    times = to_floats(column, "time ")
+    if np.isinf(times).any():
+        raise ArgumentError("time", f"time {first_wrong(column, np.isinf(times), 'infinite')}: correct it.")
+    return times

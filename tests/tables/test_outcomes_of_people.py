@@ -1,0 +1,176 @@
+"""Outcomes as people name and code them: understood, asked about, or refused; never taken for something else."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.tables import TableNote, TargetColumns, guess_columns, read_survival_table
+from drosurv.tables.guess import UnknownColumns
+from drosurv.tables.table_to_check import WantedColumns, prepare_table
+from drosurv.tables.target_columns import value_of_event
+
+RNG = np.random.default_rng(0)
+N = 120
+DEAD = RNG.permutation(N) < 50
+
+
+def table(**columns):
+    frame = {"age": RNG.integers(30, 90, N), "trt": RNG.integers(0, 2, N), "marker": RNG.normal(size=N)}
+    return pd.DataFrame({**frame, **columns})
+
+
+def days():
+    return np.ceil(RNG.exponential(400, N)).astype(int)
+
+
+def read(frame, **columns):
+    """What check reads: the columns that were guessed, and who had the event."""
+    found = prepare_table(frame, WantedColumns(**columns), None, "the table")
+    return found.found, found.table.event
+
+
+def test_a_column_named_like_the_event_without_events_stops_the_command():
+    for values in (0, "alive", "no", 1):
+        with pytest.raises(ValueError, match="column 'status' is named like the event, but it is"):
+            guess_columns(table(time=days(), status=values))
+
+
+def test_a_treatment_is_never_the_event():
+    with pytest.raises(UnknownColumns, match="which columns hold time and event"):
+        guess_columns(table(time=days()))
+
+
+@pytest.mark.parametrize(
+    "name", ["alive", "Alive at last contact", "survived", "is_living", "lebt", "vivant"]
+)
+@pytest.mark.parametrize("values", [(0, 1), ("no", "yes"), (False, True), ("nein", "ja"), ("non", "oui")])
+def test_a_flag_of_the_living_is_inverted(name, values):
+    frame = table(days=days(), **{name: np.where(DEAD, *values)})
+    found, event = read(frame)
+    assert found.event == name
+    assert (event == DEAD).all()
+    with pytest.warns(TableNote, match="was taken as the event"):
+        y = TargetColumns("days", name).parse(frame)
+    assert (y[name] == DEAD).all()
+
+
+@pytest.mark.parametrize("name", ["censored", "censoring_indicator", "zensiert", "vital_status", "survival"])
+def test_a_flag_with_two_meanings_is_asked_about(name):
+    frame = table(days=days(), **{name: DEAD.astype(int)})
+    with pytest.raises(ValueError, match="pass event_value='0' or event_value='1'"):
+        TargetColumns("days", name).parse(frame)
+    with pytest.raises(ValueError, match="pass event_value='0' or event_value='1'"):
+        read(frame)
+    assert (read(frame, event_value="1")[1] == DEAD).all()
+    assert (read(frame, event_value="0")[1] == ~DEAD).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["smoking_status", "marital status", "ER.status", "family_death", "prior_event"]
+)
+def test_other_flags_never_win(name):
+    frame = table(fu=days(), alive=(~DEAD).astype(int), **{name: RNG.integers(0, 2, N)})
+    found, event = read(frame)
+    assert (found.time, found.event) == ("fu", "alive")
+    assert (event == DEAD).all()
+    with pytest.raises(UnknownColumns):
+        guess_columns(frame.drop(columns="alive"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["time_to_treatment", "days since diagnosis", "waiting_time", "time_in_hospital", "age_days", "year"],
+)
+def test_other_times_never_win(name):
+    frame = table(fu=days(), death=DEAD.astype(int), **{name: RNG.integers(1, 60, N)})
+    assert guess_columns(frame).time == "fu"
+    with pytest.raises(UnknownColumns):
+        guess_columns(frame.drop(columns="fu"))
+
+
+@pytest.mark.parametrize(
+    ("time", "event", "values"),
+    [
+        ("Überlebenszeit (Tage)", "verstorben", ("nein", "ja")),
+        ("Nachbeobachtung_Monate", "Tod", (0, 1)),
+        ("Zeit", "Ereignis", ("N", "J")),
+        ("Beobachtungszeit", "Status", ("lebt", "verstorben")),
+        ("durée de suivi (jours)", "Décédé", ("non", "oui")),
+        ("temps", "décès", ("Non", "Oui")),
+        ("survie_mois", "statut", ("vivant", "décédé")),
+        ("délai", "évènement", (0, 1)),
+    ],
+)
+def test_german_and_french_tables_are_understood(time, event, values):
+    found, events = read(table(**{time: days(), event: np.where(DEAD, values[1], values[0])}))
+    assert (found.time, found.event) == (time, event)
+    assert (events == DEAD).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "expected"),
+    [
+        (["-1", "1"], "event", None),
+        (["1", "2"], "status", "2"),
+        (["1", "2"], "died", None),
+        (["0", "2"], "status", None),
+        (["0=alive", "1=dead"], "status", "1=dead"),
+        (["0=dead", "1=alive"], "status", "0=dead"),
+        (["1 - verstorben", "2 - lebt"], "Status", "1 - verstorben"),
+        (["0. censored", "1. relapse"], "outcome", "1. relapse"),
+        (["Dead", "Alive"], "censored", "Dead"),
+        (["yes", "no"], "relapse_free", "no"),
+        (["f", "m"], "status", None),
+    ],
+)
+def test_values_are_understood_with_the_name_of_their_column(values, name, expected):
+    assert value_of_event(values, name) == expected
+
+
+def test_events_coded_minus_one_and_one_are_asked_about():
+    frame = table(time=days(), event=np.where(DEAD, -1, 1))
+    with pytest.raises(ValueError, match="pass event_value='1' or event_value='-1'"):
+        read_survival_table(frame, time="time", event="event")
+    assert (read(frame, event_value="-1")[1] == DEAD).all()
+
+
+def test_two_pairs_of_columns_are_asked_about_and_a_named_one_is_taken():
+    frame = table(
+        os_months=days(), os_status=DEAD.astype(int), pfs_months=days(), pfs_status=DEAD.astype(int)
+    )
+    with pytest.raises(UnknownColumns) as error:
+        guess_columns(frame)
+    assert set(error.value.pairs) == {("os_months", "os_status"), ("pfs_months", "pfs_status")}
+    assert guess_columns(frame, event="pfs_status").time == "pfs_months"
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [("start", "stop"), ("tstart", "tstop"), ("time1", "time2"), ("Tstart", "Tstop")]
+)
+def test_the_two_ends_of_an_interval_are_entry_and_time(first, last):
+    stop = days() + 10
+    frame = table(**{first: stop // 2, last: stop}, event=DEAD.astype(int), id=np.arange(N) // 2)
+    found = guess_columns(frame)
+    assert (found.entry, found.time, found.id) == (first, last, "id")
+
+
+def test_the_difference_of_two_columns_is_the_time():
+    entry = RNG.integers(700, 900, N)
+    exits = entry + days()
+    frame = table(entry=entry, exit=exits, time=exits - entry, death=DEAD.astype(int))
+    found = guess_columns(frame)
+    assert (found.time, found.entry) == ("time", None)
+
+
+def test_a_beginning_of_observation_is_the_entry():
+    time = days() + 100
+    found = guess_columns(table(entry=time // 3, futime=time, death=DEAD.astype(int)))
+    assert (found.time, found.entry) == ("futime", "entry")
+
+
+def test_a_guess_is_not_given_as_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(table(days=days(), status=np.where(DEAD, "dead", "alive")))
