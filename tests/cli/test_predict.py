@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv import CoxPH, load
 from drosurv.datasets import make_hidden_minority
-from drosurv.estimators import CoxPH, load
 
 
 def test_predictions_are_those_of_the_loaded_model(drosurv, model, data, tmp_path, patients):

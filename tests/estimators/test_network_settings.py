@@ -35,7 +35,9 @@ def test_a_name_or_a_function_is_the_value_with_its_defaults(name, value):
     np.testing.assert_array_equal(by_name.predict(DATA.X), by_value.predict(DATA.X))
 
 
-@pytest.mark.parametrize("network", ["mlp", MLP(), make, "trees", Trees()], ids=str)
+@pytest.mark.parametrize(
+    "network", ["mlp", MLP(), make, "trees", Trees()], ids=["mlp", "MLP", "function", "trees", "Trees"]
+)
 @pytest.mark.parametrize(("name", "value"), [("lr", 0.1), ("max_iter", 7)])
 def test_a_setting_of_linear_models_beside_a_network_is_an_error_with_the_remedy(network, name, value):
     kind = type(as_network(network)).__name__
