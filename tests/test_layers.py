@@ -21,7 +21,6 @@ LAYERS = [
     {"predictions"},
     {"findings"},
     {"evaluation"},
-    {"tuning"},
     {"repairs"},
     {"report", "distributed"},
     {"workflows"},

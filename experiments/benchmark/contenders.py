@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from drosurv.errors import ArgumentError, did_you_mean
@@ -25,8 +27,7 @@ from drosurv.estimators import (
 )
 from drosurv.metrics import log_partial_likelihood
 from drosurv.repairs import RepairedCox
-from drosurv.target import FloatArray, Surv
-from drosurv.tuning.folds import parse_folds
+from drosurv.target import FloatArray, IntArray, Surv
 from experiments.benchmark.encoded_part import EncodedPart
 from experiments.benchmark.measures import event_times
 from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
@@ -34,6 +35,11 @@ from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTr
 FOLDS = 3
 # Ridge that every linear model has, in the mean loss: it keeps coefficients finite where groups have no events.
 RIDGE = 1e-4
+
+
+def folds_of(train: EncodedPart, seed: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Rows to train on and rows to score, in folds with events spread evenly."""
+    return StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(train.y, train.target.event)
 
 
 class InteractionsCox:
@@ -51,7 +57,7 @@ class InteractionsCox:
         self.scaler = StandardScaler().fit(X)
         X = self.scaler.transform(X)
         scores = np.zeros(len(self.ridges))
-        for fit, left_out in parse_folds(FOLDS, train.target.event, seed):
+        for fit, left_out in folds_of(train, seed):
             for k, ridge in enumerate(self.ridges):
                 model = CoxPH(l2=ridge).fit(X[fit], train.y[fit])
                 scores[k] += log_partial_likelihood(train.y[left_out], model.predict(X[left_out]))
@@ -147,7 +153,7 @@ class TunedTrees:
     def __init__(self, train: EncodedPart, seed: int) -> None:
         scores = {(*at, rounds): np.zeros(len(train.y)) for at in self.grid for rounds in self.rounds}
         total = dict.fromkeys(scores, 0.0)
-        for fit, left_out in parse_folds(FOLDS, train.target.event, seed):
+        for fit, left_out in folds_of(train, seed):
             for at in self.grid:
                 grown = self._grown(train.X.iloc[fit], train.y[fit], seed, *at, max(self.rounds))
                 for rounds in self.rounds:

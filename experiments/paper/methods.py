@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.presentation import Text
-from drosurv.tuning.grids import ALPHAS, LEARNING_RATES, WEIGHTS, grid_points
 
 Network = Literal["linear", "mlp"]
 Origin = Literal["paper", "ablation", "beyond", "as published"]
 
+LEARNING_RATES = (0.01, 0.001, 0.0001)
+WEIGHTS = (1.0, 0.7, 0.4)
+ALPHAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 # Starts at 1: CI and the c-index do not change when scores are scaled, so a rule that looks only at them
 # ties and takes the first, which must be the plain model.
 FACTORS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
@@ -71,7 +74,8 @@ class Method:
 
     def points(self) -> list[dict[str, float]]:
         """What is trained: factors only scale the scores of it."""
-        return grid_points(dict(self.grid))
+        names, values = zip(*self.grid, strict=True)
+        return [dict(zip(names, point, strict=True)) for point in product(*values)]
 
     def scaled(self, point: dict[str, float]) -> list[dict[str, float]]:
         """The settings that share one training."""

@@ -22,8 +22,8 @@ from drosurv.metrics import integrated_brier_score
 from drosurv.metrics.follow_up import brier_times
 from drosurv.solvers.neighborhoods import standardise
 from drosurv.target import FloatArray
-from drosurv.tuning.scoring import HeldOut, interval_columns
 from experiments.paper.published_split import PublishedSplit
+from experiments.paper.scoring import HeldOut, interval_columns
 from experiments.paper.unit import CONTROLS, DRAWS, PARTS, STORED_METRICS, Unit
 from experiments.runs import one_thread
 

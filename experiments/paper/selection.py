@@ -10,9 +10,9 @@ import pandas as pd
 
 from drosurv.errors import require, warn_caller
 from drosurv.metrics.partial_likelihood import kept_share
-from drosurv.tuning import AccuracyBudget, BestScore, Choice, FixedSetting, SelectionRule
 from experiments.paper.methods import METHODS, METRIC_NAMES, TABLE_METRICS
 from experiments.paper.plan import TUNINGS, Experiment
+from experiments.paper.rules import AccuracyBudget, BestScore, Choice, FixedSetting, SelectionRule
 from experiments.paper.unit import CONTROLS, DRAWS, PARAMETERS
 
 SelectOn = Literal["validation", "test"]
@@ -86,7 +86,7 @@ def _choices(
             continue
         reference = float(judged[method.reference]["concordance_index"].max())
         setting = experiment.setting_of(method)
-        rule: SelectionRule = AccuracyBudget(minimise=TUNINGS[tuned_by], reference=reference)
+        rule: SelectionRule = AccuracyBudget(reference, minimise=TUNINGS[tuned_by])
         if method.name == method.reference:
             rule = BestScore()
         elif setting is not None:

@@ -38,7 +38,6 @@ _SUBPACKAGES = (
     "repairs",
     "report",
     "tables",
-    "tuning",
 )
 # Names of this module that are no models of drosurv.estimators, and where they are defined.
 _HOME = {

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from drosurv.datasets import make_hidden_minority
-from drosurv.workflows import training
+from drosurv.workflows import comparison
 
 
 @pytest.fixture(autouse=True)
@@ -17,9 +17,9 @@ def wide_terminal(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def few_replicates(monkeypatch):
-    """Comparisons with plain Cox draw 20 replicates; checks draw 2, and try two penalties, few folds and rules."""
+    """Comparisons with plain Cox draw 40 replicates; checks draw 2, and try two penalties, few folds and rules."""
     checking = import_module("drosurv.workflows.check")
-    monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
+    monkeypatch.setattr(comparison, "_REPLICATES", 40)
     monkeypatch.setattr(checking, "check", partial(checking.check, n_bootstrap=2))
     monkeypatch.setattr(checking, "CoxPHCV", partial(checking.CoxPHCV, splines=False, l2s=[0.01, 0.1], cv=3))
     monkeypatch.setattr(checking, "RepairedCox", partial(checking.RepairedCox, max_conditions=1, folds=3))
@@ -31,7 +31,7 @@ def few_replicates(monkeypatch):
 def only_some_are_compared(monkeypatch, request):
     """Robust models are compared with plain Cox only in tests that ask for `compared`: it takes more fits."""
     if "compared" not in request.fixturenames:
-        monkeypatch.setattr(training.Trained, "against_plain", lambda *_, **__: (None, "nobody"))
+        monkeypatch.setattr(comparison, "compare_with_plain_cox", lambda *_, **__: None)
 
 
 @pytest.fixture

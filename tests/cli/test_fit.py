@@ -492,10 +492,10 @@ def test_a_robust_model_is_held_against_plain_cox_with_and_without_a_hold_out(
     options = ("--model", "dro-cox", "--l2", "20", "--no-recalibrate", "--groups", "sex")
     result = drosurv.ok("fit", data, *target, *options, *paths, "-o", tmp_path / "m", "--json")
     found = json.loads(result.stdout)["against_plain_cox"]
-    judges = "On the patients held out" if held else "In 3 folds of these patients"
-    assert found["judges"].startswith(judges)
+    where = "On the patients held out" if held else "In 3 folds of these patients"
+    assert found["patients"].startswith(where)
     assert found["dominated"]
-    assert f"Warning: {found['judges']}: plain Cox predicts" in result.stderr
+    assert f"Warning: {found['patients']}: plain Cox predicts" in result.stderr
     assert "use plain Cox." in result.stderr
     assert "Warning: Its calibration slope is" in result.stderr
 
@@ -514,7 +514,7 @@ def test_the_tables_are_captioned_plain_cox_and_cox_ph_cv_on_the_units_of_the_co
 def test_too_few_held_out_are_no_judges_and_folds_are_instead(drosurv, data, target, tmp_path, compared):
     paths = ["--hold-out", tmp_path / "test.csv", "--hold-out-share", "0.05", "-o", tmp_path / "m"]
     found = drosurv.json("fit", data, *target, "--model", "dro-cox", "--no-recalibrate", *paths)
-    assert found["against_plain_cox"]["judges"].startswith("In 3 folds")
+    assert found["against_plain_cox"]["patients"].startswith("In 3 folds")
 
 
 def test_a_network_is_no_plain_cox_and_groups_go_to_the_folds(drosurv, data, target, tmp_path, compared):

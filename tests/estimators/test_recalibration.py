@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 
 import drosurv
 from drosurv import (
@@ -274,15 +275,12 @@ def test_the_bootstrap_draws_the_factor_too_and_the_information_is_not_offered()
 
 
 def test_a_search_tunes_it():
-    search = drosurv.tuning.GridSearch(
-        DROCox(solver="adam", max_iter=20, random_state=0),
-        {"recalibrate": [False, True], "alpha": [0.3]},
-        cv=2,
-    )
+    model = DROCox(solver="adam", max_iter=20, random_state=0)
+    search = GridSearchCV(model, {"recalibrate": [False, True], "alpha": [0.3]}, cv=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         search.fit(X, Y)
-    assert set(search.results_["recalibrate"].dropna()) == {False, True}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 def test_auto_recalibrates_worst_cases_of_log_hazards_with_enough_events():

@@ -47,6 +47,13 @@ def test_values_are_those_of_evaluate(table, models, evaluated):
             min(result.value("concordance_index", "site", site) for site in ("a", "b"))
         )
         assert worst["group"] == "b"
+        of_all = cell(table, name, "worst_group_concordance_index")
+        lowest = min(
+            (result.value("concordance_index", of, label), f"{of} {label}")
+            for of, labels in (("site", "ab"), ("sex", "fm"))
+            for label in labels
+        )
+        assert (of_all["value"], of_all["group"]) == (pytest.approx(lowest[0]), lowest[1])
 
 
 def test_differences_are_paired_on_the_same_replicates(table, models, held_out):
@@ -72,14 +79,14 @@ def test_differences_are_paired_on_the_same_replicates(table, models, held_out):
         assert (row["difference_low"], row["difference_high"]) == pytest.approx(
             (expected.difference.low, expected.difference.high)
         )
-        assert row["p_value"] == pytest.approx(expected.p_value)
+        assert row["p"] == pytest.approx(expected.p_value)
 
 
 def test_the_first_model_is_compared_with_nothing(table):
     first = table[table["model"] == "Cox"]
-    assert first[["difference", "difference_low", "difference_high", "p_value"]].isna().all(axis=None)
+    assert first[["difference", "difference_low", "difference_high", "p"]].isna().all(axis=None)
     others = table[(table["model"] == "DRO") & (table["metric"] != "d_calibration_p")]
-    assert others[["difference", "low", "high", "p_value"]].notna().all(axis=None)
+    assert others[["difference", "low", "high", "p"]].notna().all(axis=None)
 
 
 @pytest.mark.parametrize(
@@ -97,14 +104,14 @@ def test_a_model_does_not_differ_from_itself(model, train, held_out, random_stat
     same = table[(table["model"] == "same") & table["difference"].notna()]
     ends = same[["difference", "difference_low", "difference_high"]]
     np.testing.assert_allclose(ends, 0.0, atol=1e-12)
-    assert (same["p_value"] == 1.0).all()
+    assert (same["p"] == 1.0).all()
     # Without curves the second model has no Brier score to compare.
     assert "integrated_brier_score" not in set(same["metric"])
 
 
 def test_values_alone_without_bootstrap(models, train, held_out):
     table = compare(models, held_out.X, held_out.y, y_train=train.y, n_bootstrap=0)
-    assert table[["low", "high", "difference_low", "p_value"]].isna().all(axis=None)
+    assert table[["low", "high", "difference_low", "p"]].isna().all(axis=None)
     assert table.loc[table["model"] == "DRO", "difference"].notna().all()
 
 

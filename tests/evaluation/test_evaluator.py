@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.model_selection import GridSearchCV
 
 from drosurv.estimators import DROCox
 from drosurv.evaluation import Predictions, evaluate, get_scorer
 from drosurv.evaluation.catalogue import CATALOGUE, metric
 from drosurv.report import audit
-from drosurv.tuning import BestScore, GridSearch
 
 
 def risk_of_the_dead(patients, weight):
@@ -51,11 +51,11 @@ def test_a_new_metric_is_one_record(new_metric, model, train, held_out):
     worst = get_scorer(f"worst_group_{new_metric}")(model, X, y, sensitive_features=groups)
     assert worst == pytest.approx(min(dead["a"], dead["b"]))
 
-    search = GridSearch(
-        DROCox(recalibrate=False), {"alpha": [0.3, 1.0]}, rule=BestScore(new_metric), cv=0.4, random_state=0
+    search = GridSearchCV(
+        DROCox(recalibrate=False), {"alpha": [0.3, 1.0]}, scoring=get_scorer(new_metric), cv=2
     )
     search.fit(X, y)
-    assert search.best_index_ == search.results_[new_metric].idxmax()
+    assert search.best_index_ == search.cv_results_["mean_test_score"].argmax()
 
     options = {"y_train": train.y, "sensitive_features": groups, "n_bootstrap": 2, "search_rules": False}
     (shown,) = (

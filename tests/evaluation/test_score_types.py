@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, Surv, evaluate
 from drosurv.errors import ArgumentError
-from drosurv.evaluation import Predictions, against_plain
+from drosurv.evaluation import Predictions
 from drosurv.metrics import calibration_slope
 from drosurv.predictions import score_type
 
@@ -188,16 +188,3 @@ def test_predictions_of_another_score_type_lose_only_what_needs_log_hazards():
         "censored_individual_disparity",
         "censored_group_disparity",
     }
-
-
-def test_recalibration_is_not_advised_to_a_model_that_refuses_it():
-    rng = np.random.default_rng(8)
-    X, y, _ = weibull_aft(rng, 600, 1.0)
-    shrunk = AcceleratedFailureTime("weibull", l2=2.0).fit(X[:300], y[:300])
-    found = against_plain(shrunk, X[:300], y[:300], X[300:], y[300:], n_bootstrap=20)
-    assert found.slope_is_far
-    assert "recalibrat" not in str(found)
-    cox = against_plain(
-        CoxPH(l2=2.0).fit(X[:300], y[:300]), X[:300], y[:300], X[300:], y[300:], n_bootstrap=20
-    )
-    assert "without recalibrating" in str(cox)

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv.report.cross_fit import fold_parts
 from drosurv.tables import SurvivalTable, TableNote, TargetColumns, patients_not_in, read_survival_table
-from drosurv.tuning.folds import parse_folds
 
 pytestmark = pytest.mark.filterwarnings("ignore:column 'id' names patients")
 
@@ -133,7 +133,7 @@ def test_rows_with_the_same_id_stay_together_in_hold_outs_and_folds():
     table = SurvivalTable.parse(frame, TargetColumns("days", "status"), id="who")
     assert list(table.X.columns) == ["age"]
     assert len(np.unique(table.patients)) == 120
-    folds = parse_folds(4, table.event, 0, table.patients)
+    folds = fold_parts(table.event, 4, 0, table.patients)
     parts = [table.hold_out(0.25, 1), *((table.take(a), table.take(b)) for a, b in folds)]
     for kept, away in parts:
         assert set(kept.frame["who"]).isdisjoint(away.frame["who"])

@@ -227,8 +227,8 @@ def _audit_model(
 ) -> AuditReport:
     from drosurv.presentation.progress import bar
     from drosurv.report import audit as audited
+    from drosurv.report.cross_fit import fold_parts
     from drosurv.tables import patients_not_in
-    from drosurv.tuning.folds import parse_folds
     from drosurv.workflows import OpenedModel
 
     frame = file.format.read(data)
@@ -250,7 +250,7 @@ def _audit_model(
             )
         # Each fold fits the encoder again, so that it learns nothing from the patients it is tested on.
         audited_model, features = opened.model, opened.readable(table.frame)
-        given["folds"] = parse_folds(folds, table.event, settings["random_state"], table.patients)
+        given["folds"] = fold_parts(table.event, folds, settings["random_state"], table.patients)
     if train is not None:
         rows = file.format.read(train)
         kept = patients_not_in(rows, table.frame, target.id)

@@ -133,6 +133,7 @@ def fit(
     with recording_warnings() as noted:
         frame = source.read()
     from drosurv.estimators.coefficient_inference import summary as summarised
+    from drosurv.workflows.comparison import compare_with_plain_cox
     from drosurv.workflows.training import plain_cox_table, train
 
     given = {
@@ -205,8 +206,8 @@ def fit(
     summary["proportional_hazards"] = hazards
     summary["partial_effects"] = None if effects is None else effects.reset_index().to_dict("records")
     with bar("comparing with plain Cox"):
-        compared = trained.against_plain(held, seed)
-    summary["against_plain_cox"] = print_comparison(*compared)
+        compared = compare_with_plain_cox(trained, held, seed)
+    summary["against_plain_cox"] = print_comparison(compared)
     described = trained.encoder.describe()
     if as_json:
         print_json({**summary, "columns": described.to_dict("records")})

@@ -24,7 +24,7 @@ from drosurv.presentation import plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drosurv.evaluation import AgainstPlain
+    from drosurv.workflows.comparison import PlainComparison
 
 # Arguments of the library whose options have another name.
 _ALIASES = {
@@ -172,17 +172,16 @@ def print_recalibration(factor: float | None, how: str) -> None:
         )
 
 
-def print_comparison(found: AgainstPlain | None, judges: str) -> dict[str, Any] | None:
-    """Print the comparison of a model with plain Cox, as warnings where plain Cox is better; return it for JSON.
-
-    `judges` says on which patients they were compared.
-    """
+def print_comparison(found: PlainComparison | None) -> dict[str, Any] | None:
+    """Print the comparison of a model with plain Cox, as warnings where plain Cox is better; return it for JSON."""
     if found is None:
         return None
     for number, statement in enumerate(found.statements):
-        text = statement.text if number else f"{judges}: {statement.text[:1].lower()}{statement.text[1:]}"
+        text = statement.text
+        if number == 0:
+            text = f"{found.patients}: {text[:1].lower()}{text[1:]}"
         say("Warning" if statement.concern else "Note", text)
-    return {"dominated": found.dominated, "statements": str(found), "judges": judges}
+    return found.to_dict()
 
 
 _PICTURES = (".png", ".svg", ".pdf")

@@ -2,7 +2,7 @@
 
 from drosurv.evaluation.attributes import SmallGroupWarning
 from drosurv.evaluation.by_cause import evaluate_by_cause
-from drosurv.evaluation.compare import AgainstPlain, against_plain, beside, compare
+from drosurv.evaluation.compare import compare
 from drosurv.evaluation.evaluate import evaluate
 from drosurv.evaluation.plots import PartialEffects, partial_effects
 from drosurv.evaluation.reference import ShrinkageControl
@@ -11,15 +11,12 @@ from drosurv.evaluation.scorers import SurvivalScorer, get_scorer, make_scorers
 from drosurv.predictions import Predictions
 
 __all__ = [
-    "AgainstPlain",
     "EvaluationResult",
     "PartialEffects",
     "Predictions",
     "ShrinkageControl",
     "SmallGroupWarning",
     "SurvivalScorer",
-    "against_plain",
-    "beside",
     "compare",
     "evaluate",
     "evaluate_by_cause",

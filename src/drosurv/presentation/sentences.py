@@ -160,36 +160,18 @@ def is_lower(model: float | None, shrunken: float | None) -> bool:
     return model is not None and shrunken is not None and bool(model < CLEARLY_LOWER * shrunken)
 
 
-def comparison_statement(
-    better: Sequence[str], worse: Sequence[str], clearest: Mapping[str, str], other: str, *, known: bool
-) -> Statement:
-    """State which groups a model predicts significantly better and worse than another model.
-
-    `clearest` has the most significant number for "better" and for "worse"; `known` says whether anything could be
-    compared.
-    """
-    if not known:
-        text = f"The model cannot be compared with {other}: these patients have no comparable pair."
-        return Statement("against_plain", text)
+def comparison_statement(better: Mapping[str, str], worse: Mapping[str, str], other: str) -> Statement:
+    """State whom a model predicts significantly better and worse than another model, with their numbers."""
     if worse and not better:
-        text = (
-            f"{first_upper(other)} predicts {_whom(worse)} better than this model "
-            f"({clearest['worse']}), and nobody worse: use {other}."
-        )
+        whom, numbers = listing(list(worse)), next(iter(worse.values()))
+        text = f"{first_upper(other)} predicts {whom} better than this model ({numbers}): use {other}."
         return Statement("dominated", text, True)
     if better:
-        but = f", and {_whom(worse)} worse ({clearest['worse']})" if worse else ""
-        text = f"The model predicts {_whom(better)} better than {other} ({clearest['better']}){but}."
+        but = f", and {listing(list(worse))} worse ({next(iter(worse.values()))})" if worse else ""
+        whom, numbers = listing(list(better)), next(iter(better.values()))
+        text = f"The model predicts {whom} better than {other} ({numbers}){but}."
         return Statement("against_plain", text, bool(worse))
-    text = f"The model and {other} predict every group equally well, within chance."
-    return Statement("against_plain", text)
-
-
-def _whom(names: Sequence[str]) -> str:
-    """List names; "everybody" comes first, with some of the groups in brackets."""
-    if names[0] == "everybody" and len(names) > 1:
-        return f"everybody ({listing(names[1:], MOST_SERVED - 1)} among them)"
-    return listing(names, MOST_SERVED)
+    return Statement("against_plain", f"The model and {other} predict equally well, within chance.")
 
 
 def slope_statement(

@@ -103,8 +103,11 @@ def cross_fitted_cox(
     return cross_fitted(plain, X, y, parts, rows=rows).predictions
 
 
-def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:
-    """Return pairs of the rows to train on and the rows to predict, as given or drawn with events spread evenly."""
+def fold_parts(event: BoolArray, folds: Folds, random_state: int, patients: Any = None) -> Parts:
+    """Return pairs of the rows to train on and the rows to predict, as given or drawn with events spread evenly.
+
+    Rows of one of the `patients` (n,) share a fold.
+    """
     if isinstance(folds, Iterable):
         given = [(np.asarray(train), np.asarray(test)) for train, test in folds]
         predicted = np.sort(np.concatenate([[], *(test for _, test in given)]))
@@ -125,5 +128,5 @@ def fold_parts(event: BoolArray, folds: Folds, random_state: int) -> Parts:
         raise ArgumentError.must(
             "folds", f"be a whole number from 2 to the number of events, {fewest}", folds
         )
-    numbers = draw_folds(len(event), folds, generator(random_state), event)
+    numbers = draw_folds(len(event), folds, generator(random_state), event, patients)
     return [(np.flatnonzero(numbers != fold), np.flatnonzero(numbers == fold)) for fold in range(folds)]

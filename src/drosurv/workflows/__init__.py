@@ -1,7 +1,7 @@
-"""What the commands do, as functions: train, tune, repair and save a model, and use a saved one."""
+"""What the commands do, as functions: train, repair and save a model, and use a saved one."""
 
 from drosurv.workflows.repairing import corrected, repair_from_table
 from drosurv.workflows.saved_model import OpenedModel
-from drosurv.workflows.training import Trained, save_with_notes, train, tune
+from drosurv.workflows.training import Trained, save_with_notes, train
 
-__all__ = ["OpenedModel", "Trained", "corrected", "repair_from_table", "save_with_notes", "train", "tune"]
+__all__ = ["OpenedModel", "Trained", "corrected", "repair_from_table", "save_with_notes", "train"]

@@ -23,10 +23,10 @@ from drosurv.predictions import final_step
 from drosurv.presentation import Statement, Table, counted, first_upper, listing
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, audit
+from drosurv.report.cross_fit import fold_parts
 from drosurv.report.sections import Part, Section
 from drosurv.tables import FileFormat, GuessedColumns, LeakWarning, SurvivalTable, TableNote
 from drosurv.tables.table_to_check import WantedColumns, prepare_table
-from drosurv.tuning.folds import parse_folds
 from drosurv.workflows.training import Trained, plain_cox_table, train
 
 _FOLDS = 5
@@ -315,7 +315,7 @@ def _audited(
     used = trained.encoder.used_
     if patients.entry is None:
         X = patients.X[used]
-        parts = parse_folds(_FOLDS, patients.event, random_state, patients.patients)
+        parts = fold_parts(patients.event, _FOLDS, random_state, patients.patients)
         return audit(
             unfitted,
             X,

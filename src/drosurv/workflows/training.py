@@ -1,4 +1,4 @@
-"""Train or tune a model on a table of patients, compare it with plain Cox, and save it."""
+"""Train a model on a table of patients, and save it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import ArgumentError, warn_caller
-from drosurv.estimators import CoxPH, CoxPHCV, NullModel
+from drosurv.estimators import CoxPH
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable, check_design
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.estimators.persistence import save
-from drosurv.evaluation import AgainstPlain, beside
-from drosurv.evaluation.compare import is_recalibrated
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox
-from drosurv.report.cross_fit import cross_fitted, cross_fitted_cox
 from drosurv.tables import SurvivalTable, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
@@ -35,17 +32,11 @@ from drosurv.tables.problems import copies_of_time
 from drosurv.tables.rows import RowHashes
 from drosurv.tables.values import coded
 from drosurv.target import parse_target
-from drosurv.tuning import GridSearch, SelectionRule
-from drosurv.tuning.folds import parse_folds
 
 # With fewer events per feature, coefficients are mostly chance.
-_EVENTS_PER_FEATURE = 10
-# Models are not compared on fewer patients.
-_FEWEST_PATIENTS = 50
-# A smaller error of survival curves is not reported.
-_TOO_HIGH = 0.02
-# Folds of the comparison with plain Cox.
-_FOLDS = 3
+EVENTS_PER_FEATURE = 10
+# A smaller error of survival curves is not reported, nor one where fewer patients are at risk.
+_TOO_HIGH, _FEWEST_AT_RISK = 0.02, 50
 # A larger log hazard ratio per standard deviation means that the feature contains the outcome.
 _LARGEST_COEFFICIENT = 8.0
 # The test of proportional hazards costs n d^2 and d^4.
@@ -81,7 +72,7 @@ class Trained:
         return self.model[-1] if isinstance(self.model, Pipeline) else self.model
 
     @property
-    def _given(self) -> dict[str, Any]:
+    def given(self) -> dict[str, Any]:
         """Arguments of the estimator's ``fit`` besides features and target, by name."""
         return {name.removeprefix("model__"): values for name, values in self.fit_options.items()}
 
@@ -90,7 +81,7 @@ class Trained:
         """The encoded features of the training patients."""
         return self.encoder.transform(self.table.X)
 
-    def _columns(self, table: SurvivalTable) -> pd.DataFrame:
+    def columns_of(self, table: SurvivalTable) -> pd.DataFrame:
         """Return the columns of a table that the model takes."""
         return table.X[list(self.model.feature_names_in_)]
 
@@ -151,7 +142,7 @@ class Trained:
         return is_plain_cox(self.estimator)
 
     @cached_property
-    def _plain(self) -> CoxPH:
+    def plain_cox(self) -> CoxPH:
         """Plain Cox on the same patients and features: the model itself if it is plain Cox, else fitted here."""
         estimator = self.estimator
         if self.is_plain and estimator._uses_convex and "strata" not in self.observed:
@@ -170,11 +161,11 @@ class Trained:
 
     def _plain_notes(self) -> dict[str, Any]:
         """Return notes on plain Cox, with which the model is compared: coefficients, and hazards of a mean patient."""
-        if self.table.columns.causes or not self._plain.converged_:
+        if self.table.columns.causes or not self.plain_cox.converged_:
             return {"plain_cox": None}
         mean = self._features.mean(axis=0).to_frame().T
-        times = self._plain.unique_times_
-        hazard = self._plain.predict_cumulative_hazard_function(mean, return_array=True)[0]
+        times = self.plain_cox.unique_times_
+        hazard = self.plain_cox.predict_cumulative_hazard_function(mean, return_array=True)[0]
         # Half of the times are spread evenly over the steps, half over the hazard, which has large steps at the end.
         if len(times) > _CURVE_TIMES:
             shares = np.linspace(0, 1, _CURVE_TIMES // 2)
@@ -182,48 +173,13 @@ class Trained:
             kept = np.union1d((shares * (len(times) - 1)).astype(np.intp), by_hazard)
             times, hazard = times[kept], hazard[kept]
         return {
-            "plain_cox": self._plain.coef_.tolist(),
+            "plain_cox": self.plain_cox.coef_.tolist(),
             "plain_cox_baseline": {
-                "log_risk": float(self._plain.predict(mean)[0]),
+                "log_risk": float(self.plain_cox.predict(mean)[0]),
                 "times": times.tolist(),
                 "cumulative_hazard": [float(f"{value:.9g}") for value in hazard],
             },
         }
-
-    def against_plain(
-        self, held: SurvivalTable | None = None, seed: int = 0
-    ) -> tuple[AgainstPlain | None, str]:
-        """Compare the model with plain Cox on patients not trained on; also say on which patients.
-
-        Without held-out patients, or if they are too few, both models are compared by cross-validation on the training
-        patients. Return None if the model is plain Cox, has no features, or is the default (:class:`CoxPHCV`, which
-        ``drosurv audit`` compares); if there are too few patients; or with entry times, strata or competing causes,
-        which the comparison does not support.
-        """
-        observed = {"entry", "strata"} & set(self._given)
-        known = self.is_plain or isinstance(self.estimator, (NullModel, CoxPHCV))
-        not_compared = known or observed or self.table.columns.causes
-        compared_on = self.table if held is None or not _is_large(held) else held
-        if not_compared or compared_on.event.sum() < _EVENTS_PER_FEATURE:
-            return None, "nobody"
-        X = self._columns(compared_on)
-        if compared_on is held:
-            words = "On the patients held out"
-            model: tuple[Any, Any] = self.model, X
-            plain: tuple[Any, Any] = self._plain, self.encoder.transform(compared_on.X)
-        else:
-            words = f"In {_FOLDS} folds of these patients, by models trained without them"
-            unfitted = Pipeline([("table", self.encoder), ("cox", self.new_plain_cox())])
-            parts = parse_folds(_FOLDS, compared_on.event, seed, compared_on.patients)
-            with warnings.catch_warnings(action="ignore"):
-                # Training on all patients has given the same warnings.
-                other = cross_fitted_cox(unfitted, compared_on.X, compared_on.y, parts)
-                if other is None:
-                    return None, "nobody"
-                found = cross_fitted(self.model, X, compared_on.y, parts, fit_options=self.fit_options)
-            model, plain = (found.predictions, None), (other, None)
-        how: dict[str, Any] = {"y_train": self.table.y, "recalibrated": is_recalibrated(self.model)}
-        return beside(model, plain, compared_on.y, compared_on.groups, **how), words
 
     def summary(self) -> dict[str, Any]:
         """Return a summary of the model in numbers and words."""
@@ -372,13 +328,13 @@ def plain_cox_table(trained: Trained, level: float = 0.95) -> tuple[CoxTable | N
     table, n_features = trained.table, len(trained.encoder.get_feature_names_out())
     if table.columns.causes:
         return None, "Proportional hazards were not tested: events have several causes."
-    options = {name: values for name, values in trained._given.items() if name in _OBSERVED}
+    options = {name: values for name, values in trained.given.items() if name in _OBSERVED}
     if table.clusters is not None and table.entry is None:
         options.setdefault("clusters", table.clusters)
     if trained.is_plain and isinstance(trained.model, Pipeline):
         cox = trained.estimator
     else:
-        cox = trained._plain if options.keys() <= {"entry"} else trained.fit_plain_cox(**options)
+        cox = trained.plain_cox if options.keys() <= {"entry"} else trained.fit_plain_cox(**options)
     with warnings.catch_warnings(action="ignore"):
         found = summary(Pipeline([("table", trained.encoder), ("cox", cox)]), level)
     found.caption = found.caption.replace("CoxPH", "Plain Cox", 1)
@@ -432,10 +388,6 @@ def readable_and_base(
     return X, Pipeline([("table", encoder), ("model", estimator)])
 
 
-def _is_large(table: SurvivalTable) -> bool:
-    return bool(len(table) >= _FEWEST_PATIENTS and table.event.sum() >= _EVENTS_PER_FEATURE)
-
-
 def fit_options(estimator: Any, table: SurvivalTable) -> dict[str, Any]:
     """Return the arguments of ``fit`` besides features and target: groups and entry times, if the table has them."""
     options: dict[str, Any] = {}
@@ -458,9 +410,9 @@ def require_supported(estimator: Any, name: str) -> None:
 
 def _warn_of_few_events(estimator: Any, n_features: int) -> None:
     events = np.min(estimator.n_events_).item()
-    if events < _EVENTS_PER_FEATURE * n_features and hasattr(estimator, "l2"):
+    if events < EVENTS_PER_FEATURE * n_features and hasattr(estimator, "l2"):
         warn_caller(
-            f"{counted(events, 'event')} for {counted(n_features, 'feature')}, fewer than {_EVENTS_PER_FEATURE} for "
+            f"{counted(events, 'event')} for {counted(n_features, 'feature')}, fewer than {EVENTS_PER_FEATURE} for "
             "each: coefficients are unstable and predicted risks too extreme. Use fewer columns, or a penalty such as "
             f"l2=0.1."
         )
@@ -474,7 +426,7 @@ def _warn_of_coarse_times(estimator: Any, table: SurvivalTable) -> None:
         return
     known = KaplanMeier.of(parse_target(table.y))
     above = np.exp(-np.cumsum(known.events / known.at_risk)) - known.survival
-    too_high = above.max(where=known.at_risk >= _FEWEST_PATIENTS, initial=0.0)
+    too_high = above.max(where=known.at_risk >= _FEWEST_AT_RISK, initial=0.0)
     if too_high >= _TOO_HIGH:
         warn_caller(
             f"many events share a time: predicted survival is up to {100 * too_high:.0f} percentage points too high. "
@@ -494,34 +446,3 @@ def _coefficients(estimator: Any) -> dict[str, float] | None:
         for k, row in enumerate(np.atleast_2d(estimator.coef_).tolist(), start=1)
         for name, value in zip(names, row, strict=True)
     }
-
-
-def tune(
-    table: SurvivalTable,
-    estimator: Any,
-    grid: Mapping[str, Sequence[Any]],
-    rule: SelectionRule,
-    *,
-    categorical: Sequence[str] = (),
-    keep_columns: Sequence[str] = (),
-    **options: Any,
-) -> tuple[GridSearch, Trained]:
-    """Search a grid of settings by cross-validation; the chosen model is trained on all patients.
-
-    All rows of a patient are in the same fold. `categorical` is as in :class:`TableEncoder`, `keep_columns` as in
-    :func:`train`; `options` are those of :class:`GridSearch`.
-    """
-    refuse_copies_of_time(table, keep_columns)
-    table.refuse_entry(
-        "a search, which scores settings on patients who are observed from time 0",
-        "fit each setting by itself, and compare them on held-out patients",
-    )
-    search = GridSearch(
-        Pipeline([("table", table_encoder(table, categorical)), ("model", estimator)]),
-        {name: list(values) for name, values in grid.items()},
-        rule=rule,
-        **options,
-    )
-    search.fit(table.X, table.y, sensitive_features=table.groups, groups=table.repeated)
-    best = search.best_estimator_
-    return search, Trained(best, best[0], table, fit_options(best[-1], table), keep_columns=keep_columns)

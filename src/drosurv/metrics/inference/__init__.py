@@ -14,7 +14,7 @@ smallest and largest possible value. A number that is the same in every replicat
 standard error, which keeps the test valid in large samples if groups also differ in other ways (`permutation_test`).
 For metrics without a fast standard error, "no gap" is tested by the bootstrap: the p-value is the share of replicates
 whose largest error is at least the estimate. Two models are compared on the same replicates (`paired_comparison`,
-`compare_draws`), several of their differences by simultaneous normal intervals (`differences_together`).
+`compare_draws`).
 
 **Adjustment.** The gaps of one metric over several attributes are one family. The p-values of a family are adjusted by
 Holm's method, the intervals by Bonferroni's (`judge_gaps`, `holm`, `widening`). A :class:`Gap` has both: `p_value`,
@@ -32,7 +32,6 @@ from drosurv.metrics.inference.gaps import (
     PairedComparison,
     PermutationTest,
     compare_draws,
-    differences_together,
     gap_intervals,
     holm,
     is_beyond_chance,
@@ -68,7 +67,6 @@ __all__ = [
     "Replicates",
     "bootstrap",
     "compare_draws",
-    "differences_together",
     "gap_intervals",
     "generator",
     "holm",

@@ -330,22 +330,6 @@ def compare_draws(first: Draws, second: Draws, level: float) -> PairedComparison
     return PairedComparison(first.estimate, second.estimate, difference, p_value)
 
 
-def differences_together(pairs: Sequence[tuple[Draws, Draws]], level: float) -> list[Interval]:
-    """Differences of pairs of numbers on the same replicates, with simultaneous intervals.
-
-    An interval is the estimate plus and minus the standard error times the normal quantile of Bonferroni's level. The
-    errors of paired differences are near normal, and quantiles of replicates so far in the tails would need many more
-    replicates.
-    """
-    reach = NormalDist().inv_cdf((1 + shared_level(level, len(pairs))) / 2)
-    found = []
-    for first, second in pairs:
-        alone = compare_draws(first, second, level).difference
-        margin = reach * alone.standard_error
-        found.append(replace(alone, low=alone.estimate - margin, high=alone.estimate + margin))
-    return found
-
-
 @dataclass(frozen=True)
 class PermutationTest:
     """The largest difference between two groups (`gap`), and its p-value by random permutations of the labels.

@@ -5,7 +5,7 @@ import pytest
 from drosurv.estimators import CoxPH
 from drosurv.metrics import bootstrap, concordance_imparity_intervals, concordance_index
 from drosurv.target import Surv
-from drosurv.tuning.scoring import HeldOut
+from experiments.paper.scoring import HeldOut
 
 
 @pytest.fixture
