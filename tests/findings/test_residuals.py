@@ -14,7 +14,7 @@ from drosurv.findings.residuals import (
     WeightedResiduals,
     cloglog,
     martingale_residuals,
-    usable_times,
+    observed_times,
     weighted_residuals,
 )
 from drosurv.target import Target
@@ -129,7 +129,8 @@ def test_variances_under_the_model_are_those_of_all_outcomes():
     at_events = [sum(event[T - 1] / G[T] for T in range(1, t + 1)) / F[k] for k, t in enumerate(at)]
     at_end = [1 / G[t] for t in at]
     row = {"observed": F * 0, "expected": np.diff(F, prepend=0), "probability": F, "at_events": at_events}
-    row |= {"at_free": at_end, "at_end": at_end, "before": at, "inverse": at, "happened": at}
+    row |= {"at_free": at_end, "at_end": at_end, "before": at, "inverse": at, "happened": at, "start": 0.0}
+    row |= {"censored": 0.0}
     arrays = {name: np.array([value], float) for name, value in row.items()}
     found = WeightedResiduals(ends=np.array(at, float), time=np.ones(1), weight=np.ones(1), **arrays)
     until_ends = np.tril(np.ones((2, 2))) @ found.covariance(np.ones(1)) @ np.tril(np.ones((2, 2))).T
@@ -204,8 +205,11 @@ def test_clusters_never_make_a_variance_smaller():
 
 
 def test_times_beyond_the_follow_up_are_not_used():
-    time = np.linspace(0.1, 10, 100)
-    assert usable_times(np.array([1.0, 9.0, 9.9, 12.0]), time, np.ones(100)).tolist() == [1.0, 9.0]
+    time, nobody = np.linspace(0.1, 10, 100), np.zeros(100, bool)
+    times, ones = np.array([1.0, 7.0, 9.9, 12.0]), np.ones(100)
+    assert observed_times(times, time, ~nobody, ones).tolist() == [1.0, 7.0]
+    # Whoever had the event is not lost.
+    assert observed_times(times, time, nobody, ones).tolist() == times.tolist()
 
 
 def test_the_interval_excludes_the_right_value_exactly_if_p_is_small():

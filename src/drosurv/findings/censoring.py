@@ -82,10 +82,42 @@ class CensoringModel:
         by_coefficient = (values * hazard) @ self.columns - (by_time * self.hazard) @ self.mean_columns
         return Sensitivity(by_time, by_coefficient)
 
-    def covariance(self, first: Sensitivity, second: Sensitivity) -> float:
-        """Return the covariance of two weighted sums that is due to the estimated hazards of censoring."""
-        baseline = first.by_time * second.by_time @ self._hazard_variance
-        return float(baseline + first.by_coefficient @ self.inverse @ second.by_coefficient)
+    def covariance(
+        self, values: FloatArray, before: FloatArray, after: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the covariance (J, J) of J weighted sums that is due to the estimated hazards of censoring.
+
+        Each sum is of values (n, J) that were divided by G at `before` (n, J). Squares of estimated derivatives are
+        too large by the variance of each, which is subtracted.
+        """
+        found = [self.sensitivity(one, at, after) for one, at in zip(values.T, before.T, strict=True)]
+        by_time = np.array([one.by_time for one in found])
+        by_coefficient = np.array([one.by_coefficient for one in found])
+        total = by_time * self._hazard_variance @ by_time.T
+        total = total + by_coefficient @ self.inverse @ by_coefficient.T
+        for j in range(len(found)):
+            for k in range(j, len(found)):
+                noise = self._noise(
+                    values[:, j] * values[:, k], np.minimum(before[:, j], before[:, k]), after
+                )
+                total[j, k] -= noise
+                total[k, j] = total[j, k]
+        return np.asarray(total, np.float64)
+
+    def _noise(self, products: FloatArray, before: FloatArray, after: FloatArray | None) -> float:
+        """Return the expected product of two derivatives that is due to the patients' own variation."""
+        end = np.searchsorted(self.times, before, side="left")
+        start = (
+            np.zeros(len(end), np.intp) if after is None else np.searchsorted(self.times, after, side="right")
+        )
+        sums = np.append(0.0, np.cumsum(self._hazard_variance))
+        baseline = products * self.relative**2 @ np.maximum(sums[end] - sums[np.minimum(start, end)], 0.0)
+        hazard = self.cumulative_hazard(before, after)[:, None]
+        means = np.vstack(
+            [np.zeros(self.columns.shape[1]), np.cumsum(self.hazard[:, None] * self.mean_columns, axis=0)]
+        )
+        own = hazard * self.columns - self.relative[:, None] * (means[end] - means[np.minimum(start, end)])
+        return float(baseline + products @ np.einsum("ij,jk,ik->i", own, self.inverse, own))
 
     @property
     def _hazard_variance(self) -> FloatArray:

@@ -38,7 +38,10 @@ class EstimationError:
 
     def covariance(self, w: FloatArray) -> FloatArray:
         """Return the covariance (J, J) to add to that of the sum of residuals with weights w (n,)."""
-        columns = w[:, None] if self.columns is None else self.columns
+        columns = self.columns
+        if columns is None:
+            # Of cross-fitted models that are not linear it is not known which errors cancel.
+            columns = np.empty((len(w), 0)) if self.cross_fitted else w[:, None]
         scale = np.average(columns**2, axis=0) ** 0.5
         columns = columns / np.maximum(scale, 1e-12)
         expected = self.residuals.weight[:, None] * self.residuals.expected
@@ -55,7 +58,8 @@ class EstimationError:
             mass = factor[j] * expected[:, j]
             by_stratum = [np.bincount(strata, mass * column, n_strata) for column in columns.T]
             information[of_part, of_part] = np.diag(np.bincount(strata, mass, n_strata))
-            information[of_part, J * n_strata :] = np.column_stack(by_stratum)
+            if by_stratum:
+                information[of_part, J * n_strata :] = np.column_stack(by_stratum)
             information[J * n_strata :, J * n_strata :] += (columns * mass[:, None]).T @ columns
             gradient[of_part, j] = np.bincount(strata, w * expected[:, j], n_strata)
             gradient[J * n_strata :, j] = (w * expected[:, j]) @ columns

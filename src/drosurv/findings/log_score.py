@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drosurv.target import BoolArray, FloatArray
+from drosurv.target import BoolArray, FloatArray, Target
 
 # Smallest probability of an event or of none in an interval, where probabilities are not rounded.
 LEAST = 1e-6
@@ -39,11 +39,14 @@ def log_scores(
     *,
     start: FloatArray | None = None,
     unit: float = 0.0,
+    own: FloatArray | None = None,
 ) -> FloatArray:
     """Return each patient's log score (n,) of probabilities of no event (n, K), or (K,) for all, by K times.
 
     `inverse` (n, K) are weights of those whose status at each time is known, else 0. Patients count from their `start`
     (n,) on, one of the times. Rounded probabilities (`unit`) of 0 and 1 count as those in the middle of their range.
+    `own` are numbers of copies (n,) if the probabilities were fitted to the patients themselves: then each interval
+    gained about 1/2, which is taken away.
     """
     least = unit / 4 if unit else LEAST
     S = np.clip(np.broadcast_to(survival, inverse.shape), least, 1.0)
@@ -55,7 +58,75 @@ def log_scores(
     at_risk = time[:, None] > begins
     if start is not None:
         at_risk &= start[:, None] <= begins
-    found: FloatArray = np.where(
-        at_risk, inverse * np.where(happened, np.log(drop), np.log1p(-drop)), 0.0
-    ).sum(axis=1)
+    logs = np.where(happened, np.log(drop), np.log1p(-drop))
+    if own is not None:
+        counts = own @ (happened & at_risk)
+        logs = logs - np.where(happened, 0.5 / np.maximum(counts, 1.0), 0.0)
+    found: FloatArray = np.where(at_risk, inverse * logs, 0.0).sum(axis=1)
     return found
+
+
+def hazard_scores(
+    hazard: FloatArray,
+    total: FloatArray,
+    edges: FloatArray,
+    time: FloatArray,
+    happened: BoolArray,
+    *,
+    joined: bool = False,
+    own: FloatArray | None = None,
+) -> FloatArray:
+    """Return each patient's log likelihood (n,) under hazards that are constant between the edges (m + 1,).
+
+    `hazard` (n, m + 1), or (1, m + 1) for all, are the cumulative hazards at the edges, `total` (n,) those of each
+    patient while observed. If `joined`, an interval without a step of the curve is merged with the next that has one.
+    `own` are numbers of copies (n,) if the hazards were fitted to the patients themselves: then each interval gained
+    about 1/2, which is taken away.
+    """
+    width, rise = np.diff(edges), np.diff(hazard, axis=1)
+    rate = np.maximum((_joined(hazard, edges) if joined else rise / width), LEAST / edges[-1])
+    interval = np.clip(np.searchsorted(edges, time), 1, len(edges) - 1) - 1
+    logs = np.log(rate)[np.arange(len(time)) if len(rate) > 1 else np.zeros(len(time), np.intp), interval]
+    if own is not None:
+        counts = np.bincount(interval[happened], own[happened], len(width))
+        logs = logs - 0.5 / np.maximum(counts[interval], 1.0)
+    found: FloatArray = np.where(happened, logs, 0.0) - total
+    return found
+
+
+def _joined(hazard: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return rates (n, m) where intervals without a step are merged with the next one that has a step, or the last."""
+    rows, last = np.arange(len(hazard)), hazard.shape[1] - 1
+    kept = np.diff(hazard, axis=1, prepend=-1.0) > 0
+    kept[rows, last - kept[:, ::-1].argmax(axis=1)] = False
+    kept[:, last] = True
+    indices = np.arange(last + 1)
+    before = np.maximum.accumulate(np.where(kept, indices, 0), axis=1)[:, :-1]
+    after = np.minimum.accumulate(np.where(kept, indices, last)[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    rise = np.take_along_axis(hazard, after, axis=1) - np.take_along_axis(hazard, before, axis=1)
+    found: FloatArray = rise / (edges[after] - edges[before])
+    return found
+
+
+def probability_scores(
+    p: FloatArray, times: FloatArray, target: Target, *, own: FloatArray | None = None
+) -> FloatArray:
+    """Return each patient's log likelihood (n,) of event probabilities (n, K), or (K,) for all, at K times.
+
+    Patients are at risk at the times after entry until their own; `own` as in :func:`hazard_scores`.
+    """
+    p = np.clip(np.broadcast_to(p, (len(target), len(times))), LEAST, 1 - LEAST)
+    since = np.zeros(len(target)) if target.entry is None else target.entry
+    first, last = (np.searchsorted(times, at, side="right") for at in (since, target.time))
+    free = np.column_stack([np.zeros(len(p)), np.cumsum(np.log1p(-p), axis=1)])
+    rows, index = np.arange(len(p)), np.clip(np.searchsorted(times, target.time), 0, len(times) - 1)
+    found = free[rows, last] - free[rows, first]
+    happened = target.event & (target.time <= times[-1])
+    # An event between two times is one of the next time.
+    through = np.where(target.time < times[index], 0.0, np.log1p(-p[rows, index]))
+    logs = np.log(p[rows, index])
+    if own is not None:
+        counts = np.bincount(index[happened], own[happened], len(times))
+        logs = logs - 0.5 / np.maximum(counts[index], 1.0)
+    found = found + np.where(happened, logs - through, 0.0)
+    return np.asarray(found, np.float64)

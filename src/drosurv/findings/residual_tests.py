@@ -114,7 +114,8 @@ def level(sums: Sums) -> JudgedValue:
     def root(ratio: float) -> float:
         predicted = max(ratio * expected, _TINY)
         deviance = 2 * (xlogy(observed, observed / predicted) - (observed - predicted))
-        return float(np.sign(observed - predicted) * np.sqrt(max(deviance, 0.0) / dispersion))
+        scale = dispersion * sums.relative_dispersion(ratio)
+        return float(np.sign(observed - predicted) * np.sqrt(max(deviance, 0.0) / scale))
 
     return JudgedValue(observed / max(expected, _TINY), root, freedom=sums.freedom)
 

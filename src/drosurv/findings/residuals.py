@@ -24,8 +24,8 @@ from drosurv.target import BoolArray, FloatArray, IntArray, Target
 Accumulate = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 #: Number of parts of the follow-up, cut at quartiles of the expected events.
 PARTS = 4
-# Predictions are judged at a time if this share of the patients, and this many, are still at risk.
-LEAST_AT_RISK, FEWEST_AT_RISK = 0.05, 10
+# Predictions are judged at a time if at least this share of the patients, and this many, are not censored before it.
+_LEAST_OBSERVED, _FEWEST_OBSERVED = 0.1, 25
 # Candidates for the ends of parts.
 _CANDIDATES = 16
 # Quantiles of the event times of a part at which probabilities of being uncensored are averaged.
@@ -41,6 +41,7 @@ class Sums(NamedTuple):
 
     `model` is the covariance under the model, `clustered` that of sums by cluster, `error` what the estimation error
     of the model adds. `freedom` is the number of degrees of freedom of the quantiles, infinite without clusters.
+    `by_ratio` (J, 3) are coefficients of the variance until the end of each part, where predictions are probabilities.
     """
 
     observed: FloatArray
@@ -49,6 +50,27 @@ class Sums(NamedTuple):
     clustered: FloatArray | None = None
     error: FloatArray | None = None
     freedom: float = np.inf
+    by_ratio: FloatArray | None = None
+
+    def first(self, parts: int) -> Sums:
+        """Return the sums of the first parts only."""
+        inside = np.ix_(range(parts), range(parts))
+        return self._replace(
+            observed=self.observed[:parts],
+            expected=self.expected[:parts],
+            model=self.model[inside],
+            clustered=None if self.clustered is None else self.clustered[inside],
+            error=None if self.error is None else self.error[inside],
+            by_ratio=None if self.by_ratio is None else self.by_ratio[:parts],
+        )
+
+    def relative_dispersion(self, ratio: float) -> float:
+        """Return how the dispersion changes if all probabilities are multiplied by a ratio; 1 for hazards."""
+        if self.by_ratio is None:
+            return 1.0
+        first, second, third = self.by_ratio[-1]
+        own = first - second + third
+        return float(max((first - second * ratio + third * ratio**2) / own, 0.05)) if own > 0 else 1.0
 
     def variance(self, direction: FloatArray, *, with_error: bool = True) -> float:
         """Return the variance of a combination (J,) of the parts: never below the model's."""
@@ -107,7 +129,12 @@ class PatientResiduals:
         clustered, freedom = None, np.inf
         if self.clusters is not None:
             clustered, freedom = by_cluster(self.contributions(w), self.clusters, w != 0)
-        return Sums(mass @ self.observed, mass @ self.expected, self.covariance(w), clustered, error, freedom)
+        model, by_ratio = self.covariance(w), self.variance_by_ratio(w)
+        return Sums(mass @ self.observed, mass @ self.expected, model, clustered, error, freedom, by_ratio)
+
+    def variance_by_ratio(self, w: FloatArray) -> FloatArray | None:
+        """Return `Sums.by_ratio`; None where residuals are those of hazards."""
+        return None
 
 
 def by_cluster(
@@ -223,13 +250,14 @@ def cut(candidates: FloatArray, expected: FloatArray, parts: int) -> FloatArray:
 class WeightedResiduals(PatientResiduals):
     """Residuals of predictions at few times, weighted for censoring.
 
-    `probability` (n, J) are the predicted probabilities of the event by the end of each part, from the patient's start
-    on; `happened` (n, J) says who had it, and `inverse` (n, J) is 1 / G, 0 where censoring hides that. `at_events`,
-    `at_free` and `at_end` (n, J) are means of 1 / G at events until then, of those free then, and at the end. `before`
-    and `after` (n, J) and (n,) say over which times a patient was weighted. `unit` is the last digit of rounded
-    probabilities.
+    `censored` (n,) says who was censored. `probability` (n, J) are the predicted probabilities of the event by the end
+    of each part, from the patient's start on; `happened` (n, J) says who had it, and `inverse` (n, J) is 1 / G, 0 where
+    censoring hides that. `at_events`, `at_free` and `at_end` (n, J) are means of 1 / G at events until then, of those
+    free then, and at the end. Patients count from `start` (n,) on; `before` and `after`, (n, J) and (n,), say over
+    which times a patient was weighted. `unit` is the last digit of rounded probabilities.
     """
 
+    censored: BoolArray
     probability: FloatArray
     happened: BoolArray
     inverse: FloatArray
@@ -237,15 +265,15 @@ class WeightedResiduals(PatientResiduals):
     at_free: FloatArray
     at_end: FloatArray
     before: FloatArray
+    start: FloatArray
     after: FloatArray | None = None
     censoring: CensoringModel | None = None
     unit: float = 0.0
 
     def known_parts(self, member: BoolArray) -> int:
-        """Return the number of parts until whose end at least 10 patients, and one in 20, are observed."""
-        at_risk = (self.weight * member) @ (self.time[:, None] >= self.ends)
-        least = max(FEWEST_AT_RISK, LEAST_AT_RISK * float(self.weight @ member))
-        return int(np.count_nonzero(at_risk >= least))
+        """Return the number of parts until whose end enough patients of a group are not censored."""
+        until = observed_times(self.ends, self.time[member], self.censored[member], self.weight[member])
+        return len(until)
 
     @cached_property
     def _products(self) -> FloatArray:
@@ -274,20 +302,20 @@ class WeightedResiduals(PatientResiduals):
             n = float(self.weight @ np.abs(w))
             until_ends = until_ends + (_ROUNDING_ERROR * self.unit * n) ** 2
         if self.censoring is not None:
-            until_ends = _reduced(until_ends, self._censoring_covariance(w))
+            taken = self.censoring.covariance(self._until_ends(w), self.before, self.after)
+            until_ends = _reduced(until_ends, taken)
         J = len(until_ends)
         difference = np.eye(J) - np.eye(J, k=-1)
         found: FloatArray = difference @ until_ends @ difference.T
         return found
 
-    def _censoring_covariance(self, w: FloatArray) -> FloatArray:
-        model = self.censoring
-        assert model is not None
-        found = [
-            model.sensitivity(values, before, self.after)
-            for values, before in zip(self._until_ends(w).T, self.before.T, strict=True)
-        ]
-        return np.array([[model.covariance(one, other) for other in found] for one in found])
+    def variance_by_ratio(self, w: FloatArray) -> FloatArray:
+        """See :meth:`PatientResiduals.variance_by_ratio`: with r F for F, F (1 - F) ((1 - F) m + F k) / r."""
+        F, mass = self.probability, self.weight * w**2
+        second = 2 * self.at_events - self.at_free
+        third = self.at_events - self.at_free
+        parts = (F * self.at_events, F**2 * second, F**3 * third)
+        return np.column_stack([mass @ part for part in parts])
 
     def contributions(self, w: FloatArray) -> FloatArray:
         """See :meth:`PatientResiduals.contributions`; with each patient's influence on the weights of others."""
@@ -302,21 +330,37 @@ class WeightedResiduals(PatientResiduals):
 
 
 # Estimated weights take away at most this share of a variance.
-_MOST_TAKEN = 0.8
+_MOST_TAKEN = 0.6
 
 
 def _reduced(covariance: FloatArray, taken: FloatArray) -> FloatArray:
-    """Return a covariance less another, of which no more than a share is taken."""
+    """Return a covariance less the positive part of another, of which no more than a share is taken."""
     scale = np.sqrt(np.maximum(np.diag(covariance), _TINY))
-    share = taken / np.outer(scale, scale)
-    largest = float(np.linalg.eigvalsh(share)[-1])
-    return covariance - taken * min(1.0, _MOST_TAKEN / max(largest, _TINY))
+    values, vectors = np.linalg.eigh(taken / np.outer(scale, scale))
+    share = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    largest = max(float(values[-1]), _TINY)
+    found: FloatArray = covariance - np.outer(scale, scale) * share * min(1.0, _MOST_TAKEN / largest)
+    return found
 
 
-def usable_times(times: FloatArray, time: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return the predicted times at which at least 10 patients, and one in 20, are still at risk."""
-    at_risk = weight @ (time[:, None] >= times)
-    return times[at_risk >= max(FEWEST_AT_RISK, LEAST_AT_RISK * float(weight.sum()))]
+def observed_times(
+    times: FloatArray, time: FloatArray, censored: BoolArray, weight: FloatArray
+) -> FloatArray:
+    """Return the times before which at least a tenth of the patients, and at least 25, would not be censored.
+
+    The share is that of the Kaplan-Meier curve of censoring: patients who had the event are not lost.
+    """
+    at, code = np.unique(time[censored], return_inverse=True)
+    if len(at) == 0:
+        return times
+    lost = np.bincount(code, weight[censored])
+    order = np.argsort(time)
+    # At risk at a time: later, or censored then.
+    later = np.append(0.0, np.cumsum(weight[order]))
+    at_risk = later[-1] - later[np.searchsorted(time[order], at, side="right")] + lost
+    left = np.append(1.0, np.cumprod(1 - lost / at_risk))
+    share = left[np.searchsorted(at, times, side="left")]
+    return times[share >= max(_LEAST_OBSERVED, _FEWEST_OBSERVED / max(float(weight.sum()), 1.0))]
 
 
 def weighted_residuals(
@@ -341,7 +385,7 @@ def weighted_residuals(
         Events, times and entry times. A patient who entered late counts from the first predicted time at or after
         entry on.
     times : (K,) array
-        Predicted times, ascending, at which patients are still at risk (`usable_times`).
+        Predicted times, ascending, until which patients are observed (`observed_times`).
     probability : (n, K) array
         Predicted probability of the event by each time.
     columns : (n, q) array
@@ -355,25 +399,18 @@ def weighted_residuals(
     """
     n, s = len(target), np.ones(len(target)) if weight is None else weight
     other = np.zeros(n, np.bool_) if other is None else other
-    event, censored = target.event, ~target.event & ~other
     F, start, after = _from_start(target, times, probability)
     score = cloglog(probability[:, -1], unit)
     # Its square too, since censoring need not depend on it linearly.
     score = score - np.average(score, weights=s)
     score = score / max(float(np.sqrt(np.average(score**2, weights=s))), _TINY)
     columns = np.column_stack([score, np.minimum(score**2, _LARGEST_SQUARE), columns])
-    model = fit_censoring(target.time, censored, columns, s, target.entry)
+    model = fit_censoring(target.time, ~target.event & ~other, columns, s, target.entry)
     expected_until = s @ F
     ends = cut(times, expected_until, parts)
     F = F[:, np.searchsorted(times, ends)]
-    free = (target.time[:, None] > ends) | (censored[:, None] & (target.time[:, None] >= ends))
-    free |= other[:, None]
-    happened = event[:, None] & (target.time[:, None] <= ends)
-    known = (free | happened) & (start[:, None] < ends)
+    happened, inverse = known_status(target, other, ends, start, model)
     until = np.minimum(target.time[:, None], ends)
-    inverse = known.astype(np.float64)
-    if model is not None:
-        inverse *= np.column_stack([model.inverse_probability(before, after) for before in until.T])
     residual = (happened - F) * inverse
     means = _mean_weights(model, target, other, ends, F, s, after)
     expected = np.diff(F, prepend=0.0, axis=1)
@@ -384,15 +421,35 @@ def weighted_residuals(
         time=np.where(other, np.inf, target.time),
         weight=s,
         clusters=clusters,
+        censored=~target.event & ~other,
         probability=F,
         happened=happened,
         inverse=inverse,
         **means,
         before=until,
+        start=start,
         after=after,
         censoring=model,
         unit=unit,
     )
+
+
+def known_status(
+    target: Target, other: BoolArray, times: FloatArray, start: FloatArray, model: CensoringModel | None
+) -> tuple[BoolArray, FloatArray]:
+    """Return who had the event by each time (n, K), and 1 / G (n, K), 0 where the status after `start` is not known.
+
+    A patient who is censored at a time is free of the event then; after an event of another cause, always.
+    """
+    time = target.time[:, None]
+    happened = target.event[:, None] & (time <= times)
+    free = (time > times) | (~target.event[:, None] & (time >= times)) | other[:, None]
+    inverse = ((free | happened) & (start[:, None] < times)).astype(np.float64)
+    if model is not None:
+        after = start if (start > 0).any() else None
+        until = np.minimum(time, times)
+        inverse *= np.column_stack([model.inverse_probability(before, after) for before in until.T])
+    return happened, inverse
 
 
 def cloglog(probability: FloatArray, unit: float = 0.0) -> FloatArray:

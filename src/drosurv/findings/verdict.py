@@ -29,6 +29,7 @@ QUESTIONS = (
     "subgroups",
     "shape in time",
     "spread",
+    "ranking",
     "gain",
     "gain over reference",
     "above threshold",

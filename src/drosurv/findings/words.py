@@ -90,6 +90,10 @@ def _reference(name: str, found: Adjusted) -> str:
     return f"{first_upper(reference)} predicts {name} better: gain of this model over it {_number(found)} per patient."
 
 
+def _ranked(name: str, found: Adjusted) -> str:
+    return f"Patients are ranked worse than by chance: c-index {_number(found)}."
+
+
 def _unclear(name: str, found: Adjusted) -> str:
     return f"The model is not yet shown to predict {name} better than one curve: gain {_number(found)} per patient."
 
@@ -99,6 +103,7 @@ _SENTENCES: dict[tuple[str, str], Callable[[str, Adjusted], str]] = {
     ("miscalibrated", "shape in time"): _shape,
     ("miscalibrated", "spread"): _spread,
     ("harm", "gain"): _harm,
+    ("harm", "ranking"): _ranked,
     ("dominated", "gain over reference"): _reference,
     ("worse_for_some", "gain over reference"): _reference,
     ("wrong_decisions", "above threshold"): _decisions,
@@ -109,6 +114,7 @@ _CLEAR = {
     "level": "events agree with the predictions, observed/expected",
     "shape in time": "the timing of events agrees with the predictions, largest ratio of a part",
     "spread": "differences between patients agree with the predictions, calibration slope",
+    "ranking": "ranked no worse than by chance, c-index",
     "gain": "predictions are better than one curve for everybody, gain per patient",
     "gain over reference": "not predicted worse than by the reference, gain over it per patient",
     "above threshold": "events above the threshold agree with the predictions, observed/expected",

@@ -1,0 +1,415 @@
+"""The patients who are judged: residuals, scores and gains of what a model predicts for them.
+
+Curves of a model, and tables whose times are close together, are known throughout. Predictions at few times are judged
+at these times. Gains in log likelihood over one curve for everybody are those of what was predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
+from drosurv.errors import ArgumentError
+from drosurv.findings.estimation_error import EstimationError
+from drosurv.findings.log_score import hazard_scores, log_scores, probability_scores, rounding_unit
+from drosurv.findings.residuals import (
+    PatientResiduals,
+    WeightedResiduals,
+    cloglog,
+    known_status,
+    martingale_residuals,
+    observed_times,
+    weighted_residuals,
+)
+from drosurv.metrics import FollowUp
+from drosurv.metrics.follow_up import default_horizon
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
+
+# A table is known throughout if no step between its times has more than this share of the events.
+_LARGEST_STEP = 0.05
+# Probabilities with at most so many decimals are judged at their times, since hazards of rounded ones are not known.
+_ROUNDED = 1e-4
+# Curves jump at the times of events if this share of the events is at their jumps.
+_AT_JUMPS = 0.5
+# With more jumps, likelihoods are those of continuous times.
+_FEW_JUMPS = 100
+_LEAST_HAZARD = 1e-9
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cohort:
+    """Outcomes of the patients who are judged, and what is known about them.
+
+    `other` (n,) are those whose observation ended with an event of another cause; `columns` (n, q) what censoring may
+    depend on; `follow_up` that of the training patients, or of these if they are not known; `weight` and `clusters`
+    (n,) numbers of copies and of clusters.
+    """
+
+    target: Target
+    follow_up: FollowUp
+    other: BoolArray | None = None
+    columns: FloatArray | None = None
+    weight: FloatArray | None = None
+    clusters: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @property
+    def copies(self) -> FloatArray:
+        """Numbers of copies (n,)."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
+    def since(self) -> FloatArray:
+        """Entry times (n,), 0 by default."""
+        return np.zeros(len(self)) if self.target.entry is None else self.target.entry
+
+    @property
+    def durations(self) -> Target:
+        """Events and times since entry."""
+        return Target(self.target.event, self.target.time - self.since)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Judged:
+    """What tests are made from.
+
+    Attributes
+    ----------
+    cohort : Cohort
+        The patients.
+    residuals, at_horizon : PatientResiduals
+        Residuals over the follow-up, and until the horizon.
+    score : (n,) array
+        Log cumulative hazard at the horizon.
+    risk : (n,) array
+        Predicted probability of the event by the horizon.
+    horizon : float
+        Time at which decisions are made; with entry times since entry, but for predictions at few times.
+    gains, over_reference : (n,) arrays or None
+        Gains in log likelihood over one curve for everybody, and over the reference.
+    error, error_at_horizon : EstimationError or None
+        Estimation error of the model, where its training patients are known.
+    few_times : bool
+        Whether predictions are known at few times only.
+    """
+
+    cohort: Cohort
+    residuals: PatientResiduals
+    at_horizon: PatientResiduals
+    score: FloatArray
+    risk: FloatArray
+    horizon: float
+    gains: FloatArray | None = None
+    over_reference: FloatArray | None = None
+    error: EstimationError | None = None
+    error_at_horizon: EstimationError | None = None
+    few_times: bool = False
+    trained: bool = False
+
+
+class _Curves:
+    """Curves that are known throughout: summed hazards of patients, and where they jump."""
+
+    def __init__(self, curves: SurvivalCurves, target: Target) -> None:
+        jumps = curves.times if isinstance(curves, (StepCurves, PointCurves)) else None
+        happened = target.time[target.event]
+        self.discrete = False
+        if jumps is not None and len(happened):
+            at_jumps = np.isin(happened, jumps).mean()
+            self.discrete = bool(at_jumps > _AT_JUMPS)
+        self.interpolated = isinstance(curves, PointCurves) and not self.discrete
+        self.curves = curves.as_steps() if isinstance(curves, PointCurves) and self.discrete else curves
+        self.until: Any = curves.known_until
+        self._table: FloatArray | None = None
+
+    @property
+    def few_jumps(self) -> bool:
+        """Whether likelihoods are those of events at the jumps."""
+        times = self.curves.times
+        return self.discrete and times is not None and len(times) <= _FEW_JUMPS
+
+    def accumulated(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return summed hazards until one time each, (n,), and their variances."""
+        if not self.interpolated:
+            found = self.curves.accumulated(times)
+            return found.hazard, found.variance
+        hazard = self._interpolate(times)
+        return hazard, hazard
+
+    def at(self, times: FloatArray) -> FloatArray:
+        """Return summed hazards (n, k) at common times."""
+        if not self.interpolated:
+            return self.curves.cumulative_hazard(times)
+        return np.column_stack([self._interpolate(np.full(len(self.curves), time)) for time in times])
+
+    def _interpolate(self, times: FloatArray) -> FloatArray:
+        """Return hazards at one time each of a table whose times are close together: constant rates between them."""
+        grid = self.curves.times
+        assert grid is not None
+        if self._table is None:
+            known = self.curves.cumulative_hazard(grid)
+            if grid[0] > 0:
+                grid, known = np.append(0.0, grid), np.column_stack([np.zeros(len(known)), known])
+            self._grid, self._table = grid, known
+        grid, known = self._grid, self._table
+        right = np.clip(np.searchsorted(grid, times), 1, len(grid) - 1)
+        share = np.clip((times - grid[right - 1]) / (grid[right] - grid[right - 1]), 0.0, 1.0)
+        rows = np.arange(len(known))
+        found: FloatArray = (1 - share) * known[rows, right - 1] + share * known[rows, right]
+        return found
+
+
+def known_throughout(curves: SurvivalCurves, target: Target) -> bool:
+    """Whether curves are known throughout the follow-up, and not only at few times.
+
+    A table is if its times are those of the events, or cut the follow-up into steps of at most a twentieth of the
+    events; a table of rounded probabilities is not.
+    """
+    if not isinstance(curves, PointCurves):
+        return True
+    times = curves.times
+    assert times is not None
+    happened = target.time[target.event & (target.time <= times[-1])]
+    if len(happened) == 0 or rounding_unit(curves.survival(times)) >= _ROUNDED:
+        return False
+    between = happened[~np.isin(happened, times)]
+    counts = np.bincount(np.searchsorted(times, between), minlength=len(times))
+    return bool(counts.max() <= max(_LARGEST_STEP * len(happened), 1))
+
+
+def judge_curves(
+    curves: SurvivalCurves,
+    cohort: Cohort,
+    *,
+    horizon: float | None = None,
+    design: FloatArray | None = None,
+    stratum: IntArray | None = None,
+    training_events: float | None = None,
+    cross_fitted: bool = False,
+    reference: SurvivalCurves | None = None,
+) -> Judged:
+    """Return what tests of predicted curves are made from.
+
+    Parameters
+    ----------
+    curves : SurvivalCurves
+        Predictions of the n patients; with causes, those of the cause.
+    cohort : Cohort
+        Their outcomes.
+    horizon : float, optional
+        Time of decisions and of scores; by default the median follow-up, as far as predictions reach.
+    design : (n, p) array, optional
+        Columns of a linear model.
+    stratum : (n,) array, optional
+        Strata with baseline hazards of their own.
+    training_events : float, optional
+        Number of events that the model was fitted to, if known.
+    cross_fitted : bool
+        Whether each patient was predicted by a model that was fitted to the others.
+    reference : SurvivalCurves, optional
+        Curves of the model to compare with.
+    """
+    _check_monotone(curves)
+    few = not known_throughout(curves, cohort.target)
+    judged = (_at_few_times if few else _throughout)(curves, cohort, horizon, reference)
+    trained = training_events is not None or cross_fitted
+    if not trained:
+        return judged
+    errors = [
+        EstimationError(
+            residuals,
+            _events_in_parts(cohort.follow_up, residuals, training_events or 0.0),
+            design,
+            stratum,
+            cross_fitted,
+        )
+        for residuals in (judged.residuals, judged.at_horizon)
+    ]
+    return replace(judged, error=errors[0], error_at_horizon=errors[1], trained=True)
+
+
+def _check_monotone(curves: SurvivalCurves) -> None:
+    """Raise if survival probabilities of a table rise with time."""
+    if not isinstance(curves, PointCurves) or curves.times is None:
+        return
+    survival = curves.survival(curves.times)
+    rises = np.diff(survival, axis=1) > 1e-6
+    if rises.any():
+        row, column = (int(k) for k in np.argwhere(rises)[0])
+        raise ArgumentError(
+            "survival",
+            f"survival must not rise with time, but does in {int(rises.any(axis=1).sum()):,} rows (first in row {row}: "
+            f"{survival[row, column]:g} at {curves.times[column]:g}, {survival[row, column + 1]:g} at "
+            f"{curves.times[column + 1]:g}). Check the order of the columns, and whether they are probabilities of no "
+            "event.",
+        )
+
+
+def _events_in_parts(follow_up: FollowUp, residuals: PatientResiduals, events: float) -> FloatArray:
+    """Return the number of training events (J,) in each part of the follow-up."""
+    below = np.interp(residuals.ends, follow_up.event_percentiles, np.arange(101), left=0.0, right=100.0)
+    below[-1] = 100.0
+    found: FloatArray = events * np.diff(below, prepend=0.0) / 100
+    return found
+
+
+def _throughout(
+    curves: SurvivalCurves, cohort: Cohort, horizon: float | None, reference: SurvivalCurves | None
+) -> Judged:
+    known, target, since = _Curves(curves, cohort.target), cohort.target, cohort.since
+    end = float(np.max(known.until))
+    if horizon is not None and horizon > end:
+        raise ArgumentError(
+            "horizon", f"horizon must be at most {end:g}, the last time of the predictions, got {horizon:g}."
+        )
+    at = default_horizon(cohort.durations, end) if horizon is None else float(horizon)
+    how: dict[str, Any] = {"discrete": known.discrete, "weight": cohort.weight, "clusters": cohort.clusters}
+    residuals = martingale_residuals(target, known.accumulated, until=known.until, **how)
+    until = np.minimum(since + at, known.until)
+    at_horizon = martingale_residuals(target, known.accumulated, until=until, parts=1, **how)
+    hazard = known.accumulated(since + at)[0]
+    survival = known.curves.at_patient_times(since + at)
+    if since.any():
+        hazard = hazard - known.accumulated(since)[0]
+        survival = survival / np.maximum(known.curves.at_patient_times(since), _LEAST_HAZARD)
+    model, null = _log_likelihoods(known, cohort)
+    return Judged(
+        cohort=cohort,
+        residuals=residuals,
+        at_horizon=at_horizon,
+        score=np.log(np.maximum(hazard, _LEAST_HAZARD)),
+        risk=1 - survival if not known.interpolated else -np.expm1(-hazard),
+        horizon=at,
+        gains=model - null,
+        over_reference=_over_reference(reference, model, known, cohort),
+    )
+
+
+def _log_likelihoods(known: _Curves, cohort: Cohort) -> tuple[FloatArray, FloatArray]:
+    """Return log likelihoods (n,) of the patients under curves, and under one curve for everybody."""
+    if known.few_jumps:
+        times = known.curves.times
+        assert times is not None
+        p = np.diff(known.at(times), axis=1, prepend=0.0)
+        null = np.diff(cohort.follow_up.cumulative_hazard_at(times), prepend=0.0)
+        return (
+            probability_scores(p, times, cohort.target),
+            probability_scores(null, times, cohort.target, own=_own_null(cohort)),
+        )
+    edges = _edges(cohort.follow_up)
+    end = np.minimum(cohort.target.time, known.until)
+    hazard = known.accumulated(end)[0] - (known.accumulated(cohort.since)[0] if cohort.since.any() else 0.0)
+    null_hazard = cohort.follow_up.cumulative_hazard_at(end) - cohort.follow_up.cumulative_hazard_at(
+        cohort.since
+    )
+    happened = cohort.target.event & (cohort.target.time <= known.until)
+    steps = isinstance(known.curves, StepCurves)
+    return (
+        hazard_scores(known.at(edges), hazard, edges, cohort.target.time, happened, joined=steps),
+        hazard_scores(
+            cohort.follow_up.cumulative_hazard_at(edges)[None],
+            null_hazard,
+            edges,
+            cohort.target.time,
+            happened,
+            own=_own_null(cohort),
+        ),
+    )
+
+
+def _own_null(cohort: Cohort) -> FloatArray | None:
+    """Return the numbers of copies if one curve for everybody is fitted to the patients themselves; else None."""
+    return cohort.copies if cohort.follow_up.stands_in else None
+
+
+def _edges(follow_up: FollowUp, n_intervals: int = 20) -> FloatArray:
+    """Return 0 and quantiles of the event times, between which hazards are constant."""
+    edges = np.interp(np.linspace(0, 100, n_intervals + 1), np.arange(101), follow_up.event_percentiles)
+    edges[0] = 0.0
+    return np.unique(edges)
+
+
+def _over_reference(
+    reference: SurvivalCurves | None, model: FloatArray, known: _Curves, cohort: Cohort
+) -> FloatArray | None:
+    if reference is None or not known_throughout(reference, cohort.target):
+        return None
+    other = _Curves(reference, cohort.target)
+    # Both are scored as long as both are known, and in the same way.
+    if other.few_jumps != known.few_jumps or np.max(other.until) < np.max(known.until):
+        other.discrete = known.discrete
+    return model - _log_likelihoods(other, cohort)[0]
+
+
+def _at_few_times(
+    curves: SurvivalCurves, cohort: Cohort, horizon: float | None, reference: SurvivalCurves | None
+) -> Judged:
+    target, given = cohort.target, curves.times
+    assert given is not None
+    other = np.zeros(len(cohort), np.bool_) if cohort.other is None else cohort.other
+    times = observed_times(given, target.time, ~target.event & ~other, cohort.copies)
+    if len(times) == 0:
+        times = given[:1]
+    if horizon is not None and not np.isclose(times, horizon).any():
+        known = ", ".join(f"{time:g}" for time in given)
+        late = (
+            " Fewer than one in 20 patients are observed until then."
+            if np.isclose(given, horizon).any()
+            else ""
+        )
+        raise ArgumentError(
+            "horizon",
+            f"horizon must be one of the times of the predictions that are observed ({known}), got {horizon:g}.{late}",
+        )
+    survival = curves.survival(times)
+    unit = rounding_unit(survival)
+    if horizon is None:
+        before = times[times <= default_horizon(cohort.durations)]
+        horizon = float(before[-1] if len(before) else times[0])
+    else:
+        horizon = float(times[np.isclose(times, horizon)][0])
+    F, at = 1 - survival, int(np.searchsorted(times, horizon))
+    columns = np.empty((len(cohort), 0)) if cohort.columns is None else cohort.columns
+    how: dict[str, Any] = {
+        "other": cohort.other,
+        "weight": cohort.weight,
+        "clusters": cohort.clusters,
+        "unit": unit,
+    }
+    residuals = weighted_residuals(target, times, F, columns, **how)
+    at_horizon = weighted_residuals(target, times[: at + 1], F[:, : at + 1], columns, parts=1, **how)
+    score = _scores_at_times(residuals, cohort, times, unit)
+    model = score(survival, None)
+    null = score(cohort.follow_up.survival_at(times), _own_null(cohort))
+    return Judged(
+        cohort=cohort,
+        residuals=residuals,
+        at_horizon=at_horizon,
+        score=cloglog(F[:, at], unit),
+        risk=F[:, at],
+        horizon=horizon,
+        gains=model - null,
+        over_reference=None if reference is None else model - score(reference.survival(times), None),
+        few_times=True,
+    )
+
+
+def _scores_at_times(
+    residuals: WeightedResiduals, cohort: Cohort, times: FloatArray, unit: float
+) -> Callable[[FloatArray, FloatArray | None], FloatArray]:
+    other = np.zeros(len(cohort), np.bool_) if cohort.other is None else cohort.other
+    _, inverse = known_status(cohort.target, other, times, residuals.start, residuals.censoring)
+    time = np.where(other, np.inf, cohort.target.time)
+
+    def score(survival: FloatArray, own: FloatArray | None) -> FloatArray:
+        return log_scores(
+            survival, times, time, cohort.target.event, inverse, start=residuals.start, unit=unit, own=own
+        )
+
+    return score

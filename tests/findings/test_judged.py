@@ -1,0 +1,185 @@
+"""Judged patients: exact predictions of many kinds are not called wrong, wrong ones are, and bad input is named."""
+
+import numpy as np
+import pytest
+
+from drosurv import CoxPH, Surv
+from drosurv.curves import parse_survival
+from drosurv.errors import ArgumentError
+from drosurv.findings.from_predictions import judged_patients
+from drosurv.findings.judged import known_throughout
+from drosurv.findings.questions import questions
+from drosurv.findings.verdict import PROBLEMS, findings, judge
+from drosurv.observation import Rows
+from drosurv.predictions import as_predictions
+from drosurv.target import Target
+
+
+def draw(kind, seed, n=1_000):
+    """Exact survival S(t) of two groups, and their outcomes; censoring depends on the risk."""
+    rng = np.random.default_rng(seed)
+    g, eta = rng.random(n) < 0.5, 0.7 * rng.normal(size=n)
+    e, u = np.exp(eta), rng.random(n)
+    C = np.minimum(rng.exponential(6 / np.exp(0.4 * eta)), 6.0)
+    if kind == "log-logistic":
+        T, S = np.sqrt(1 / u - 1) / e / 0.4, lambda t: 1 / (1 + (0.4 * t * e[:, None]) ** 2)
+    elif kind == "arms":
+        k = np.where(g, 0.6, 1.6)
+        T, S = 3 * (-np.log(u) / e) ** (1 / k), lambda t: np.exp(-e[:, None] * (t / 3) ** k[:, None])
+    else:
+        T, S = -np.log(u) / e / 0.35, lambda t: np.exp(-0.35 * t * e[:, None])
+    happened, Y = T <= C, np.minimum(T, C)
+    if kind == "whole years":
+        C = np.ceil(C)
+        happened, Y = T <= C, np.ceil(np.minimum(T, C))
+    return Surv.from_arrays(happened, Y), S, g, eta
+
+
+def rows_of(survival, times, y, g, rows=None, **how):
+    judged = judged_patients(
+        as_predictions((times, survival), None, len(y)), y, rows, groups=g[:, None] * 1.0
+    )
+    members = {("overall", "all"): np.ones(len(y), bool), ("arm", "a"): g, ("arm", "b"): ~g}
+    return findings(questions(judged, members, **how), 0.95)
+
+
+def problems(*args, **how):
+    return [row for row in rows_of(*args, **how) if row.status in PROBLEMS]
+
+
+TIMES = {
+    "one": [3.0],
+    "three": [1.0, 2.0, 4.0],
+    "many": list(np.linspace(0.05, 6, 120)),
+    "years": [1.0, 2, 3, 4, 5, 6],
+}
+
+
+@pytest.mark.parametrize("times", ["one", "three", "many"])
+@pytest.mark.parametrize("kind", ["exponential", "log-logistic", "arms"])
+def test_exact_predictions_are_not_called_wrong(kind, times):
+    at = np.array(TIMES[times])
+    found = []
+    for seed in range(4):
+        y, S, g, _ = draw(kind, seed)
+        found += problems(S(at), at, y, g, threshold=0.5)
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "decimals"), [("whole years", None), ("whole years", 3), ("exponential", 2)]
+)
+def test_whole_years_and_rounded_probabilities_are_not_called_wrong(kind, decimals):
+    at = np.array(TIMES["years"])
+    found = []
+    for seed in range(4):
+        y, S, g, _ = draw(kind, seed)
+        survival = S(at) if decimals is None else S(at).round(decimals)
+        found += problems(survival, at, y, g)
+    assert found == []
+
+
+@pytest.mark.parametrize("times", ["three", "many"])
+def test_a_right_total_with_a_wrong_shape_is_found(times):
+    rng, n, at = np.random.default_rng(0), 2_000, np.array(TIMES[times])
+    e = np.exp(0.8 * rng.normal(size=n))
+    T, C = np.sqrt(rng.exponential(size=n) / e) / 0.4, rng.uniform(2, 6.5, n)
+    y = Surv.from_arrays(T <= C, np.minimum(T, C))
+    rate = (T <= C).sum() / (e * np.minimum(T, C)).sum()
+    wrong = problems(np.exp(-rate * at * e[:, None]), at, y, rng.random(n) < 0.5)
+    assert "shape in time" in {row.question for row in wrong}
+
+
+def test_hazards_that_are_too_large_are_found_and_a_slope_that_is_too_steep():
+    y, S, g, eta = draw("exponential", 1, n=2_000)
+    for at in (np.array(TIMES["one"]), np.array(TIMES["many"])):
+        assert "level" in {row.question for row in problems(S(at) ** 1.5, at, y, g)}
+        steep = np.exp(-0.35 * at * np.exp(1.6 * eta)[:, None])
+        assert "spread" in {row.question for row in problems(steep, at, y, g)}
+
+
+def test_swapped_groups_are_found():
+    rng, n, at = np.random.default_rng(2), 2_000, np.array([1.0, 3.0])
+    g = rng.random(n) < 0.5
+    T, C = rng.exponential(np.where(g, 2.0, 5.0)), rng.uniform(1, 6, n)
+    y = Surv.from_arrays(T <= C, np.minimum(T, C))
+    swapped = np.exp(-at / np.where(g, 5.0, 2.0)[:, None])
+    wrong = {(row.question, row.group) for row in problems(swapped, at, y, g)}
+    assert {("level", "a"), ("level", "b"), ("gain", "all")} <= wrong
+
+
+def test_the_gain_prefers_the_right_hazards():
+    y, S, g, _ = draw("exponential", 3, n=3_000)
+    at = np.array([1.0, 3.0])
+    gain = {}
+    for power in (0.6, 1.0, 1.8):
+        rows = rows_of(S(at) ** power, at, y, g)
+        gain[power] = next(row.value for row in rows if row.question == "gain" and row.group == "all")
+    assert gain[1.0] > max(gain[0.6], gain[1.8])
+    assert gain[1.0] > 0
+
+
+def test_copies_of_patients_in_clusters_are_counted_once():
+    y, S, g, _ = draw("exponential", 4, n=60)
+    i, at = np.repeat(np.arange(60), 5), np.array([1.0, 3.0])
+    rows = rows_of(S(at)[i], at, y[i], g[i], Rows(clusters=i))
+    assert {row.group: row.status for row in rows if row.question == "level"}["a"] == "too_few"
+
+
+def test_an_interval_without_predicted_events_hides_nothing():
+    rng, n = np.random.default_rng(0), 2_000
+    rate = 0.08 * np.exp(0.8 * rng.normal(size=n))
+    T, C, at = rng.exponential(1 / rate), rng.uniform(2, 10, n), np.array([0.05, 1.0, 2.0, 5.0])
+    T[:4] = [0.01, 0.02, 0.03, 0.04]
+    S = np.exp(-rate[:, None] * at)
+    S[:, 0] = 1.0
+    rows = rows_of(S, at, Surv.from_arrays(T <= C, np.minimum(T, C)), rng.random(n) < 0.5)
+    assert all(np.isfinite([row.value, row.p]).all() for row in rows)
+    assert judge(rows).problems == ()
+
+
+def test_a_fitted_model_is_judged_with_its_estimation_error():
+    rng = np.random.default_rng(5)
+
+    def patients(n):
+        X = rng.normal(size=(n, 3))
+        T, C = rng.exponential(np.exp(-X @ [0.6, 0.4, 0.0])), rng.uniform(0.5, 3, n)
+        return X, Surv.from_arrays(T <= C, np.minimum(T, C))
+
+    (X, y), (X_test, y_test) = patients(100), patients(2_000)
+    judged = judged_patients(as_predictions(CoxPH().fit(X, y), X_test, 2_000), y_test)
+    everyone = np.ones(2_000)
+    own, error = judged.residuals.covariance(everyone).sum(), judged.error.covariance(everyone).sum()
+    # Twenty times as many patients as in training.
+    assert error / own == pytest.approx(20, rel=0.35)
+
+
+def test_tables_are_known_throughout_if_their_times_are_close_or_those_of_the_events():
+    y, S, _, _ = draw("exponential", 6)
+    target = Target(y["event"], y["time"])
+
+    def known(at, target, decimals=15):
+        return known_throughout(parse_survival(S(at).round(decimals), 1_000, at), target)
+
+    assert known(np.array(TIMES["many"]), target)
+    assert not known(np.array(TIMES["many"]), target, decimals=2)
+    assert not known(np.array(TIMES["years"]), target)
+    assert known(np.array(TIMES["years"]), Target(y["event"], np.ceil(y["time"])))
+
+
+def test_bad_predictions_are_named():
+    y, S, g, _ = draw("exponential", 7, n=200)
+    at = np.array([1.0, 3.0])
+    with pytest.raises(ArgumentError, match="must not rise with time"):
+        rows_of(S(at)[:, ::-1], at, y, g)
+    with pytest.raises(ArgumentError, match=r"horizon must be one of the times .*1, 3.*got 2"):
+        judged_patients(as_predictions((at, S(at)), None, 200), y, horizon=2.0)
+    many = np.array(TIMES["many"])
+    with pytest.raises(ArgumentError, match="horizon must be at most 6"):
+        judged_patients(as_predictions((many, S(many)), None, 200), y, horizon=7.0)
+    late = np.array([20.0])
+    rows = rows_of(S(late), late, y, g)
+    assert {row.status for row in rows} == {"too_few"}
+    assert "observed until" in rows[0].text
+    equal = rows_of(np.full((200, 2), 0.5), at, y, g)
+    assert "spread" not in {row.question for row in equal}
