@@ -1,22 +1,20 @@
-"""How often models that are right are called wrong, and how often intervals of the Brier score hold the truth.
+"""How often right predictions are called wrong, how often wrong ones are found, and whether intervals hold the truth.
 
-    python -m experiments.studies.false_alarms --runs 500 --jobs 16 -o false_alarms.jsonl
+    python -m experiments.studies.false_alarms --runs 500 --jobs 16
 
-Every run draws 1,000 patients to train on and 600 others who are judged, in two groups that differ in nothing but, in
-half of the settings, how long they are observed. Eight kinds of right models are judged, and the share of runs is
-counted in which
+Every setting is one kind of patients and one kind of predictions of them; each run draws new patients, asks all
+questions of `drosurv.findings` about all patients and two groups, and notes which single tests reject at 5 %, and
+which problems the verdict names after its adjustment. Results are written in parts of 25 runs, one JSON object per
+line; started again with the same file, parts that are in it are not run again. The tables go to
+docs/tables/false_alarms.csv and docs/tables/power.csv.
 
-- "events": observed and expected events differ for everybody or for a group (the group table, adjusted),
-- "harm": everybody or a group is called worse predicted than by no model (the same),
-- "slope": the calibration slope differs from 1, allowing for the model's own estimation error (unadjusted),
-- "by cause": incidences of a cause differ from those predicted (adjusted),
-- "IBS gap", "gain gap", "Uno gap": the groups differ (unadjusted).
-
-Further settings: whether `repair` changes a right model that it may not train ("repair"), and whether the interval of
-the integrated Brier score misses the truth ("IBS interval"). Whole audits are in `false_verdicts`.
-
-Results are written in parts of 25 runs, one JSON object per line. Started again with the same file, parts that are in
-it are not run again.
+- Exact predictions: true probabilities at one, three or many times, or as functions of time, of Weibull,
+  log-logistic, log-normal, cure and fading-effect times, two arms (one early, one late), whole years and months,
+  rare events, groups that are followed differently, censoring that depends on the risk; rounded; in clusters;
+  weighted; with late entry, strata and causes; with a threshold.
+- Fitted: Cox, strata, late entry, causes, AFT, discrete time, each fitted to other patients, few and many.
+- Cross-fitted: Cox and AFT in five folds.
+- Wrong: level, group, slope, group slopes, shape in time, swapped groups, harm.
 """
 
 from __future__ import annotations
@@ -27,215 +25,449 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.integrate import trapezoid
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from drosurv import AcceleratedFailureTime, CauseSpecificCox, CoxPH, DiscreteTimeHazard, Surv
-from drosurv.curves import parse_survival
-from drosurv.evaluation import Predictions
-from drosurv.evaluation.by_cause import evaluate_by_cause, judged_by_cause
-from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.evaluator import rows_of
-from drosurv.evaluation.from_entry import predict_from_entry
-from drosurv.evaluation.groups import group_table
-from drosurv.metrics import FollowUp, brier_contributions, brier_weight_error
-from drosurv.metrics.follow_up import brier_times
-from drosurv.metrics.inference import Draws
-from drosurv.observation import Inference, Rows
-from drosurv.predictions import as_predictions
-from drosurv.target import of_any_cause, parse_target
-from experiments.studies import curve_types
+from drosurv.findings.from_predictions import judged_patients
+from drosurv.findings.questions import questions
+from drosurv.findings.verdict import PROBLEMS, findings
+from drosurv.observation import Rows
+from drosurv.predictions import Predictions, as_predictions
+from drosurv.report.cross_fit import cross_fitted, fold_parts
 
-TRAINED, JUDGED = 1_000, 600
-REPLICATES = 99
-LEVEL = 0.05
 PART = 25
-EFFECTS = np.array([0.7, -0.4])
-# Rates of censoring in the two groups, where hazards are near 1.
-CENSORING = {"same follow-up": (0.5, 0.5), "different follow-up": (0.2, 2.0)}
-COARSE = np.array([0.25, 0.5, 1.0, 1.5, 2.0])
+LEVEL = 0.95
+TIMES = {"one time": (3.0,), "three times": (1.0, 3.0, 5.0), "many times": tuple(np.linspace(0.06, 6, 100))}
+TABLES = Path("docs/tables")
 
 
-class Cohort(NamedTuple):
-    """Patients: features, target, groups, and what else a model of their kind is given; rates of their hazards."""
+@dataclass
+class Drawn:
+    """Patients of one run: outcomes, groups, true survival, and what else is known of them."""
 
-    X: np.ndarray
     y: Any
     group: np.ndarray
-    given: dict[str, np.ndarray]
-    rate: np.ndarray
+    survival: Callable[[np.ndarray], np.ndarray]
+    rows: Rows = field(default_factory=Rows)
+    features: np.ndarray | None = None
 
 
-def cohort(rng: np.random.Generator, kind: str, rates: tuple[float, float], n: int) -> Cohort:
-    """Draw patients whose cumulative hazard is rate * t^shape, with another shape in each stratum."""
-    X, stratum, group = rng.normal(size=(n, 2)), rng.integers(2, size=n), rng.integers(2, size=n)
-    rate, shape = np.exp(X @ EFFECTS), np.full(n, {"AFT": 1.5, "discrete time": 1.3}.get(kind, 1.0))
-    if kind == "forest":
-        # Four leaves.
-        rate = np.array([0.4, 0.8, 1.5, 3.0])[2 * (X[:, 0] > 0) + (X[:, 1] > 0)]
-    if kind == "strata":
-        shape = np.where(stratum == 0, 0.6, 1.6)
-    if kind == "coarse times":
-        shape = np.full(n, 0.5)
-    entry = rng.uniform(0, 0.6, n) if kind == "late entry" else np.zeros(n)
-    # Times given no event before entry.
-    event = ((rate * entry**shape + rng.exponential(size=n)) / rate) ** (1 / shape)
-    other = rng.exponential(np.exp(-X[:, 0])) if kind == "causes" else np.full(n, np.inf)
-    end = entry + rng.exponential(1 / np.asarray(rates)[group])
-    if kind == "whole times":
-        # Years of which each is a quarter of the unit of time.
-        rate, event, end = rate / 4, np.ceil(4 * event), np.ceil(4 * end)
-    last = np.minimum(np.minimum(event, other), end)
-    cause = np.where(event == last, 1, np.where(other == last, 2, 0))
-    y = Surv.competing(cause, last) if kind == "causes" else Surv.from_arrays(cause == 1, last)
-    given = {"strata": {"strata": stratum}, "late entry": {"entry": entry}}.get(kind, {})
-    return Cohort(X, y, group, given, rate)
+# Exact predictions.
 
 
-def fitted(model: Any, train: Cohort, test: Cohort) -> Any:
-    """A model fitted to the training patients."""
-    return model().fit(train.X, train.y, **train.given)
+def draw(kind: str, n: int, rng: np.random.Generator, *, follow: str = "by risk") -> Drawn:
+    """Draw patients of a kind; censoring depends on the risk, or differs between groups."""
+    g, eta = rng.random(n) < 0.45, 0.8 * rng.normal(size=n)
+    if kind == "groups of different risk":
+        eta = eta + 0.5 * g
+    e, u = np.exp(eta), rng.random(n)
+    C = np.minimum(rng.exponential(6 * np.exp(-0.4 * eta)), 6.5)
+    if follow == "by group":
+        C = rng.exponential(np.where(g, 2.0, 10.0))
+    if follow == "independent":
+        C = rng.uniform(1, 8, n)
+    T, S = _times(kind, e, eta, g, u, rng)
+    happened, Y = T <= C, np.minimum(T, C)
+    if kind in ("whole years", "whole months"):
+        unit = 1.0 if kind == "whole years" else 1 / 12
+        C = np.ceil(C / unit) * unit
+        happened, Y = T <= C, np.ceil(np.minimum(T, C) / unit) * unit
+    return Drawn(Surv.from_arrays(happened, Y), g, S, features=eta[:, None])
 
 
-def exact(
-    times: np.ndarray | None, shape: float, curve_type: Any, score_type: Any, train: Cohort, test: Cohort
-) -> Predictions:
-    """The true survival of the judged patients, at all times of the training patients or at those given."""
-    at = np.unique(train.y["time"]) if times is None else times
-    hazard = test.rate[:, None] * at**shape
-    # As random survival forests do, a score that is no log hazard sums the cumulative hazard over times.
-    risk = np.log(test.rate) if score_type == "log hazard" else hazard.sum(axis=1)
-    return Predictions(risk, np.exp(-hazard), at, curve_type=curve_type, score_type=score_type)
+def _times(kind: str, e: Any, eta: Any, g: Any, u: Any, rng: Any) -> tuple[np.ndarray, Callable[[Any], Any]]:
+    """Return event times, and the function of the true survival at times (k,)."""
+    H = -np.log(u)
+    c = e[:, None]
+    if kind == "log-logistic":
+        return np.sqrt(1 / u - 1) / e / 0.4, lambda t: 1 / (1 + (0.4 * t * c) ** 2)
+    if kind == "log-normal":
+        return np.exp(0.7 * norm.isf(u) - eta + 1), lambda t: norm.sf((np.log(t) - 1 + eta[:, None]) / 0.7)
+    if kind == "cure":
+        p = 1 / (1 + np.exp(0.3 - eta))
+        T = np.where(rng.random(len(u)) < p, rng.exponential(1.5, len(u)), np.inf)
+        return T, lambda t: 1 - p[:, None] * (1 - np.exp(-t / 1.5))
+    if kind == "fading effect":
+        first = 0.3 * e * 1.5
+        T = np.where(first > H, H / (0.3 * e), 1.5 + (H - first) / 0.3)
+        return T, lambda t: np.exp(-0.3 * (np.minimum(t, 1.5) * c + np.maximum(t - 1.5, 0)))
+    if kind == "two arms":
+        k = np.where(g, 0.6, 1.6)
+        return 3 * (H / (0.75 * e)) ** (1 / k), lambda t: np.exp(-0.75 * c * (t / 3) ** k[:, None])
+    if kind == "rare events":
+        return H / e * 60, lambda t: np.exp(-t / 60 * c)
+    if kind == "common events":
+        return H / e * 2, lambda t: np.exp(-t / 2 * c)
+    shape = 1.0 if kind in ("whole years", "whole months") else 1.3
+    return (H / e) ** (1 / shape) / 0.3, lambda t: np.exp(-c * (0.3 * t) ** shape)
 
 
-KINDS: dict[str, Callable[[Cohort, Cohort], Any]] = {
-    "plain": partial(fitted, CoxPH),
-    "strata": partial(fitted, CoxPH),
-    "late entry": partial(fitted, CoxPH),
-    "causes": partial(fitted, CauseSpecificCox),
-    "AFT": partial(fitted, partial(AcceleratedFailureTime, "weibull")),
-    "discrete time": partial(fitted, partial(DiscreteTimeHazard, 20, "cloglog")),
-    "forest": partial(exact, None, 1.0, "smooth", "other"),
-    "coarse times": partial(exact, COARSE, 0.5, "points", "log hazard"),
-    "whole times": partial(exact, np.arange(1.0, 41.0), 1.0, "points", "log hazard"),
-}
-WANTED = ("integrated_brier_score", "likelihood_gain", "uno_concordance", "calibration_slope")
-GAPS = {"integrated_brier_score": "IBS gap", "likelihood_gain": "gain gap", "uno_concordance": "Uno gap"}
-
-
-def judged(kind: str, rates: tuple[float, float], seed: int) -> dict[str, bool]:
-    """Judge a right model as `evaluate` and the audit do, by the metrics that decide something."""
+def exact(kind: str, times: str, n: int, seed: int, **how: Any) -> dict[str, Any]:
+    """Judge exact predictions at times, or as functions of time."""
     rng = np.random.default_rng(seed)
-    train, test = (cohort(rng, kind, rates, n) for n in (TRAINED, JUDGED))
-    model, y, y_train, X = KINDS[kind](train, test), test.y, None, test.X
-    found = {}
+    decimals, threshold, follow = (how.get(name) for name in ("decimals", "threshold", "follow"))
+    patients = draw(kind, n, rng, follow=follow or "by risk")
+    at = np.arange(1.0, 8.0) if times == "the years" else np.array(TIMES.get(times, (3.0,)))
+    if times == "functions":
+        predicted = as_predictions(_functions(patients.survival, n), None, n)
+    else:
+        S = patients.survival(at)
+        predicted = as_predictions((at, S if decimals is None else S.round(decimals)), None, n)
+    return ask(predicted, patients, threshold=threshold, horizon=3.0 if threshold else None)
+
+
+def _functions(survival: Callable[[Any], Any], n: int) -> Predictions:
+    """Predictions as one function of time for each patient."""
+    grid = np.linspace(0, 12, 1201)
+    values = survival(np.maximum(grid, 1e-9))
+    return Predictions(survival=[partial(np.interp, xp=grid, fp=values[i]) for i in range(n)])
+
+
+def tiny_group(n: int, tiny: int, shift: float, seed: int) -> dict[str, Any]:
+    """Exact predictions, a threshold, and few patients with a label of their own."""
+    rng = np.random.default_rng(seed)
+    g = rng.integers(2, size=n)
+    eta = 0.8 * rng.normal(size=n) + shift * g
+    T, C, at = rng.exponential(5 * np.exp(-eta)), rng.uniform(2, 8, n), np.array([1.0, 2, 3, 5])
+    S = np.exp(-0.2 * at * np.exp(eta)[:, None])
+    labels = np.where(np.arange(n) < tiny, 2, g)
+    patients = Drawn(Surv.from_arrays(T <= C, np.minimum(T, C)), labels, lambda t: S, features=eta[:, None])
+    return ask(as_predictions((at, S), None, n), patients, threshold=0.3, horizon=3.0)
+
+
+def copies(patients: int, per_patient: int, times: str, seed: int) -> dict[str, Any]:
+    """Exact predictions of patients with several identical rows, as clusters."""
+    rng = np.random.default_rng(seed)
+    drawn, at = draw("Weibull", patients, rng), np.array(TIMES[times])
+    i = np.repeat(np.arange(patients), per_patient)
+    together = Drawn(drawn.y[i], drawn.group[i], drawn.survival, Rows(clusters=i), drawn.features[i])
+    return ask(as_predictions((at, drawn.survival(at)[i]), None, len(i)), together)
+
+
+def weighted(n: int, times: str, seed: int) -> dict[str, Any]:
+    """Exact predictions of rows that stand for one to three patients each.
+
+    Rows of w patients are drawn as such, so the rows' outcomes are those of w copies only in expectation: each copy is
+    drawn, and equal rows are counted.
+    """
+    rng = np.random.default_rng(seed)
+    drawn, at = draw("whole years", n, rng), np.array(TIMES[times])
+    eta = np.round(drawn.features[:, 0] * 2) / 2
+    p = 1 - np.exp(-0.3 * np.exp(eta))
+    T, C = rng.geometric(p).astype(float), np.minimum(np.ceil(rng.exponential(6, n)), 7.0)
+    happened, Y = T <= C, np.minimum(T, C)
+    table = pd.DataFrame({"eta": eta, "Y": Y, "d": happened, "g": drawn.group}).value_counts().reset_index()
+    S = np.exp(-0.3 * np.exp(table["eta"].to_numpy())[:, None] * at)
+    y = Surv.from_arrays(table["d"].to_numpy(), table["Y"].to_numpy())
+    rows = Rows(weight=table["count"].to_numpy(dtype=float))
+    counted = Drawn(y, table["g"].to_numpy(), lambda t: S, rows, table[["eta"]].to_numpy())
+    return ask(as_predictions((at, S), None, len(table)), counted)
+
+
+def late_entry(n: int, times: str, seed: int) -> dict[str, Any]:
+    """Exact predictions of patients who came under observation late."""
+    rng = np.random.default_rng(seed)
+    x, V = 0.8 * rng.normal(size=3 * n), rng.uniform(0, 2, 3 * n)
+    T = (rng.exponential(size=3 * n) / np.exp(x)) ** (1 / 1.3) / 0.3
+    kept = np.flatnonzero(T > V)[:n]
+    x, V, T = x[kept], V[kept], T[kept]
+    C, at = V + rng.uniform(0.5, 6, n), np.array(TIMES[times])
+    S = np.exp(-np.exp(x)[:, None] * (0.3 * at) ** 1.3)
+    y = Surv.from_arrays(T <= C, np.minimum(T, C))
+    drawn = Drawn(y, rng.random(n) < 0.5, lambda t: S, Rows(entry=V), x[:, None])
+    return ask(as_predictions((at, S), None, n), drawn)
+
+
+def one_cause(n: int, times: str, every_cause: bool, seed: int) -> dict[str, Any]:
+    """Exact incidences of one of two causes, given with or without those of the other."""
+    rng = np.random.default_rng(seed)
+    x = 0.8 * rng.normal(size=n)
+    first, second = 0.15 * np.exp(x), 0.1 * np.exp(-0.5 * x)
+    T, C = rng.exponential(1 / (first + second)), rng.uniform(1, 8, n)
+    cause = np.where(T > C, 0, np.where(rng.random(n) < first / (first + second), 1, 2))
+    at = np.array(TIMES[times])
+    left = -np.expm1(-(first + second)[:, None] * at)
+    F = {k: (rate / (first + second))[:, None] * left for k, rate in ((1, first), (2, second))}
+    drawn = Drawn(
+        Surv.competing(cause, np.minimum(T, C)), rng.random(n) < 0.5, lambda t: left, features=x[:, None]
+    )
+    given = Predictions(incidence=F, times=at) if every_cause else Predictions(survival=1 - F[1], times=at)
+    return ask(as_predictions(given, None, n), drawn, cause=1)
+
+
+# Fitted models.
+
+
+def cohort(kind: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Any, dict[str, Any]]:
+    """Draw features, outcomes, and what else a model of the kind is given."""
+    k = 3 * n
+    X, s = rng.normal(size=(k, 3)), rng.integers(2, size=k)
+    rate = np.exp(X @ [0.6, 0.4, 0.0])
+    shape = np.where(s == 0, 0.7, 1.5) if kind == "strata" else np.full(k, 1.2)
+    T = (rng.exponential(size=k) / rate) ** (1 / shape) / 0.3
+    V = rng.uniform(0, 2, k) if kind == "late entry" else np.zeros(k)
+    other = rng.exponential(6 * np.exp(-X @ [-0.3, 0.4, 0.2])) if kind == "causes" else np.full(k, np.inf)
+    C = V + rng.uniform(1, 7, k)
+    kept = np.flatnonzero(np.minimum(T, other) > V)[:n]
+    X, s, T, V, other, C = (part[kept] for part in (X, s, T, V, other, C))
+    first = np.minimum(T, other)
+    Y, happened = np.minimum(first, C), first <= C
+    if kind == "whole years":
+        C = np.ceil(C)
+        happened, Y = T <= C, np.ceil(np.minimum(T, C))
     if kind == "causes":
-        table = evaluate_by_cause(model, X, y, sensitive_features={"group": test.group})
-        found["by cause"] = bool(judged_by_cause(table, 1 - LEVEL)["off"].any())
-    if isinstance(model, Predictions):
-        X, y_train = None, train.y
-    elif test.given or kind == "causes":
-        observed = Rows.parse(parse_target(of_any_cause(y)), **test.given)
-        seen = predict_from_entry(as_predictions(model, X, len(y), rows=observed), y)
-        model, y, y_train = seen.predictions, seen.y, seen.follow_up
-    groups = {"group": test.group}
-    predicted = as_predictions(model, X, len(y))
-    evaluator = prepare(predicted, y, y_train=y_train, sensitive_features=groups, wanted=WANTED)
-    inference = Inference(n_bootstrap=REPLICATES, random_state=seed, n_jobs=1)
-    drawn = evaluator.draw(inference)
-    p_values = evaluator.p_values(inference)
-    table, _ = group_table(evaluator, {}, level=1 - LEVEL)
-    found |= {name: bool((table["concern"] == what).any()) for name, what in CONCERNS.items()}
-    slope = drawn.numbers["overall", "all", "calibration_slope"].interval(1 - LEVEL)
-    error = slope.standard_error
-    trained = evaluator.everyone.data.follow_up.training_events
-    if trained is not None and kind not in EXACT:
-        error *= np.sqrt(1 + evaluator.everyone.target.n_events / trained)
-    found["slope"] = bool(2 * norm.sf(abs(slope.estimate - 1) / error) < LEVEL)
-    for row in rows_of(evaluator, drawn, p_values, set(), 1 - LEVEL):
-        if row.kind == "gap" and row.metric in GAPS:
-            found[GAPS[row.metric]] = row.p_value < LEVEL
-    return found
+        y = Surv.competing(np.where(~happened, 0, np.where(other >= T, 1, 2)), Y)
+    else:
+        y = Surv.from_arrays(happened, Y)
+    return X, y, {"strata": {"strata": s}, "late entry": {"entry": V}}.get(kind, {})
 
 
-CONCERNS = {"events": "calibration", "harm": "worse than no model"}
-EXACT = ("forest", "coarse times", "whole times")
-
-
-def repaired(case: str, seed: int) -> dict[str, bool]:
-    """Whether a right model was changed by a repair that may not train it."""
-    return {"changed": bool(curve_types.changed(case, seed)["changed"])}
-
-
-def interval(rate: float, seed: int) -> dict[str, bool]:
-    """Whether the 95 % interval of the integrated Brier score of the true model misses the truth."""
-    rng, n = np.random.default_rng(seed), TRAINED
-
-    def patients() -> tuple[np.ndarray, Any]:
-        x = rng.normal(scale=0.7, size=n)
-        event, end = rng.exponential(np.exp(-x)), rng.exponential(1 / rate, n)
-        return x, Surv.from_arrays(event <= end, np.minimum(event, end))
-
-    (_, train), (x, y) = patients(), patients()
-    follow_up = FollowUp.parse(train)
-    at = brier_times(follow_up, parse_target(y))
-    curves = parse_survival(np.exp(-np.exp(x)[:, None] * at), n, at)
-    many = np.exp(-np.exp(np.random.default_rng(0).normal(scale=0.7, size=20_000))[:, None] * at)
-    truth = trapezoid((many * (1 - many)).mean(axis=0), at) / (at[-1] - at[0])
-    values = brier_contributions(follow_up, y, curves, at)
-    replicates = rng.multinomial(n, np.full(n, 1 / n), size=300) @ values / n
-    missed = {}
-    for name, error in (
-        ("patients alone", 0.0),
-        ("and weights", brier_weight_error(follow_up, y, curves, at)),
-    ):
-        found = Draws(values.mean(), replicates, further_error=error).interval(1 - LEVEL)
-        missed[name] = not found.low <= truth <= found.high
-    return missed
-
-
-SETTINGS: dict[str, Callable[[int], dict[str, bool]]] = {
-    **{
-        f"{kind}, {name}": partial(judged, kind, rates) for kind in KINDS for name, rates in CENSORING.items()
-    },
-    **{f"repair, {case}": partial(repaired, case) for case in curve_types.CASES},
-    **{f"IBS interval, censoring {rate:g}": partial(interval, rate) for rate in (0.3, 0.5)},
+MODELS: dict[str, Callable[[], Any]] = {
+    "causes": CauseSpecificCox,
+    "AFT": partial(AcceleratedFailureTime, "weibull"),
+    "discrete time": partial(DiscreteTimeHazard, 20, "cloglog"),
 }
+
+
+def fitted(kind: str, trained: int, n: int, seed: int, *, cause: int | None = None) -> dict[str, Any]:
+    """Judge a right model that was fitted to other patients."""
+    rng = np.random.default_rng(seed)
+    (X, y, given), (X_test, y_test, given_test) = cohort(kind, trained, rng), cohort(kind, n, rng)
+    model = MODELS.get(kind, CoxPH)().fit(X, y, **given)
+    rows = Rows(**given_test)
+    drawn = Drawn(y_test, X_test[:, 0] > 0, lambda t: t, rows)
+    return ask(as_predictions(model, X_test, n, rows=rows), drawn, cause=cause)
+
+
+def folds(kind: str, n: int, seed: int) -> dict[str, Any]:
+    """Judge predictions of five folds, each of a model fitted to the others."""
+    rng = np.random.default_rng(seed)
+    X, y, _ = cohort(kind, n, rng)
+    found = cross_fitted(MODELS.get(kind, CoxPH)(), X, y, fold_parts(y["event"], 5, seed))
+    drawn = Drawn(y, rng.random(n) < 0.5, lambda t: t)
+    return ask(as_predictions(found.predictions, X, n), drawn)
+
+
+# Wrong predictions.
+
+
+def wrong(kind: str, times: str, n: int, seed: int) -> dict[str, Any]:
+    """Judge predictions that are wrong in one way."""
+    rng = np.random.default_rng(seed)
+    g, x = rng.random(n) < 0.3, rng.normal(size=n)
+    true = 0.8 * x + np.log(0.3)
+    said = true.copy()
+    shape = 1.0
+    if kind == "level, 1.3 times":
+        said = true - np.log(1.3)
+    if kind == "group, 1.5 times":
+        said = np.where(g, true - np.log(1.5), true)
+    if kind == "slope 0.74":
+        said = np.log(0.3) + 0.8 * x * 1.35
+    if kind == "slope of a group 0":
+        true = np.where(g, np.log(0.4), true)
+    if kind == "swapped groups":
+        true, said = np.where(g, true + 0.5, true - 0.5), np.where(g, true - 0.5, true + 0.5)
+    if kind == "harm":
+        said = np.log(0.3) - 0.8 * x
+    if kind == "shape in time":
+        shape = 2.0
+    H = rng.exponential(size=n)
+    T = (H / np.exp(true)) ** (1 / shape)
+    if shape != 1.0:
+        T = T * 1.2
+    C, at = np.minimum(rng.exponential(8, n), 6.0), np.array(TIMES[times])
+    happened, Y = T <= C, np.minimum(T, C)
+    if kind == "shape in time":
+        said = true + np.log(happened.sum() / (np.exp(true) * Y).sum())
+    S = np.exp(-np.exp(said)[:, None] * at)
+    drawn = Drawn(Surv.from_arrays(happened, Y), g, lambda t: S, features=x[:, None])
+    return ask(as_predictions((at, S), None, n), drawn)
+
+
+def ask(
+    predicted: Any,
+    drawn: Drawn,
+    *,
+    threshold: float | None = None,
+    horizon: float | None = None,
+    cause: int | None = None,
+) -> dict[str, Any]:
+    """Return rejections of single tests at 5 %, and problems after adjustment."""
+    groups = {str(k): drawn.group == k for k in np.unique(drawn.group)}
+    members = {
+        ("overall", "all"): np.ones(len(drawn.y), bool),
+        **{("group", k): m for k, m in groups.items()},
+    }
+    judged = judged_patients(
+        predicted,
+        drawn.y,
+        drawn.rows,
+        groups=np.column_stack([mask * 1.0 for mask in groups.values()]),
+        features=drawn.features,
+        horizon=horizon,
+        cause=cause,
+    )
+    asked = questions(judged, members, threshold=threshold)
+    rows = findings(asked, LEVEL)
+    problems = [row for row in rows if row.status in PROBLEMS]
+    overfitted = [row for row in problems if judged.trained and row.question == "spread" and row.value < 1]
+    single: dict[str, list[int]] = {}
+    for question in asked:
+        if question.estimate is not None and not question.question.startswith("gain"):
+            whom = "" if question.attribute == "overall" else ", group"
+            counts = single.setdefault(f"{question.question}{whom}", [0, 0])
+            counts[0] += 1
+            counts[1] += question.estimate.p < 1 - LEVEL
+    return {
+        "any problem": len(problems) > len(overfitted),
+        "overfitting": bool(overfitted),
+        "single": single,
+        "problems": sorted({f"{row.question}, {row.status}" for row in problems if row not in overfitted}),
+    }
+
+
+KINDS = ("Weibull", "log-logistic", "log-normal", "cure", "fading effect", "two arms")
+EXACT: dict[str, Callable[[int], dict[str, Any]]] = {
+    **{
+        f"{kind}, {times}, n = {n:,}": partial(exact, kind, times, n)
+        for kind in KINDS
+        for times in (*TIMES, "functions")
+        for n in ((600, 2_000) if times != "functions" else (600,))
+    },
+    **{
+        f"whole years, {times}": partial(exact, "whole years", times, 1_000)
+        for times in ("the years", "one time")
+    },
+    "whole months, three times": partial(exact, "whole months", "three times", 1_000),
+    **{
+        f"{kind}, followed by group, {times}": partial(exact, kind, times, 1_000, follow="by group")
+        for kind in ("Weibull", "log-logistic", "whole years")
+        for times in ("one time", "three times", "many times" if kind != "whole years" else "the years")
+    },
+    **{
+        f"{kind}, {decimals} decimals, {times}": partial(exact, kind, times, n, decimals=decimals)
+        for kind, n in (("common events", 1_000), ("rare events", 2_000))
+        for decimals in (2, 3)
+        for times in ("three times", "the years", "many times")
+    },
+    **{
+        f"threshold, groups of different risk, {times}": partial(
+            exact, "groups of different risk", times, 1_000, threshold=0.5
+        )
+        for times in ("one time", "three times")
+    },
+    **{f"threshold, {tiny} others": partial(tiny_group, 600, tiny, 0.0) for tiny in (0, 6, 15, 30, 60)},
+    "threshold, risk shifted": partial(tiny_group, 1_000, 0, 0.5),
+    **{
+        f"{m} patients x {k} rows, {times}": partial(copies, m, k, times)
+        for m, k in ((400, 2), (200, 5))
+        for times in ("one time", "many times")
+    },
+    **{f"counted rows, {times}": partial(weighted, 1_000, times) for times in ("one time", "three times")},
+    **{f"late entry, {times}": partial(late_entry, 800, times) for times in TIMES},
+    **{f"one cause of two, {times}": partial(one_cause, 1_000, times, True) for times in TIMES},
+    **{f"one column of one cause, {times}": partial(one_cause, 1_000, times, False) for times in TIMES},
+}
+FITTED: dict[str, Callable[[int], dict[str, Any]]] = {
+    **{
+        f"{kind}, {trained:,} to train, {n:,} judged": partial(fitted, kind, trained, n)
+        for kind in ("plain", "strata", "late entry", "causes", "AFT", "discrete time", "whole years")
+        for trained, n in ((1_000, 600), (500, 2_000), (150, 400))
+    },
+    **{
+        f"cause 1, {trained:,} to train, {n:,} judged": partial(fitted, "causes", trained, n, cause=1)
+        for trained, n in ((1_000, 600), (150, 400))
+    },
+    **{
+        f"{kind} in folds, n = {n}": partial(folds, kind, n)
+        for kind in ("plain", "AFT", "whole years")
+        for n in (300, 800)
+    },
+}
+WRONG: dict[str, Callable[[int], dict[str, Any]]] = {
+    f"{kind}, {times}, n = {n:,}": partial(wrong, kind, times, n)
+    for kind in (
+        "level, 1.3 times",
+        "group, 1.5 times",
+        "slope 0.74",
+        "slope of a group 0",
+        "swapped groups",
+        "harm",
+        "shape in time",
+    )
+    for times in TIMES
+    for n in (500, 2_000)
+    if not (kind == "shape in time" and times == "one time")
+}
+SETTINGS = {**EXACT, **FITTED, **WRONG}
 
 
 def part_of(setting: str, first: int, runs: int) -> dict[str, Any]:
-    """Count false alarms of one setting over seeds from the first on."""
+    """Count over seeds from the first on."""
     begun = time.process_time()
     with warnings.catch_warnings(action="ignore"):
-        rows = [SETTINGS[setting](seed) for seed in range(first, first + runs)]
-    alarms = {name: sum(row[name] for row in rows) for name in rows[0]}
-    seconds = time.process_time() - begun
-    return {"setting": setting, "first": first, "runs": runs, "alarms": alarms, "seconds": round(seconds, 1)}
+        found = [SETTINGS[setting](seed) for seed in range(first, first + runs)]
+    single: dict[str, list[int]] = {}
+    named: dict[str, int] = {}
+    for run in found:
+        for question, (asked, rejected) in run["single"].items():
+            counts = single.setdefault(question, [0, 0])
+            counts[0], counts[1] = counts[0] + asked, counts[1] + int(rejected)
+        for problem in run["problems"]:
+            named[problem] = named.get(problem, 0) + 1
+    return {
+        "setting": setting,
+        "first": first,
+        "runs": runs,
+        "any problem": sum(run["any problem"] for run in found),
+        "overfitting": sum(run["overfitting"] for run in found),
+        "single": single,
+        "problems": named,
+        "seconds": round(time.process_time() - begun, 1),
+    }
 
 
-def summarized(parts: list[dict[str, Any]]) -> pd.DataFrame:
-    """Percent of runs with a false alarm, one row per setting."""
+def limits(asked: int, share: float = 0.05, outside: float = 0.001) -> tuple[float, float]:
+    """Return the exact limits of a rejection rate, in percent, that chance leaves with 99.9 %."""
+    low, high = binom.ppf([outside / 2, 1 - outside / 2], asked, share)
+    return 100 * low / asked, 100 * high / asked
+
+
+def summarized(parts: list[dict[str, Any]], chosen: dict[str, Any]) -> pd.DataFrame:
+    """Percent of runs with any problem, and of rejected single tests, one row per setting."""
     rows = []
-    for setting in SETTINGS:
+    for setting in chosen:
         own = [part for part in parts if part["setting"] == setting]
         runs = sum(part["runs"] for part in own)
-        if runs:
-            counts = pd.DataFrame([part["alarms"] for part in own]).sum()
-            seconds = sum(part["seconds"] for part in own)
-            rows.append(
-                {"setting": setting, "runs": runs, **(100 * counts / runs).round(1), "seconds": seconds}
-            )
-    return pd.DataFrame(rows).set_index("setting")
+        if not runs:
+            continue
+        row: dict[str, Any] = {"setting": setting, "runs": runs}
+        for name in ("any problem", "overfitting"):
+            row[name] = round(100 * sum(part[name] for part in own) / runs, 1)
+        for question in dict.fromkeys(q for part in own for q in part["single"]):
+            asked, rejected = (sum(part["single"].get(question, (0, 0))[k] for part in own) for k in (0, 1))
+            row[question] = round(100 * rejected / max(asked, 1), 1)
+            low, high = limits(max(asked, 1))
+            if setting in EXACT and ", group" not in question and not low <= row[question] <= high:
+                row["outside"] = f"{row.get('outside', '')} {question}".strip()
+        named = pd.Series(
+            [problem for part in own for problem, k in part["problems"].items() for _ in range(k)]
+        )
+        row["most often"] = "" if named.empty else str(named.mode()[0])
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def main() -> None:
-    """Run what is not in the file yet, and print the rates."""
+    """Run what is not in the file yet, print the rates, and write the tables."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments.studies.false_alarms",
         description=__doc__,
@@ -244,14 +476,19 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=500, help="runs of each setting")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--seed", type=int, default=0, help="of the first run")
-    parser.add_argument("--settings", nargs="*", default=[], help="only those that begin with one of these")
+    parser.add_argument("--settings", nargs="*", default=[], help="only those whose name holds one of these")
     parser.add_argument("-o", "--output", type=Path, default=Path("false_alarms.jsonl"))
+    parser.add_argument(
+        "--tables", type=Path, default=None, help=f"folder of the tables; {TABLES} for the documents"
+    )
     options = parser.parse_args()
     parts = []
     if options.output.exists():
         parts = [json.loads(line) for line in options.output.read_text().splitlines()]
     known = {(part["setting"], part["first"], part["runs"]) for part in parts}
-    chosen = [name for name in SETTINGS if name.startswith(tuple(options.settings) or "")]
+    chosen = [
+        name for name in SETTINGS if not options.settings or any(one in name for one in options.settings)
+    ]
     end = options.seed + options.runs
     # Seeds in the outer loop, so that whatever is finished has about as many runs of every setting.
     units = [
@@ -263,7 +500,13 @@ def main() -> None:
             parts.append(done.result())
             with options.output.open("a") as file:
                 file.write(json.dumps(parts[-1]) + "\n")
-    print(summarized(parts).to_string(na_rep=""))
+    for name, settings in (("false_alarms", {**EXACT, **FITTED}), ("power", WRONG)):
+        table = summarized(parts, settings)
+        with pd.option_context("display.width", 250, "display.max_columns", 30, "display.max_rows", 300):
+            print(table.to_string(index=False, na_rep=""))
+        if options.tables is not None:
+            options.tables.mkdir(parents=True, exist_ok=True)
+            table.to_csv(options.tables / f"{name}.csv", index=False)
     print(f"{sum(part['seconds'] for part in parts) / 60:.0f} core-minutes")
 
 

@@ -42,8 +42,7 @@ class EstimationError:
         if columns is None:
             # Of cross-fitted models that are not linear it is not known which errors cancel.
             columns = np.empty((len(w), 0)) if self.cross_fitted else w[:, None]
-        scale = np.average(columns**2, axis=0) ** 0.5
-        columns = columns / np.maximum(scale, 1e-12)
+        columns = columns / np.maximum(np.sqrt((columns**2).mean(axis=0)), 1e-12)
         expected = self.residuals.weight[:, None] * self.residuals.expected
         factor = np.ones(expected.shape[1])
         if not self.cross_fitted:

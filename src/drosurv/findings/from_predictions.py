@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.curves import PointCurves, SurvivalCurves
+from drosurv.curves import PointCurves, SurvivalCurves, parse_survival
 from drosurv.errors import ArgumentError
-from drosurv.findings.judged import Cohort, Judged, judge_curves
+from drosurv.findings.judged import Cohort, Judged, judge_curves, known_throughout
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
 from drosurv.predictions import Predicted, final_step
@@ -83,14 +83,14 @@ def judged_patients(
         clusters=clusters,
     )
     return judge_curves(
-        _curves(predicted, cause),
+        _curves(predicted, target, cause),
         cohort,
         horizon=horizon,
         design=design_columns(predicted),
         stratum=stratum,
         training_events=events,
         cross_fitted=predicted.trained_on is not None,
-        reference=None if reference is None else _curves(reference, cause),
+        reference=None if reference is None else _curves(reference, target, cause),
     )
 
 
@@ -109,16 +109,35 @@ def _outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray 
     return Target(target.event, target.time, rows.entry), None
 
 
-def _curves(predicted: Predicted, cause: int | None) -> SurvivalCurves:
+def _curves(predicted: Predicted, target: Target, cause: int | None) -> SurvivalCurves:
     if cause is None:
         return predicted.survival_curves
-    if predicted.competing is not None:
+    given = predicted.given
+    if predicted.competing is None:
+        curves = predicted.survival_curves
+        if isinstance(curves, PointCurves):
+            # One column of incidences: judged at its times.
+            return curves
+    elif given is None:
         return predicted.competing.of_cause(cause)
-    curves = predicted.survival_curves
-    if isinstance(curves, PointCurves):
-        # One column of incidences: judged at its times.
-        return curves
+    else:
+        return _curves_of_incidence(predicted, target, cause)
     raise ArgumentError("cause", "cause needs a model of causes, or predicted incidences.")
+
+
+def _curves_of_incidence(predicted: Predicted, target: Target, cause: int) -> SurvivalCurves:
+    """Return hazards dF / S(t-) of a table of incidences whose times are close together; else the incidence itself."""
+    assert predicted.given is not None
+    assert predicted.given.incidence is not None
+    assert predicted.competing is not None
+    own = predicted.competing.of_cause(cause)
+    assert own.times is not None
+    table = PointCurves(own.values, own.times, own.known_until)
+    if not known_throughout(table, target):
+        survival = 1 - np.asarray(predicted.given.incidence[cause], dtype=np.float64)
+        return parse_survival(survival, len(predicted), predicted.given.times)
+    # Where events happen at the times of the table, its hazards are their probabilities.
+    return own if np.isin(target.time[target.event], own.times).mean() > 0.5 else table
 
 
 def _own_follow_up(target: Target, rows: Rows) -> FollowUp:

@@ -30,6 +30,8 @@ from drosurv.target import BoolArray, FloatArray, IntArray
 _FARTHEST = 20.0
 _TINY = 1e-12
 _LAST_DIGITS = 1e-6
+# Slopes are searched over so many bins of scores.
+_MOST_BINS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,13 +178,14 @@ def spread(
     """
     if isinstance(residuals, WeightedResiduals):
         return _spread_at_horizon(residuals, score, member, error, horizon)
-    x, mass = score[member], residuals.weight[member]
+    own, mass = score[member], residuals.weight[member]
     expected = mass * residuals.expected[member].sum(axis=1)
     observed = mass * residuals.observed[member].sum(axis=1)
     events = float(observed.sum())
     if events <= 0 or expected.sum() <= 0:
         return None
-    x = x - np.average(x, weights=np.maximum(expected, _TINY))
+    own = own - np.average(own, weights=np.maximum(expected, _TINY))
+    x, (expected, observed) = _binned(own, expected, expected, observed)
     information = float(expected @ x**2)
     if information <= 1e-9:
         return None
@@ -198,7 +201,7 @@ def spread(
 
     best = _zero(derivative)
     w = np.zeros(len(score))
-    w[member] = x
+    w[member] = own
     above, below = _dispersions(residuals, w, error, information)
 
     def root(slope: float) -> float:
@@ -221,6 +224,17 @@ def _dispersions(
     ones = np.ones(len(sums.observed))
     with_error, without = sums.variance(ones), sums.variance(ones, with_error=False)
     return with_error / information, min(with_error, without) / information
+
+
+def _binned(x: FloatArray, mass: FloatArray, *sums: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+    """Return means of x, weighted by mass, and sums of others in at most 1,000 bins of x; few rows are unchanged."""
+    if len(x) <= _MOST_BINS:
+        return x, list(sums)
+    order = np.argsort(x)
+    begins = np.unique(np.linspace(0, len(x), _MOST_BINS, endpoint=False).astype(np.intp))
+    total = np.add.reduceat(np.maximum(mass, _TINY)[order], begins)
+    means = np.add.reduceat((np.maximum(mass, _TINY) * x)[order], begins) / total
+    return means, [np.add.reduceat(one[order], begins) for one in sums]
 
 
 def _zero(derivative: Callable[[float], float]) -> float:
@@ -248,10 +262,10 @@ def _spread_at_horizon(
     if patients.information <= 1e-9:
         return None
     w = np.zeros(len(score))
-    w[member] = patients.x
+    w[member] = patients.own
     until = (np.arange(len(residuals.ends)) <= last).astype(np.float64)
     sums = residuals.sums(w, None if error is None else error(w))
-    plain = patients.variance(patients.x, patients.F)
+    plain = patients.variance_at
     with_error, without = sums.variance(until) / plain, sums.variance(until, with_error=False) / plain
 
     def root(slope: float) -> float:
@@ -269,28 +283,34 @@ class _AtOneTime:
 
     def __init__(self, residuals: WeightedResiduals, score: FloatArray, member: BoolArray, last: int) -> None:
         least = max(residuals.unit / 4, 1e-9)
-        self.F = np.clip(residuals.probability[member, last], least, 1 - least)
-        self.mass, self.hazard = residuals.weight[member], -np.log1p(-self.F)
-        self.inverse, self.happened = residuals.inverse[member, last], residuals.happened[member, last]
-        self.at_events, self.at_free = residuals.at_events[member, last], residuals.at_free[member, last]
-        slack = self.mass * (1 - self.F) * self.hazard
-        self.x = score[member] - np.average(score[member], weights=slack)
-        self.information = float(slack @ self.x**2)
-
-    def variance(self, w: FloatArray, F: FloatArray) -> float:
-        """Return the variance of the sum of residuals with weights w (m,), before that of the censoring model."""
-        return float(self.mass @ (w**2 * F * (1 - F) * ((1 - F) * self.at_events + F * self.at_free)))
+        F = np.clip(residuals.probability[member, last], least, 1 - least)
+        mass, hazard = residuals.weight[member], -np.log1p(-F)
+        known = mass * residuals.inverse[member, last]
+        at_events, at_free = mass * residuals.at_events[member, last], mass * residuals.at_free[member, last]
+        slack = mass * (1 - F) * hazard
+        self.own = score[member] - np.average(score[member], weights=slack)
+        self.information = float(slack @ self.own**2)
+        self.variance_at = float(self.own**2 @ (F * (1 - F) * ((1 - F) * at_events + F * at_free)))
+        happened = known * residuals.happened[member, last]
+        sums = mass, known, happened, at_events, at_free, mass * np.log(hazard)
+        self.x, found = _binned(self.own, mass, *sums)
+        self.mass, self.known, self.happened, self.at_events, self.at_free, log_hazard = found
+        self.hazard = np.exp(log_hazard / np.maximum(self.mass, _TINY)) if len(self.x) < len(F) else hazard
 
     def statistic(self, change: float) -> tuple[float, float]:
-        """Return the weighted sum of residuals after a change of the slope, and its variance."""
+        """Return the weighted sum of residuals after a change of the slope, and its variance.
+
+        The variance is that before the censoring model's.
+        """
         F = self._predicted(_zero(lambda shift: self._total(shift, change)), change)
         slack = self.mass * (1 - F) * -np.log1p(-np.minimum(F, 1 - 1e-12))
         w = self.x - np.average(self.x, weights=np.maximum(slack, _TINY))
-        return float(self.mass @ (w * self.inverse * (self.happened - F))), self.variance(w, F)
+        variance = F * (1 - F) * ((1 - F) * self.at_events + F * self.at_free)
+        return float(w @ (self.happened - self.known * F)), float(w**2 @ variance)
 
     def _predicted(self, shift: float, change: float) -> FloatArray:
         found: FloatArray = -np.expm1(-self.hazard * np.exp(np.clip(shift + change * self.x, -30.0, 30.0)))
         return found
 
     def _total(self, shift: float, change: float) -> float:
-        return float(self.mass @ (self.inverse * (self.happened - self._predicted(shift, change))))
+        return float((self.happened - self.known * self._predicted(shift, change)).sum())
