@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.curve_values import CurveValues, ModelValues
+from drosurv.curve_values import CurveValues, ModelValues, TableValues, checked_survival
 from drosurv.curves import (
     CompetingCurves,
     CurveType,
@@ -229,7 +229,10 @@ class Predicted:
 
     @property
     def until(self) -> float:
-        """Last time of predictions that were given at some times; infinity for models, and for functions of time."""
+        """Last time of predictions at some times only; infinity for models with curves, and for functions of time."""
+        final = final_step(self.model)
+        if self.given is None and getattr(final, "curve_type", None) == "points":
+            return float(final.unique_times_[-1])
         if self.given is None or self.given.times is None:
             return float("inf")
         return float(np.max(np.asarray(self.given.times, dtype=np.float64)))
@@ -348,7 +351,11 @@ def _curves_of_model(predicted: Predicted) -> SurvivalCurves:
         return SmoothCurves(values)
     times = np.asarray(final.unique_times_, np.float64)
     end = max(float(times[-1]), _end_of_training(final))
-    curves = curves_of_type(getattr(final, "curve_type", "step"), values, times, end)
+    curve_type: CurveType = getattr(final, "curve_type", "step")
+    if curve_type == "points":
+        # The model predicts at its times only.
+        values = TableValues(times, checked_survival(np.asarray(method(X, times=times))))
+    curves = curves_of_type(curve_type, values, times, end)
     return replace(curves, own_hazard=own_hazard) if isinstance(curves, StepCurves) else curves
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from drosurv.cli.model_argument import Coefficients, OptionalData, OptionalModel, open_model, table_of
 from drosurv.cli.options import (
     FileOptions,
     Force,
@@ -18,13 +19,13 @@ from drosurv.cli.options import (
     TargetOptions,
     about,
     command,
-    piped,
 )
 from drosurv.cli.outputs import check_outputs, printable, say
 from drosurv.errors import as_records, recording_warnings, require
 
 if TYPE_CHECKING:
     from drosurv.report import AuditReport
+    from drosurv.workflows import OpenedModel
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
 # Values of --kind that the library calls otherwise.
@@ -35,15 +36,9 @@ _KINDS = {"event": "event probability"}
 def audit(
     target: TargetOptions,
     file: FileOptions,
-    model: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL", help="Model that `drosurv fit` or save() wrote.")
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DATA]", help="Table, one row per patient; - for standard input.", callback=piped
-        ),
-    ] = None,
+    model: OptionalModel = None,
+    data: OptionalData = None,
+    coefficients: Coefficients = None,
     groups: Groups = (),
     strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
     output: Annotated[
@@ -123,11 +118,11 @@ def audit(
     """
     view = report_view(output)
     summary = output.with_suffix(".summary.json") if view == "to_html" else None
-    check_outputs([output, summary], [model, data, train, predictions], force=force)
+    check_outputs([output, summary], [model, data, train, predictions, coefficients], force=force)
     settings: dict[str, Any] = {"title": title, "n_bootstrap": bootstrap, "search_rules": rules}
     settings |= {"random_state": seed, "time_title": time_unit, "horizon": horizon, "threshold": threshold}
     if predictions is not None:
-        if any(given is not None for given in (model, folds, train)) or alphas:
+        if any(given is not None for given in (model, folds, train, coefficients)) or alphas:
             raise ValueError(
                 "--predictions is audited without a model, folds, training patients or alphas: leave them out."
             )
@@ -146,10 +141,7 @@ def audit(
         }
         report = _audit_predictions(predictions, file, target, groups, survival, risk, settings)
     else:
-        if model is None or data is None:
-            raise ValueError(
-                "name a model and a table, as in `drosurv audit model test.csv`, or pass --predictions FILE."
-            )
+        data = table_of("audit", model, data, coefficients)
         if survival or risk or kind or risk_kind:
             raise ValueError(
                 "--survival, --risk, --kind and --risk-kind describe --predictions FILE: pass it."
@@ -160,7 +152,8 @@ def audit(
             "n_bootstrap_path": bootstrap_path,
             "alpha_path": [_share(text) for text in alphas] or None,
         }
-        report = _audit_model(model, data, train, file, target, groups, strata, folds, settings)
+        opened = open_model(model, coefficients)
+        report = _audit_model(opened, data, train, file, target, groups, strata, folds, settings)
     getattr(report, view)(output)
     if summary is not None:
         report.to_summary(summary)
@@ -215,7 +208,7 @@ def _audit_predictions(
 
 
 def _audit_model(
-    model: Path,
+    opened: OpenedModel,
     data: Path,
     train: Path | None,
     file: FileOptions,
@@ -229,10 +222,8 @@ def _audit_model(
     from drosurv.report import audit as audited
     from drosurv.report.cross_fit import fold_parts
     from drosurv.tables import patients_not_in
-    from drosurv.workflows import OpenedModel
 
     frame = file.format.read(data)
-    opened = OpenedModel.open(model)
     with recording_warnings() as warned:
         table = opened.table(frame, groups=groups, **asdict(target))
         table.warn_of_copies(data.name)
@@ -274,7 +265,7 @@ def _audit_model(
             features,
             table.y,
             sensitive_features=table.groups,
-            features=opened.readable(table.frame, groups),
+            features=opened.describing(table, groups),
             data_name=data.name,
             on_step=lambda name, steps: progress(doing=name, of=steps),
             **settings,

@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 
+from drosurv.cli.model_argument import Coefficients, OptionalData, OptionalModel, open_model, table_of
 from drosurv.cli.options import (
-    DataFile,
     FileOptions,
     Force,
     Json,
-    ModelFile,
     Seed,
     TargetOptions,
     about,
@@ -25,10 +24,11 @@ from drosurv.presentation import write_figure
 
 @command
 def certify(
-    model: ModelFile,
-    data: DataFile,
     target: TargetOptions,
     file: FileOptions,
+    model: OptionalModel = None,
+    data: OptionalData = None,
+    coefficients: Coefficients = None,
     alpha: Annotated[float, about("Smallest share of the patients that makes a subgroup.")] = 0.05,
     horizon: Annotated[
         float | None,
@@ -56,11 +56,11 @@ def certify(
     Example: drosurv certify model test.csv --horizon 24
     """
     from drosurv.repairs.subgroup_bounds import certify as certified
-    from drosurv.workflows import OpenedModel
 
-    check_outputs([output, plot], [model, data], force=force)
+    data = table_of("certify", model, data, coefficients)
+    check_outputs([output, plot], [model, data, coefficients], force=force)
     check_picture(plot)
-    opened = OpenedModel.open(model)
+    opened = open_model(model, coefficients)
     table = opened.table(file.format.read(data), **asdict(target))
     if table.clusters is None:
         table.warn_of_copies(data.name)
@@ -71,7 +71,7 @@ def certify(
         alpha=alpha,
         horizon=horizon,
         level=level,
-        features=opened.readable(table.frame),
+        features=opened.describing(table),
         entry=table.entry,
         **opened.observed(table.frame, strata),
         clusters=table.clusters,
@@ -95,3 +95,5 @@ def certify(
     if table.columns.causes:
         typer.echo("The event is an event of any cause.")
     typer.echo(printable(found.summary(table.columns.unit)))
+    if coefficients is not None:
+        typer.echo(opened.estimator.known_times)

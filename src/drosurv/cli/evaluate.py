@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from drosurv.cli.model_argument import Coefficients, OptionalData, OptionalModel, open_model, table_of
 from drosurv.cli.options import (
-    DataFile,
     FileOptions,
     Force,
     Groups,
     Json,
-    ModelFile,
     Seed,
     TargetOptions,
     about,
@@ -51,10 +50,11 @@ _GAPS = {
 
 @command
 def evaluate(
-    model: ModelFile,
-    data: DataFile,
     target: TargetOptions,
     file: FileOptions,
+    model: OptionalModel = None,
+    data: OptionalData = None,
+    coefficients: Coefficients = None,
     groups: Groups = (),
     strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
     reference: Annotated[
@@ -84,12 +84,14 @@ def evaluate(
     """
     from drosurv.evaluation import evaluate as evaluated
     from drosurv.evaluation.attributes import with_intersections
+    from drosurv.predictions import training_follow_up
     from drosurv.workflows import OpenedModel
 
-    check_outputs([output], [model, data, reference], force=force)
+    data = table_of("evaluate", model, data, coefficients)
+    check_outputs([output], [model, data, reference, coefficients], force=force)
     if intersections and not groups:
         raise ValueError("--intersections needs groups: pass --groups COLUMNS.")
-    opened = OpenedModel.open(model)
+    opened = open_model(model, coefficients)
     table = opened.table(file.format.read(data), groups=groups, **asdict(target))
     table.warn_of_copies(data.name)
     compared_with = opened.plain_cox()
@@ -100,7 +102,7 @@ def evaluate(
         opened.estimator,
         opened.features(table.frame),
         table.y,
-        y_train=None if table.entry is not None else opened.estimator.follow_up_,
+        y_train=None if table.entry is not None else training_follow_up(opened.estimator),
         entry=table.entry,
         **opened.observed(table.frame, strata),
         sensitive_features=with_intersections(table.groups, len(table)) if intersections else table.groups,
@@ -124,6 +126,8 @@ def evaluate(
     if table.clusters is not None:
         rows = f"rows of {len(set(table.clusters)):,} patients"
     _show(result, f"{type(opened.estimator).__name__} on {len(table):,} {rows} of {data}", unit)
+    if coefficients is not None:
+        typer.echo(opened.estimator.known_times)
 
 
 def _observed_and_expected(table: pd.DataFrame) -> pd.DataFrame:

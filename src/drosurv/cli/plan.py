@@ -21,7 +21,7 @@ def plan(
     file: FileOptions,
     data: Annotated[
         Path | None,
-        typer.Argument(metavar="[DATA]", help="Pilot table, from which rates and groups are taken."),
+        typer.Argument(metavar="DATA", help="Pilot table, from which rates and groups are taken."),
     ] = None,
     events: Annotated[
         float | None, about("Without DATA: share of the patients who have the event in the follow-up.")

@@ -44,6 +44,10 @@ def repair(
         Path | None,
         about("Instead of a model: CSV of its survival probabilities, one column per time.", "Other models"),
     ] = None,
+    coefficients: Annotated[
+        Path | None,
+        about("Instead of a model: CSV of a published score, with term and coefficient.", "Other models"),
+    ] = None,
     output: Annotated[
         Path | None, about("File to write the repaired model to.", None, "--output", "-o")
     ] = None,
@@ -68,7 +72,7 @@ def repair(
     Example: drosurv repair patients.csv --time months --event died -o model
     """
     saved = Path(model) if model is not None and Path(model).is_file() else None
-    check_outputs([output, corrected, hold_out], [source.data, predictions, saved], force=True)
+    check_outputs([output, corrected, hold_out], [source.data, predictions, saved, coefficients], force=True)
     check_outputs([output, corrected], [], force=force)
     if hold_out is not None and predictions is not None:
         raise ValueError("--hold-out would remove patients from --predictions: leave out one of them.")
@@ -78,7 +82,9 @@ def repair(
         )
     if saved is not None and predictions is not None:
         raise ValueError("--predictions takes the place of --model: pass one of them.")
-    if set_ and (saved is not None or predictions is not None):
+    if coefficients is not None and (model is not None or predictions is not None):
+        raise ValueError("--coefficients takes the place of --model and --predictions: pass one of them.")
+    if set_ and (saved is not None or predictions is not None or coefficients is not None):
         raise ValueError("--set is for a model that is trained here: leave it out.")
     if set_ and model is None:
         raise ValueError("--set is for one model: name it, for example --model cox.")
@@ -91,6 +97,7 @@ def repair(
 
         table, held = source.hold_out(source.parse(frame), hold_out, hold_out_share, seed, force=force)
         opened = None if saved is None else OpenedModel.open(saved)
+        opened = opened if coefficients is None else OpenedModel.of_score(coefficients)
         if opened is not None:
             opened.warn_of_rows_seen(table, source.data)
         given = None if predictions is None else source.format.read(predictions)

@@ -12,6 +12,7 @@ from drosurv.estimators.dro_cox_split import DROCoxSplit
 from drosurv.estimators.group_dro_cox import GroupDROCox
 from drosurv.estimators.network_settings import MLP, Trees
 from drosurv.estimators.null_model import NullModel
+from drosurv.estimators.published_cox import PublishedCox
 from drosurv.estimators.regularized_cox import RegularizedCox
 from drosurv.estimators.subgroup_robust_cox import SubgroupRobustCox
 
@@ -30,6 +31,7 @@ __all__ = [
     "GroupDROCox",
     "NullModel",
     "ProportionalHazardsTest",
+    "PublishedCox",
     "RegularizedCox",
     "SubgroupRobustCox",
     "Trees",

@@ -242,6 +242,8 @@ def pack(value: Any, arrays: Arrays, where: str = "model") -> Any:
         return {"tuple": pack(list(value), arrays, where)}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": _pack_named(value, arrays, where)}
+    if isinstance(value, dict):
+        return {"pairs": [[pack(part, arrays, where) for part in pair] for pair in value.items()]}
     if isinstance(value, np.ndarray):
         return _pack_array(value, arrays, where)
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
@@ -358,6 +360,8 @@ class Unpacker:
             return tuple(self.unpack(content))
         if kind == "dict":
             return self._named(content)
+        if kind == "pairs":
+            return {self.unpack(key): self.unpack(value) for key, value in content}
         if kind == "array":
             return self.arrays[content].astype(packed["dtype"])
         if kind == "texts":

@@ -20,6 +20,7 @@ from drosurv.presentation import first_upper, written
 from drosurv.report.alpha_path import Stop, find_stops, has_rows
 from drosurv.report.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.report.evidence import Evidence
+from drosurv.report.published_score import audit_score, is_score
 from drosurv.report.report import AuditReport, Section
 from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
@@ -142,6 +143,38 @@ def audit(
     >>> report.audited.name, len(report.models)
     ('DROCox, alpha 0.3', 1)
     """
+    if is_score(model):
+        curved = {
+            "entry": entry,
+            "strata": strata,
+            "offset": offset,
+            "id": id,
+            "folds": folds,
+            "X_train": X_train,
+        }
+        return audit_score(
+            model,
+            X,
+            y,
+            {**curved, "alpha_path": alpha_path},
+            warnings,
+            sensitive_features=sensitive_features,
+            y_train=y_train,
+            features=features,
+            reference=reference,
+            reference_name=reference_name,
+            title=title,
+            data_name=data_name,
+            time_title=time_title,
+            n_bootstrap=n_bootstrap,
+            level=level,
+            search_rules=search_rules,
+            random_state=random_state,
+            also=also,
+            horizon=horizon,
+            threshold=threshold,
+            sections=sections,
+        )
     target = parse_target(of_any_cause(y))
     patients = one_row_each(y, Rows.parse(target, entry=entry, strata=strata, offset=offset, id=id))
     y, rows, id_notes = patients.y, patients.observed, patients.notes

@@ -35,7 +35,7 @@ def repair_from_table(
     """
     options |= {"clusters": table.clusters, "entry": table.entry}
     if opened is not None:
-        return repair(opened.model, opened.readable(table.frame), table.y, frozen=True, **options)
+        return repair(opened.model, opened.describing(table), table.y, frozen=True, **options)
     refuse_copies_of_time(table, keep_columns)
     unfitted = RepairedCox(base=estimator, random_state=options.get("random_state"))._base()
     X, base = readable_and_base(table, table_encoder(table, categorical), unfitted)

@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from drosurv.errors import ArgumentError, BlockingWarning, warn_caller
+from drosurv.estimators import PublishedCox
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.persistence import read_saved_model
 from drosurv.evaluation.from_entry import one_row_each
@@ -79,6 +80,13 @@ class OpenedModel:
         saved = read_saved_model(path)
         return OpenedModel(path, saved.model, saved.notes)
 
+    @staticmethod
+    def of_score(path: Path) -> OpenedModel:
+        """Read a published score from a CSV file of its coefficients."""
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} is not a file: name the coefficients of a score.")
+        return OpenedModel(path, PublishedCox.read(path), {})
+
     @property
     def encoder(self) -> TableEncoder | None:
         """The encoder of tables; None if the model was saved without one."""
@@ -94,6 +102,9 @@ class OpenedModel:
         """Return the estimator's features of a table."""
         if self.encoder is not None:
             return self.encoder.transform(frame)
+        if isinstance(self.estimator, PublishedCox):
+            # Its errors name the term that needs a column.
+            self.estimator.predict(frame)
         names = getattr(self.estimator, "feature_names_in_", None)
         if names is None:
             raise ValueError(
@@ -107,6 +118,10 @@ class OpenedModel:
         """Return the columns that rules may use: those of the model, and those that define groups."""
         used = columns_used(self.model)
         return frame[list(dict.fromkeys([*used, *(name for name in groups if name in frame.columns)]))]
+
+    def describing(self, table: SurvivalTable, groups: Sequence[str] = ()) -> pd.DataFrame:
+        """Return the columns of a table that may define subgroups: all columns if the model is a published score."""
+        return table.X if isinstance(self.model, PublishedCox) else self.readable(table.frame, groups)
 
     def plain_cox(self) -> Any:
         """Return plain Cox trained on the same patients, or the model itself if it is plain Cox; None if not saved."""
