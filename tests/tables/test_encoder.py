@@ -130,7 +130,8 @@ def test_the_order_of_a_categorical_column_is_kept():
 
 def test_columns_that_say_nothing_are_left_out_and_told(table):
     extended = table.assign(site="A", empty=np.nan, row=range(1, len(table) + 1), half=[1.0, np.nan] * 30)
-    encoder = TableEncoder().fit(extended)
+    with pytest.warns(UserWarning, match="column 'row' numbers the rows and is no feature"):
+        encoder = TableEncoder().fit(extended)
     told = encoder.describe().set_index("column")
     assert told.loc["site", "done"] == "not used: its only value is 'A'"
     assert told.loc["empty", "done"] == "not used: it is empty"
@@ -138,14 +139,19 @@ def test_columns_that_say_nothing_are_left_out_and_told(table):
     assert told.loc["half", "done"] == "not used: its only value is '1'"
     pd.testing.assert_frame_equal(encoder.transform(table), TableEncoder().fit_transform(table))
     # Nor is it used where rows were kept away, or shuffled.
-    some = TableEncoder().fit(extended.sample(30, random_state=0)).describe().set_index("column")
+    with pytest.warns(UserWarning, match="numbers the rows"):
+        some = TableEncoder().fit(extended.sample(30, random_state=0)).describe().set_index("column")
     assert some.loc["row", "done"] == "not used: it numbers the rows"
 
 
-def test_a_count_of_rows_is_known_by_its_rise_when_rows_are_missing():
+def test_a_sorted_column_numbers_the_rows_only_if_its_name_says_so():
     rows = np.flatnonzero(np.random.default_rng(0).random(400) < 0.7)
     frame = pd.DataFrame({"column 1": rows, "age": rows % 37})
-    assert TableEncoder().fit_transform(frame).columns.tolist() == ["age"]
+    with pytest.warns(UserWarning, match="column 'column 1' numbers the rows"):
+        assert TableEncoder().fit_transform(frame).columns.tolist() == ["age"]
+    with pytest.warns(UserWarning, match="column 'income' is a different whole number in every row"):
+        found = TableEncoder().fit_transform(frame.rename(columns={"column 1": "income"}))
+    assert found.columns.tolist() == ["income", "age"]
 
 
 def test_columns_that_give_the_outcome_away_are_warned_about():

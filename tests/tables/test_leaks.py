@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from drosurv.tables import find_leaks
-from drosurv.tables.problems import _chance_never_later
+from drosurv.tables.leaks import _chance_never_later
 from drosurv.target import Surv
 
 RNG = np.random.default_rng(0)
@@ -81,7 +81,6 @@ def test_chance_is_that_of_every_order_of_the_times():
     "column",
     [
         np.where(RNG.random(400) < 0.9, EVENT, ~EVENT),
-        np.log(TIME),
         RNG.normal(size=400),
         pd.Series([f"name {i}" for i in range(400)]),
         pd.Series(np.where(RNG.random(400) < 0.5, "a", None)),
@@ -100,3 +99,29 @@ def test_a_rare_event_does_not_make_every_column_suspicious():
 
 def test_few_patients_say_nothing():
     assert find_leaks(pd.DataFrame({"c": EVENT[:20]}), Y[:20]) == {}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.log(TIME),
+        TIME // 300,
+        -np.sqrt(TIME),
+        np.digitize(TIME, [200, 500]),
+        np.where(TIME > 100, 1.0, 0.0),
+    ],
+)
+def test_a_function_of_the_time_is_found(column):
+    (reason,) = find_leaks(pd.DataFrame({"c": column}), Y).values()
+    assert reason == "it rises or falls with the time in all patients, as a function of the time does"
+    shuffled = np.random.default_rng(2).permutation(column)
+    assert find_leaks(pd.DataFrame({"c": shuffled}), Y) == {}
+
+
+def test_the_end_whose_difference_to_a_start_is_the_time_is_found():
+    entry = np.random.default_rng(1).uniform(60, 90, 400)
+    frame = pd.DataFrame({"entry": entry, "exit": entry + TIME / 365.25, "age": np.round(entry)})
+    assert find_leaks(frame, Y) == {
+        "exit": "'exit' minus 'entry' equals the time, in some unit, for 100 % of the patients"
+    }
+    assert find_leaks(frame.drop(columns="exit"), Y) == {}

@@ -27,8 +27,8 @@ from drosurv.repairs.curves import PredictionGrid, log_mean_hazard, reference_ti
 from drosurv.report.alpha_path import Stop
 from drosurv.report.evidence import Evidence
 from drosurv.report.report import AuditReport, Section
-from drosurv.tables.problems import names_patients
-from drosurv.tables.values import counts_rows, row_number
+from drosurv.tables.ids import counts_rows, names_patients
+from drosurv.tables.values import row_number
 from drosurv.target import FloatArray, Target, parse_target
 
 Kind: TypeAlias = Literal["survival", "event probability"]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn, UnseenLevelWarning
 from drosurv.tables.guess import GuessedColumns, guess_columns
-from drosurv.tables.problems import LeakWarning, find_leaks
+from drosurv.tables.leaks import LeakWarning, find_leaks
 from drosurv.tables.reading import FileFormat, TableNote, read_frame
 from drosurv.tables.rows import patients_not_in
 from drosurv.tables.survival_table import SurvivalTable, group_labels, read_survival_table

@@ -12,16 +12,8 @@ import pandas as pd
 from drosurv.errors import ArgumentError, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.dates import holds_dates
-from drosurv.tables.values import (
-    coded,
-    counts_rows,
-    has_decimal_comma,
-    holds_numbers,
-    label,
-    labels,
-    shown,
-    to_floats,
-)
+from drosurv.tables.ids import counts_rows
+from drosurv.tables.values import coded, has_decimal_comma, holds_numbers, label, labels, shown, to_floats
 from drosurv.target import FloatArray
 
 # More levels than this are names or free text rather than categories, unless the user says otherwise.
@@ -39,6 +31,10 @@ _STRAY_SHARE = 0.05
 
 class UnseenLevelWarning(UserWarning):
     """A category holds a level that training never saw."""
+
+
+class RowsNumbered(UserWarning):
+    """A column that numbers the rows was left out."""
 
 
 class HoldsDates(ValueError):
@@ -220,6 +216,10 @@ def _learn_number(column: pd.Series[Any], name: str, n_missing: int, standardize
     values = to_floats(column)
     with np.errstate(over="ignore", invalid="ignore"):
         if counts_rows(column):
+            warn_caller(
+                f"column {name!r} numbers the rows and is no feature: rename it if its numbers have a meaning.",
+                RowsNumbered,
+            )
             return LeftOutColumn(name, "it numbers the rows", n_missing)
         _warn_of_identifier(values, name)
         median = float(np.nanmedian(values))

@@ -22,7 +22,8 @@ from drosurv.tables.columns import (
     NumberColumn,
     learn_column,
 )
-from drosurv.tables.problems import LeakWarning, find_leaks, mostly_missing
+from drosurv.tables.leaks import LeakWarning, find_leaks
+from drosurv.tables.problems import mostly_missing
 from drosurv.tables.reading import require_columns
 from drosurv.tables.values import holds_numbers
 from drosurv.target import FloatArray

@@ -14,10 +14,11 @@ import pandas as pd
 from drosurv.errors import ArgumentError
 from drosurv.presentation import listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
+from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
 from drosurv.tables.outcome_names import names_event, names_time, plain, words
-from drosurv.tables.problems import dates_as_numbers, names_patients, start_dates
+from drosurv.tables.problems import dates_as_numbers, start_dates
 from drosurv.tables.reading import require_columns
-from drosurv.tables.values import counts_rows, floats, holds_numbers, labels
+from drosurv.tables.values import floats, holds_numbers, labels
 from drosurv.target import FloatArray
 
 _GROUPS = re.compile(
@@ -150,7 +151,10 @@ def guess_columns(
         entry = _entry(frame, time, (event, id))
     if id is None:
         taken = (time, event, entry)
-        id = next((str(name) for name in frame.columns if name not in taken and _is_id(frame, name)), None)
+        free = [str(name) for name in frame.columns if name not in taken]
+        id = next((name for name in free if _is_id(frame, name)), None)
+        # A column may number patients with several rows without saying so.
+        id = id or next((name for name, _ in unnamed_ids(frame, free)), None)
     used: dict[str, str | None] = {"time": time, "event": event, "entry": entry, "id": id}
     guessed = [role for role, column in used.items() if given[role] is None and column is not None]
     told = {"entry": ", from which a row is observed", "id": ", which is no feature"}

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentWarning, BlockingWarning
+from drosurv.errors import ArgumentWarning
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
+from drosurv.tables.ids import is_id_name
 from drosurv.tables.rows import row_numbers
 from drosurv.tables.values import coded, floats, holds_numbers, label, row_number, to_floats
-from drosurv.target import FloatArray, IntArray, of_any_cause, parse_target
+from drosurv.target import FloatArray, IntArray
 
 # Numbers that mean "not known" in registries and questionnaires.
 _SENTINELS = {-1, -7, -8, 88, 777, 888, 7777, 8888}
@@ -25,119 +26,12 @@ _FEWEST_ROWS = 50
 _CODE_NAME = re.compile(
     r"code|zip|postal|_?cd$|icd|race|ethnic|region|centre|center|site|ward|hospital", re.IGNORECASE
 )
-_ID_NAME = re.compile(
-    r"(^|[._ -])(id|mrn|pid|patient|pat|u?subj(ect)?|case|person|participant|record|study|sample|barcode)"
-    r"([._ -]?(id|no|nr|num|number|key|code|barcode))?$",
-    re.IGNORECASE,
-)
 # Abbreviations that are spellings of a label.
 _SHORT = {"f": "female", "m": "male", "w": "woman", "y": "yes", "n": "no", "t": "true", "u": "unknown"}
-# A column that gives the event of a larger share of patients is a leak, not a good marker.
-_AGREEMENT = 0.99
-# A column that equals the time, in some unit, for a larger share of patients is a leak.
-_SAME_TIMES = 0.25
-_FEWEST_PATIENTS = 50
 # Times and starts that all exceed this share of the largest time are dates: follow-up has short times too.
 _FAR_FROM_ZERO = 1 / 3
 # At least so many rows start where another ends if rows are intervals of a patient's time.
 _FEWEST_INTERVALS = 10
-# A level whose patients, at least so many, all had the event is a leak if the probability of that is smaller than
-# _CHANCE; so is a column that is never above the time. No column of 31 real datasets is one by mistake.
-_FEWEST_SURE = 30
-_CHANCE = 1e-6
-
-
-class LeakWarning(BlockingWarning):
-    """A column may give the outcome away."""
-
-
-def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
-    """Return columns that may give the outcome away, with the reason: they tell the event or the time.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from drosurv import Surv
-    >>> from drosurv.tables import find_leaks
-    >>> y = Surv.from_arrays([True, False] * 50, range(1, 101))
-    >>> find_leaks(pd.DataFrame({"cause": ["cancer", None] * 50}), y)
-    {'cause': 'it tells the event of 100 % of the patients'}
-    """
-    target = parse_target(of_any_cause(y), require_event=False)
-    n, rate = len(target), target.event.mean()
-    found: dict[str, str] = {}
-    if n < _FEWEST_PATIENTS or len(frame) != n:
-        return found
-    for name in frame.columns:
-        column = frame[name]
-        if holds_numbers(column) and column.nunique() > MOST_LEVELS:
-            values = to_floats(column)
-            known = np.isfinite(values)
-            if known.mean() > 0.5 and abs(_correlation(values[known], target.time[known])) > 0.9999:
-                found[str(name)] = "it is the time in other units"
-            elif (same := _same_times(values, target.time)) > _SAME_TIMES:
-                found[str(name)] = f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
-            elif _chance_never_later(values[known], target.time[known]) < _CHANCE:
-                found[str(name)] = (
-                    "it is never above the time, as the time of something that happened during follow-up"
-                )
-            continue
-        codes, names = coded(column)
-        # Missing values are a level too, the last.
-        levels = np.where(codes < 0, len(names), codes)
-        if levels.max() >= MOST_LEVELS:
-            continue
-        events, patients = np.bincount(levels, target.event), np.bincount(levels)
-        agreement = float(np.maximum(events, patients - events).sum()) / n
-        # Such as death in hospital. A level without any event is no leak: patients who entered last may have none.
-        sure = np.where((events == patients) & (patients >= _FEWEST_SURE), patients, 0)
-        most = int(sure.argmax())
-        if agreement >= _AGREEMENT and agreement > max(rate, 1 - rate) + 0.05:
-            found[str(name)] = f"it tells the event of {100 * agreement:.0f} % of the patients"
-        elif rate ** int(sure[most]) < _CHANCE:
-            found[str(name)] = (
-                f"all {sure[most]:,} patients with the value {[*names, np.nan][most]!r} had the event"
-            )
-    return found
-
-
-def copies_of_time(frame: pd.DataFrame, y: Any) -> dict[str, float]:
-    """Return columns that equal the time, in some unit, for most patients, with the share of patients."""
-    target = parse_target(of_any_cause(y), require_event=False)
-    found: dict[str, float] = {}
-    if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
-        return found
-    for name in frame.columns:
-        if holds_numbers(frame[name]) and frame[name].nunique() > _MOST_CODES:
-            share = _same_times(floats(frame[name]), target.time)
-            if share > 0.5:
-                found[str(name)] = share
-    return found
-
-
-def _same_times(values: FloatArray, time: FloatArray) -> float:
-    """Return the share of patients for whom a column equals the time, in one unit for all."""
-    known = np.isfinite(values) & (time > 0)
-    ratio = values[known] / time[known]
-    if not len(ratio):
-        return 0.0
-    unit, rows = np.unique(np.round(ratio, 9), return_counts=True)
-    most = int(rows.argmax())
-    return float(rows[most]) / len(values) if unit[most] > 0 else 0.0
-
-
-def _chance_never_later(values: FloatArray, time: FloatArray) -> float:
-    """Return the probability that no value is above its patient's time if times were permuted; 1 if a value is."""
-    if (values > time).any():
-        return 1.0
-    # Draw a time for each value, the largest first: it must be one of the times left that are not below the value.
-    left = len(values) - np.arange(len(values))
-    below = np.searchsorted(np.sort(time), np.sort(values)[::-1])
-    return float(np.exp(np.log1p(-below / left).sum()))
-
-
-def _correlation(a: Any, b: Any) -> float:
-    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0 and np.ptp(b) > 0 else 0.0
 
 
 def table_problems(
@@ -209,16 +103,18 @@ def copied_rows(
         )
 
 
-def names_patients(name: Any, column: pd.Series[Any]) -> bool:
-    """Whether a column identifies patients, by its name and by its number of different values."""
-    if _ID_NAME.search(str(name)) is None or column.nunique() <= len(column) / 10:
-        return False
-    return not holds_numbers(column) or bool((_finite(column) % 1 == 0).all())
+def numbered_patients(name: str, constant: Sequence[str], frame: pd.DataFrame) -> str:
+    """Say that a column seems to number patients who have several rows, and what to do."""
+    return (
+        f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and "
+        f"{listing([repr(one) for one in constant], 4)} are the same in all rows of a value: it seems to number "
+        f"patients. Pass id={name!r}; or name it in numeric or in categorical if it is a feature."
+    )
 
 
 def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWarning]:
     n = len(frame)
-    for name in filter(_ID_NAME.search, frame.columns):
+    for name in filter(is_id_name, frame.columns):
         different = frame[name].nunique()
         # With far fewer values the column is a class of patients, such as cases and controls.
         if n >= _FEWEST_ROWS and n / 10 < different < frame[name].count():
@@ -234,7 +130,7 @@ def _intervals(
     frame: pd.DataFrame, features: Sequence[str], time: str, id: str | None
 ) -> Iterator[ArgumentWarning]:
     """Warn where rows are intervals (start, stop] of a patient's time: each starts where the one before ends."""
-    who = id or next(filter(_ID_NAME.search, frame.columns), None)
+    who = id or next(filter(is_id_name, frame.columns), None)
     stop = to_floats(frame[time])
     order = np.arange(len(frame)) if who is None else np.lexsort((stop, pd.factorize(frame[who])[0]))
     for name in features:

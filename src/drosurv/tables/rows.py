@@ -15,7 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError
-from drosurv.tables.values import counts_rows, floats, holds_numbers, label, labels
+from drosurv.tables.ids import counts_rows, names_patients
+from drosurv.tables.values import floats, holds_numbers, label, labels
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 # Odd, so that no bit of a column's hash is lost; the order of columns matters.
@@ -39,9 +40,13 @@ def patient_numbers(frame: pd.DataFrame, id: pd.Series[Any] | None, kept: Sequen
 def row_numbers(frame: pd.DataFrame, kept: Sequence[str | None] = ()) -> IntArray:
     """Return a number for each row, (n,), equal for rows with equal values.
 
-    Columns that number the rows are ignored, unless they are in `kept`.
+    Columns that number the rows are ignored, unless they are in `kept` or named as ids of patients.
     """
-    used = [name for name in frame.columns if name in kept or not counts_rows(frame[name])]
+    used = [
+        name
+        for name in frame.columns
+        if name in kept or names_patients(name, frame[name]) or not counts_rows(frame[name])
+    ]
     return np.asarray(pd.factorize(hash_rows(frame[used]))[0], dtype=np.intp)
 
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from drosurv.errors import ArgumentError, ArgumentWarning, as_number, require, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS
-from drosurv.tables.problems import copied_rows, names_patients, table_problems
+from drosurv.tables.ids import names_patients, unnamed_ids
+from drosurv.tables.problems import copied_rows, numbered_patients, table_problems
 from drosurv.tables.reading import FileFormat, TableNote, require_columns
 from drosurv.tables.rows import patient_numbers
 from drosurv.tables.target_columns import TargetColumns
@@ -380,6 +381,10 @@ def read_survival_table(
         ]
     for name in numeric:
         to_floats(frame[name], "numeric ")
+    if id is None:
+        _refuse_unnamed_ids(
+            frame, columns, [*features, *drop, *numeric, *categorical, *(observed or {}).values()]
+        )
     table = SurvivalTable.parse(
         frame,
         columns,
@@ -420,6 +425,13 @@ def _ids(frame: pd.DataFrame, columns: TargetColumns, others: Sequence[str | Non
         rows = f"; pass id={name!r} to keep rows of one patient together" if repeated else ""
         warn_caller(f"column {name!r} names patients and is no feature{rows}.", category=TableNote)
     return found
+
+
+def _refuse_unnamed_ids(frame: pd.DataFrame, columns: TargetColumns, others: Sequence[str | None]) -> None:
+    """Raise if a column seems to number patients with several rows, and has no role."""
+    free = [str(name) for name in frame.columns if name not in columns.names and name not in others]
+    for name, constant in unnamed_ids(frame, free):
+        raise ArgumentError("id", numbered_patients(name, constant, frame))
 
 
 def _features(frame: pd.DataFrame, wanted: Sequence[str], not_features: Sequence[str]) -> list[str]:

@@ -16,7 +16,8 @@ from drosurv.presentation import counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
 from drosurv.tables.dates import holds_dates, time_between
 from drosurv.tables.guess import GuessedColumns, guess_columns
-from drosurv.tables.problems import find_leaks, names_patients
+from drosurv.tables.ids import names_patients
+from drosurv.tables.leaks import find_leaks
 from drosurv.tables.reading import FileFormat, require_columns, strays_as_missing
 from drosurv.tables.survival_table import SurvivalTable
 from drosurv.tables.target_columns import TargetColumns

@@ -14,9 +14,6 @@ from drosurv.errors import ArgumentError
 from drosurv.presentation import counted
 from drosurv.target import BoolArray, FloatArray, IntArray
 
-# With fewer rows, numbers could be in unit steps, or sorted, by chance.
-_FEWEST_COUNTED = 20
-_FEWEST_SORTED = 100
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
@@ -123,17 +120,3 @@ def has_decimal_comma(value: Any) -> bool:
 def floats(column: pd.Series[Any]) -> FloatArray:
     """Return a column of numbers as floats, (n,), NaN where missing."""
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def counts_rows(column: pd.Series[Any]) -> bool:
-    """Whether a column numbers the rows; there may be gaps where rows were held out."""
-    if not holds_numbers(column):
-        return False
-    values, n = floats(column), len(column)
-    if not (values == np.floor(values)).all():
-        return False
-    steps = np.diff(values)
-    # The index keeps the numbers of the rows in their file when rows are left out.
-    index_steps = np.diff(column.index) if column.index.dtype.kind in "iu" else 1
-    numbered = (steps == 1).all() or (steps == index_steps).all()
-    return bool((n >= _FEWEST_COUNTED and numbered) or (n >= _FEWEST_SORTED and (steps > 0).all()))

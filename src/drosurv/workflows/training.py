@@ -28,7 +28,7 @@ from drosurv.repairs import RepairedCox
 from drosurv.tables import SurvivalTable, TableNote, find_leaks
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
-from drosurv.tables.problems import copies_of_time
+from drosurv.tables.leaks import copies_of_time
 from drosurv.tables.rows import RowHashes
 from drosurv.tables.values import coded
 from drosurv.target import parse_target

@@ -1,0 +1,85 @@
+"""Columns that identify patients or number the rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.tables.values import coded, floats, holds_numbers
+
+# With fewer rows, numbers could be in unit steps, or sorted, by chance.
+_FEWEST_COUNTED = 20
+_ID_NAME = re.compile(
+    r"(^|[._ -])(id|mrn|pid|patient|pat|u?subj(ect)?|case|person|participant|record|study|sample|barcode)"
+    r"([._ -]?(id|no|nr|num|number|key|code|barcode))?$",
+    re.IGNORECASE,
+)
+_ROW_NAME = re.compile(
+    r"(^|[._ -])(row(names?|nr|no)?|index|unnamed: 0|column 1|obs|seq|lfd|nr|no|num(ber)?|nummer|numero)$"
+    r"|(seq|lfd)[._ -]?(no|nr)$",
+    re.IGNORECASE,
+)
+# A column has at least so many columns that are constant for each of its values if it numbers patients.
+_FEWEST_CONSTANT = 2
+# Two rows agree in such a column by chance with at most this probability.
+_MOST_BY_CHANCE = 0.6
+
+
+def is_id_name(name: Any) -> bool:
+    """Whether a name is that of a column which names patients."""
+    return _ID_NAME.search(str(name)) is not None
+
+
+def names_patients(name: Any, column: pd.Series[Any]) -> bool:
+    """Whether a column identifies patients, by its name and by its number of different values."""
+    if not is_id_name(name) or column.nunique() <= len(column) / 10:
+        return False
+    values = floats(column) if holds_numbers(column) else np.zeros(0)
+    return bool((values[np.isfinite(values)] % 1 == 0).all())
+
+
+def counts_rows(column: pd.Series[Any]) -> bool:
+    """Whether a column numbers the rows: in steps of 1, or with gaps if its name says so."""
+    if not holds_numbers(column) or len(column) < _FEWEST_COUNTED:
+        return False
+    values = floats(column)
+    if not (values == np.floor(values)).all():
+        return False
+    steps = np.diff(values)
+    # The index keeps the numbers of the rows in their file when rows are left out.
+    index_steps = np.diff(column.index) if column.index.dtype.kind in "iu" else 1
+    named = _ROW_NAME.search(str(column.name)) is not None or is_id_name(column.name)
+    return bool((steps == 1).all() or (steps == index_steps).all() or (named and (steps > 0).all()))
+
+
+def unnamed_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield columns that number patients with several rows although their names do not say so.
+
+    Each comes with columns that are constant for each of its values, as sex and year of birth are for each patient.
+    """
+    for name in features:
+        codes, levels = coded(frame[name])
+        many = len(frame) / 10 < len(levels) < 0.95 * len(frame)
+        whole = not holds_numbers(frame[name]) or bool((floats(frame[name].dropna()) % 1 == 0).all())
+        if len(frame) < 2 * _FEWEST_COUNTED or not many or not whole or (codes < 0).any():
+            continue
+        constant = [
+            str(other)
+            for other in features
+            if other != name and not names_patients(other, frame[other]) and _is_constant(frame[other], codes)
+        ]
+        if len(constant) >= _FEWEST_CONSTANT:
+            yield str(name), constant
+
+
+def _is_constant(column: pd.Series[Any], codes: Any) -> bool:
+    """Whether a column has one value for each code, and would not by chance."""
+    values = coded(column)[0]
+    shares = np.bincount(values[values >= 0]) / max(len(values), 1)
+    if len(shares) < 2 or (shares**2).sum() > _MOST_BY_CHANCE:
+        return False
+    return bool(pd.Series(values).groupby(codes).nunique().max() == 1)

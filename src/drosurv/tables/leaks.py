@@ -1,0 +1,174 @@
+"""Find columns that give the outcome away: they tell the event, or the time."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import lgamma
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import BlockingWarning
+from drosurv.tables.columns import MOST_LEVELS
+from drosurv.tables.values import coded, floats, holds_numbers, to_floats
+from drosurv.target import BoolArray, FloatArray, of_any_cause, parse_target
+
+# A column that gives the event of a larger share of patients is a leak, not a good marker.
+_AGREEMENT = 0.99
+# A column that equals the time, in some unit, for a larger share of patients is a leak.
+_SAME_TIMES = 0.25
+_FEWEST_PATIENTS = 50
+# A level whose patients, at least so many, all had the event is a leak if the probability of that is smaller than
+# _CHANCE; so is a column that is never above the time. No column of 31 real datasets is one by mistake.
+_FEWEST_SURE = 30
+_CHANCE = 1e-6
+# Two columns of numbers are subtracted from each other if there are at most so many columns.
+_MOST_SUBTRACTED = 150
+_MOST_CODES = 10
+_FUNCTION = "it rises or falls with the time in all patients, as a function of the time does"
+
+
+class LeakWarning(BlockingWarning):
+    """A column may give the outcome away."""
+
+
+def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
+    """Return columns that may give the outcome away, with the reason: they tell the event or the time.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drosurv import Surv
+    >>> from drosurv.tables import find_leaks
+    >>> y = Surv.from_arrays([True, False] * 50, range(1, 101))
+    >>> find_leaks(pd.DataFrame({"cause": ["cancer", None] * 50}), y)
+    {'cause': 'it tells the event of 100 % of the patients'}
+    """
+    target = parse_target(of_any_cause(y), require_event=False)
+    if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
+        return {}
+    found = _later_ends(frame, target.time)
+    for name in (one for one in frame.columns if str(one) not in found):
+        numbers = holds_numbers(frame[name])
+        reason = _tells_time(to_floats(frame[name]), target.time) if numbers else ""
+        reason = reason or _tells_event(frame[name], target.event)
+        if reason:
+            found[str(name)] = reason
+    return found
+
+
+def _tells_time(values: FloatArray, time: FloatArray) -> str:
+    """Say how numbers tell the time; empty if they do not."""
+    known = np.isfinite(values)
+    if len(np.unique(values[known])) <= MOST_LEVELS:
+        return _FUNCTION if _is_function_of(time, values) else ""
+    if known.mean() > 0.5 and abs(_correlation(values[known], time[known])) > 0.9999:
+        return "it is the time in other units"
+    if (same := _same_times(values, time)) > _SAME_TIMES:
+        return f"it equals the time, in some unit, for {100 * same:.0f} % of the patients"
+    if _chance_never_later(values[known], time[known]) < _CHANCE:
+        return "it is never above the time, as the time of something that happened during follow-up"
+    return _FUNCTION if _is_function_of(time, values) else ""
+
+
+def _tells_event(column: pd.Series[Any], event: BoolArray) -> str:
+    """Say how the levels of a column tell the event; empty if they do not, or are too many."""
+    codes, names = coded(column)
+    # Missing values are a level too, the last.
+    levels = np.where(codes < 0, len(names), codes)
+    if levels.max() >= MOST_LEVELS:
+        return ""
+    n, rate = len(event), event.mean()
+    events, patients = np.bincount(levels, event), np.bincount(levels)
+    agreement = float(np.maximum(events, patients - events).sum()) / n
+    # Such as death in hospital. A level without any event is no leak: patients who entered last may have none.
+    sure = np.where((events == patients) & (patients >= _FEWEST_SURE), patients, 0)
+    most = int(sure.argmax())
+    if agreement >= _AGREEMENT and agreement > max(rate, 1 - rate) + 0.05:
+        return f"it tells the event of {100 * agreement:.0f} % of the patients"
+    if rate ** int(sure[most]) < _CHANCE:
+        return f"all {sure[most]:,} patients with the value {[*names, np.nan][most]!r} had the event"
+    return ""
+
+
+def copies_of_time(frame: pd.DataFrame, y: Any) -> dict[str, float]:
+    """Return columns that equal the time, in some unit, for most patients, with the share of patients."""
+    target = parse_target(of_any_cause(y), require_event=False)
+    found: dict[str, float] = {}
+    if len(target) < _FEWEST_PATIENTS or len(frame) != len(target):
+        return found
+    for name in frame.columns:
+        if holds_numbers(frame[name]) and frame[name].nunique() > _MOST_CODES:
+            share = _same_times(floats(frame[name]), target.time)
+            if share > 0.5:
+                found[str(name)] = share
+    return found
+
+
+def _same_times(values: FloatArray, time: FloatArray) -> float:
+    """Return the share of patients for whom a column equals the time, in one unit for all."""
+    known = np.isfinite(values) & (time > 0)
+    ratio = values[known] / time[known]
+    if not len(ratio):
+        return 0.0
+    unit, rows = np.unique(np.round(ratio, 9), return_counts=True)
+    most = int(rows.argmax())
+    return float(rows[most]) / len(values) if unit[most] > 0 else 0.0
+
+
+def _is_function_of(time: FloatArray, values: FloatArray) -> bool:
+    """Whether values are a monotone function of the time, as its logarithm or a number of months is, beyond chance."""
+    known = np.isfinite(values)
+    if known.mean() <= 0.5 or known.sum() < _FEWEST_PATIENTS:
+        return False
+    levels, codes = np.unique(values[known], return_inverse=True)
+    if len(levels) < 2:
+        return False
+    sizes = np.bincount(codes)
+    # The number of orders of the values, of which a column without a relation to the time has each as likely.
+    log_orders = lgamma(known.sum() + 1) - sum(lgamma(size + 1) for size in sizes)
+    if log_orders < -np.log(_CHANCE / 2):
+        return False
+    return any(
+        bool((np.diff(signed[np.lexsort((signed, time[known]))]) >= 0).all()) for signed in (codes, -codes)
+    )
+
+
+def _later_ends(frame: pd.DataFrame, time: FloatArray) -> dict[str, str]:
+    """Return columns from which the time is the difference to another one, as an exit is to an entry."""
+    numbers = {
+        str(name): floats(frame[name])
+        for name in frame.columns
+        if holds_numbers(frame[name]) and frame[name].nunique() > _MOST_CODES
+    }
+    found: dict[str, str] = {}
+    if len(numbers) > _MOST_SUBTRACTED:
+        return found
+    some = slice(0, 10 * _FEWEST_PATIENTS)
+    for one, other in combinations(numbers, 2):
+        for start, end in ((one, other), (other, one)):
+            with np.errstate(invalid="ignore"):
+                between = numbers[end] - numbers[start]
+            if _same_times(between[some], time[some]) <= 0.5:
+                continue
+            share = _same_times(between, time)
+            if share > 0.5:
+                found[end] = (
+                    f"{end!r} minus {start!r} equals the time, in some unit, for {100 * share:.0f} % of the patients"
+                )
+    return found
+
+
+def _chance_never_later(values: FloatArray, time: FloatArray) -> float:
+    """Return the probability that no value is above its patient's time if times were permuted; 1 if a value is."""
+    if (values > time).any():
+        return 1.0
+    # Draw a time for each value, the largest first: it must be one of the times left that are not below the value.
+    left = len(values) - np.arange(len(values))
+    below = np.searchsorted(np.sort(time), np.sort(values)[::-1])
+    return float(np.exp(np.log1p(-below / left).sum()))
+
+
+def _correlation(a: Any, b: Any) -> float:
+    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0 and np.ptp(b) > 0 else 0.0

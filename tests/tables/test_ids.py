@@ -1,0 +1,58 @@
+"""Columns that identify patients or rows are recognised by their names, or by what is constant in a patient."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.tables import guess_columns, read_survival_table
+from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
+from drosurv.tables.rows import row_numbers
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def visits():
+    """Two eyes of 100 patients, whose number has a name that says nothing."""
+    patient = np.repeat(RNG.permutation(100) + 1000, 2)
+    age = RNG.integers(20, 80, 2000)
+    return pd.DataFrame(
+        {
+            "k": patient,
+            "age": age[patient],
+            "centre": RNG.choice(["a", "b", "c"], 2000)[patient],
+            "eye": ["left", "right"] * 100,
+            "time": RNG.exponential(30, 200).round(1),
+            "status": RNG.integers(0, 2, 200),
+        }
+    )
+
+
+def test_a_number_of_patients_is_known_by_what_is_constant(visits):
+    assert list(unnamed_ids(visits, ["k", "age", "centre", "eye"])) == [("k", ["age", "centre"])]
+    shuffled = visits.assign(k=RNG.permutation(visits["k"]))
+    assert list(unnamed_ids(shuffled, ["k", "age", "centre", "eye"])) == []
+
+
+def test_check_takes_it_as_the_id_and_fit_asks(visits):
+    assert guess_columns(visits).id == "k"
+    with pytest.raises(ValueError, match=r"it seems to number patients\. Pass id='k'"):
+        read_survival_table(visits, time="time", event="status")
+    table = read_survival_table(visits, time="time", event="status", id="k")
+    assert table.size == "200 rows of 100 patients"
+    assert "k" not in table.X
+
+
+def test_equal_rows_of_different_patients_are_no_copies():
+    frame = pd.DataFrame({"patient_id": range(40), "age": [50, 60] * 20})
+    assert len(np.unique(row_numbers(frame))) == 40
+    assert len(np.unique(row_numbers(frame.rename(columns={"patient_id": "rownames"})))) == 2
+
+
+def test_names_tell_patients_from_amounts():
+    sorted_numbers = pd.Series(np.cumsum(RNG.integers(1, 9, 200)), name="income")
+    assert not counts_rows(sorted_numbers)
+    assert counts_rows(sorted_numbers.rename("seqno"))
+    assert counts_rows(pd.Series(range(1, 201), name="anything"))
+    assert names_patients("MRN", sorted_numbers)
+    assert not names_patients("income", sorted_numbers)
