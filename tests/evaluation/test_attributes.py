@@ -6,7 +6,6 @@ from drosurv.evaluation.attributes import (
     Count,
     SmallGroupWarning,
     intersection_of,
-    label_frame,
     parse_attributes,
     warn_of_small_groups,
 )
@@ -28,17 +27,11 @@ from drosurv.target import Target
 )
 def test_every_column_becomes_a_named_attribute(given, names):
     assert [attribute.name for attribute in parse_attributes(given, 2)] == names
-    frame = label_frame(given, 2)
-    assert [*([] if frame is None else frame)] == names
 
 
-def test_a_frame_of_labels_goes_by_the_order_of_rows_and_keeps_categories():
-    sex = pd.Series(pd.Categorical(["m", "f"], categories=["m", "f"]), index=[7, 3], name="sex")
-    frame = label_frame({"sex": sex, "site": ["a", "b"]}, 2)
-    assert frame.to_dict("list") == {"sex": ["m", "f"], "site": ["a", "b"]}
-    assert [*frame["sex"].cat.categories] == ["m", "f"]
+def test_as_many_labels_as_patients_are_needed():
     with pytest.raises(ValueError, match="sensitive_features 'sex' has 2 labels for 5 patients"):
-        label_frame({"sex": sex}, 5)
+        parse_attributes({"sex": ["m", "f"]}, 5)
 
 
 def test_rows_and_counts_are_those_of_each_label():

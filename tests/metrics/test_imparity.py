@@ -1,4 +1,4 @@
-from dataclasses import asdict
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -12,16 +12,13 @@ from drosurv import CoxPH
 from drosurv.metrics import (
     concordance_case_mix_test,
     concordance_counts,
-    concordance_fraction_errors,
     concordance_fractions,
     concordance_imparity,
-    concordance_imparity_intervals,
-    concordance_imparity_over_cuts,
-    concordance_imparity_test,
     parse_groups,
+    permutation_test,
 )
 from drosurv.metrics.calibration import RIDGE, standardised_splines
-from drosurv.metrics.imparity import imparity_influence
+from drosurv.metrics.imparity import imparity_influence, studentized_imparity
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.target import Surv, parse_target
 
@@ -153,40 +150,6 @@ def test_unseen_labels_are_an_error_and_known_but_absent_ones_are_nan():
         assert np.isnan(concordance_fractions(y, score, labels, labels=["c", "b", "a"])["c"])
 
 
-def test_cut_points_equal_the_imparity_of_each_two_groups():
-    y, score, rng = data(80)
-    age = rng.integers(40, 60, 80).astype(float)
-    found = concordance_imparity_over_cuts(y, score, age)
-    assert found.cuts.tolist() == sorted(set(age))[:-1]
-    expected = [concordance_imparity(y, score, age > cut) for cut in found.cuts]
-    np.testing.assert_allclose(found.gaps, expected)
-    assert found.gap == pytest.approx(max(expected))
-    fractions = concordance_fractions(y, score, age > found.cut)
-    assert (found.below, found.above) == pytest.approx((fractions[False], fractions[True]))
-
-
-def test_cut_points_leave_enough_patients_on_either_side():
-    y, score, rng = data(80)
-    age = rng.permutation(80).astype(float)
-    age[age == 7] = np.nan
-    found = concordance_imparity_over_cuts(y, score, age, min_group=30)
-    assert len(found.cuts) == 79 - 2 * 30 + 1
-    with pytest.raises(ValueError, match="min_group=50"):
-        concordance_imparity_over_cuts(y, score, age, min_group=50)
-    with pytest.raises(ValueError, match="one number per patient"):
-        concordance_imparity_over_cuts(y, score, age[:5])
-
-
-def test_a_side_of_a_cut_without_pairs_is_nan_under_any_weights():
-    """The patients above the cut were censored first: fractional weights must leave no rounding to divide by."""
-    y = Surv.from_arrays([True, True, True, False, False], [3.0, 4.0, 5.0, 1.0, 2.0])
-    weight = [0.1, 0.7, 0.3, 0.2, 0.9]
-    found = concordance_imparity_over_cuts(
-        y, [3.0, 1.0, 2.0, 0.0, 4.0], [1.0, 2.0, 3.0, 4.0, 5.0], sample_weight=weight
-    )
-    assert np.isnan(found.gaps).tolist() == [False, False, True, True]
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_fractions_are_ratios_of_the_summed_counts_under_any_weights():
     y, score, rng = data(120)
@@ -203,31 +166,42 @@ def tied_cohort(seed, n=60):
     return y, rng.normal(size=n), rng.integers(0, 2, n)
 
 
+def imparity_test(y, risk, groups, *, studentized=True, **options):
+    """The permutation test of equal concordance fractions, as `evaluate` makes it, or of the gap itself."""
+    order, parsed = PairOrder.for_imparity(parse_target(y), np.asarray(risk, float)), parse_groups(groups)
+    statistic = studentized_imparity(order) if studentized else partial(gap_of, y, risk)
+    return permutation_test(statistic, parsed, **options)
+
+
+def gap_of(y, risk, groups):
+    return concordance_imparity(y, risk, groups.codes)
+
+
 def test_p_value_approaches_that_of_all_permutations():
     y, risk, _ = tied_cohort(0, n=7)
     labels = np.array([0, 0, 0, 1, 1, 1, 1])
     observed = concordance_imparity(y, risk, labels)
     gaps = [concordance_imparity(y, risk, order) for order in set(permutations(labels.tolist()))]
     exact = np.mean(np.array(gaps) >= observed - 1e-12)
-    found = concordance_imparity_test(y, risk, labels, studentized=False, permutations=2000, random_state=0)
+    found = imparity_test(y, risk, labels, studentized=False, permutations=2000, random_state=0)
     assert found.p_value == pytest.approx(exact, abs=0.03)
-    assert found.gap == found.statistic == pytest.approx(observed)
+    assert found.statistic == pytest.approx(observed)
 
 
 @pytest.mark.parametrize("studentized", [True, False])
 def test_p_values_do_not_depend_on_the_threads_but_on_the_seed(studentized):
     y, risk, groups = tied_cohort(1)
     options = {"studentized": studentized, "permutations": 60}
-    first = concordance_imparity_test(y, risk, groups, random_state=0, n_jobs=1, **options)
-    assert first == concordance_imparity_test(y, risk, groups, random_state=0, n_jobs=3, **options)
-    others = {concordance_imparity_test(y, risk, groups, random_state=s, **options).p_value for s in range(5)}
+    first = imparity_test(y, risk, groups, random_state=0, n_jobs=1, **options)
+    assert first == imparity_test(y, risk, groups, random_state=0, n_jobs=3, **options)
+    others = {imparity_test(y, risk, groups, random_state=s, **options).p_value for s in range(5)}
     assert len(others) > 1
 
 
 @pytest.mark.parametrize("studentized", [True, False])
 def test_labels_that_mean_nothing_are_rejected_as_often_as_promised(studentized):
     p_values = [
-        concordance_imparity_test(
+        imparity_test(
             *tied_cohort(seed), studentized=studentized, permutations=19, random_state=seed, n_jobs=1
         ).p_value
         for seed in range(60)
@@ -248,7 +222,7 @@ def test_the_studentized_test_keeps_its_level_when_groups_differ_in_more_than_co
         options = {"permutations": 19, "random_state": seed, "n_jobs": 1}
         p_values.append(
             [
-                concordance_imparity_test(y, risk, small, studentized=studentized, **options).p_value
+                imparity_test(y, risk, small, studentized=studentized, **options).p_value
                 for studentized in (True, False)
             ]
         )
@@ -264,9 +238,7 @@ def test_a_group_ranked_at_random_is_found():
     groups = np.repeat(["seen", "unseen"], 200)
     risk[200:] = rng.normal(size=200)
     for studentized in (True, False):
-        test = concordance_imparity_test(
-            y, risk, groups, studentized=studentized, permutations=99, random_state=0
-        )
+        test = imparity_test(y, risk, groups, studentized=studentized, permutations=99, random_state=0)
         assert test.p_value == 0.01
 
 
@@ -289,14 +261,13 @@ def test_influence_is_the_derivative_of_the_fractions_in_the_patients_weights():
 
 def test_an_undefined_gap_has_no_p_value():
     y = Surv.from_arrays([True, True, False], [2.0, 3.0, 1.0])
-    with pytest.warns(UndefinedMetricWarning, match="for 'b' of groups"):
-        test = concordance_imparity_test(y, [1.0, 2.0, 3.0], ["a", "a", "b"], permutations=9, random_state=0)
-    assert np.isnan([test.gap, test.statistic, test.p_value]).all()
+    test = imparity_test(y, [1.0, 2.0, 3.0], ["a", "a", "b"], permutations=9, random_state=0)
+    assert np.isnan([test.statistic, test.p_value]).all()
 
 
 def test_no_permutation_is_refused():
     with pytest.raises(ValueError, match="at least 1, got 0"):
-        concordance_imparity_test(*tied_cohort(4), permutations=0)
+        imparity_test(*tied_cohort(4), permutations=0)
 
 
 def cohort(seed=0, n=120):
@@ -306,67 +277,22 @@ def cohort(seed=0, n=120):
     return y, risk, rng.choice(["a", "b"], n, p=[0.3, 0.7])
 
 
-def test_draws_depend_on_the_seed_and_not_on_the_threads():
-    y, risk, groups = cohort()
-    runs = [
-        concordance_imparity_intervals(y, risk, groups, replicates=50, random_state=seed, n_jobs=n_jobs)
-        for seed, n_jobs in ((0, 1), (0, 3), (1, 1))
-    ]
-    np.testing.assert_equal(asdict(runs[0]), asdict(runs[1]))
-    assert runs[0].gap.high != runs[2].gap.high
-    first = concordance_imparity_intervals(
-        y, risk, groups, replicates=50, random_state=np.random.default_rng(5), n_jobs=2
-    )
-    second = concordance_imparity_intervals(
-        y, risk, groups, replicates=50, random_state=np.random.default_rng(5), n_jobs=1
-    )
-    np.testing.assert_equal(asdict(first), asdict(second))
-
-
-def test_replicates_without_a_group_are_undefined_and_do_not_warn():
-    y, risk, groups = cohort(n=40)
-    groups[:] = "b"
-    groups[np.flatnonzero(y["event"])[0]] = "a"
-    found = concordance_imparity_intervals(y, risk, groups, replicates=100, random_state=0)
-    assert 20 < found.by_group["a"].undefined < 60
-    assert found.gap.undefined == found.by_group["a"].undefined
-    assert found.by_group["b"].undefined == 0
-
-
-def test_estimates_are_the_metrics_themselves():
-    y, risk, groups = cohort()
-    found = concordance_imparity_intervals(y, risk, groups, replicates=20, random_state=0)
-    fractions = concordance_fractions(y, risk, groups)
-    assert {label: interval.estimate for label, interval in found.by_group.items()} == fractions
-    assert found.gap.estimate == concordance_imparity(y, risk, groups)
-    assert found.differences["a", "b"].estimate == pytest.approx(fractions["a"] - fractions["b"])
-
-
-def test_bootstrap_and_jackknife_errors_of_fractions_are_the_true_sampling_errors():
+def test_errors_from_influence_and_from_the_bootstrap_are_the_true_sampling_errors():
     """Resampling per-patient counts, the partner held fixed, would miss part of the error."""
     fractions, jackknife, resampled = [], [], []
     for seed in range(300):
         y, risk, groups = cohort(seed)
-        fractions.append(list(concordance_fractions(y, risk, groups).values()))
-        jackknife.append(list(concordance_fraction_errors(y, risk, groups).values()))
+        parsed, order = parse_groups(groups), PairOrder.for_imparity(parse_target(y), risk)
+        found, influence = imparity_influence(order, order.counts(np.ones(len(y))), parsed)
+        fractions.append(found)
+        jackknife.append(np.sqrt((influence**2).sum(axis=0)))
         if seed < 20:
-            found = concordance_imparity_intervals(
-                y, risk, groups, replicates=60, random_state=seed, n_jobs=1
-            )
-            resampled.append([interval.standard_error for interval in found.by_group.values()])
+            weights = np.random.default_rng(seed).multinomial(len(y), np.full(len(y), 1 / len(y)), size=60)
+            drawn = [list(concordance_fractions(y, risk, groups, sample_weight=w).values()) for w in weights]
+            resampled.append(np.std(drawn, axis=0))
     true = np.std(fractions, axis=0)
     np.testing.assert_allclose(np.mean(jackknife, axis=0), true, rtol=0.12)
     np.testing.assert_allclose(np.mean(resampled, axis=0), true, rtol=0.15)
-
-
-def test_groups_without_comparable_pairs_are_named_and_leave_no_gap():
-    y = Surv.from_arrays([True, True, False], [2.0, 3.0, 1.0])
-    risk, groups = [1.0, 2.0, 3.0], ["a", "a", "b"]
-    with pytest.warns(UndefinedMetricWarning, match="for 'b' of groups"):
-        found = concordance_imparity_intervals(y, risk, groups, replicates=20, random_state=0)
-    assert np.isnan([found.gap.estimate, found.gap.low, found.gap.high]).all()
-    with pytest.warns(UndefinedMetricWarning, match="for 'b' of groups"):
-        assert np.isnan(concordance_fraction_errors(y, risk, groups)["b"])
 
 
 def old_and_young(seed, n=400, *, spread=1.0, ranked=True):
@@ -416,7 +342,7 @@ def test_a_right_model_is_not_called_unequal_because_patients_of_a_group_are_ali
         y, risk, old = old_and_young(seed, n=500, spread=0.3)
         found.append(concordance_case_mix_test(y, risk, old).p_value)
         if seed < 8:
-            permuted.append(concordance_imparity_test(y, risk, old, permutations=99, random_state=0).p_value)
+            permuted.append(imparity_test(y, risk, old, permutations=99, random_state=0).p_value)
     # With 5 % a single test has more than 6 of 40 below 0.05 in 0.3 % of all runs.
     assert np.sum(np.array(found) < 0.05) <= 6
     assert np.mean(found) > 0.35

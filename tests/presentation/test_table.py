@@ -106,11 +106,6 @@ def test_plain_text_is_set_in_columns_of_equal_width():
     assert table.to_text().splitlines() == ["Who      Patients", "all         1,234", "old men         7"]
 
 
-def test_a_frame_is_shown_as_it_is():
-    frame = pd.DataFrame({"x": ["a"], "n": [1200], "v": [0.25], "ok": [True]})
-    assert Table.of_frame(frame).cells() == [["a", "1,200", "0.250", "True"]]
-
-
 @pytest.fixture
 def marked():
     rows = ((text("R&P"), text("0.5 (50%)")), (Text("F_∩", r"F$_{\cap}$"), text("–").bold().marked("a")))

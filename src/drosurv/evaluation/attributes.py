@@ -194,16 +194,6 @@ def named_columns(features: Any, name: str) -> dict[str, Any]:
     return {single: features}
 
 
-def label_frame(features: Any, n: int, name: str = "sensitive_features") -> pd.DataFrame | None:
-    """Return a column of labels for each attribute of n patients, with rows numbered from 0."""
-    if features is None:
-        return None
-    # Raise now if labels are invalid.
-    parse_attributes(features, n, name=name)
-    columns = named_columns(features, name)
-    return pd.DataFrame({key: pd.Series(column).reset_index(drop=True) for key, column in columns.items()})
-
-
 def warn_of_small_groups(
     counts: Mapping[tuple[str, str], Count],
     *,

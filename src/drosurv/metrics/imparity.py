@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isnan
 from statistics import NormalDist
 from typing import Any
@@ -11,21 +11,14 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from drosurv.errors import ArgumentError
 from drosurv.groups import Groups, Missing, ratio_by_group
 from drosurv.metrics.calibration import RIDGE, standardised_splines
 from drosurv.metrics.inference.gaps import (
-    GapIntervals,
-    PermutationTest,
-    gap_intervals,
     in_standard_errors,
-    largest_gap,
-    permutation_test,
 )
-from drosurv.metrics.inference.intervals import bootstrap
 from drosurv.metrics.pair_order import PairCounts, PairOrder
 from drosurv.metrics.partial_likelihood import CoxRows, fit_cox
-from drosurv.metrics.scores import ScoredTarget, parse_grouped, parse_scored, warn_undefined
+from drosurv.metrics.scores import ScoredTarget, parse_grouped, warn_undefined
 from drosurv.target import FloatArray, IntArray
 
 # A test over all pairs uses at most so many patients, drawn at random, and so many pairs at a time.
@@ -124,89 +117,6 @@ def concordance_imparity(
     return max(defined) - min(defined) if len(defined) > 1 else float("nan")
 
 
-@dataclass(frozen=True, eq=False)
-class CutPointGaps:
-    """Concordance imparity at every cut point of a continuous attribute.
-
-    `gap` is the largest, at `cut`: patients at or below it against those above, with the concordance fractions `below`
-    and `above`. `cuts` (m,) are all cut points, ascending, with their `gaps`; NaN where a side has no comparable pair.
-    """
-
-    gap: float
-    cut: float
-    below: float
-    above: float
-    cuts: FloatArray
-    gaps: FloatArray
-
-
-def concordance_imparity_over_cuts(
-    y: Any, risk: Any, attribute: Any, *, min_group: int = 1, sample_weight: Any = None
-) -> CutPointGaps:
-    r"""Largest concordance imparity over all cut points of a continuous attribute.
-
-    .. math:: \max_c |CF(\{i: a_i \le c\}) - CF(\{i: a_i > c\})|
-
-    Parameters
-    ----------
-    y, risk, sample_weight
-        As in :func:`concordance_index`.
-    attribute : (n,) numbers
-        For example age; patients whose value is missing are left out.
-    min_group : int
-        Smallest number of patients on either side of a cut. Fractions of few patients are noisy: with the default
-        of 1, the largest gap tends to be at one of the outermost cut points.
-
-    Examples
-    --------
-    >>> from drosurv import Surv
-    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
-    >>> concordance_imparity_over_cuts(y, [4.0, 1.0, 3.0, 2.0], [50, 61, 64, 70]).cut
-    50.0
-    """
-    scored = parse_scored(y, risk, sample_weight)
-    values = np.asarray(attribute, dtype=np.float64)
-    if values.shape != (len(scored),):
-        raise ArgumentError(
-            "attribute",
-            f"attribute must hold one number per patient, got shape {values.shape} for {len(scored)}.",
-        )
-    known = ~np.isnan(values)
-    scored, values = scored.take(known), values[known]
-    order = np.argsort(values, kind="stable")
-    ascending = values[order]
-    last_of_value = np.flatnonzero(ascending[1:] != ascending[:-1])
-    sides = np.minimum(last_of_value + 1, len(values) - last_of_value - 1)
-    last_of_value = last_of_value[sides >= min_group]
-    if len(last_of_value) == 0:
-        raise ArgumentError(
-            "attribute",
-            f"attribute has no cut point with at least min_group={min_group} of its {len(values)} known "
-            "values on either side: lower min_group, or give an attribute that varies.",
-        )
-    counts = PairOrder.for_imparity(scored.target, scored.risk).counts(scored.weight)
-    numerator, denominator = counts.numerator[order], counts.denominator[order]
-
-    def either_side(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        # Sum each side separately: a difference of sums would leave rounding errors where there is no pair.
-        return np.cumsum(values)[last_of_value], np.cumsum(values[::-1])[::-1][last_of_value + 1]
-
-    with np.errstate(invalid="ignore"):
-        below, above = (
-            pair[0] / pair[1] for pair in zip(either_side(numerator), either_side(denominator), strict=True)
-        )
-    cuts, gaps = ascending[last_of_value], np.abs(below - above)
-    if np.isnan(gaps).all():
-        warn_undefined(
-            "concordance imparity is undefined (NaN): no cut leaves a comparable pair on both sides."
-        )
-        return CutPointGaps(np.nan, np.nan, np.nan, np.nan, cuts, gaps)
-    best = int(np.nanargmax(gaps))
-    return CutPointGaps(
-        float(gaps[best]), float(cuts[best]), float(below[best]), float(above[best]), cuts, gaps
-    )
-
-
 def warn_of_groups_without_pairs(groups: Groups, values: Iterable[float]) -> None:
     """Warn, with their names, of the groups whose concordance fraction in `values` (n_groups,) is NaN."""
     undefined = [repr(label) for label, value in zip(groups.labels, values, strict=True) if isnan(value)]
@@ -241,134 +151,6 @@ def imparity_influence(order: PairOrder, counts: PairCounts, groups: Groups) -> 
                 among_members + against.numerator - fractions[k] * against.denominator
             ) / totals[k]
     return fractions, influence
-
-
-def concordance_fraction_errors(
-    y: Any, risk: Any, groups: Any, *, missing: Missing = "group"
-) -> dict[Any, float]:
-    """Standard error of every group's concordance fraction, by the infinitesimal jackknife.
-
-    Parameters as in :func:`~drosurv.metrics.concordance_fractions`.
-
-    Returns
-    -------
-    dict
-        Label to standard error; NaN, with a warning that names the group, if it has no comparable pair.
-
-    Examples
-    --------
-    >>> from drosurv import Surv
-    >>> y = Surv.from_arrays([True, True, True, False], [1.0, 2.0, 3.0, 4.0])
-    >>> errors = concordance_fraction_errors(y, [4.0, 1.0, 3.0, 2.0], ["a", "b", "a", "b"])
-    >>> sorted(errors)
-    ['a', 'b']
-    """
-    scored, parsed = parse_grouped(y, risk, groups, missing=missing)
-    order = PairOrder.for_imparity(scored.target, scored.risk)
-    fractions, influence = imparity_influence(order, order.counts(scored.weight), parsed)
-    warn_of_groups_without_pairs(parsed, fractions)
-    errors = np.sqrt((influence**2).sum(axis=0))
-    return dict(zip(parsed.labels, errors.tolist(), strict=True))
-
-
-def concordance_imparity_intervals(
-    y: Any,
-    risk: Any,
-    groups: Any,
-    *,
-    level: float = 0.95,
-    replicates: int = 1000,
-    missing: Missing = "group",
-    random_state: Any = None,
-    n_jobs: int | None = None,
-) -> GapIntervals:
-    """Bootstrap intervals of concordance imparity and of every group's concordance fraction.
-
-    Every replicate counts all pairs again with the drawn weights, because both patients of a pair are
-    drawn. Resampling the counts of each patient instead can halve the standard error.
-
-    Parameters
-    ----------
-    y, risk, groups, missing
-        As in :func:`~drosurv.metrics.concordance_imparity`.
-    level : float
-        Nominal coverage.
-    replicates, random_state, n_jobs
-        As in :func:`~drosurv.metrics.bootstrap`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv import Surv
-    >>> rng = np.random.default_rng(0)
-    >>> y = Surv.from_arrays(rng.random(200) < 0.7, rng.exponential(size=200))
-    >>> sex = np.array(["f", "m"])[rng.integers(2, size=200)]
-    >>> found = concordance_imparity_intervals(y, rng.normal(size=200), sex, replicates=200, random_state=0)
-    >>> found.gap.low, sorted(found.by_group)
-    (0.0, ['f', 'm'])
-    """
-    scored, parsed = parse_grouped(y, risk, groups, missing=missing)
-    order = PairOrder.for_imparity(scored.target, scored.risk)
-
-    def fractions(weight: FloatArray) -> FloatArray:
-        return ratio_by_group(parsed, *order.counts(weight))
-
-    draws = bootstrap(fractions, len(scored), replicates=replicates, random_state=random_state, n_jobs=n_jobs)
-    warn_of_groups_without_pairs(parsed, draws.estimate)
-    return gap_intervals(draws, parsed.labels, level=level, largest=1.0)
-
-
-def concordance_imparity_test(
-    y: Any,
-    risk: Any,
-    groups: Any,
-    *,
-    studentized: bool = True,
-    permutations: int = 999,
-    missing: Missing = "group",
-    random_state: Any = None,
-    n_jobs: int | None = None,
-) -> PermutationTest:
-    """Test that all groups have the same concordance fraction.
-
-    Parameters
-    ----------
-    y, risk, groups, missing
-        As in :func:`~drosurv.metrics.concordance_imparity`.
-    studentized : bool
-        Whether to divide each difference by its standard error, on the data and in every permutation.
-        The test is then valid in large samples even if the groups, such as young and old patients, also differ in
-        other ways. Without it the test is faster, but assumes that the groups differ in nothing.
-    permutations, random_state, n_jobs
-        As in :func:`~drosurv.metrics.permutation_test`.
-
-    References
-    ----------
-    Chung, Romano (2013), Exact and asymptotically robust permutation tests, Annals of Statistics 41.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from drosurv import Surv
-    >>> rng = np.random.default_rng(0)
-    >>> y = Surv.from_arrays(rng.random(200) < 0.7, rng.exponential(size=200))
-    >>> test = concordance_imparity_test(y, rng.normal(size=200), rng.integers(2, size=200), random_state=0)
-    >>> test.p_value > 0.05
-    True
-    """
-    scored, parsed = parse_grouped(y, risk, groups, missing=missing)
-    order = PairOrder.for_imparity(scored.target, scored.risk)
-    counts = order.counts(scored.weight)
-
-    def gap(groups: Groups) -> float:
-        return float(largest_gap(ratio_by_group(groups, *counts)))
-
-    statistic = studentized_imparity(order) if studentized else gap
-    warn_of_groups_without_pairs(parsed, ratio_by_group(parsed, *counts))
-    found = permutation_test(
-        statistic, parsed, permutations=permutations, random_state=random_state, n_jobs=n_jobs
-    )
-    return replace(found, gap=gap(parsed))
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,6 @@ def literal(text: str) -> str:
 
 # A spreadsheet reads a text that begins with one of these as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_KINDS: dict[str, Kind] = {"i": "count", "u": "count", "f": "value"}
 
 
 @dataclass(frozen=True)
@@ -150,15 +149,6 @@ class Table:
         """Make a table of some columns of a DataFrame."""
         wanted = list(dict.fromkeys(name for column in columns for name in column.keys))
         return cls(key, caption, tuple(columns), tuple(plain_rows(frame[wanted])), tuple(notes))
-
-    @classmethod
-    def of_frame(cls, frame: pd.DataFrame, caption: str = "", key: str = "table") -> Table:
-        """Make a table of all columns of a DataFrame: whole numbers are counts, other numbers values, the rest text."""
-        columns = [
-            Column(str(name), str(name), _KINDS.get(getattr(dtype, "kind", ""), "text"))
-            for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
-        ]
-        return cls(key, caption, tuple(columns), tuple(plain_rows(frame)))
 
     @classmethod
     def of_markdown(

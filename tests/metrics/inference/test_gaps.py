@@ -1,7 +1,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,14 +10,11 @@ from drosurv.groups import Groups, parse_groups
 from drosurv.metrics import bootstrap, concordance_index, paired_comparison
 from drosurv.metrics.inference import (
     Draws,
-    Replicates,
-    gap_intervals,
     holm,
     judge_gaps,
     largest_deviation,
     largest_difference,
     permutation_test,
-    ratio_intervals,
     studentized_ratio,
     widening,
 )
@@ -71,39 +67,14 @@ def test_without_replicates_there_is_no_interval_and_no_test():
 def test_gap_interval_covers_all_differences_at_once_and_is_cut_at_zero():
     rng = np.random.default_rng(0)
     estimate = np.array([0.1, 0.15, 0.5])
-    draws = Replicates(estimate, estimate + rng.normal(size=(500, 3)) * 0.02)
-    found = gap_intervals(draws, ["a", "b", "c"], level=0.9)
-    centred = draws.draws - estimate
+    centred = rng.normal(size=(500, 3)) * 0.02
+    gap = largest_difference(estimate, estimate + centred).interval(0.9)
     width = np.quantile(np.ptp(centred, axis=1), 0.9)
-    assert found.gap.estimate == pytest.approx(0.4)
-    assert (found.gap.low, found.gap.high) == pytest.approx((0.4 - width, 0.4 + width))
-    assert set(found.differences) == {("a", "b"), ("a", "c"), ("b", "c")}
-    noise = gap_intervals(Replicates(0 * estimate, centred), ["a", "b", "c"])
-    assert (noise.gap.estimate, noise.gap.low) == (0.0, 0.0)
-    assert noise.gap.high > 0
-
-
-def test_ratio_intervals_are_those_of_the_group_ratios():
-    rng = np.random.default_rng(1)
-    gains, groups = rng.normal(size=90), np.repeat(["a", "b", None], 30)
-    found = ratio_intervals(gains, 1.0, groups, replicates=200, random_state=0)
-    assert found.by_group["a"].estimate == pytest.approx(gains[:30].mean())
-    assert found.by_group["a"].standard_error == pytest.approx(gains[:30].std() / 30**0.5, rel=0.2)
-    model, null = rng.random(90), rng.random(90) + 1
-    skill = ratio_intervals(
-        null - model, null, pd.Series(groups), missing="drop", replicates=50, random_state=0
-    )
-    assert set(skill.by_group) == {"a", "b"}
-    assert skill.by_group["b"].estimate == pytest.approx(1 - model[30:60].sum() / null[30:60].sum())
-    whole = ratio_intervals(gains, 1.0, ["all"] * 90, replicates=50, random_state=0)
-    assert whole.by_group["all"].estimate == pytest.approx(gains.mean())
-    assert np.isnan(whole.gap.estimate)
-
-
-def test_labels_must_name_every_value():
-    draws = Replicates(np.zeros(3), np.zeros((5, 3)))
-    with pytest.raises(ValueError, match="names 2 groups, the replicates hold 3 values"):
-        gap_intervals(draws, ["a", "b"])
+    assert gap.estimate == pytest.approx(0.4)
+    assert (gap.low, gap.high) == pytest.approx((0.4 - width, 0.4 + width))
+    noise = largest_difference(0 * estimate, centred).interval(0.95)
+    assert (noise.estimate, noise.low) == (0.0, 0.0)
+    assert noise.high > 0
 
 
 def noisy(values, spread=0.02, replicates=999, seed=0, largest=np.inf):

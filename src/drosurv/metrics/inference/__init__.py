@@ -28,11 +28,9 @@ among large groups only; that test permutes labels among the patients of these g
 
 from drosurv.metrics.inference.gaps import (
     Gap,
-    GapIntervals,
     PairedComparison,
     PermutationTest,
     compare_draws,
-    gap_intervals,
     holm,
     is_beyond_chance,
     judge_gaps,
@@ -41,7 +39,6 @@ from drosurv.metrics.inference.gaps import (
     largest_gap,
     paired_comparison,
     permutation_test,
-    ratio_intervals,
     studentized_ratio,
     widening,
 )
@@ -59,7 +56,6 @@ from drosurv.observation import generator
 __all__ = [
     "Draws",
     "Gap",
-    "GapIntervals",
     "Interval",
     "Method",
     "PairedComparison",
@@ -67,7 +63,6 @@ __all__ = [
     "Replicates",
     "bootstrap",
     "compare_draws",
-    "gap_intervals",
     "generator",
     "holm",
     "is_beyond_chance",
@@ -79,7 +74,6 @@ __all__ = [
     "observed_over_expected",
     "paired_comparison",
     "permutation_test",
-    "ratio_intervals",
     "studentized_ratio",
     "widening",
 ]

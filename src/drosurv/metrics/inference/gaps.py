@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import isnan
 from statistics import NormalDist
 from typing import Any, TypeVar
 
 import numpy as np
 
-from drosurv.errors import ArgumentError, as_whole, require
-from drosurv.groups import Groups, Missing, parse_groups, ratio_by_group
+from drosurv.errors import as_whole, require
+from drosurv.groups import Groups, ratio_by_group
 from drosurv.metrics.inference.intervals import (
     Draws,
     Interval,
-    Replicates,
     Resample,
     Statistic,
     bootstrap,
@@ -175,86 +173,6 @@ def largest_deviation(
         for values in (deviation, drawn, drawn - deviation)
     )
     return Draws(float(largest), all_largest, lowest=0.0, largest_errors=errors)
-
-
-@dataclass(frozen=True)
-class GapIntervals:
-    """Intervals of the largest difference between two groups, of each group's value, and of every difference.
-
-    `by_group` maps labels to intervals; `differences` maps a pair of labels (a, b) to that of the value of a minus b.
-    """
-
-    gap: Interval
-    by_group: dict[Any, Interval]
-    differences: dict[tuple[Any, Any], Interval]
-
-
-def gap_intervals(
-    draws: Replicates, labels: Sequence[Any], *, level: float = 0.95, largest: float = np.inf
-) -> GapIntervals:
-    """Intervals of groups and of differences between them, from replicates with one value per label.
-
-    The gap's interval is that of `Draws`; `largest` is the largest possible gap.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> draws = Replicates(np.array([0.7, 0.5]), np.array([[0.72, 0.49], [0.69, 0.52], [0.7, 0.5]]))
-    >>> round(gap_intervals(draws, ["a", "b"]).differences["a", "b"].estimate, 3)
-    0.2
-    """
-    if len(labels) != len(draws.estimate):
-        raise ArgumentError(
-            "labels", f"labels names {len(labels)} groups, the replicates hold {len(draws.estimate)} values."
-        )
-    return GapIntervals(
-        gap=largest_difference(draws.estimate, draws.draws, largest).interval(level),
-        by_group={label: draws.interval(k, level=level) for k, label in enumerate(labels)},
-        differences={
-            (labels[a], labels[b]): draws.difference(a, b, level=level)
-            for a, b in combinations(range(len(labels)), 2)
-        },
-    )
-
-
-def ratio_intervals(
-    numerator: Any,
-    denominator: Any,
-    groups: Any,
-    *,
-    level: float = 0.95,
-    replicates: int = 1000,
-    missing: Missing = "group",
-    random_state: Any = None,
-    n_jobs: int | None = None,
-) -> GapIntervals:
-    r"""Bootstrap intervals of a ratio of sums in every group, such as a mean of per-patient values.
-
-    .. math:: v(a) = \frac{\sum_{i: A_i = a} w_i p_i}{\sum_{i: A_i = a} w_i q_i}
-
-    with the numerators p (n,) and the denominators q, (n,) or one number. For a mean, such as that of likelihood gains
-    or Brier contributions, pass ``denominator=1``. For Brier skill pass ``null - model`` and ``null``. `groups` and
-    `missing` are as in :func:`~drosurv.metrics.concordance_fractions`; a single group is allowed, and has no gap. The
-    other parameters are as in :func:`bootstrap`.
-
-    Examples
-    --------
-    >>> found = ratio_intervals([0.1, 0.3, -0.2, -0.4], 1.0, ["a", "a", "b", "b"], random_state=0)
-    >>> {label: round(interval.estimate, 4) for label, interval in found.by_group.items()}
-    {'a': 0.2, 'b': -0.3}
-    """
-    above = np.asarray(numerator, dtype=np.float64)
-    below = np.broadcast_to(np.asarray(denominator, dtype=np.float64), above.shape)
-    parsed = parse_groups(groups, len(above), missing=missing, at_least=1)
-    above, below, parsed = above[parsed.kept], below[parsed.kept], parsed.of_kept()
-    draws = bootstrap(
-        lambda weight: ratio_by_group(parsed, weight * above, weight * below),
-        len(above),
-        replicates=replicates,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
-    return gap_intervals(draws, parsed.labels, level=level)
 
 
 @dataclass(frozen=True)
