@@ -1,7 +1,7 @@
 """What a fit over parts of the patients sends about: rounds, and bytes that come back from each chunk.
 
-``python -m experiments.speed.rounds`` counts them for a few models; neither depends on the number of
-patients in a chunk.
+``python -m experiments.speed.rounds`` counts them for a few models. Sums do not depend on the number of patients in a
+chunk; losses, of at most two million events, do.
 """
 
 import pickle
@@ -9,8 +9,9 @@ import pickle
 import numpy as np
 
 from drosurv import CoxPH, DROCox
-from drosurv.distributed.sorting import Layout, Rows, cut, cut_times, join, outline
+from drosurv.distributed.sorting import Layout, PartRows, cut, cut_times, join, outline
 from drosurv.estimators.chunks import ChunkCohort, fit_chunks
+from drosurv.solvers.chunks import Marks
 from experiments.speed.scale import cohort
 
 MODELS = {
@@ -25,6 +26,9 @@ class Counted:
 
     Times of the baseline and of the follow-up, thinned to about 100,000 each, come once and are left out.
     """
+
+    # As of a cluster, so that losses are copied.
+    remote = True
 
     def __init__(self):
         self.rounds = self.gathered = self.bytes = 0
@@ -46,10 +50,10 @@ class Counted:
 def count(model, n=40_000, d=50, n_chunks=8):
     """Newton steps, rounds, gatherings and bytes of one chunk in all of them, up to the optimum."""
     X, time, event = cohort(n, d)
-    rows = Rows(X, time, event, None)
+    rows = PartRows(X, time, event, None)
     summary = outline(rows)
     patients = ChunkCohort.of(model, event, None, 0)
-    layout = Layout(cut_times([summary], n_chunks), summary.feature_sums / n, [None], patients.scheme)
+    layout = Layout(cut_times([summary], n_chunks), summary.feature_sums / n, [Marks()], patients.scheme)
     chunks = [join([piece], layout.scheme) for piece in cut(rows, layout, 0)[::-1]]
     workers = Counted()
     fit_chunks(model, patients, chunks, np.asarray(layout.centre), workers)

@@ -65,7 +65,7 @@ def test_an_evaluation_and_a_table_of_coefficients_are_those_of_one_process(clus
 
     def numbers():
         found = evaluation.evaluate(
-            model, DATA.X, DATA.y, sensitive_features=DATA.sensitive_features, n_bootstrap=2, min_group=20
+            model, DATA.X, DATA.y, sensitive_features=DATA.sensitive_features, n_bootstrap=2
         )
         return found.to_frame(), model.summary(method="bootstrap", n_bootstrap=2)
 
@@ -148,21 +148,27 @@ def test_a_worker_killed_in_the_middle_of_a_fit_of_files_changes_nothing(cluster
 
     # Starting another worker would take longer than the fit.
     monkeypatch.setattr(Nanny, "instantiate", leave_it_dead)
-    whole = CoxPH().fit(DATA.X, Surv.from_dataframe("event", "time", FRAME))
+    # The folds of recalibration depend on the order of the rows: here that of the files.
+    parts = [FRAME.iloc[part::4] for part in range(4)]
+    rows = pd.concat(parts)
+    whole = DROCox().fit(rows[DATA.X.columns], Surv.from_dataframe("event", "time", rows))
     victim, survivor = default_client().run(os.getpid).values()
-    asked, derivatives = [], ChunkProblem.curvature
+    problems, derivatives = [], ChunkProblem.curvature
 
-    def kill_first(self):
-        if not asked:
-            os.kill(victim, signal.SIGKILL)
-        asked.append(1)
+    def kill_in_second(self):
+        if self not in problems:
+            problems.append(self)
+            if len(problems) == 2:
+                os.kill(victim, signal.SIGKILL)
         return derivatives(self)
 
-    # The first step is over, and the workers hold their chunks of patients.
-    monkeypatch.setattr(ChunkProblem, "curvature", kill_first)
-    for part in range(4):
-        FRAME.iloc[part::4].to_parquet(tmp_path / f"part-{part}.parquet")
-    parts = fit_parts(CoxPH(), tmp_path)
-    assert len(asked) > 1
+    # The model of all patients is known, and the workers train on those outside of the first fold.
+    monkeypatch.setattr(ChunkProblem, "curvature", kill_in_second)
+    for number, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"part-{number}.parquet")
+    found = fit_parts(DROCox(), tmp_path)
+    # One problem of all patients, and two of each fold: training and held-out patients.
+    assert len(problems) == 11
+    assert found.recalibration_ == pytest.approx(whole.recalibration_, rel=1e-6)
     assert set(default_client().run(os.getpid).values()) == {survivor}
-    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-8)
+    np.testing.assert_allclose(found.coef_, whole.coef_, atol=1e-6)

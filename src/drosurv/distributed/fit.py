@@ -37,8 +37,8 @@ def fit(
     """Fit a linear Cox model to data that are distributed over machines, or do not fit into memory.
 
     Patients are sorted by time once. In every Newton step the workers compute sums over their patients, and only these
-    sums are sent. The coefficients are those of ``estimator.fit`` with ``recalibrate=False``; recalibration, which
-    needs fits on five folds, is not supported.
+    sums are sent (and the losses, of at most two million events). The coefficients are those of ``estimator.fit``,
+    also with recalibration: its folds are drawn by the same rule, for rows in the order of the files or partitions.
 
     Parameters
     ----------
@@ -103,17 +103,17 @@ def _cohort(estimator: Any, outlines: Sequence[Outline]) -> ChunkCohort:
         raise ValueError("data has the same time for every patient, so no model can be fitted.")
     weights = [part.weights for part in outlines if part.weights is not None]
     weight = np.concatenate(weights) if weights else None
-    return ChunkCohort.of(estimator, flags, weight, estimator._seed())
+    return ChunkCohort.of(estimator, flags, weight, estimator._seed(), folds=True)
 
 
 def _layout(cohort: ChunkCohort, outlines: Sequence[Outline], rows_per_chunk: int) -> Layout:
     """Choose the cut points, and compute the centre of the features."""
-    ends = np.cumsum([part.n for part in outlines])[:-1]
-    in_first = cohort.in_first
+    ends = np.cumsum([part.n for part in outlines])
+    rows = [slice(end - part.n, end) for part, end in zip(outlines, ends, strict=True)]
     return Layout(
         cut_times(outlines, max(math.ceil(cohort.n / rows_per_chunk), 1)),
         np.sum([part.feature_sums for part in outlines], axis=0) / cohort.patients,
-        [None] * len(outlines) if in_first is None else np.split(in_first, ends),
+        [cohort.marks.take(part) for part in rows],
         cohort.scheme,
     )
 
@@ -126,7 +126,6 @@ def _check(estimator: Any) -> None:
     estimator._check_parameters()
     allowed: dict[str, tuple[Any, ...]] = {
         "network": ("linear",),
-        "recalibrate": (False, "auto"),
         "solver": ("auto", "convex"),
     }
     for name, choices in allowed.items():

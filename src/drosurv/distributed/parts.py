@@ -19,7 +19,7 @@ import numpy as np
 
 from drosurv.distributed.sorting import Columns, Layout, Outline, PartRows, cut, join, outline, read_rows
 from drosurv.errors import ArgumentError, require_extra
-from drosurv.solvers.chunks import Chunk
+from drosurv.solvers.chunks import Chunk, ChunkState
 
 # Rows of a file that a thread reads at a time.
 _BATCH = 1 << 17
@@ -29,6 +29,8 @@ _MOST_THREADS = 4
 
 class Threads:
     """Calls functions for each chunk in a few threads of this process."""
+
+    remote = False
 
     def __init__(self, n_threads: int) -> None:
         self.pool = ThreadPoolExecutor(n_threads)
@@ -85,7 +87,7 @@ class ParquetParts:
         self.first_batch = np.cumsum([0, *(len(part) for part in found)])
         return [each for part in found for each in part]
 
-    def chunks(self, columns: Columns, layout: Layout) -> list[ChunkOnDisk]:
+    def chunks(self, columns: Columns, layout: Layout) -> list[ChunkState]:
         """Write the chunks and return them, from the longest to the shortest times."""
         folders = [self.folder / f"chunk-{k:05d}" for k in range(len(layout.cuts))]
         for folder in folders:
@@ -98,12 +100,12 @@ class ParquetParts:
                         scratch = folder / f"piece-{batch:07d}"
                         scratch.write_bytes(pickle.dumps(piece, protocol=5))
 
-        def join_pieces(folder: Path) -> ChunkOnDisk | None:
+        def join_pieces(folder: Path) -> ChunkState | None:
             paths = sorted(folder.glob("piece-*"))
             pieces: list[PartRows] = [pickle.loads(path.read_bytes()) for path in paths]
             if not pieces:
                 return None
-            chunk = join(pieces, layout.scheme)
+            chunk = join(pieces, layout.scheme).chunk
             for name, values in chunk._asdict().items():
                 if isinstance(values, np.ndarray):
                     np.save(folder / f"{name}.npy", values)
@@ -112,7 +114,7 @@ class ParquetParts:
                     scratch.write_bytes(pickle.dumps(values, protocol=5))
             for path in paths:
                 path.unlink()
-            return ChunkOnDisk(folder)
+            return ChunkState(ChunkOnDisk(folder))
 
         self.workers.map(scatter, range(len(self.parts)))
         return [chunk for chunk in self.workers.map(join_pieces, folders[::-1]) if chunk is not None]
@@ -136,6 +138,8 @@ class ParquetParts:
 
 class Cluster:
     """Calls functions for each chunk on the workers of a Dask cluster; Dask computes lost results again."""
+
+    remote = True
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -168,11 +172,11 @@ class DaskParts:
         Each partition is cut into one piece per chunk, and each chunk is joined from its pieces. These are separate
         tasks, so that only the tasks of a lost worker are computed again.
         """
-        n = len(layout.first)
+        n = len(layout.marks)
         pieces = self.workers.map(cut, self._rows(columns), [layout] * n, range(n))
         by_chunk = [self.workers.map(getitem, pieces, [k] * n) for k in reversed(range(len(layout.cuts)))]
         chunks = [self.workers.client.submit(join, each, layout.scheme, pure=False) for each in by_chunk]
-        sizes = self.workers.gather(self.workers.map(lambda chunk: len(chunk.time), chunks))
+        sizes = self.workers.gather(self.workers.map(lambda state: len(state.chunk.time), chunks))
         return [chunk for chunk, size in zip(chunks, sizes, strict=True) if size]
 
     def _rows(self, columns: Columns) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, require
-from drosurv.solvers.chunks import Chunk, Scheme, make_chunk
+from drosurv.solvers.chunks import ChunkState, Marks, Scheme, make_chunk
 from drosurv.target import BoolArray, FloatArray
 
 # Number of quantiles of the times of each partition. The sizes of chunks differ by about one part in this many.
@@ -57,12 +57,12 @@ class Layout(NamedTuple):
     """How to make chunks from the rows of all partitions.
 
     `cuts` (K,) are the times at which chunks start, from :func:`cut_times`; `centre` (d,) is subtracted from the
-    features; `first` marks the rows of each partition that are in the first half of a split, None without halves.
+    features; `marks` are those of the rows of each partition.
     """
 
     cuts: FloatArray
     centre: FloatArray
-    first: Sequence[BoolArray | None]
+    marks: Sequence[Marks]
     scheme: Scheme
 
 
@@ -71,20 +71,20 @@ def cut(rows: PartRows, layout: Layout, partition: int) -> list[PartRows]:
     chunk = np.searchsorted(layout.cuts, rows.time, side="right") - 1
     order = np.argsort(chunk, kind="stable")
     ends = np.searchsorted(chunk[order], np.arange(len(layout.cuts)), side="right")
-    centre, weight, first = layout.centre.astype(rows.X.dtype), rows.weight, layout.first[partition]
+    centre, weight, marks = layout.centre.astype(rows.X.dtype), rows.weight, layout.marks[partition]
     return [
         PartRows(
             rows.X[piece] - centre,
             rows.time[piece],
             rows.event[piece],
             None if weight is None else weight[piece],
-            None if first is None else first[piece],
+            marks.take(piece),
         )
         for piece in np.split(order, ends[:-1])
     ]
 
 
-def join(pieces: Sequence[PartRows], scheme: Scheme) -> Chunk:
+def join(pieces: Sequence[PartRows], scheme: Scheme) -> ChunkState:
     """Join pieces to a chunk, sorted from the longest to the shortest time."""
     time = np.concatenate([piece.time for piece in pieces])
     order = np.argsort(-time, kind="stable")
@@ -92,9 +92,8 @@ def join(pieces: Sequence[PartRows], scheme: Scheme) -> Chunk:
     event = np.concatenate([piece.event for piece in pieces])[order]
     weights = [piece.weight for piece in pieces if piece.weight is not None]
     weight = np.concatenate(weights)[order] if weights else None
-    firsts = [piece.first for piece in pieces if piece.first is not None]
-    first = np.concatenate(firsts)[order] if firsts else None
-    return make_chunk(X, time[order], event, weight, first, scheme)
+    marks = Marks.joined([piece.marks for piece in pieces]).take(order)
+    return ChunkState(make_chunk(X, time[order], event, weight, marks, scheme))
 
 
 class Columns(NamedTuple):
@@ -138,13 +137,13 @@ class Columns(NamedTuple):
 
 
 class PartRows(NamedTuple):
-    """Checked rows of one partition; `first` marks the rows in the first half of a split, None without halves."""
+    """Checked rows of one partition."""
 
     X: NDArray[Any]
     time: FloatArray
     event: BoolArray
     weight: FloatArray | None
-    first: BoolArray | None = None
+    marks: Marks = Marks()
 
 
 def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> PartRows:

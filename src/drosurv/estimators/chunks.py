@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from operator import mul
 from typing import Any
@@ -14,8 +14,9 @@ from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.capabilities import WEIGHTED
 from drosurv.metrics.follow_up import FollowUp, percentiles
-from drosurv.objectives import Objective
+from drosurv.objectives import Mean, Objective
 from drosurv.solvers import TrainingData, minimise
+from drosurv.solvers import chunks as kernels
 from drosurv.solvers.arrays import (
     double,
     equal_blocks,
@@ -29,11 +30,12 @@ from drosurv.solvers.arrays import (
     sum_by_block,
 )
 from drosurv.solvers.chunk_problem import ChunkProblem, LocalWorkers, Workers
-from drosurv.solvers.chunks import Scheme, device_chunks
+from drosurv.solvers.chunks import ChunkState, Marks, Scheme, device_chunks
+from drosurv.solvers.convex import Minimum
 from drosurv.solvers.device import checked_tensor, resolve_device
 from drosurv.solvers.solver import warn_unless_converged
 from drosurv.tables.encoder import checked_features, encode_features
-from drosurv.target import BoolArray, FloatArray
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 # About this many steps of each curve are stored in a fitted model; each is exact at its time.
 MOST_STEPS = 100_000
@@ -63,9 +65,11 @@ def fit_on_device(estimator: Any, data: TrainingData) -> bool:
     keeps_device = tensor and estimator.device == "auto"
     device = data.X.device if keeps_device else resolve_device(estimator.device, worthwhile=True)
     target, weight = data.target, data.weight
-    cohort = ChunkCohort.of(estimator, target.event, weight, data.seed)
+    cohort = ChunkCohort.of(
+        estimator, target.event, weight, data.seed, folds=True, clusters=data.observation.clusters
+    )
     chunks, centre, order = device_chunks(
-        data.X, target.time, target.event, weight, cohort.in_first, cohort.scheme, device
+        data.X, target.time, target.event, weight, cohort.marks, cohort.scheme, device
     )
     problem = fit_chunks(estimator, cohort, chunks, centre, LocalWorkers())
     estimator.n_patients_, estimator.n_events_ = data.n_patients, data.n_events
@@ -84,7 +88,8 @@ class ChunkCohort:
 
     `objective` combines the losses of each half; `halves` are flags (n,) of the scored halves, None without halves.
     `n` and `n_events` are the numbers of patients and events, `patients` and `events` their summed weights. `scheme`
-    has total weights and the treatment of ties, `rests` the share of each half that has no event.
+    has total weights and the treatment of ties, `rests` the share of each half that has no event. For recalibration,
+    `fold` (n,) is the fold of each patient, and `without_fold` maps each fold to the cohort of the other patients.
     """
 
     objective: Objective
@@ -95,15 +100,29 @@ class ChunkCohort:
     events: float
     scheme: Scheme
     rests: Sequence[float]
+    fold: IntArray | None = None
+    without_fold: Mapping[int, ChunkCohort] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, estimator: Any, event: BoolArray, weight: FloatArray | None, seed: int) -> ChunkCohort:
-        """Summarise patients with given event flags and weights; `seed` is that of the estimator's halves."""
+    def of(
+        cls,
+        estimator: Any,
+        event: BoolArray,
+        weight: FloatArray | None,
+        seed: int,
+        *,
+        folds: bool = False,
+        clusters: Any = None,
+    ) -> ChunkCohort:
+        """Summarise patients with given event flags and weights; `seed` is that of the estimator's halves.
+
+        With `folds`, also draw the folds of recalibration, if the estimator is recalibrated.
+        """
         halves, everyone = estimator._halves(event, seed), np.ones(len(event), dtype=np.bool_)
         sides = halves or [everyone]
         totals = tuple(_total(weight, side) for side in sides)
         least = [1.0 if weight is None else np.min(weight, where=side, initial=np.inf) for side in sides]
-        return cls(
+        cohort = cls(
             estimator._objective([estimator], np.divide(least, totals)[:, None]),
             halves,
             len(event),
@@ -113,11 +132,34 @@ class ChunkCohort:
             Scheme(totals, estimator.ties),
             [_total(weight, side & ~event) / total for side, total in zip(sides, totals, strict=True)],
         )
+        return cohort._with_folds(estimator, event, weight, seed, clusters) if folds else cohort
+
+    def _with_folds(
+        self, estimator: Any, event: BoolArray, weight: FloatArray | None, seed: int, clusters: Any
+    ) -> ChunkCohort:
+        fold = estimator._folds(event, clusters, seed, self.events)
+        if fold is None:
+            return self
+        cohorts = {}
+        for k in np.unique(fold[event]).tolist():
+            rows = fold != k
+            with estimator._training_on_folds() as trained:
+                part = None if weight is None else weight[rows]
+                cohorts[k] = ChunkCohort.of(estimator, event[rows], part, seed)
+            if not trained:
+                return self
+        return replace(self, fold=fold.astype(np.int8), without_fold=cohorts)
 
     @property
-    def in_first(self) -> BoolArray | None:
-        """Flags (n,) of the first half; None without halves."""
-        return None if self.halves is None else self.halves[0]
+    def marks(self) -> Marks:
+        """The halves and folds of the patients (n,)."""
+        if self.halves is None:
+            return Marks(fold=self.fold)
+        halves = self.halves[0].astype(np.uint8)
+        for k, cohort in self.without_fold.items():
+            assert cohort.halves is not None, "a cohort of a fold has the halves of the estimator"
+            halves[self.fold != k] += cohort.halves[0].astype(np.uint8) << (k + 1)
+        return Marks(halves, self.fold)
 
 
 def _total(weight: FloatArray | None, rows: BoolArray) -> float:
@@ -131,25 +173,88 @@ def fit_chunks(
 
     Chunks are sorted from the longest to the shortest times; `centre` (d,) was subtracted from their features.
     """
-    problem = ChunkProblem(
-        chunks, len(centre), cohort.rests, cohort.objective, l2=estimator.l2, workers=workers, centre=centre
-    )
-    found = minimise(problem, tol=estimator.tol, max_iter=estimator.max_iter)
-    problem.value(found.x)
+    problem, found = _solved(estimator, cohort, chunks, centre, workers)
     warn_unless_converged(type(estimator).__name__, found)
-    estimator.coef_ = found.x
+    factor = None
+    if cohort.without_fold:
+        factor = estimator._checked_factor(_best_factor(estimator, cohort, chunks, centre, workers, found.x))
+        # The attributes below are those of the model of all patients.
+        problem.value(found.x)
+    theta = found.x
+    if factor is not None:
+        estimator.recalibration_, theta = factor, factor * found.x
+    estimator.coef_ = theta
     estimator._set_status(found, found.value)
     estimator.n_patients_, estimator.n_events_ = cohort.patients, cohort.events
     estimator.follow_up_ = chunk_follow_up(chunks, cohort.n, workers)
     if estimator.capabilities.objective in WEIGHTED:
         etas = tuple(float(worst_case.eta) for worst_case in problem.worst_cases)
         estimator.eta_ = etas[0] if cohort.halves is None else etas
-    times, hazard = chunk_baseline(
-        chunks, problem.point.scores, problem.point.shift, cohort.n_events, cohort.scheme.ties, workers
-    )
+    times, hazard = chunk_baseline(chunks, theta, cohort.n_events, cohort.scheme.ties, workers)
     # The fitted model gets features that are not centred, so the baseline is shifted.
-    estimator._baseline = Baseline.from_zero(times, np.log(hazard) - float(centre @ found.x))
+    estimator._baseline = Baseline.from_zero(times, np.log(hazard) - float(centre @ theta))
     return problem
+
+
+def _solved(
+    estimator: Any,
+    cohort: ChunkCohort,
+    chunks: Sequence[Any],
+    centre: FloatArray,
+    workers: Workers,
+    start: FloatArray | None = None,
+) -> tuple[ChunkProblem, Minimum]:
+    """Find the coefficients of a cohort, starting at zeros or at `start` (d,); the problem is left at the optimum."""
+    problem = ChunkProblem(
+        chunks,
+        len(centre),
+        cohort.rests,
+        cohort.objective,
+        l2=estimator.l2,
+        workers=workers,
+        centre=centre,
+        n_events=cohort.n_events,
+    )
+    found = minimise(problem, tol=estimator.tol, max_iter=estimator.max_iter, start=start)
+    problem.value(found.x)
+    return problem, found
+
+
+def _best_factor(
+    estimator: Any,
+    cohort: ChunkCohort,
+    chunks: Sequence[Any],
+    centre: FloatArray,
+    workers: Workers,
+    theta: FloatArray,
+) -> float:
+    """Return the factor of recalibration from held-out scores of all folds, given the coefficients of all patients."""
+    n, held_out = len(chunks), []
+    # Only events have a loss in the partial likelihood of the held-out patients.
+    scheme = Scheme((cohort.patients,), estimator.ties)
+    for k, others in cohort.without_fold.items():
+        part = workers.map(kernels.without_fold, chunks, [k] * n, [others.scheme] * n)
+        _, found = _solved(estimator, others, part, centre, workers, theta)
+        scored = workers.map(kernels.held_out, chunks, [found.x] * n, [k] * n, [scheme] * n)
+        problem = ChunkProblem(scored, 1, [0.0], Mean(), workers=workers, n_events=cohort.n_events)
+        held_out.append(HeldOutChunks(problem))
+    found_factor: float = estimator._best_factor(held_out, start=1.0)
+    return found_factor
+
+
+class HeldOutChunks:
+    """The partial likelihood of the held-out patients of a fold as a function of the factor of their scores."""
+
+    def __init__(self, problem: ChunkProblem) -> None:
+        self._problem = problem
+        problem.value(np.ones(1))
+        self.spread = problem.spread
+
+    def derivatives(self, factor: float) -> tuple[float, float]:
+        """Return first and second derivative of the mean loss."""
+        if np.isinf(self._problem.value(np.array([factor]))):
+            return np.nan, np.nan
+        return float(self._problem.gradient()[0]), float(self._problem.curvature()[0][0, 0])
 
 
 def _patient_weights(
@@ -174,28 +279,30 @@ def _patient_weights(
         ratio = float(worst_case.ratio(np.zeros(1))[0]) / (mass * half).sum()
         weights += mass * (half & ~event) * ratio
     start = 0
-    for chunk, found in zip(problem.chunks, problem.event_weights(), strict=True):
-        rows = order[start : start + chunk.X.shape[1]]
+    for state, found in zip(problem.chunks, problem.event_weights(), strict=True):
+        rows = order[start : start + len(state.chunk.time)]
         start += len(rows)
-        for side, q in zip(chunk.sides, found, strict=True):
+        for side, q in zip(state.chunk.sides, found, strict=True):
             weights[rows[side.event]] = q
     total: FloatArray = in_numpy(weights / weights.sum())
     return total
 
 
 def chunk_baseline(
-    chunks: Sequence[Any], scores: Sequence[Any], shift: float, n_events: int, ties: str, workers: Workers
+    chunks: Sequence[Any], theta: FloatArray, n_events: int, ties: str, workers: Workers
 ) -> tuple[FloatArray, FloatArray]:
-    """Return ascending event times and the cumulative baseline hazard at these times.
+    """Return ascending event times and the cumulative baseline hazard at these times, at coefficients theta (d,).
 
-    Chunks are sorted from the longest to the shortest times; `scores` has one array (m,) for each chunk, and `shift` is
-    about the largest score.
+    Chunks are sorted from the longest to the shortest times.
     """
     n = len(chunks)
-    risks = workers.gather(workers.map(_risk, chunks, scores, [shift] * n))
-    before = list(accumulate(risks[:-1], initial=0.0))
+    highest, risks = np.transpose(workers.gather(workers.map(_risk, chunks, [theta] * n)))
+    shift = float(highest.max())
+    before = list(accumulate((risks * np.exp(highest - shift))[:-1].tolist(), initial=0.0))
     every = max(n_events // MOST_STEPS, 1)
-    found = workers.gather(workers.map(_steps, chunks, scores, [shift] * n, before, [ties] * n, [every] * n))
+    found = workers.gather(
+        workers.map(_steps, chunks, [theta] * n, [shift] * n, before, [ties] * n, [every] * n)
+    )
     times, hazards, reached = [], [], 0.0
     for chunk_times, chunk_hazards in reversed(found):
         if len(chunk_times):
@@ -205,8 +312,11 @@ def chunk_baseline(
     return np.concatenate(times), np.concatenate(hazards)
 
 
-def _risk(chunk: Any, f: Any, shift: float) -> float:
-    return float(_risks(chunk, f, shift).sum())
+def _risk(state: ChunkState, theta: FloatArray) -> tuple[float, float]:
+    """Return the highest score, and the summed risk divided by its exponential."""
+    f = state.scores(theta)
+    highest = float(f.max())
+    return highest, float(_risks(state.chunk, f, highest).sum())
 
 
 def _risks(chunk: Any, f: Any, shift: float) -> Any:
@@ -215,9 +325,10 @@ def _risks(chunk: Any, f: Any, shift: float) -> Any:
 
 
 def _steps(
-    chunk: Any, f: Any, shift: float, before: float, ties: str, every: int
+    state: ChunkState, theta: FloatArray, shift: float, before: float, ties: str, every: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return every k-th event time of a chunk and the last, ascending, and the chunk's cumulative hazard at each."""
+    chunk, f = state.chunk, state.scores(theta)
     # Times are descending, their negatives ascending; equal times form blocks.
     ascending, risk, positions = -double(chunk.time), _risks(chunk, f, shift), flatnonzero(chunk.event)
     block, starts, counts, earlier = equal_blocks(ascending[positions])
@@ -262,15 +373,17 @@ def _continued(curves: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([start * curve for start, curve in zip(starts, curves, strict=True)])
 
 
-def _weight(chunk: Any) -> float:
+def _weight(state: ChunkState) -> float:
+    chunk = state.chunk
     return float(len(chunk.time) if chunk.weight is None else double(chunk.weight).sum())
 
 
-def _followed(chunk: Any, before: float, every: int) -> tuple[FloatArray | None, ...]:
+def _followed(state: ChunkState, before: float, every: int) -> tuple[FloatArray | None, ...]:
     """Return ascending times of a chunk, its Kaplan-Meier curves of events and censoring, and event times and weights.
 
     `before` is the summed weight of all earlier chunks, whose patients are at risk at all times of this chunk.
     """
+    chunk = state.chunk
     ascending, weight = -double(chunk.time), chunk.weight
     mass = 0.0 * ascending + 1.0 if weight is None else double(weight)
     block, starts, counts, _ = equal_blocks(ascending)

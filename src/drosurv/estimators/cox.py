@@ -38,8 +38,7 @@ class CoxPH(NetworkEstimator):
         Whether to multiply the scores after training by the factor that maximises the partial likelihood of held-out
         patients, in five folds drawn with ``random_state`` (seed 0 if None), and to estimate the baseline again. This
         corrects the shrinkage of scores by robust training, and keeps the order of the patients. "auto" recalibrates
-        models of log hazards that minimise a worst case, with at least 50 events; not with ``ball="paper"``, on a named
-        accelerator, for tensors, or in :func:`drosurv.distributed.fit`.
+        models of log hazards that minimise a worst case, with at least 50 events; not with ``ball="paper"``.
     random_state : int, RandomState or None
         Seed of the initial parameters, batches, validation set and folds.
     device : str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from inspect import cleandoc
@@ -237,6 +238,8 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         make = network.builder(self._n_outputs) if isinstance(network, MLP) else linear
         return build(make, n_features, seed)
 
+    _best_factor = staticmethod(lambda held_out, start: best_factor(held_out, start))
+
     @property
     def _recalibrates(self) -> bool:
         """Whether scores are recalibrated; with "auto", if there are enough events."""
@@ -244,21 +247,16 @@ class NetworkEstimator(SurvivalModel, abstract=True):
             return bool(self.recalibrate)
         able = self.capabilities
         worst_case = able.objective == "worst case" and getattr(self, "alpha", None) != 1
-        defined = not able.no_recalibration and getattr(self, "ball", None) != "paper"
-        return worst_case and defined and self.device in ("auto", "cpu")
+        return worst_case and not able.no_recalibration and getattr(self, "ball", None) != "paper"
 
     def _on_accelerator(self, X: Any) -> bool:
-        """Whether a linear model is solved on the device of a tensor, or on an accelerator.
-
-        Such models are not recalibrated. So that scores do not depend on the machine, an array is solved on an
-        accelerator only if the device is named, or if the model would not be recalibrated on the CPU either.
-        """
-        if self.capabilities.devices != "cluster" or not self._uses_convex or self.recalibrate is True:
+        """Whether a linear model is solved on the device of a tensor, or on an accelerator."""
+        if self.capabilities.devices != "cluster" or not self._uses_convex:
             return False
         if is_tensor(X):
             return True
-        if self.device != "auto" or self._recalibrates:
-            return self.device not in ("auto", "cpu")
+        if self.device != "auto":
+            return self.device != "cpu"
         # Lists and other array-likes have no shape; they are small.
         shape = getattr(X, "shape", ())
         return len(shape) == 2 and solves_on_accelerator(*shape)
@@ -276,39 +274,27 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         not positive and finite, it is set to 1, with a warning. With ``recalibrate="auto"`` the model is not
         recalibrated in that case, with few events, or if training on a fold fails.
         """
-        data, problem, auto = result.problem.data, result.problem, self.recalibrate == "auto"
-        if not self._recalibrates or (auto and data.n_events < FEWEST_EVENTS):
+        data, problem = result.problem.data, result.problem
+        event = data.target.event
+        fold = self._folds(event, data.observation.clusters, data.seed, data.n_events)
+        if fold is None:
             return result
         # Train a copy, because `_problem` may set attributes of its estimator.
-        other, fold = clone(self).set_params(verbose=False), recalibration_folds(data, self.random_state)
-        held_out = []
+        other, held_out = clone(self).set_params(verbose=False), []
         for k in range(N_FOLDS):
             training, rest = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            if not data.target.event[rest].any():
+            if not event[rest].any():
                 continue
-            try:
-                # Training on all patients has already given these warnings.
-                with warnings.catch_warnings(action="ignore"):
-                    found = solve(other._problem(data.take(training), [other]), other._options([other]))
-            except ValueError as error:
-                if auto:
-                    return result
-                raise ArgumentError(
-                    "recalibrate",
-                    f"recalibrate=True also trains on four fifths of the patients, which failed: "
-                    f"{str(error).rstrip('.')}; or use recalibrate=False.",
-                ) from error
-            loss = data.take(rest).cox_loss(self.ties)
-            held_out.append((loss, data.mass[rest], network_scores(found.network, data.X[rest])))
-        factor = best_factor(held_out)
-        if not 0 < factor < np.inf:
-            if auto:
+            with self._training_on_folds() as trained:
+                found = solve(other._problem(data.take(training), [other]), other._options([other]))
+            if not trained:
                 return result
-            warn_caller(
-                f"scores are not recalibrated: the best factor on held-out patients is {factor:.3g}. The model may not "
-                "predict patients outside of the training set."
-            )
-            factor = 1.0
+            loss, scores = data.take(rest).cox_loss(self.ties), network_scores(found.network, data.X[rest])
+            if not constant_features(scores[:, None], loss.compared)[0]:
+                held_out.append(HeldOut(loss, data.mass[rest][loss.rows][None], scores - scores.mean()))
+        factor = self._checked_factor(best_factor(held_out))
+        if factor is None:
+            return result
         result.factor, result.scores = factor, result.scores * factor
         if isinstance(result.network, np.ndarray):
             result.network = result.network * factor
@@ -316,6 +302,48 @@ class NetworkEstimator(SurvivalModel, abstract=True):
             # A baseline that was trained together with the scores does not fit the multiplied scores.
             result.problem = replace(problem, curves=partial(cox_baseline, data.cox_loss(self.ties)))
         return result
+
+    def _folds(self, event: BoolArray, clusters: Any, seed: int, n_events: float) -> IntArray | None:
+        """Draw the fold (n,) of each row for recalibration; rows of one cluster are in the same fold.
+
+        None if the model is not recalibrated. Without a random state the seed is 0, so that repeated fits of a linear
+        model give the same result.
+        """
+        if not self._recalibrates or (self.recalibrate == "auto" and n_events < FEWEST_EVENTS):
+            return None
+        rng = np.random.default_rng(0 if self.random_state is None else seed)
+        return draw_folds(len(event), N_FOLDS, rng, event, clusters)
+
+    @contextmanager
+    def _training_on_folds(self) -> Iterator[list[bool]]:
+        """Yield a list that stays empty if training fails, which is an error with ``recalibrate=True``.
+
+        Training on all patients has already given the warnings.
+        """
+        done: list[bool] = []
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                yield done
+            done.append(True)
+        except ValueError as error:
+            if self.recalibrate != "auto":
+                raise ArgumentError(
+                    "recalibrate",
+                    f"recalibrate=True also trains on four fifths of the patients, which failed: "
+                    f"{str(error).rstrip('.')}; or use recalibrate=False.",
+                ) from error
+
+    def _checked_factor(self, factor: float) -> float | None:
+        """Return the factor of recalibration; if the best one is not positive and finite, 1 with a warning or None."""
+        if 0 < factor < np.inf:
+            return factor
+        if self.recalibrate == "auto":
+            return None
+        warn_caller(
+            f"scores are not recalibrated: the best factor on held-out patients is {factor:.3g}. The model may not "
+            "predict patients outside of the training set."
+        )
+        return 1.0
 
     def _accept(self, result: Result) -> None:
         super()._accept(result)
@@ -409,36 +437,41 @@ class NetworkEstimator(SurvivalModel, abstract=True):
             self.network_ = restored(state["network_"], lambda: self._module(self.n_features_in_, 0))
 
 
-def recalibration_folds(data: TrainingData, random_state: Any) -> IntArray:
-    """Return the fold (n,) of each row; rows of one cluster are in the same fold.
+@dataclass(eq=False)
+class HeldOut:
+    """The partial likelihood of the held-out patients of a fold as a function of the factor of their scores.
 
-    Without a random state the seed is 0, so that repeated fits of a linear model give the same result.
+    `mass` (1, E) are the masses of the events, `scores` (n,) those of the model that was trained without the fold.
     """
-    rng = np.random.default_rng(0 if random_state is None else data.seed)
-    return draw_folds(len(data.X), N_FOLDS, rng, data.target.event, data.observation.clusters)
+
+    loss: CoxPartial
+    mass: FloatArray
+    scores: FloatArray
+
+    @property
+    def spread(self) -> float:
+        """Difference between the highest and the lowest score."""
+        return float(np.ptp(self.scores))
+
+    def derivatives(self, factor: float) -> tuple[float, float]:
+        """Return first and second derivative of the mean loss."""
+        self.loss(factor * self.scores[None])
+        slope = float(self.loss.pullback(self.mass)[0][0] @ self.scores)
+        return slope, float(self.loss.hessian(self.mass, self.scores[:, None])[0, 0])
 
 
-def best_factor(held_out: Sequence[tuple[CoxPartial, FloatArray, FloatArray]]) -> float:
-    """Return the factor b that maximises the partial likelihood of scores b f; 1 for equal scores.
+def best_factor(held_out: Sequence[Any], start: float = 0.0) -> float:
+    """Return the factor b that maximises the partial likelihood of scores b f of all folds; 1 without folds.
 
-    `held_out` has for each fold its loss, and the masses (n,) and scores (n,) of its patients. Patients are compared
-    within their fold, because scores of different models may differ by a constant. The factor is infinite if the
-    scores separate early from late events. It is found by Newton's method, bracketed by the sign of the derivative.
+    Each element of `held_out` is a :class:`HeldOut`, or has the same methods. Patients are compared within their fold,
+    because scores of different models may differ by a constant. The factor is infinite if the scores separate early
+    from late events. It is found by Newton's method, bracketed by the sign of the derivative.
     """
-    parts = [
-        (loss, mass[loss.rows][None], scores - scores.mean())
-        for loss, mass, scores in held_out
-        if not constant_features(scores[:, None], loss.compared)[0]
-    ]
-    if not parts:
+    if not held_out:
         return 1.0
-    factor, low, high, widest = 0.0, -np.inf, np.inf, max(np.ptp(scores) for *_, scores in parts)
+    factor, low, high, widest = start, -np.inf, np.inf, max(part.spread for part in held_out)
     for _ in range(_MOST_STEPS):
-        slope = curvature = 0.0
-        for loss, mass, scores in parts:
-            loss(factor * scores[None])
-            slope += float(loss.pullback(mass)[0][0] @ scores)
-            curvature += float(loss.hessian(mass, scores[:, None])[0, 0])
+        slope, curvature = np.sum([part.derivatives(factor) for part in held_out], axis=0).tolist()
         if slope < 0.0 and (curvature <= 0.0 or factor * widest > SEPARATED):
             return np.inf
         step = -slope / curvature if curvature > 0.0 else np.inf

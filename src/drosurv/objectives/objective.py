@@ -121,6 +121,26 @@ class LossSums(NamedTuple):
     highest: float
     start: float = math.nan
 
+    @classmethod
+    def of(cls, losses: FloatArray, mass: FloatArray, start: float = math.nan) -> LossSums:
+        """Return the sums over losses (n,) with given masses (n,), all of which are in this process."""
+        order = np.argsort(losses)
+        ascending, masses = losses[order], mass[order]
+        # The mass of the losses from each position on, summed from the largest loss.
+        above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+
+        def moments(low: float, high: float, base: float) -> Moments:
+            first, end = np.searchsorted(ascending, low, side="right"), np.searchsorted(ascending, high)
+            part, off = masses[first:end], ascending[first:end] - base
+            weighted = part * off
+            return Moments(float(above[end]), float(part.sum()), float(weighted.sum()), float(weighted @ off))
+
+        def members(low: float, high: float) -> tuple[FloatArray, FloatArray]:
+            inside = slice(*np.searchsorted(ascending, [low, high], side="right"))
+            return ascending[inside], masses[inside]
+
+        return cls(moments, members, float(ascending[0]), float(ascending[-1]), start)
+
     @property
     def may_start(self) -> bool:
         """Whether the last threshold lies between the smallest and the largest loss."""

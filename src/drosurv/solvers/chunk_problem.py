@@ -13,7 +13,7 @@ import numpy as np
 from drosurv.objectives.objective import LossSums, Moments, Objective, WorstCase
 from drosurv.solvers import chunks as kernels
 from drosurv.solvers.arrays import in_numpy, stack_in_numpy
-from drosurv.solvers.chunks import WeightTerms
+from drosurv.solvers.chunks import At, WeightTerms
 from drosurv.solvers.convex import ConvexProblem
 from drosurv.target import FloatArray
 
@@ -21,8 +21,16 @@ from drosurv.target import FloatArray
 _ROUNDING = 1e-14
 
 
+# On a cluster, losses of at most this many events are copied to this process at every point: one round trip instead of
+# ten to twenty, each of which takes longer than summing as many losses.
+_COPIED = 1 << 21
+
+
 class Workers(Protocol):
     """Runs functions on the chunks, in this process or on a cluster."""
+
+    # Whether results are in another process.
+    remote: bool
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         """Call a function for each chunk; the results stay where they were computed."""
@@ -33,6 +41,8 @@ class Workers(Protocol):
 
 class LocalWorkers:
     """Runs functions in this process."""
+
+    remote = False
 
     def map(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         """Call a function for one chunk after the other."""
@@ -47,15 +57,15 @@ class LocalWorkers:
 class Point:
     """The current point, shared by a problem and its smoothed versions.
 
-    `theta` (d,) are the coefficients; `scores` and `losses` hold one entry for each chunk, on its device; `shift` is
-    the highest score, `spread` the highest minus the lowest.
+    `theta` (d,) are the coefficients, `at` is the point as each chunk needs it, empty if a risk would underflow;
+    `spread` is the highest minus the lowest score, and `losses` has the losses of each half that were copied to this
+    process, None if they are not.
     """
 
     theta: FloatArray = field(default_factory=lambda: np.empty(0))
-    scores: list[Any] = field(default_factory=list)
-    losses: list[Any] = field(default_factory=list)
-    shift: float = 0.0
+    at: list[At] = field(default_factory=list)
     spread: float = 0.0
+    losses: list[FloatArray] | None = None
 
 
 class ChunkProblem(ConvexProblem):
@@ -63,7 +73,7 @@ class ChunkProblem(ConvexProblem):
 
     Parameters
     ----------
-    chunks : sequence of Chunk
+    chunks : sequence of ChunkState
         Chunks of patients from the longest to the shortest times, with centred features, which reduces rounding errors.
     size : int
         Number of features.
@@ -77,6 +87,8 @@ class ChunkProblem(ConvexProblem):
         This process by default.
     centre : (d,), optional
         Means that were subtracted from the features.
+    n_events : int
+        Number of events; on a cluster, it decides whether losses are copied to this process.
     """
 
     def __init__(
@@ -89,6 +101,7 @@ class ChunkProblem(ConvexProblem):
         l2: float = 0.0,
         workers: Workers | None = None,
         centre: FloatArray | None = None,
+        n_events: int = 0,
     ) -> None:
         self.chunks, self.size, self.rests, self.objective = list(chunks), size, list(rests), objective
         self.smooth, self.tol = objective.smooth, objective.tol
@@ -97,6 +110,10 @@ class ChunkProblem(ConvexProblem):
         self.workers: Workers = LocalWorkers() if workers is None else workers
         self.point = Point()
         self.worst_cases: tuple[WorstCase, ...] = ()
+        # Masses of the events of each half, if losses are copied to this process; they are copied once.
+        self._masses: list[FloatArray] | None = None
+        if self.workers.remote and n_events <= _COPIED:
+            self._masses = _joined(self._gathered(kernels.masses))
         # For each chunk the sums of q_i / S_i over the chunks after it; empty until they are computed.
         self._after: list[Any] = []
 
@@ -116,7 +133,7 @@ class ChunkProblem(ConvexProblem):
         point = self.point
         if not np.array_equal(point.theta, theta):
             self._move(theta)
-        if not point.losses:
+        if not point.at:
             return np.inf
         sides = range(len(self.rests))
         self.worst_cases = tuple(
@@ -128,39 +145,41 @@ class ChunkProblem(ConvexProblem):
     def _move(self, theta: FloatArray) -> None:
         """Make theta the current point; its losses are empty if a risk would underflow."""
         point = self.point
-        # Free the memory of the last point first: with many patients, two points need much memory.
-        point.theta, point.scores, point.losses = theta, [], []
-        point.scores = self._each(kernels.scores, self._same(theta))
-        lowest, highest, *risks = stack_in_numpy(self._gathered(kernels.extent, point.scores)).T
-        point.shift = float(highest.max())
-        point.spread = point.shift - float(lowest.min())
+        point.theta, point.at, point.losses = theta, [], None
+        lowest, highest, *risks = stack_in_numpy(self._gathered(kernels.extent, self._same(theta))).T
+        shift = float(highest.max())
+        point.spread = shift - float(lowest.min())
         # If a risk underflows, the objective is infinite and the line search takes a smaller step.
         if np.isfinite(point.spread) and point.spread <= 700.0:
-            risk = np.stack(risks, axis=1) * np.exp(highest - point.shift)[:, None]
-            point.losses = self._each(
-                kernels.losses, point.scores, self._same(point.shift), _sums_before(risk)
-            )
+            risk = np.stack(risks, axis=1) * np.exp(highest - shift)[:, None]
+            point.at = [At(theta, shift, before) for before in _sums_before(risk)]
+            if self._masses is not None:
+                point.losses = _joined(self._gathered(kernels.loss_values, point.at))
 
     def _side(self, which: int) -> LossSums:
         """Return the sums over the losses of one half; patients without an event are one more loss of zero."""
-        rest, losses = self.rests[which], self.point.losses
+        rest, at = self.rests[which], self.point.at
+        start = self.worst_cases[which].eta if self.worst_cases else np.nan
+        if self.point.losses is not None and self._masses is not None:
+            values, masses = self.point.losses[which], self._masses[which]
+            if rest > 0.0:
+                values, masses = np.append(values, 0.0), np.append(masses, rest)
+            return LossSums.of(values, masses, start)
 
         def sums(low: float, high: float, base: float) -> Moments:
-            found = self._gathered(kernels.moments, losses, *map(self._same, (which, low, high, base)))
+            found = self._gathered(kernels.moments, at, *map(self._same, (which, low, high, base)))
             mass = rest if low < 0.0 < high else 0.0
             of_rest = (rest * (high <= 0.0), mass, -mass * base, mass * base**2)
             return Moments(*(in_numpy(sum(found)) + of_rest).tolist())
 
         def members(low: float, high: float) -> tuple[FloatArray, FloatArray]:
-            found = self._gathered(kernels.members, losses, *map(self._same, (which, low, high)))
+            found = self._gathered(kernels.members, at, *map(self._same, (which, low, high)))
             found += [(np.zeros(1), np.array([rest]))] if rest > 0.0 and low < 0.0 <= high else []
             values, masses = zip(*found, strict=True)
             return np.concatenate(values), np.concatenate(masses)
 
-        ends = self.workers.gather(self.workers.map(kernels.bounds, losses, self._same(which)))
-        lowest, highest = stack_in_numpy(ends).T
+        lowest, highest = stack_in_numpy(self._gathered(kernels.bounds, at, self._same(which))).T
         of_rest = [0.0] if rest > 0.0 else []
-        start = self.worst_cases[which].eta if self.worst_cases else np.nan
         return LossSums(sums, members, min([*lowest, *of_rest]), max([*highest, *of_rest]), start)
 
     def lower_value(self) -> float:
@@ -174,10 +193,11 @@ class ChunkProblem(ConvexProblem):
 
     def curvature(self) -> tuple[FloatArray, FloatArray]:
         """Return the Hessian with fixed worst-case weights, and with weights that change with the losses."""
-        point = self.point
-        by_risk = self._gathered(kernels.feature_risk, point.scores, self._same(point.shift))
+        before: list[Any] = [np.zeros((len(self.rests), self.size))]
+        if len(self.chunks) > 1:
+            before = _sums_before(self._gathered(kernels.feature_risk, self.point.at))
         parts: list[tuple[Any, list[WeightTerms | None]]] = self._gathered(
-            kernels.curvature, *self._point(), _sums_before(by_risk)
+            kernels.curvature, *self._point(), before
         )
         fixed = in_numpy(sum(hessian for hessian, _ in parts))
         by_weights = np.zeros_like(fixed)
@@ -199,13 +219,14 @@ class ChunkProblem(ConvexProblem):
 
     def event_weights(self) -> list[Any]:
         """Return for each chunk the worst-case weights of its events, by half."""
-        return self._gathered(kernels.patient_weights, self.point.losses, self._same(self.worst_cases))
+        return self._gathered(kernels.patient_weights, self.point.at, self._same(self.worst_cases))
 
     def _point(self) -> tuple[list[Any], ...]:
         """Return the current point, and for each chunk the sums of q_i / S_i over the chunks after it."""
-        point = self.point
-        here = point.scores, point.losses, self._same(point.shift), self._same(self.worst_cases)
-        if not self._after:
+        here = self.point.at, self._same(self.worst_cases)
+        if not self._after and len(self.chunks) == 1:
+            self._after = [np.zeros(len(self.rests))]
+        elif not self._after:
             self._after = _sums_before(self._gathered(kernels.pulled, *here)[::-1])[::-1]
         return *here, self._after
 
@@ -220,6 +241,11 @@ class ChunkProblem(ConvexProblem):
 
     def _gathered(self, work: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         return self.workers.gather(self._each(work, *arguments))
+
+
+def _joined(by_chunk: list[list[FloatArray]]) -> list[FloatArray]:
+    """Join the arrays of each half over the chunks."""
+    return [np.concatenate(of_half) for of_half in zip(*by_chunk, strict=True)]
 
 
 def _sums_before(parts: Sequence[Any]) -> list[Any]:

@@ -5,13 +5,14 @@ block of consecutive patients in that order; equal times are never in two chunks
 sums: the summed risk of all earlier chunks (longer times), and the summed q_i / S_i of the events in all later chunks.
 
 Arrays are NumPy or torch arrays: the CPU, an accelerator and a cluster use the same code. Features are stored as
-(d, m), so that cumulative sums over patients read memory in order. The functions have no side effects, so that lost
-results can be computed again on any machine; results stay on the device of the chunk.
+(d, m), so that cumulative sums over patients read memory in order. Results depend only on the arguments, so that what
+a lost machine held can be computed again on any other; they stay on the device of the chunk.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -106,8 +107,34 @@ class Scheme(NamedTuple):
     ties: str = "breslow"
 
 
+class Marks(NamedTuple):
+    """What is drawn for each patient (m,) before training; None if nothing is.
+
+    `halves` has bit 0 if a patient is in the first half of a split, and bit k + 1 if in that of the training without
+    fold k; `fold` is the fold in which a patient is held out.
+    """
+
+    halves: Array | None = None
+    fold: Array | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Marks]) -> Marks:
+        """Join the marks of several sets of patients."""
+        return cls(
+            *(None if marks[0] is None else np.concatenate(marks) for marks in zip(*parts, strict=True))
+        )
+
+    def take(self, rows: Any) -> Marks:
+        """Return the marks of some patients."""
+        return Marks(*(None if values is None else values[rows] for values in self))
+
+    def in_first(self, training: int) -> Array | None:
+        """Return flags of the first half of a training: 0 for that on all patients, k + 1 for that without fold k."""
+        return None if self.halves is None else (self.halves >> training) % 2 == 1
+
+
 class Chunk(NamedTuple):
-    """Features (d, m), scored events, times, event flags and weights of m patients, sorted by descending time.
+    """Features (d, m), scored events, times, event flags, weights and marks of m patients, sorted by descending time.
 
     An object with the same attributes that reads them from disk can be used instead.
     """
@@ -117,15 +144,17 @@ class Chunk(NamedTuple):
     time: Array
     event: Array
     weight: Array | None
+    marks: Marks
 
 
 def make_chunk(
-    X: Array, time: Array, event: Array, weight: Array | None, in_first: Array | None, scheme: Scheme
+    X: Array, time: Array, event: Array, weight: Array | None, marks: Marks, scheme: Scheme, training: int = 0
 ) -> Chunk:
     """Make a chunk of m patients, sorted from the longest to the shortest time, with centred features (d, m).
 
-    `weight` is None if all weights are one, `in_first` is None without halves.
+    `weight` is None if all weights are one; `training` selects the halves in :meth:`Marks.in_first`.
     """
+    in_first = marks.in_first(training)
     if in_first is None:
         sides = [_scored(time, event, weight, scheme.totals[0], None, scheme.ties == "efron")]
     else:
@@ -134,7 +163,7 @@ def make_chunk(
             _scored(time, event & half, weight, total, ~half, False)
             for half, total in zip(halves, scheme.totals, strict=True)
         ]
-    return Chunk(X, tuple(sides), time, event, weight)
+    return Chunk(X, tuple(sides), time, event, weight, marks)
 
 
 def _scored(
@@ -152,16 +181,63 @@ def _scored(
     return ScoredEvents(positions, last, mass, reference, others is not None, ties)
 
 
+class ChunkState:
+    """A chunk, and its scores and losses at the last point, which are computed again where they are not known.
+
+    A cluster keeps it on a worker. A copy on another worker has only the chunk.
+    """
+
+    def __init__(self, chunk: Any) -> None:
+        self.chunk = chunk
+        self._scores: tuple[FloatArray, Array] | None = None
+        self._losses: tuple[At, list[Losses]] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"chunk": self.chunk, "_scores": None, "_losses": None}
+
+    def scores(self, theta: FloatArray) -> Array:
+        """Return the scores (m,) in float64 at coefficients theta (d,)."""
+        if self._scores is None or not np.array_equal(self._scores[0], theta):
+            # Free the memory of the last point first: with many patients, two points need much memory.
+            self._scores = self._losses = None
+            X = self.chunk.X
+            self._scores = theta, double(array_like(X, theta) @ X)
+        return self._scores[1]
+
+    def losses(self, at: At) -> list[Losses]:
+        """Return the losses of each half's events."""
+        if self._losses is None or not self._losses[0].equals(at):
+            self._losses = at, losses(self.chunk, self.scores(at.theta), at.shift, at.before)
+        return self._losses[1]
+
+
+class At(NamedTuple):
+    """A point as one chunk needs it.
+
+    `theta` (d,) are the coefficients, `shift` is about the highest score of all patients, and `before` has for each
+    half the summed risk of earlier chunks, divided by exp(shift).
+    """
+
+    theta: FloatArray
+    shift: float
+    before: FloatArray
+
+    def equals(self, other: At) -> bool:
+        """Return whether two points are the same."""
+        same = self.shift == other.shift and np.array_equal(self.theta, other.theta)
+        return bool(same and np.array_equal(self.before, other.before))
+
+
 def device_chunks(
     X: Any,
     time: FloatArray,
     event: BoolArray,
     weight: FloatArray | None,
-    in_first: BoolArray | None,
+    marks: Marks,
     scheme: Scheme,
     device: Any,
     rows: int = ROWS,
-) -> tuple[list[Chunk], FloatArray, Tensor]:
+) -> tuple[list[ChunkState], FloatArray, Tensor]:
     """Make chunks of about `rows` patients each, from the longest to the shortest times, on an accelerator.
 
     Return the chunks, the centre (d,) of the features and, on the device, the order (n,) of the rows. Features are
@@ -180,10 +256,11 @@ def device_chunks(
     if not bool(torch.isfinite(centre).all()):
         column = int((~torch.isfinite(centre)).nonzero()[0])
         raise ValueError(f"X contains NaN or infinity (first in column {column}); drop or repair those rows.")
-    events, weights, firsts = (
+    events, weights, *marked = (
         None if values is None else torch.as_tensor(values, device=device)[order]
-        for values in (event, weight, in_first)
+        for values in (event, weight, *marks)
     )
+    assert events is not None, "event flags are given"
     chunks, start, n = [], 0, len(given)
     while start < n:
         stop = min(start + rows, n)
@@ -191,8 +268,8 @@ def device_chunks(
         stop = int((descending >= descending[stop - 1]).sum()) if stop < n else n
         block = slice(start, stop)
         features = (given[order[block]] - centre.to(given.dtype)).T.contiguous()
-        parts = (None if values is None else values[block] for values in (events, weights, firsts))
-        chunks.append(make_chunk(features, descending[block], next(parts), next(parts), next(parts), scheme))
+        here = (events[block], None if weights is None else weights[block], Marks(*marked).take(block))
+        chunks.append(ChunkState(make_chunk(features, descending[block], *here, scheme)))
         start = stop
     return chunks, centre.cpu().numpy(), order
 
@@ -209,17 +286,45 @@ def _centre(X: Tensor, weight: FloatArray | None) -> Tensor:
     return (share @ X).double()
 
 
-def scores(chunk: Chunk, theta: Any) -> Array:
-    """Return the scores (m,) in float64 at coefficients theta (d,)."""
-    X = chunk.X
-    return double(array_like(X, theta) @ X)
+def without_fold(state: ChunkState, fold: int, scheme: Scheme) -> ChunkState:
+    """Return the chunk for training without a fold, whose patients get weight zero; the features are shared."""
+    chunk = state.chunk
+    if not isinstance(chunk, Chunk):
+        return ChunkState(FoldOnDisk(chunk, fold, scheme))
+    kept = chunk.marks.fold != fold
+    weight = double(kept) * _one_or(chunk.weight)
+    part = make_chunk(chunk.X, chunk.time, chunk.event & kept, weight, chunk.marks, scheme, fold + 1)
+    return ChunkState(part)
 
 
-def extent(chunk: Chunk, f: Array) -> Array:
+class FoldOnDisk:
+    """A chunk on disk for training without a fold; only the features are read again at every access."""
+
+    def __init__(self, chunk: Any, fold: int, scheme: Scheme) -> None:
+        self._stored, small = chunk, {name: getattr(chunk, name) for name in Chunk._fields[2:]}
+        part = without_fold(ChunkState(Chunk(np.zeros((0, 0)), (), **small)), fold, scheme).chunk
+        self.sides, self.time, self.event, self.weight, self.marks = part[1:]
+
+    @property
+    def X(self) -> Array:
+        """Features (d, m)."""
+        return self._stored.X
+
+
+def held_out(state: ChunkState, theta: FloatArray, fold: int, scheme: Scheme) -> ChunkState:
+    """Return a chunk whose only feature is the score at theta, in which only the patients of a fold have weight."""
+    chunk = state.chunk
+    f, inside = state.scores(theta), chunk.marks.fold == fold
+    weight = double(inside) * _one_or(chunk.weight)
+    return ChunkState(make_chunk(f[None], chunk.time, chunk.event & inside, weight, Marks(), scheme))
+
+
+def extent(state: ChunkState, theta: FloatArray) -> Array:
     """Return the lowest and highest score, and for each half the summed risk of the chunk divided by exp(highest)."""
+    f, sides = state.scores(theta), state.chunk.sides
     highest = f.max()
     risk = exp(f - highest)
-    return stack([f.min(), highest, *((risk * _one_or(side.reference)).sum() for side in chunk.sides)])
+    return stack([f.min(), highest, *((risk * _one_or(side.reference)).sum() for side in sides)])
 
 
 class Losses(NamedTuple):
@@ -245,9 +350,19 @@ def losses(chunk: Chunk, f: Array, shift: float, before: Array) -> list[Losses]:
     return out
 
 
-def moments(chunk: Chunk, values: list[Losses], which: int, low: float, high: float, base: float) -> Array:
+def masses(state: ChunkState) -> list[FloatArray]:
+    """Return the masses of each half's events, copied to the CPU."""
+    return [in_numpy(side.mass) for side in state.chunk.sides]
+
+
+def loss_values(state: ChunkState, at: At) -> list[FloatArray]:
+    """Return the losses of each half's events, copied to the CPU."""
+    return [in_numpy(l.value) for l in state.losses(at)]
+
+
+def moments(state: ChunkState, at: At, which: int, low: float, high: float, base: float) -> Array:
     """Return the moments (4,) of one half's losses: mass above `high`, and mass, sum and sum of squares between."""
-    side, l = chunk.sides[which], values[which].value
+    side, l = state.chunk.sides[which], state.losses(at)[which].value
     between = side.mass * ((l > low) & (l < high))
     off = l - base
     first = between * off
@@ -255,48 +370,36 @@ def moments(chunk: Chunk, values: list[Losses], which: int, low: float, high: fl
     return stack([above.sum(), between.sum(), first.sum(), (first * off).sum()])
 
 
-def bounds(values: list[Losses], which: int) -> Array:
+def bounds(state: ChunkState, at: At, which: int) -> Array:
     """Return the smallest and largest loss (2,) of one half; (inf, -inf) if it has none."""
-    l = values[which].value
+    l = state.losses(at)[which].value
     zero = l.sum()
     return stack([l.min(), l.max()] if len(l) else [zero + np.inf, zero - np.inf])
 
 
-def members(
-    chunk: Chunk, values: list[Losses], which: int, low: float, high: float
-) -> tuple[FloatArray, FloatArray]:
+def members(state: ChunkState, at: At, which: int, low: float, high: float) -> tuple[FloatArray, FloatArray]:
     """Return the distinct losses of one half in (low, high] and their summed masses, copied to the CPU.
 
     There should be few losses between the bounds.
     """
-    l = values[which].value
+    l = state.losses(at)[which].value
     inside = (l > low) & (l <= high)
     distinct, index = np.unique(in_numpy(l[inside]), return_inverse=True)
-    masses = in_numpy(chunk.sides[which].mass[inside])
-    return distinct, in_numpy(np.bincount(index, masses, len(distinct)))
+    mass = in_numpy(state.chunk.sides[which].mass[inside])
+    return distinct, in_numpy(np.bincount(index, mass, len(distinct)))
 
 
-def pulled(
-    chunk: Chunk, f: Array, values: list[Losses], shift: float, worst_cases: tuple[WorstCase, ...]
-) -> Array:
+def pulled(state: ChunkState, at: At, worst_cases: tuple[WorstCase, ...]) -> Array:
     """Return for each half the sum of q_i / S_i over the events of the chunk."""
+    f, sides = state.scores(at.theta), zip(state.chunk.sides, state.losses(at), worst_cases, strict=True)
     return stack(
-        [
-            _pulls(side, f, l, shift, _weights(side, l, worst_case)).sum()
-            for side, l, worst_case in zip(chunk.sides, values, worst_cases, strict=True)
-        ]
+        [_pulls(side, f, l, at.shift, _weights(side, l, worst_case)).sum() for side, l, worst_case in sides]
     )
 
 
-def gradient(
-    chunk: Chunk,
-    f: Array,
-    values: list[Losses],
-    shift: float,
-    worst_cases: tuple[WorstCase, ...],
-    after: Array,
-) -> Array:
+def gradient(state: ChunkState, at: At, worst_cases: tuple[WorstCase, ...], after: Array) -> Array:
     """Return the part (d,) of the gradient from this chunk, given the sums of q_i / S_i over later chunks."""
+    chunk, f, values, shift = state.chunk, state.scores(at.theta), state.losses(at), at.shift
     slope = 0.0 * f
     for side, l, worst_case, carry in zip(chunk.sides, values, worst_cases, after, strict=True):
         q = _weights(side, l, worst_case)
@@ -308,10 +411,10 @@ def gradient(
     return double(X @ in_precision_of(X, slope))
 
 
-def feature_risk(chunk: Chunk, f: Array, shift: float) -> Array:
+def feature_risk(state: ChunkState, at: At) -> Array:
     """Return for each half the sum (d,) of features times risk over the chunk."""
-    X, risk = chunk.X, exp(f - shift)
-    return stack([double(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in chunk.sides])
+    X, risk, sides = state.chunk.X, exp(state.scores(at.theta) - at.shift), state.chunk.sides
+    return stack([double(X @ in_precision_of(X, risk * _one_or(side.reference))) for side in sides])
 
 
 class WeightTerms(NamedTuple):
@@ -328,18 +431,13 @@ class WeightTerms(NamedTuple):
 
 
 def curvature(
-    chunk: Chunk,
-    f: Array,
-    values: list[Losses],
-    shift: float,
-    worst_cases: tuple[WorstCase, ...],
-    after: Array,
-    before: Array,
+    state: ChunkState, at: At, worst_cases: tuple[WorstCase, ...], after: Array, before: Array
 ) -> tuple[Array, list[WeightTerms | None]]:
     """Return the Hessian (d, d) with fixed weights, and for each half the sums for changing weights.
 
     `before` holds for each half the sum of features times risk over earlier chunks.
     """
+    chunk, f, values, shift = state.chunk, state.scores(at.theta), state.losses(at), at.shift
     X, risk = chunk.X, exp(f - shift)
     inside, by_terms = 0.0 * f, 0.0
     weight_terms: list[WeightTerms | None] = []
@@ -373,11 +471,11 @@ def curvature(
     return double((X * in_precision_of(X, inside)) @ X.T) - by_terms, weight_terms
 
 
-def patient_weights(chunk: Chunk, values: list[Losses], worst_cases: tuple[WorstCase, ...]) -> list[Array]:
+def patient_weights(state: ChunkState, at: At, worst_cases: tuple[WorstCase, ...]) -> list[Array]:
     """Return the worst-case weights of each half's events."""
     return [
         _weights(side, l, worst_case)
-        for side, l, worst_case in zip(chunk.sides, values, worst_cases, strict=True)
+        for side, l, worst_case in zip(state.chunk.sides, state.losses(at), worst_cases, strict=True)
     ]
 
 

@@ -1,0 +1,86 @@
+"""One estimator, one answer: by fit, on a named device, for tensors, and from files that are read part by part."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+
+from drosurv import CoxPH, DROCox, DROCoxSplit, Surv, distributed
+
+N = 400
+RNG = np.random.default_rng(0)
+FEATURES = ["a", "b", "c"]
+X = RNG.normal([0.0, 2.0, -1.0], size=(N, 3))
+DIED, END = RNG.exponential(np.exp(-X @ [1.0, 0.5, 0.0])), RNG.exponential(size=N)
+Y = Surv.from_arrays(DIED <= END, np.ceil(20 * np.minimum(DIED, END)) / 20)
+WEIGHT = RNG.integers(0, 4, N).astype(float)
+MODELS = {
+    "chi2": DROCox(),
+    "random folds": DROCox(random_state=3),
+    "cvar": DROCox(ball="cvar", tol=1e-6),
+    "efron": DROCox(alpha=0.3, ties="efron"),
+    "split": DROCoxSplit(random_state=0),
+    "one side": DROCoxSplit(sides="one", random_state=1),
+    "plain": CoxPH(),
+    "recalibrated": CoxPH(recalibrate=True),
+    "published ball": DROCox(ball="paper", alpha=0.5),
+}
+
+
+def on_device(model, weight, folder):
+    return model.set_params(device="cpu:0").fit(X, Y, weight)
+
+
+def from_tensor(model, weight, folder):
+    return model.fit(torch.as_tensor(X), Y, weight)
+
+
+def from_files(model, weight, folder):
+    frame = pd.DataFrame(X, columns=FEATURES).assign(time=Y["time"], event=Y["event"])
+    if weight is not None:
+        frame["weight"] = weight
+    for k, rows in enumerate(np.array_split(np.arange(N), 3)):
+        frame.iloc[rows].to_parquet(folder / f"part-{k}.parquet")
+    columns = {"time": "time", "event": "event", "features": FEATURES}
+    weighted = {} if weight is None else {"sample_weight": "weight"}
+    return distributed.fit(model, folder, **columns, **weighted, rows_per_chunk=130)
+
+
+@pytest.mark.parametrize("place", [on_device, from_tensor, from_files])
+@pytest.mark.parametrize(
+    ("name", "weight"), [*((name, None) for name in MODELS), ("chi2", WEIGHT), ("split", WEIGHT)]
+)
+def test_coefficients_factor_and_curves_do_not_depend_on_the_place(name, weight, place, tmp_path):
+    here = clone(MODELS[name]).fit(X, Y, weight)
+    there = place(clone(MODELS[name]), weight, tmp_path)
+    # A kink of CVaR leaves its coefficients some room.
+    close = 2e-3 if name == "cvar" else 1e-6
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=close)
+    assert hasattr(there, "recalibration_") == hasattr(here, "recalibration_")
+    if hasattr(here, "recalibration_"):
+        assert there.recalibration_ == pytest.approx(here.recalibration_, rel=close)
+        assert abs(here.recalibration_ - 1.0) > 1e-3
+    new = pd.DataFrame(X[:20], columns=FEATURES) if hasattr(there, "feature_names_in_") else X[:20]
+    np.testing.assert_allclose(
+        there.predict_survival_function(new, times=[0.2, 0.8]),
+        here.predict_survival_function(X[:20], times=[0.2, 0.8]),
+        atol=close,
+    )
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
+
+
+def test_clusters_stay_in_one_fold_everywhere():
+    clusters = np.arange(N) // 4
+    here = DROCox().fit(X, Y, clusters=clusters)
+    there = DROCox(device="cpu:0").fit(X, Y, clusters=clusters)
+    assert there.recalibration_ == pytest.approx(here.recalibration_, rel=1e-6)
+    assert there.recalibration_ != pytest.approx(DROCox().fit(X, Y).recalibration_, rel=1e-6)
+
+
+def test_few_events_are_not_recalibrated_anywhere(tmp_path):
+    few = Surv.from_arrays(Y["event"] & (np.arange(N) % 8 == 0), Y["time"])
+    models = DROCox().fit(X, few), DROCox().fit(torch.as_tensor(X), few)
+    assert few["event"].sum() < 50
+    assert not any(hasattr(model, "recalibration_") for model in models)
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_, atol=1e-6)
