@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 
 from drosurv.evaluation.attributes import named_columns
@@ -123,30 +124,9 @@ def test_known_labels_set_the_order_and_may_be_empty():
     assert groups.sizes.tolist() == [0, 1, 1, 1]
 
 
-class OtherSeries:
-    """A column as polars has it: not of pandas, and no sequence to Python."""
-
-    def __init__(self, name, values):
-        self.name, self.values = name, values
-
-    def __getitem__(self, place):
-        return self.values[place]
-
-    def to_list(self):
-        return list(self.values)
-
-
-class OtherFrame:
-    def __init__(self, **columns):
-        self.columns, self._held = list(columns), columns
-
-    def __getitem__(self, name):
-        return OtherSeries(name, self._held[name])
-
-
 def test_labels_of_another_data_frame_library_are_understood():
-    assert parse_groups(OtherSeries("sex", ["f", "m", "f"])).labels == ("f", "m")
-    table = OtherFrame(sex=["f", "m", "f"], site=["a", "a", "b"])
+    assert parse_groups(polars.Series("sex", ["f", "m", "f"])).labels == ("f", "m")
+    table = polars.DataFrame({"sex": ["f", "m", "f"], "site": ["a", "a", "b"]})
     assert (
         parse_groups(table).labels
         == parse_groups(pd.DataFrame({"s": ["f", "m", "f"], "t": ["a", "a", "b"]})).labels

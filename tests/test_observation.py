@@ -1,10 +1,14 @@
 """Checks of what fit is given about its rows, and folds of rows that belong together."""
 
+import sys
+from datetime import date
+
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 
-from drosurv.observation import draw_folds, parse_observation
+from drosurv.observation import draw_folds, in_pandas, parse_observation
 from drosurv.target import Target
 
 TARGET = Target(np.array([True, False, True, False]), np.array([2.0, 3.0, 5.0, 6.0]))
@@ -84,3 +88,39 @@ def test_rows_that_are_all_alone_are_drawn_as_without_clusters():
         draw_folds(40, 4, np.random.default_rng(2), event, clusters) for clusters in (None, np.arange(40))
     )
     np.testing.assert_array_equal(*drawn)
+
+
+def test_columns_of_polars_keep_their_types_levels_and_gaps():
+    table = polars.DataFrame(
+        {
+            "n": polars.Series([1, None, 3]),
+            "x": polars.Series([0.5, None, 2.0]),
+            "b": polars.Series([True, None, False]),
+            "t": polars.Series(["a", None, "b"]),
+            "stage": polars.Series(["II", None, "I"], dtype=polars.Enum(["II", "I"])),
+            "seen": polars.Series([date(2020, 1, 31), None, date(2021, 2, 1)]),
+        }
+    )
+    found = in_pandas(table)
+    np.testing.assert_array_equal(found["n"], [1, np.nan, 3])
+    np.testing.assert_array_equal(found["x"], [0.5, np.nan, 2])
+    assert found["b"].tolist() == [True, None, False]
+    assert found["t"].isna().tolist() == [False, True, False]
+    assert found["stage"].cat.categories.tolist() == ["II", "I"]
+    assert found["stage"].isna().tolist() == [False, True, False]
+    assert found["seen"].dtype.kind == "M"
+    assert (found["seen"].iloc[2] - found["seen"].iloc[0]).days == 367
+    column = in_pandas(table["t"])
+    assert column.name == "t"
+    assert column.isna().tolist() == [False, True, False]
+
+
+def test_a_lazy_table_is_refused_with_the_remedy():
+    with pytest.raises(ValueError, match=r"a LazyFrame is not computed yet: .* \.collect\(\) in polars"):
+        in_pandas(polars.LazyFrame({"a": [1]}))
+
+
+def test_without_narwhals_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    with pytest.raises(ImportError, match=r'needs narwhals.*pip install "drosurv\[polars\]"'):
+        in_pandas(polars.DataFrame({"a": [1]}))

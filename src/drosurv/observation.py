@@ -10,9 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import ArgumentError, as_number, require, warn_caller
+from drosurv.errors import ArgumentError, as_number, require, require_extra, warn_caller
 from drosurv.target import FloatArray, IntArray, Target
 
+# Packages whose tables are converted.
+_DATA_FRAME_LIBRARIES = frozenset(
+    ("polars", "pyarrow", "modin", "cudf", "dask", "duckdb", "ibis", "pyspark", "narwhals")
+)
 # Largest number of strata without events that a warning names.
 _NAMED = 5
 
@@ -173,17 +177,45 @@ def copies(sample_weight: Any, n: int) -> FloatArray:
     return weight
 
 
-def in_pandas(labels: Any) -> Any:
-    """Convert a table or labels of another data frame library, such as polars, to pandas; return others unchanged."""
-    if isinstance(labels, (pd.DataFrame, pd.Series, pd.Index, np.ndarray)) or not hasattr(
-        labels, "__getitem__"
-    ):
-        return labels
-    if hasattr(labels, "columns"):
-        return pd.DataFrame({str(name): labels[name].to_list() for name in labels.columns}, dtype=object)
-    if hasattr(labels, "to_list"):
-        return pd.Series(labels.to_list(), name=getattr(labels, "name", None) or None, dtype=object)
-    return labels
+def in_pandas(table: Any) -> Any:
+    """Convert a table or a column of another data frame library, such as polars, to pandas; return others unchanged.
+
+    Enums keep the order of their levels. A lazy table is an error that says to collect it.
+    """
+    if type(table).__module__.partition(".")[0] not in _DATA_FRAME_LIBRARIES:
+        return table
+    require_extra("narwhals", "polars", f"a table of type {type(table).__name__}")
+    import narwhals as nw
+
+    found = nw.from_native(table, allow_series=True, pass_through=True)
+    if isinstance(found, nw.LazyFrame):
+        raise ArgumentError(
+            "X",
+            f"a {type(table).__name__} is not computed yet: pass its rows, with .collect() in polars or .compute() in "
+            "Dask.",
+        )
+    if isinstance(found, nw.Series):
+        return _column_in_pandas(found)
+    if isinstance(found, nw.DataFrame):
+        return pd.DataFrame({str(name): _column_in_pandas(found[name]) for name in found.columns})
+    return table
+
+
+def _column_in_pandas(column: Any) -> pd.Series[Any]:
+    import narwhals as nw
+
+    name = column.name or None
+    if column.dtype in (nw.Categorical, nw.Enum):
+        known = column.cast(nw.String).to_numpy()
+        # Only an enum declares the order of its levels.
+        levels = list(column.dtype.categories) if column.dtype == nw.Enum else None
+        return pd.Series(pd.Categorical(known, categories=levels), name=name)
+    if column.dtype == nw.Decimal:
+        column = column.cast(nw.Float64)
+    values = column.to_numpy()
+    if column.dtype == nw.Boolean and column.null_count():
+        values = np.array([None if value is None else bool(value) for value in column], dtype=object)
+    return pd.Series(values, name=name)
 
 
 def ends_of_patients(patient: IntArray, target: Target) -> tuple[IntArray, IntArray]:

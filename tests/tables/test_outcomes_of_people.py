@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 
 from drosurv.tables import TableNote, TargetColumns, guess_columns, read_survival_table
@@ -174,3 +175,12 @@ def test_a_guess_is_not_given_as_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read(table(days=days(), status=np.where(DEAD, "dead", "alive")))
+
+
+def test_a_table_of_polars_is_guessed_and_read_as_that_of_pandas():
+    frame = table(days=days(), alive=~DEAD, sex=RNG.choice(["f", "m"], N))
+    other = polars.from_dict({name: frame[name].tolist() for name in frame})
+    assert guess_columns(other) == guess_columns(frame)
+    assert (read(other)[1] == DEAD).all()
+    with pytest.warns(TableNote, match="'False' of event column 'alive'"):
+        assert (read_survival_table(other, time="days", event="alive").event == DEAD).all()

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError
+from drosurv.observation import in_pandas
 from drosurv.presentation import listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
 from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
@@ -131,6 +132,7 @@ def guess_columns(
     >>> found.time, found.event, found.id, found.groups
     ('months', 'died', 'id', ('sex',))
     """
+    frame = in_pandas(frame)
     for role, column in (("time", time), ("event", event), ("id", id), ("entry", entry)):
         if column is not None:
             require_columns(frame, [column], role)

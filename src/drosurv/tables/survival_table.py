@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, ArgumentWarning, as_number, require, warn_caller
+from drosurv.observation import in_pandas
 from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.ids import names_patients, unnamed_ids
@@ -304,7 +305,7 @@ class SurvivalTable:
 
 
 def read_survival_table(
-    path: str | os.PathLike[str] | pd.DataFrame,
+    path: Any,
     *,
     event: str,
     time: str | None = None,
@@ -329,7 +330,7 @@ def read_survival_table(
     Parameters
     ----------
     path : path or DataFrame
-        File, as in :func:`read_frame`, or a table.
+        File, as in :func:`read_frame`, or a table of pandas or polars.
     file_format : FileFormat, optional
         How to read a file; recognised by default.
     event, time, event_value, start, end, entry, causes
@@ -367,10 +368,10 @@ def read_survival_table(
     ['age', 'sex=m']
     """
     columns = TargetColumns(time, event, event_value, start, end, entry, causes)
-    if isinstance(path, pd.DataFrame):
-        frame, path = path, "the training table"
-    else:
+    if isinstance(path, (str, os.PathLike)):
         frame = (file_format or FileFormat()).read(path)
+    else:
+        frame, path = in_pandas(path), "the training table"
     # First, so that a mistyped name is reported at once.
     columns.require(frame)
     require_columns(frame, numeric, "numeric")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, worded
+from drosurv.observation import in_pandas
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
 from drosurv.tables.dates import holds_dates, time_between
@@ -92,20 +93,20 @@ class TableToCheck:
 
 
 def prepare_table(
-    table: pd.DataFrame | str | os.PathLike[str],
+    table: Any,
     wanted: WantedColumns,
     file_format: FileFormat | None,
     table_name: str,
 ) -> TableToCheck:
-    """Read a table, and prepare it; messages call it `table_name`."""
+    """Read a table from a file, or take that of pandas or polars, and prepare it; messages call it `table_name`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         marks = file_format or FileFormat()
-        if isinstance(table, pd.DataFrame):
-            frame = table
-        else:
+        if isinstance(table, (str, os.PathLike)):
             marks = marks.recognised(table)
             frame = marks.read(table)
+        else:
+            frame = in_pandas(table)
         names = [name for name in frame.columns if names_patients(name, frame[name])]
         frame, strays = strays_as_missing(frame, marks.decimal or ".", [*names, *wanted.categorical])
         found, columns = wanted.guess(frame)

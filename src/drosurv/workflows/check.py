@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
@@ -164,7 +163,7 @@ class CheckResult:
 
 
 def check(
-    table: pd.DataFrame | str | os.PathLike[str],
+    table: Any,
     *,
     time: str | None = None,
     event: str | None = None,
@@ -192,7 +191,7 @@ def check(
 
     Parameters
     ----------
-    table : DataFrame or path
+    table : DataFrame, of pandas or polars, or path
         One row per patient; a path as in :func:`drosurv.tables.read_frame`.
     time, event, event_value, id : str, optional
         Columns of time, event and patient, and the value that means the event.
@@ -234,7 +233,7 @@ def check(
     >>> found.to_html("check.html")  # doctest: +SKIP
     """
     step = on_step or (lambda name, of: None)
-    table_name = data_name or ("the table" if isinstance(table, pd.DataFrame) else Path(table).name)
+    table_name = data_name or (Path(table).name if isinstance(table, (str, os.PathLike)) else "the table")
     step(_STEPS[0], len(_STEPS))
     wanted = WantedColumns(
         time, event, event_value, start, end, entry, id, groups, drop, categorical, numeric, keep_columns
