@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from drosurv.cli import app
 from drosurv.datasets import make_hidden_minority
 from drosurv.report import alpha_path
-from drosurv.workflows import training
+from drosurv.workflows import comparison, tuning
 
 # The package has a function of the same name.
 check_workflow = import_module("drosurv.workflows.check")
@@ -116,7 +116,8 @@ def folder(tmp_path, monkeypatch):
     another_programs = patients[["months", "died", "sex"]].assign(risk=data.X["x1"].round(3))
     another_programs.to_csv(tmp_path / "theirs.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
+    monkeypatch.setattr(comparison, "_REPLICATES", 20)
+    monkeypatch.setattr(tuning, "_REPLICATES", 20)
     monkeypatch.setattr(alpha_path, "ALPHAS", (1.0, 0.5))
     monkeypatch.setattr(check_workflow, "check", check_once)
     monkeypatch.setattr(check_workflow, "_FOLDS", 3)

@@ -27,7 +27,8 @@ import numpy as np
 
 import drosurv
 from drosurv import *
-from drosurv.objectives import BALLS, chi_square, cvar, worst_case_weights
+from drosurv.objectives import chi_square, cvar, worst_case_weights
+from drosurv.objectives.balls import BALLS
 
 data = datasets.make_hidden_minority(n_samples=80, random_state=0)
 X, y, groups = data.X.to_numpy(), data.y, data.sensitive_features["membership"]

@@ -86,7 +86,6 @@ def test_the_library_knows_it(said, name):
 OWN = r"""
 import json
 import runpy
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +94,7 @@ from typer.testing import CliRunner
 
 import drosurv
 from drosurv.cli.app import app
-from drosurv.workflows import training
+from drosurv.workflows import comparison, tuning
 
 
 def data(n=300):
@@ -156,7 +155,8 @@ def test_AdditiveHazards_curves_are_the_baseline_plus_score_times_time(fitted):
 
 def test_AdditiveHazards_is_fitted_tuned_and_audited_by_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(training, "beside", partial(training.beside, n_bootstrap=20))
+    monkeypatch.setattr(comparison, "_REPLICATES", 20)
+    monkeypatch.setattr(tuning, "_REPLICATES", 20)
     data = drosurv.datasets.make_hidden_minority(n_samples=200, random_state=0)
     table = data.X.assign(time=data.y["time"], event=data.y["event"].astype(int), **data.sensitive_features)
     table.to_csv("patients.csv", index=False)

@@ -9,13 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.metrics import (
-    calibration_slope,
-    concordance_index,
-    integrated_brier_score,
-    likelihood_gains,
-    parse_survival,
-)
+from drosurv.curves import parse_survival
+from drosurv.metrics import calibration_slope, concordance_index, integrated_brier_score
+from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.target import BoolArray, FloatArray
 from experiments.benchmark.encoded_part import EncodedPart
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv._version import __version__
-from drosurv.datasets import data_fingerprint
+from drosurv.datasets.dataset import data_fingerprint
 from drosurv.errors import as_whole, require
 from drosurv.files import write_file
 from experiments.benchmark.contenders import CONTENDERS, find_contenders

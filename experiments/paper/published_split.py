@@ -12,7 +12,8 @@ from typing import Self
 import numpy as np
 
 from drosurv.estimators import DROCoxSplit
-from drosurv.losses import CoxSplit, Loss
+from drosurv.losses import Loss
+from drosurv.losses.cox_split import CoxSplit
 from drosurv.losses.loss import NOTHING, no_extra
 from drosurv.solvers import Problem, TrainingData
 from drosurv.target import FloatArray, IntArray

@@ -10,7 +10,7 @@ from pathlib import Path
 import joblib
 import pandas as pd
 
-from drosurv.datasets import data_fingerprint
+from drosurv.datasets.dataset import data_fingerprint
 from drosurv.solvers.device import check_device, resolve_device
 from experiments.datasets.catalog import load_each
 from experiments.paper.comparison import agreement

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from drosurv import estimators
-from drosurv.datasets import Dataset, data_fingerprint, load_flc, load_seer, load_support, split
+from drosurv.datasets import Dataset, load_flc, load_seer, load_support, split
+from drosurv.datasets.dataset import data_fingerprint
 from drosurv.errors import OnProcessorOnly
 from drosurv.estimators.grid import fit_grids
 from drosurv.evaluation.attributes import EVERYONE

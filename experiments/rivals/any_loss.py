@@ -11,7 +11,9 @@ from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import cox_baseline, piecewise
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.losses import CoxPartial, Loss, PiecewiseExponential
+from drosurv.losses import Loss
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.solvers import Problem, TrainingData
 from drosurv.target import FloatArray, Target
 

@@ -9,8 +9,7 @@ from typing import Self
 import numpy as np
 
 from drosurv.errors import as_number, check_share, require
-from drosurv.objectives import ball_objective
-from drosurv.objectives.balls import check_ball
+from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.solvers import Problem, TrainingData
 from experiments.rivals.any_loss import AnyLoss
 from experiments.rivals.dropped_outliers import DroppedOutliers

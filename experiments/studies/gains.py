@@ -4,7 +4,8 @@ from inspect import signature
 
 import numpy as np
 
-from drosurv.metrics import FollowUp, likelihood_gains
+from drosurv.metrics import FollowUp
+from drosurv.metrics.likelihood_gain import likelihood_gains
 
 
 def patient_gains(model, follow_up, X, y):

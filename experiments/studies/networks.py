@@ -10,7 +10,8 @@ import pandas as pd
 from sklearn.base import clone
 
 from drosurv import MLP, CoxPH
-from drosurv.metrics import concordance_index, likelihood_gains
+from drosurv.metrics import concordance_index
+from drosurv.metrics.likelihood_gain import likelihood_gains
 from experiments.benchmark.contenders import CONTENDERS
 from experiments.benchmark.encoded_part import split_in_two
 from experiments.benchmark.measures import time_grid

@@ -30,7 +30,7 @@ import numpy as np
 from scipy import stats
 from sklearn.base import clone
 
-from drosurv.metrics import parse_survival
+from drosurv.curves import parse_survival
 from experiments.benchmark.contenders import Contender
 from experiments.benchmark.encoded_part import encode
 from experiments.benchmark.measures import time_grid, worst_named_gain
@@ -150,7 +150,8 @@ def work(task):
 
 def compare(train, test, models, seed=0):
     """One row per model, fitted on training patients and judged on test patients."""
-    from drosurv.metrics import calibration_slope, concordance_index, likelihood_gains
+    from drosurv.metrics import calibration_slope, concordance_index
+    from drosurv.metrics.likelihood_gain import likelihood_gains
 
     times, found = time_grid(train), []
     with warnings.catch_warnings(action="ignore"):

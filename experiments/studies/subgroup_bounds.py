@@ -23,7 +23,8 @@ from drosurv import CoxPH, Surv, certify
 from drosurv.curve_values import ScoreValues
 from drosurv.curves import SmoothCurves
 from drosurv.evaluation import Predictions
-from drosurv.metrics import FollowUp, likelihood_gains, observed_over_expected
+from drosurv.metrics import FollowUp, observed_over_expected
+from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.repairs.rules import CodedTable
 from drosurv.repairs.simultaneous_tests import (
     LEAST,

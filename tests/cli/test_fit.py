@@ -13,8 +13,9 @@ from drosurv.cli.options import make_estimator, model_classes
 from drosurv.datasets import load_flc
 from drosurv.estimators import CoxPH, CoxPHCV, DROCox
 from drosurv.estimators.persistence import load, read_saved_model
-from drosurv.metrics import likelihood_gains
-from drosurv.tables import TableEncoder, TargetColumns
+from drosurv.metrics.likelihood_gain import likelihood_gains
+from drosurv.tables import TableEncoder
+from drosurv.tables.target_columns import TargetColumns
 from drosurv.workflows import OpenedModel, training
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from drosurv.datasets import list_datasets, load_flc, load_seer, load_support, split
+from drosurv.datasets import load_flc, load_seer, load_support, split
+from drosurv.datasets.catalog import list_datasets
 
 LOADERS = {"flc": load_flc, "support": load_support, "seer": load_seer}
 FEATURES = {

@@ -16,8 +16,8 @@ from drosurv.disparities import (
     RPGroup,
     RPIndividual,
 )
-from drosurv.losses import CoxPartial
-from drosurv.objectives import Mean, uniform_mass
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.objectives.objective import Mean, uniform_mass
 from drosurv.solvers import Criterion, TorchCriterion
 from drosurv.target import Target
 

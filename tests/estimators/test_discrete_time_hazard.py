@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from drosurv import MLP, DiscreteTimeHazard, Surv, Trees, datasets
 from drosurv.estimators.discrete_time_hazard import IntervalCurves
-from drosurv.losses import DiscreteHazard
+from drosurv.losses.discrete_time import DiscreteHazard
 from drosurv.target import Target
 
 DATA = datasets.make_hidden_minority(n_samples=300, random_state=0)

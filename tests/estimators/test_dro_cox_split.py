@@ -8,7 +8,8 @@ import pytest
 from drosurv import CoxPH, DROCoxSplit, Surv
 from drosurv.errors import ArgumentError
 from drosurv.estimators.dro_cox_split import first_half
-from drosurv.objectives import ChiSquare, uniform_mass
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.objective import uniform_mass
 
 
 def sample(n=200, seed=0, d=3):

@@ -6,7 +6,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 import drosurv
 from drosurv import NullModel, SubgroupRobustCox, Surv
 from drosurv.datasets import make_hidden_minority
-from drosurv.metrics import likelihood_gains
+from drosurv.metrics.likelihood_gain import likelihood_gains
 
 DATA = make_hidden_minority(n_samples=400, random_state=0)
 

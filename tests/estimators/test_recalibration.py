@@ -25,7 +25,7 @@ from drosurv import (
     Trees,
 )
 from drosurv.estimators import network_estimator
-from drosurv.losses import CoxPartial
+from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import calibration_slope
 from drosurv.target import parse_target
 from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice

@@ -9,6 +9,7 @@ from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.evaluator import Evaluator, value_of
 from drosurv.metrics import FollowUp
+from drosurv.metrics.brier import brier_against_null
 from drosurv.metrics.follow_up import auc_times, brier_times
 from drosurv.predictions import Predictions, as_predictions
 from drosurv.target import Target
@@ -43,7 +44,7 @@ def by_definition(name, model, train, held_out, rows):
     at = at[(at >= own.time[own.event].min()) & (at < own.time.max())]
     brier_at = brier_times(follow_up, held_out.target)
     everyone = model.predict_survival_function(held_out.X)
-    scores = metrics.brier_against_null(train.y, held_out.y, everyone, brier_at)
+    scores = brier_against_null(train.y, held_out.y, everyone, brier_at)
     return {
         "concordance_index": lambda: metrics.concordance_index(y, risk),
         "uno_concordance": lambda: metrics.uno_concordance(train.y, y, risk),

@@ -13,7 +13,9 @@ from drosurv.evaluation import Predictions
 from drosurv.evaluation.estimation_error import estimation_share
 from drosurv.evaluation.evaluate import evaluate_rows, prepare
 from drosurv.evaluation.groups import group_table
-from drosurv.metrics import KaplanMeier, concordance_index, likelihood_gains
+from drosurv.metrics import concordance_index
+from drosurv.metrics.likelihood_gain import likelihood_gains
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import Inference, Rows
 from drosurv.predictions import as_predictions
 from drosurv.target import parse_target

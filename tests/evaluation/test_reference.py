@@ -4,7 +4,7 @@ import pytest
 from drosurv import metrics
 from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.reference import disparities, shrinkage_control
-from drosurv.metrics import gain_over_null
+from drosurv.metrics.partial_likelihood import gain_over_null
 from drosurv.predictions import as_predictions
 
 

@@ -13,6 +13,9 @@ from drosurv import metrics
 from drosurv.estimators import CoxPH, GroupDROCox
 from drosurv.evaluation import get_scorer, make_scorers
 from drosurv.evaluation.scorers import known_scores
+from drosurv.metrics.brier import brier_against_null
+from drosurv.metrics.dynamic_auc import dynamic_auc_curve
+from drosurv.metrics.likelihood_gain import likelihood_gains
 
 SCORES = known_scores()
 GROUPED = [name for name, score in SCORES.items() if score.over != "all"]
@@ -30,10 +33,10 @@ def expected_scores(model, train, held_out):
     curves = model.predict_survival_function(held_out.X)
     groups = held_out.sensitive_features
     members = [(groups[name] == label).to_numpy() for name in groups for label in groups[name].unique()]
-    brier = metrics.brier_against_null(train.y, y, curves)
-    gains = metrics.likelihood_gains(train.y, y, curves)
+    brier = brier_against_null(train.y, y, curves)
+    gains = likelihood_gains(train.y, y, curves)
     # Groups are scored at the times of all patients.
-    auc_times = metrics.dynamic_auc_curve(train.y, y, risk).times
+    auc_times = dynamic_auc_curve(train.y, y, risk).times
 
     horizon = np.median(train.y["time"][train.y["event"]])
 

@@ -9,7 +9,8 @@ import pytest
 
 from drosurv.datasets import load_support
 from drosurv.metrics import concordance_index
-from drosurv.tables import TableEncoder, find_leaks
+from drosurv.tables import TableEncoder
+from drosurv.tables.leaks import find_leaks
 from experiments.datasets import available, card, load
 from experiments.datasets.catalog import APART, EVERY, RECORDS, SECOND
 from experiments.datasets.record import read_pickled_frame

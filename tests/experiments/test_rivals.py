@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from drosurv import MLP, CoxPH, DROCox, Trees, datasets
-from drosurv.losses import CoxPartial, TorchLoss
-from drosurv.objectives import ChiSquare, CVaR
+from drosurv.losses import TorchLoss
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
 from drosurv.target import parse_target
 from experiments.rivals import AdversarialReweighting, DroppedOutlierDRO, JustTrainTwice
 from experiments.rivals.adversary import Adversary

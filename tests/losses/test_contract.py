@@ -8,7 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drosurv.losses import CoxPartial, CoxSplit, cox_partial, cox_split
+from drosurv.losses import cox_partial, cox_split
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.cox_split import CoxSplit
 from drosurv.target import Target
 
 SEEDS = range(4)

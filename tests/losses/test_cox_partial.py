@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from drosurv.losses import CoxPartial, cox_partial
+from drosurv.losses import cox_partial
+from drosurv.losses.cox_partial import CoxPartial
 from drosurv.target import Target
 
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from drosurv.losses import CoxSplit, cox_split
+from drosurv.losses import cox_split
+from drosurv.losses.cox_split import CoxSplit
 from drosurv.target import Target
 
 

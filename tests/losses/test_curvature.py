@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-from drosurv.losses import (
-    CoxPartial,
-    CoxSplit,
-    PiecewiseExponential,
-    StratifiedLikelihood,
-    TorchLoss,
-)
+from drosurv.losses import TorchLoss
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.cox_split import CoxSplit
 from drosurv.losses.discrete_time import DiscreteHazard
+from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.log_time import DISTRIBUTIONS, LogTime
+from drosurv.losses.summed_likelihood import StratifiedLikelihood
 from drosurv.target import Target
 
 N = 40

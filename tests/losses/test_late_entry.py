@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drosurv.losses import CoxPartial, CoxSplit
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.cox_split import CoxSplit
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
 from drosurv.target import Target
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from drosurv.losses import PiecewiseExponential, RowsOfPatients, StratifiedLikelihood
+from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.losses.summed_likelihood import RowsOfPatients, StratifiedLikelihood
 from drosurv.target import Target
 
 N, D, K = 60, 2, 4

@@ -6,7 +6,8 @@ from sksurv.functions import StepFunction
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import integrated_brier_score as reference
 
-from drosurv.metrics import FollowUp, brier_contributions, brier_weight_error, integrated_brier_score
+from drosurv.metrics import FollowUp, integrated_brier_score
+from drosurv.metrics.brier import brier_contributions, brier_weight_error
 from drosurv.target import Surv, parse_target
 
 

@@ -14,13 +14,13 @@ from sksurv.metrics import integrated_brier_score as sksurv_brier
 
 from drosurv.metrics import (
     FollowUp,
-    brier_contributions,
     brier_score_by_cause,
     concordance_by_cause,
-    dynamic_auc_curve,
     integrated_brier_score,
     uno_concordance,
 )
+from drosurv.metrics.brier import brier_contributions
+from drosurv.metrics.dynamic_auc import dynamic_auc_curve
 from drosurv.target import Surv
 
 YEARS = np.array([2.0, 3.0, 4.0])

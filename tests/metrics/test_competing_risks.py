@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.metrics import FollowUp, brier_contributions, calibration_at, concordance_index
+from drosurv.metrics import FollowUp, calibration_at, concordance_index
+from drosurv.metrics.brier import brier_contributions
 from drosurv.metrics.competing_risks import (
     brier_score_by_cause,
     calibration_by_cause,

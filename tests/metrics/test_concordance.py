@@ -4,7 +4,8 @@ import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 from sksurv.metrics import concordance_index_censored
 
-from drosurv.metrics import concordance_counts, concordance_index, cross_group_concordance
+from drosurv.metrics import concordance_index, cross_group_concordance
+from drosurv.metrics.concordance import concordance_counts
 from drosurv.target import Surv
 
 

@@ -3,7 +3,8 @@ import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 from sksurv.metrics import cumulative_dynamic_auc
 
-from drosurv.metrics import FollowUp, dynamic_auc, dynamic_auc_curve
+from drosurv.metrics import FollowUp, dynamic_auc
+from drosurv.metrics.dynamic_auc import dynamic_auc_curve
 from drosurv.target import Surv
 
 

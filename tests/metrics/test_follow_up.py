@@ -9,8 +9,8 @@ from sksurv.nonparametric import (
 )
 
 from drosurv.groups import Groups
-from drosurv.metrics import FollowUp, GroupFollowUp, compare_follow_up, default_horizon, median_follow_up
-from drosurv.metrics.follow_up import auc_times, brier_times
+from drosurv.metrics import FollowUp, compare_follow_up, default_horizon, median_follow_up
+from drosurv.metrics.follow_up import GroupFollowUp, auc_times, brier_times
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.target import Surv, Target, parse_target
 

@@ -9,16 +9,11 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv import CoxPH
-from drosurv.metrics import (
-    concordance_case_mix_test,
-    concordance_counts,
-    concordance_fractions,
-    concordance_imparity,
-    parse_groups,
-    permutation_test,
-)
+from drosurv.groups import parse_groups
+from drosurv.metrics import concordance_fractions, concordance_imparity, permutation_test
 from drosurv.metrics.calibration import RIDGE, standardised_splines
-from drosurv.metrics.imparity import imparity_influence, studentized_imparity
+from drosurv.metrics.concordance import concordance_counts
+from drosurv.metrics.imparity import concordance_case_mix_test, imparity_influence, studentized_imparity
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.target import Surv, parse_target
 

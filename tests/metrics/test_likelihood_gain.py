@@ -9,14 +9,9 @@ from sksurv.nonparametric import kaplan_meier_estimator, nelson_aalen_estimator
 
 from drosurv.curve_values import ScoreValues
 from drosurv.curves import SmoothCurves
-from drosurv.metrics import (
-    FollowUp,
-    brier_against_null,
-    brier_skill,
-    integrated_brier_score,
-    likelihood_gain,
-    likelihood_gains,
-)
+from drosurv.metrics import FollowUp, brier_skill, integrated_brier_score, likelihood_gain
+from drosurv.metrics.brier import brier_against_null
+from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.target import Surv, parse_target
 
 

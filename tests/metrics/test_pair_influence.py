@@ -1,12 +1,8 @@
 import numpy as np
 import pytest
 
-from drosurv.metrics import (
-    Groups,
-    censored_group_disparity,
-    censored_individual_disparity,
-    individual_disparity,
-)
+from drosurv.groups import Groups
+from drosurv.metrics import censored_group_disparity, censored_individual_disparity, individual_disparity
 from drosurv.metrics.sampled_pairs import censored_influence, individual_influence
 from drosurv.target import Target
 

@@ -2,12 +2,8 @@ import numpy as np
 import pytest
 
 from drosurv.groups import Groups
-from drosurv.metrics import (
-    censored_group_disparity,
-    censored_individual_disparity,
-    individual_disparity,
-    sampled_individual_disparity,
-)
+from drosurv.metrics import censored_group_disparity, censored_individual_disparity, individual_disparity
+from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import (
     MOST_EXACT,
     SAMPLED,

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.metrics import gain_over_null, log_partial_likelihood, share_of_gain
+from drosurv.metrics import log_partial_likelihood, share_of_gain
+from drosurv.metrics.partial_likelihood import gain_over_null
 from drosurv.target import Surv
 
 

@@ -8,8 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from drosurv.objectives import Blocks, ChiSquare, CVaR, Mean, uniform_mass
-from drosurv.objectives.objective import LossSums, Moments
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import Blocks, LossSums, Mean, Moments, uniform_mass
 
 
 def sums_of(losses, mass, start=np.nan):

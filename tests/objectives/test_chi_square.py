@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from drosurv.objectives import ChiSquare, uniform_mass
-from drosurv.objectives.chi_square import radius_constant
+from drosurv.objectives.chi_square import ChiSquare, radius_constant
+from drosurv.objectives.objective import uniform_mass
 
 
 def slope(eta, losses, mass, c):

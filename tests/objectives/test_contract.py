@@ -10,15 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from drosurv.objectives import (
-    ChiSquare,
-    CVaR,
-    Mean,
-    chi_square,
-    cvar,
-    uniform_mass,
-    worst_case_weights,
-)
+from drosurv.objectives import chi_square, cvar, worst_case_weights
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import Mean, uniform_mass
 
 
 def chi_square_dual(eta, losses, mass, alpha):

@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from drosurv.objectives import CVaR, chi_square, cvar, uniform_mass
+from drosurv.objectives import chi_square, cvar
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import uniform_mass
 
 
 @pytest.mark.parametrize("k", [1, 3, 10, 20])

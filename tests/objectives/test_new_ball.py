@@ -11,15 +11,19 @@ from scipy.special import logsumexp
 from typer.testing import CliRunner
 
 import drosurv
-from drosurv import datasets, objectives
+from drosurv import datasets
 from drosurv.cli.app import app
+from drosurv.losses.cox_partial import CoxPartial
 from drosurv.objectives import balls, worst_case_weights
+from drosurv.objectives.balls import BALLS
+from drosurv.objectives.objective import uniform_mass
 
 # Weights p_i exp(l_i / t) of smallest t inside the ball sum q log(q / p) <= log(1 / alpha), by bisection.
 MODULE = '''
 import numpy as np
 
-from drosurv.objectives import Evaluation, RobustObjective, register_ball
+from drosurv.objectives import RobustObjective, register_ball
+from drosurv.objectives.objective import Evaluation
 from drosurv.objectives.balls import torch_shares
 
 
@@ -98,7 +102,7 @@ def test_worst_case_weights_of_arrays_and_tensors_attain_the_dual(alpha):
 
 def test_it_is_differentiable_on_tensors():
     losses = torch.tensor(LOSSES[0], requires_grad=True)
-    objectives.BALLS["kl"].objective(np.array(0.3)).torch(losses).backward()
+    BALLS["kl"].objective(np.array(0.3)).torch(losses).backward()
     np.testing.assert_allclose(
         losses.grad, worst_case_weights(LOSSES[0], 0.3, ball="kl"), rtol=1e-6, atol=1e-9
     )
@@ -116,10 +120,10 @@ def test_estimators_train_with_it():
     # Every subpopulation of mass alpha is in the ball, so that its worst case is at least CVaR.
     assert fitted(ball="cvar").objective_ < model.objective_ <= in_steps.objective_ + 1e-6
     # No other coefficients are better: the objective rises along random directions.
-    loss = drosurv.losses.CoxPartial(drosurv.target.parse_target(data.y))
+    loss = CoxPartial(drosurv.target.parse_target(data.y))
     X = np.asarray(data.X, dtype=float)
 
-    objective, mass = objectives.BALLS["kl"].objective(np.array(0.4)), objectives.uniform_mass(len(X))
+    objective, mass = BALLS["kl"].objective(np.array(0.4)), uniform_mass(len(X))
 
     def value(coef):
         return objective(loss.everyone(loss((X @ coef)[None])), mass).value[0]

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from drosurv.objectives import Blocks, ChiSquare, Mean
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.objective import Blocks, Mean
 
 
 def test_the_sum_over_blocks_adds_their_worst_cases():

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from drosurv.objectives import ChiSquare, CVaR
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
 
 KINDS = {
     "tight": lambda losses, alpha, mass=None: ChiSquare(alpha, "tight").torch_evaluation(losses, mass),

@@ -6,8 +6,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from drosurv import MLP
 from drosurv.datasets import make_hidden_minority
 from drosurv.estimators import AcceleratedFailureTime, CoxPH, DROCox, DROCoxSplit, SubgroupRobustCox
-from drosurv.report import train_alpha_path
-from drosurv.report.alpha_path import find_stops
+from drosurv.report.alpha_path import find_stops, train_alpha_path
 from drosurv.tables import TableEncoder
 
 

@@ -9,7 +9,7 @@ from drosurv import CoxPH, NullModel, Surv
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation.data import EvaluationData
 from drosurv.evaluation.from_entry import curve_times
-from drosurv.metrics import likelihood_gains
+from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions
 from drosurv.report import audit

@@ -9,16 +9,17 @@ from drosurv import CoxPH, Surv
 from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
-from drosurv.metrics import concordance_case_mix_test
 from drosurv.metrics.expected_events import expected_events
+from drosurv.metrics.imparity import concordance_case_mix_test
 from drosurv.repairs.curves import PredictionGrid, log_mean_hazard
-from drosurv.report import audit_predictions, prediction_columns
+from drosurv.report import audit_predictions
 from drosurv.report.predictions import (
     as_survival,
     completed,
     last_horizon,
     log_risk,
     nearest_quartiles,
+    prediction_columns,
     until,
 )
 from drosurv.target import parse_target

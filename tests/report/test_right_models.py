@@ -9,7 +9,8 @@ import pytest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import Surv
-from drosurv.report import audit_predictions, prediction_columns
+from drosurv.report import audit_predictions
+from drosurv.report.predictions import prediction_columns
 from drosurv.report.verdict import PROBLEMS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

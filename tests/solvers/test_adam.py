@@ -7,8 +7,13 @@ import pytest
 import torch
 
 from drosurv import MLP, DROCox
-from drosurv.losses import CoxPartial, CoxSplit, cox_partial, cox_split
-from drosurv.objectives import ChiSquare, CVaR, Mean, chi_square, cvar, uniform_mass
+from drosurv.losses import cox_partial, cox_split
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.cox_split import CoxSplit
+from drosurv.objectives import chi_square, cvar
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import Mean, uniform_mass
 from drosurv.solvers import Criterion, TorchCriterion
 from drosurv.solvers.adam import MiniBatches, adam
 from drosurv.solvers.compiled_adam import compiled_adam

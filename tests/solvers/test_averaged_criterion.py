@@ -5,8 +5,10 @@ import pytest
 import torch
 from scipy import optimize
 
-from drosurv.losses import PiecewiseExponential
-from drosurv.objectives import ChiSquare, CVaR, Mean
+from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import Mean
 from drosurv.solvers import Criterion, LinearProblem, convex, minimise
 from drosurv.solvers.adam import adam
 from drosurv.solvers.neighborhoods import MatrixAverages, Partitions, forest, known_groups

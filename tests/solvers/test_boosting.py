@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential, TorchLoss
-from drosurv.objectives import ChiSquare, Mean
+from drosurv.losses import TorchLoss
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.cox_split import CoxSplit
+from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.objective import Mean
 from drosurv.solvers import Criterion
 from drosurv.solvers.boosting import DEFAULTS, Growth, best_round, boost
 from drosurv.target import Target

@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from drosurv import CoxPH, DROCox, DROCoxSplit, Surv
-from drosurv.objectives import ChiSquare, CVaR, Mean
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import Mean
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import PIECE, cumulative_sums_at
 from drosurv.solvers.chunk_problem import ChunkProblem

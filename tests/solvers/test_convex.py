@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from drosurv.losses import CoxPartial, CoxSplit
-from drosurv.objectives import ChiSquare, CVaR, Mean, uniform_mass
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.cox_split import CoxSplit
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import Mean, uniform_mass
 from drosurv.solvers import Criterion, LinearProblem, minimise
 from drosurv.solvers import convex as convex_module
 from drosurv.target import Target

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential
-from drosurv.objectives import Blocks, ChiSquare, CVaR, Mean, uniform_mass
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.cox_split import CoxSplit
+from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import Blocks, Mean, uniform_mass
 from drosurv.solvers import Criterion
 from drosurv.solvers.criterion import validation_criterion
 from drosurv.solvers.neighborhoods import known_groups

@@ -5,8 +5,12 @@ import pytest
 from scipy import optimize
 from scipy.special import logsumexp
 
-from drosurv.losses import CoxPartial, CoxSplit, PiecewiseExponential
-from drosurv.objectives import Blocks, ChiSquare, CVaR, Mean
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.cox_split import CoxSplit
+from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import Blocks, Mean
 from drosurv.solvers import Criterion, LinearProblem, minimise
 from drosurv.solvers.adam import adam
 from drosurv.solvers.neighborhoods import Partitions

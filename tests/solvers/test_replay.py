@@ -7,9 +7,13 @@ import pytest
 import torch
 
 from drosurv.disparities import PENALTIES
-from drosurv.losses import CoxPartial, CoxSplit, TorchLoss
+from drosurv.losses import TorchLoss
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.cox_split import CoxSplit
 from drosurv.losses.full_likelihood import PiecewiseExponential
-from drosurv.objectives import ChiSquare, CVaR, Mean, uniform_mass
+from drosurv.objectives.chi_square import ChiSquare
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import Mean, uniform_mass
 from drosurv.solvers import Criterion, TorchCriterion
 from drosurv.solvers.adam import EarlyStopping, adam, make_step
 from drosurv.solvers.device import Replay

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from drosurv import CoxPH, Surv
-from drosurv.losses import CoxPartial
+from drosurv.losses.cox_partial import CoxPartial
 from drosurv.solvers.ridge_path import ridge_path
 from drosurv.target import parse_target
 

@@ -8,11 +8,11 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from drosurv.tables import FileFormat, TableNote, read_frame, read_survival_table
+from drosurv.tables import read_survival_table
 from drosurv.tables.number_texts import decimal_mark
-from drosurv.tables.reading import _copied
+from drosurv.tables.reading import FileFormat, TableNote, _copied, read_frame
 
-pytestmark = pytest.mark.filterwarnings("ignore::drosurv.tables.TableNote")
+pytestmark = pytest.mark.filterwarnings("ignore::drosurv.tables.reading.TableNote")
 RNG = np.random.default_rng(0)
 DAYS = np.ceil(RNG.exponential(900, 200)).astype(int)
 

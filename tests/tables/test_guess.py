@@ -8,8 +8,9 @@ import pytest
 from sksurv import datasets
 
 from drosurv.datasets.bundled import read_bundled
-from drosurv.tables import TableNote, TargetColumns, guess_columns
-from drosurv.tables.guess import UnknownColumns
+from drosurv.tables.guess import UnknownColumns, guess_columns
+from drosurv.tables.reading import TableNote
+from drosurv.tables.target_columns import TargetColumns
 
 RNG = np.random.default_rng(0)
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables import guess_columns, read_survival_table
+from drosurv.tables import read_survival_table
+from drosurv.tables.guess import guess_columns
 from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
 from drosurv.tables.rows import row_numbers
 

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables import find_leaks
-from drosurv.tables.leaks import _chance_never_later
+from drosurv.tables.leaks import _chance_never_later, find_leaks
 from drosurv.target import Surv
 
 RNG = np.random.default_rng(0)

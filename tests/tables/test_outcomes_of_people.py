@@ -7,10 +7,11 @@ import pandas as pd
 import polars
 import pytest
 
-from drosurv.tables import TableNote, TargetColumns, guess_columns, read_survival_table
-from drosurv.tables.guess import UnknownColumns
+from drosurv.tables import read_survival_table
+from drosurv.tables.guess import UnknownColumns, guess_columns
+from drosurv.tables.reading import TableNote
 from drosurv.tables.table_to_check import WantedColumns, prepare_table
-from drosurv.tables.target_columns import value_of_event
+from drosurv.tables.target_columns import TargetColumns, value_of_event
 
 RNG = np.random.default_rng(0)
 N = 120

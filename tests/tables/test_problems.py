@@ -6,8 +6,9 @@ import pytest
 from sksurv.datasets import load_gbsg2, load_whas500
 
 from drosurv import CoxPH, Surv
-from drosurv.tables import FileFormat, read_survival_table
+from drosurv.tables import read_survival_table
 from drosurv.tables.problems import alike, table_problems
+from drosurv.tables.reading import FileFormat
 
 
 def said(frame, **options):

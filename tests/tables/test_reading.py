@@ -5,8 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables import FileFormat, TableNote, read_frame
-from drosurv.tables.reading import strays_as_missing
+from drosurv.tables.reading import FileFormat, TableNote, read_frame, strays_as_missing
 
 
 @pytest.fixture
@@ -173,7 +172,7 @@ def test_another_separator_is_recognised_with_a_note_and_suggested_where_one_is_
         ("a;b\n1,5;ä\n2;y\n".encode("utf-16"), FileFormat(";", ",", "utf-16"), [1.5, 2]),
     ],
 )
-@pytest.mark.filterwarnings("ignore::drosurv.tables.TableNote")
+@pytest.mark.filterwarnings("ignore::drosurv.tables.reading.TableNote")
 def test_separator_decimal_mark_and_encoding_are_recognised(write, text, marks, column):
     path = write(text)
     assert FileFormat().recognised(path) == marks
@@ -284,7 +283,7 @@ def test_csv_and_parquet_of_one_table_read_the_same(tmp_path):
         (b"PAR1 and nothing of the kind", "Parquet file but cannot be read"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::drosurv.tables.TableNote")
+@pytest.mark.filterwarnings("ignore::drosurv.tables.reading.TableNote")
 def test_a_file_that_is_no_table_is_refused_with_the_reason(write, text, message):
     with pytest.raises(ValueError, match=message):
         read_frame(write(text))

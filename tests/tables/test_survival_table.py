@@ -3,7 +3,10 @@ import pandas as pd
 import pytest
 
 from drosurv.report.cross_fit import fold_parts
-from drosurv.tables import SurvivalTable, TableNote, TargetColumns, patients_not_in, read_survival_table
+from drosurv.tables import SurvivalTable, read_survival_table
+from drosurv.tables.reading import TableNote
+from drosurv.tables.rows import patients_not_in
+from drosurv.tables.target_columns import TargetColumns
 
 pytestmark = pytest.mark.filterwarnings("ignore:column 'id' names patients")
 

@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv.tables import TableNote, TargetColumns
+from drosurv.tables.reading import TableNote
+from drosurv.tables.target_columns import TargetColumns
 
 
 def parse(events, times=None, **options):

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drosurv import CoxPH, DROCox, NullModel, RegularizedCox
-from drosurv.tables import SurvivalTable, TargetColumns
+from drosurv.tables import SurvivalTable
+from drosurv.tables.target_columns import TargetColumns
 from drosurv.workflows.tuning import choose, default_grid, tune
 
 # Few distinct values, so that ties happen all the time.

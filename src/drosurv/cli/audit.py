@@ -172,8 +172,10 @@ def _audit_predictions(
     risk: str | None,
     settings: dict[str, Any],
 ) -> AuditReport:
-    from drosurv.report import audit_predictions, prediction_columns
-    from drosurv.tables import SurvivalTable, TargetColumns
+    from drosurv.report import audit_predictions
+    from drosurv.report.predictions import prediction_columns
+    from drosurv.tables import SurvivalTable
+    from drosurv.tables.target_columns import TargetColumns
 
     frame = file.format.read(path)
     if target.event is None or (target.time is None and target.start is None):
@@ -221,7 +223,7 @@ def _audit_model(
     from drosurv.presentation.progress import bar
     from drosurv.report import audit as audited
     from drosurv.report.cross_fit import fold_parts
-    from drosurv.tables import patients_not_in
+    from drosurv.tables.rows import patients_not_in
 
     frame = file.format.read(data)
     with recording_warnings() as warned:

@@ -24,7 +24,7 @@ def show(
     """
     if context.invoked_subcommand is not None:
         return
-    from drosurv.datasets import list_datasets
+    from drosurv.datasets.catalog import list_datasets
 
     datasets = list_datasets()
     if as_json:

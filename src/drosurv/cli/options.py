@@ -19,7 +19,8 @@ from drosurv.errors import ArgumentError, did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
-    from drosurv.tables import FileFormat, SurvivalTable
+    from drosurv.tables import SurvivalTable
+    from drosurv.tables.reading import FileFormat
 
 # Type of options that take names separated by commas, or are given several times.
 Names = tuple[str, ...]
@@ -238,7 +239,7 @@ class FileOptions:
     @property
     def format(self) -> FileFormat:
         """The format as the library takes it."""
-        from drosurv.tables import FileFormat
+        from drosurv.tables.reading import FileFormat
 
         return FileFormat(
             self.separator, self.decimal, self.encoding, self.missing, self.sheet, self.header_row
@@ -305,7 +306,8 @@ class TrainingTable(FileOptions, TargetOptions):
             return table, None
         if path.is_file() and not force:
             from drosurv.errors import warn_caller
-            from drosurv.tables import TableNote, patients_not_in
+            from drosurv.tables.reading import TableNote
+            from drosurv.tables.rows import patients_not_in
 
             if share is not None:
                 raise ValueError(
@@ -328,8 +330,8 @@ class TrainingTable(FileOptions, TargetOptions):
     def read(self) -> pd.DataFrame:
         """Read the file, and raise if a column is missing; commands do this before they import anything slow."""
         from drosurv.presentation.progress import bar
-        from drosurv.tables import TargetColumns
         from drosurv.tables.reading import require_columns
+        from drosurv.tables.target_columns import TargetColumns
 
         with bar("reading the table"):
             frame = self.format.read(self.data)

@@ -66,7 +66,7 @@ class PlainMessages(TyperGroup):
 
             def show(message: Any, *_: Any, **__: Any) -> None:
                 # Imported here, so that help and mistyped commands do not wait for pandas.
-                from drosurv.tables import TableNote
+                from drosurv.tables.reading import TableNote
 
                 # Each fold of a search may give the same warning.
                 if str(message) not in shown_before:

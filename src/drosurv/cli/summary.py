@@ -34,7 +34,7 @@ def summary(
     from drosurv.errors import ArgumentError
     from drosurv.predictions import final_step
     from drosurv.repairs.views import linear_effects, repair_table
-    from drosurv.tables import FileFormat
+    from drosurv.tables.reading import FileFormat
     from drosurv.workflows import OpenedModel
 
     check_outputs([output], [model], force=force)

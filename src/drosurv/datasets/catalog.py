@@ -69,7 +69,7 @@ class Catalog:
 
         Examples
         --------
-        >>> from drosurv.datasets import list_datasets
+        >>> from drosurv.datasets.catalog import list_datasets
         >>> list_datasets()["name"].tolist()[:3]
         ['flc', 'support', 'seer']
         """

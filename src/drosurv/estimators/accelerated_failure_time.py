@@ -18,8 +18,7 @@ from drosurv.estimators.coefficients import CoxTable, cox_table
 from drosurv.estimators.coefficients.fitted_cox import inverse, squares
 from drosurv.estimators.coefficients.summary import ORIGIN
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.losses import LogTime
-from drosurv.losses.log_time import DISTRIBUTIONS, log_survival, log_time_at
+from drosurv.losses.log_time import DISTRIBUTIONS, LogTime, log_survival, log_time_at
 from drosurv.objectives.balls import lists_balls
 from drosurv.solvers import Problem, Result, TrainingData
 from drosurv.target import FloatArray

@@ -17,7 +17,7 @@ from drosurv.curves import CurveType
 from drosurv.errors import ArgumentError, as_number, require
 from drosurv.estimators.baseline import Curves, cox_baseline, step_functions
 from drosurv.estimators.capabilities import WEIGHTED, Capabilities, require_capabilities
-from drosurv.losses import CoxPartial
+from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import FollowUp, concordance_index
 from drosurv.observation import with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData, solve

@@ -13,7 +13,10 @@ from sklearn.utils import gen_batches
 from drosurv.curve_values import ProportionalValues, ScoreValues
 from drosurv.curves import SmoothCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError, require
-from drosurv.losses import ConvexLoss, CoxPartial, PiecewiseExponential, StratifiedLikelihood
+from drosurv.losses import ConvexLoss
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.losses.summed_likelihood import StratifiedLikelihood
 from drosurv.solvers import TrainingData
 from drosurv.step_function import StepFunction
 from drosurv.target import FloatArray, IntArray, Target, as_numbers

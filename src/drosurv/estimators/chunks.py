@@ -14,7 +14,8 @@ from drosurv.errors import ArgumentError
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.capabilities import WEIGHTED
 from drosurv.metrics.follow_up import FollowUp, percentiles
-from drosurv.objectives import Mean, Objective
+from drosurv.objectives import Objective
+from drosurv.objectives.objective import Mean
 from drosurv.solvers import TrainingData, minimise
 from drosurv.solvers import chunks as kernels
 from drosurv.solvers.arrays import (

@@ -22,8 +22,7 @@ from drosurv.estimators.coefficients.fitted_cox import sandwich
 from drosurv.estimators.coefficients.summary import coefficient_columns, interval_names
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.spline_design import HARRELL, SplineDesign, find_knots, knots_for_events
-from drosurv.losses import CoxPartial
-from drosurv.losses.cox_partial import TIES
+from drosurv.losses.cox_partial import TIES, CoxPartial
 from drosurv.metrics.nonparametric import weighted_quantiles
 from drosurv.observation import draw_folds, generator, label_codes
 from drosurv.presentation import Column, Table, axes_or_new

@@ -14,8 +14,7 @@ from drosurv.errors import check_choice, check_count
 from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.losses import DiscreteHazard
-from drosurv.losses.discrete_time import LINKS, log_survived
+from drosurv.losses.discrete_time import LINKS, DiscreteHazard, log_survived
 from drosurv.objectives.balls import lists_balls
 from drosurv.solvers import Problem, TrainingData
 from drosurv.target import FloatArray

@@ -12,7 +12,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError, as_number, check_choice, require
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.losses import CoxSplit
+from drosurv.losses.cox_split import CoxSplit
 from drosurv.solvers import Problem, TrainingData
 from drosurv.target import BoolArray
 

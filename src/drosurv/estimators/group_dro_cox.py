@@ -12,7 +12,7 @@ from drosurv.errors import ArgumentError, check_count, check_share
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.subgroup_robust_cox import averaged_problem, describe_subgroups
-from drosurv.objectives import CVaR
+from drosurv.objectives.cvar import CVaR
 from drosurv.solvers import Problem, Result, TrainingData
 from drosurv.solvers.neighborhoods import known_groups
 

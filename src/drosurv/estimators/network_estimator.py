@@ -32,11 +32,11 @@ from drosurv.estimators.chunks import features_on_device, fit_on_device
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.coefficients import CoxTable, ProportionalHazardsTest
 from drosurv.estimators.network_settings import MLP, Trees, as_network, check_nested
-from drosurv.losses import CoxPartial
-from drosurv.losses.cox_partial import TIES
+from drosurv.losses.cox_partial import TIES, CoxPartial
 from drosurv.losses.loss import constant_features
-from drosurv.objectives import CVaR, Mean
 from drosurv.objectives.balls import BALLS, ball_objective, check_ball
+from drosurv.objectives.cvar import CVaR
+from drosurv.objectives.objective import Mean
 from drosurv.observation import draw_folds
 from drosurv.solvers import Options, Result, TrainingData, solve
 from drosurv.solvers.convex import SEPARATED

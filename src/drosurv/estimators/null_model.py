@@ -9,7 +9,7 @@ from typing import Self
 from drosurv.errors import check_count
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.capabilities import Capabilities
-from drosurv.losses import PiecewiseExponential
+from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.solvers import Options, Problem, Result, TrainingData
 
 

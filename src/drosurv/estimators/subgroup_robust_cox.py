@@ -14,7 +14,8 @@ from drosurv.errors import ArgumentError, check_count, warn_caller
 from drosurv.estimators.baseline import piecewise
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.losses import PiecewiseExponential, StratifiedLikelihood
+from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.losses.summed_likelihood import StratifiedLikelihood
 from drosurv.objectives import Objective
 from drosurv.objectives.balls import ball_objective, check_ball
 from drosurv.solvers import Problem, Result, TrainingData

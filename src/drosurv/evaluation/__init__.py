@@ -4,19 +4,15 @@ from drosurv.evaluation.attributes import SmallGroupWarning
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.compare import compare
 from drosurv.evaluation.evaluate import evaluate
-from drosurv.evaluation.plots import PartialEffects, partial_effects
-from drosurv.evaluation.reference import ShrinkageControl
+from drosurv.evaluation.plots import partial_effects
 from drosurv.evaluation.result import EvaluationResult
-from drosurv.evaluation.scorers import SurvivalScorer, get_scorer, make_scorers
+from drosurv.evaluation.scorers import get_scorer, make_scorers
 from drosurv.predictions import Predictions
 
 __all__ = [
     "EvaluationResult",
-    "PartialEffects",
     "Predictions",
-    "ShrinkageControl",
     "SmallGroupWarning",
-    "SurvivalScorer",
     "compare",
     "evaluate",
     "evaluate_by_cause",

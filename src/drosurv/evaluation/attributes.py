@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, as_number, require, warn_caller
-from drosurv.groups import Missing, intersections
-from drosurv.metrics import Groups, parse_groups
+from drosurv.groups import Groups, Missing, intersections, parse_groups
 from drosurv.metrics.scores import warn_undefined
 from drosurv.observation import in_pandas
 from drosurv.presentation import AND, counted, group_name

@@ -12,13 +12,13 @@ import numpy as np
 from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError
 from drosurv.groups import Groups
-from drosurv.metrics import BrierAgainstNull, FollowUp, brier_against_null, likelihood_gains
-from drosurv.metrics.brier import weight_error
+from drosurv.metrics import FollowUp
+from drosurv.metrics.brier import BrierAgainstNull, brier_against_null, weight_error
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.dynamic_auc import SortedByRisk
 from drosurv.metrics.expected_events import ExpectedEvents, expected_events
 from drosurv.metrics.follow_up import Grid, GroupFollowUp, auc_times, auc_times_of, brier_times
-from drosurv.metrics.likelihood_gain import gain_times
+from drosurv.metrics.likelihood_gain import gain_times, likelihood_gains
 from drosurv.metrics.nonparametric import share_of_ties
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs

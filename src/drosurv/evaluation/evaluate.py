@@ -32,7 +32,8 @@ from drosurv.evaluation.groups import decision_table, group_table, group_tables,
 from drosurv.evaluation.reference import fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.views import hazards_statement
-from drosurv.metrics import FollowUp, default_horizon, sampled_individual_disparity
+from drosurv.metrics import FollowUp, default_horizon
+from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
 from drosurv.observation import Inference, Rows, label_codes
 from drosurv.predictions import Predicted, as_predictions, model_name

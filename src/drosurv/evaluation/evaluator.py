@@ -25,7 +25,8 @@ from drosurv.evaluation.attributes import (
 )
 from drosurv.evaluation.catalogue import CATALOGUE, GroupComparison, Metric, Need, with_what_it_reads
 from drosurv.evaluation.data import Subset, hazards_exist
-from drosurv.metrics import FollowUpComparison, compare_follow_up
+from drosurv.metrics import compare_follow_up
+from drosurv.metrics.follow_up import FollowUpComparison
 from drosurv.metrics.inference import (
     Draws,
     Gap,

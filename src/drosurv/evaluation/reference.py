@@ -13,8 +13,8 @@ from drosurv.errors import ArgumentError
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.data import Subset, hazards_exist
 from drosurv.evaluation.evaluator import Evaluator, Key
-from drosurv.metrics import FollowUp, calibration_slope, gain_over_null, log_partial_likelihood
-from drosurv.metrics.partial_likelihood import kept_share
+from drosurv.metrics import FollowUp, calibration_slope, log_partial_likelihood
+from drosurv.metrics.partial_likelihood import gain_over_null, kept_share
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.predictions import as_predictions, final_step
 from drosurv.solvers.arrays import on_host

@@ -151,7 +151,7 @@ class PiecewiseExponential(OnePerPatient, ConvexLoss):
     Examples
     --------
     >>> import numpy as np
-    >>> from drosurv.losses import PiecewiseExponential
+    >>> from drosurv.losses.full_likelihood import PiecewiseExponential
     >>> from drosurv.target import Target
     >>> loss = PiecewiseExponential(Target(np.array([True, False]), np.array([2.0, 3.0])))
     >>> loss(np.zeros((1, 2)), loss.start[None]).round(3)

@@ -106,16 +106,16 @@ class StratifiedLikelihood(SummedParts):
 
         l_i = -d_i (f_i + psi_{s(i),k(i)}) + exp(f_i) sum_m E_im exp(psi_{s(i),m})
 
-    It is :class:`~drosurv.losses.PiecewiseExponential` in each stratum; strata have only the scores in common.
+    It is ``PiecewiseExponential`` in each stratum; strata have only the scores in common.
     Intervals are cut at quantiles of the stratum's event times, so that each contains an event. With the same intervals
     in all strata, the log hazard of an interval without an event in some stratum would not be finite. A stratum without
     any event has no hazard, and its patients have loss zero under any model: ``parts`` are the strata with an event,
-    ``strata`` their numbers. Parameters are as in :class:`~drosurv.losses.PiecewiseExponential`.
+    ``strata`` their numbers. Parameters are as in ``PiecewiseExponential``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from drosurv.losses import StratifiedLikelihood
+    >>> from drosurv.losses.summed_likelihood import StratifiedLikelihood
     >>> from drosurv.target import Target
     >>> event, time, stratum = np.array([True, True]), np.array([2.0, 4.0]), np.array([0, 1])
     >>> loss = StratifiedLikelihood(Target(event, time, stratum=stratum))
@@ -171,7 +171,7 @@ class CompetingRisks(SummedParts):
 
     Each cause has one score per patient and one baseline hazard (per stratum) on quantile intervals of its event times.
     Scores are (B, n, causes). The extra parameters are the log baseline hazards, ordered by cause, as are the
-    coefficients of linear scores. Parameters are as in :class:`~drosurv.losses.PiecewiseExponential`; an offset is
+    coefficients of linear scores. Parameters are as in ``PiecewiseExponential``; an offset is
     added to the scores of every cause.
     """
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from drosurv.metrics import concordance_counts
+from drosurv.metrics.concordance import concordance_counts
 from drosurv.target import FloatArray, Surv
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(61)

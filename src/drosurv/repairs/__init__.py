@@ -1,8 +1,7 @@
 """Subgroups that a survival model is wrong about: find them, bound them, and correct the model there."""
 
 from drosurv.repairs.repair import Repair
-from drosurv.repairs.repair_search import Attempt
 from drosurv.repairs.repaired_cox import RepairedCox, repair
 from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
 
-__all__ = ["Attempt", "Repair", "RepairedCox", "SubgroupBounds", "certify", "repair"]
+__all__ = ["Repair", "RepairedCox", "SubgroupBounds", "certify", "repair"]

@@ -139,7 +139,7 @@ def train_alpha_path(
     Examples
     --------
     >>> from drosurv import DROCox
-    >>> from drosurv.report import train_alpha_path
+    >>> from drosurv.report.alpha_path import train_alpha_path
     >>> from drosurv.datasets import make_hidden_minority
     >>> data = make_hidden_minority(300, random_state=0)
     >>> path = train_alpha_path(DROCox().fit(data.X, data.y), data.X, data.y, alphas=(0.2, 1.0))

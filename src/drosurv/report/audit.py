@@ -91,7 +91,7 @@ def audit(
         a model, and by plain Cox, that were trained without the patient's fold. Or pairs of the rows to train on and
         the rows to predict, one pair for each fold.
     alpha_path : mapping of alpha to fitted model, or sequence of alphas, optional
-        The models of the slider, or the alphas to train them with; by default :data:`~drosurv.report.ALPHAS`, if
+        The models of the slider, or the alphas to train them with; by default ``drosurv.report.alpha_path.ALPHAS``, if
         training patients are given. An empty sequence leaves the slider out.
     reference : fitted model or (n,) array, optional
         Model to compare with; by default plain Cox, if training patients are given. A Pipeline takes `X`, any other

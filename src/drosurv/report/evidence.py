@@ -19,7 +19,8 @@ from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes,
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import curve_times
 from drosurv.evaluation.views import DECISIONS
-from drosurv.metrics import FollowUp, concordance_case_mix_test
+from drosurv.metrics import FollowUp
+from drosurv.metrics.imparity import concordance_case_mix_test
 from drosurv.observation import Inference, Rows
 from drosurv.predictions import as_predictions
 from drosurv.presentation import first_upper, group_name, with_interval, written

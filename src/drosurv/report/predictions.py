@@ -444,7 +444,7 @@ def prediction_columns(
     Examples
     --------
     >>> import pandas as pd
-    >>> from drosurv.report import prediction_columns
+    >>> from drosurv.report.predictions import prediction_columns
     >>> found = prediction_columns(pd.DataFrame({"S365": [0.9, 0.8], "S730": [0.7, 0.6], "age": [50, 60]}))
     >>> found.names, found.times.tolist(), list(found.features)
     (('S365', 'S730'), [365.0, 730.0], ['age'])

@@ -21,7 +21,7 @@ import numpy as np
 
 from drosurv.losses import Loss
 from drosurv.losses.loss import constant_features
-from drosurv.objectives import Evaluation
+from drosurv.objectives.objective import Evaluation
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.neighborhoods import TakesPatients
 from drosurv.solvers.networks import Linear

@@ -15,7 +15,8 @@ import numpy as np
 from drosurv.disparities import Penalty
 from drosurv.errors import ArgumentError
 from drosurv.losses import ConvexLoss, Loss
-from drosurv.objectives import Blocks, Evaluation, Objective
+from drosurv.objectives import Objective
+from drosurv.objectives.objective import Blocks, Evaluation
 from drosurv.solvers.neighborhoods import Neighborhoods, TakesPatients
 from drosurv.target import FloatArray, IntArray
 

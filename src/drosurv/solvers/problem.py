@@ -14,8 +14,10 @@ from sklearn.utils.validation import _check_sample_weight
 from drosurv.disparities import Penalty
 from drosurv.errors import ArgumentError
 from drosurv.groups import parse_groups
-from drosurv.losses import CoxPartial, Loss
-from drosurv.objectives import Evaluation, Mean, Objective
+from drosurv.losses import Loss
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.objectives import Objective
+from drosurv.objectives.objective import Evaluation, Mean
 from drosurv.observation import Observation, ends_of_patients, parse_observation
 from drosurv.solvers.criterion import Criterion
 from drosurv.solvers.neighborhoods import Neighborhoods
@@ -228,7 +230,7 @@ class Problem:
     --------
     An estimator has a method that returns its problem; CONTRIBUTING has a complete example.
 
-    >>> from drosurv.losses import CoxPartial
+    >>> from drosurv.losses.cox_partial import CoxPartial
     >>> from drosurv.solvers import Problem
     >>> def _problem(self, data, batch):
     ...     return Problem(data, CoxPartial(data.target, weight=data.weight))

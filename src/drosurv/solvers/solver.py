@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from drosurv.errors import ArgumentError, OnProcessorOnly, warn_caller
 from drosurv.losses import ConvexLoss
-from drosurv.objectives import Evaluation, Mean
+from drosurv.objectives.objective import Evaluation, Mean
 from drosurv.presentation.progress import bar
 from drosurv.solvers.adam import EarlyStopping, MiniBatches, adam
 from drosurv.solvers.arrays import in_numpy

@@ -2,36 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-from drosurv.tables.columns import CategoryColumn, LeftOutColumn, NumberColumn, UnseenLevelWarning
-from drosurv.tables.guess import GuessedColumns, guess_columns
-from drosurv.tables.leaks import LeakWarning, find_leaks
-from drosurv.tables.reading import FileFormat, TableNote, read_frame
-from drosurv.tables.rows import patients_not_in
-from drosurv.tables.survival_table import SurvivalTable, group_labels, read_survival_table
-from drosurv.tables.target_columns import TargetColumns
+from drosurv.tables.columns import UnseenLevelWarning
+from drosurv.tables.leaks import LeakWarning
+from drosurv.tables.survival_table import SurvivalTable, read_survival_table
 
 if TYPE_CHECKING:
     from drosurv.tables.encoder import TableEncoder
 
-__all__ = [
-    "CategoryColumn",
-    "FileFormat",
-    "GuessedColumns",
-    "LeakWarning",
-    "LeftOutColumn",
-    "NumberColumn",
-    "SurvivalTable",
-    "TableEncoder",
-    "TableNote",
-    "TargetColumns",
-    "UnseenLevelWarning",
-    "find_leaks",
-    "group_labels",
-    "guess_columns",
-    "patients_not_in",
-    "read_frame",
-    "read_survival_table",
-]
+__all__ = ["LeakWarning", "SurvivalTable", "TableEncoder", "UnseenLevelWarning", "read_survival_table"]
 
 
 def __getattr__(name: str) -> Any:

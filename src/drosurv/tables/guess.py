@@ -126,7 +126,7 @@ def guess_columns(
     Examples
     --------
     >>> import pandas as pd
-    >>> from drosurv.tables import guess_columns
+    >>> from drosurv.tables.guess import guess_columns
     >>> frame = pd.DataFrame({"id": range(40), "months": range(40), "died": [0, 1] * 20, "sex": ["f", "m"] * 20})
     >>> found = guess_columns(frame)
     >>> found.time, found.event, found.id, found.groups

@@ -40,7 +40,7 @@ def find_leaks(frame: pd.DataFrame, y: Any) -> dict[str, str]:
     --------
     >>> import pandas as pd
     >>> from drosurv import Surv
-    >>> from drosurv.tables import find_leaks
+    >>> from drosurv.tables.leaks import find_leaks
     >>> y = Surv.from_arrays([True, False] * 50, range(1, 101))
     >>> find_leaks(pd.DataFrame({"cause": ["cancer", None] * 50}), y)
     {'cause': 'it tells the event of 100 % of the patients'}

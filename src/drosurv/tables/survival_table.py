@@ -37,7 +37,7 @@ def group_labels(frame: pd.DataFrame, groups: Sequence[str], categorical: Sequen
     Examples
     --------
     >>> import pandas as pd
-    >>> from drosurv.tables import group_labels
+    >>> from drosurv.tables.survival_table import group_labels
     >>> group_labels(pd.DataFrame({"age": [50, 70]}), ["age>65"])["age>65"].tolist()
     ['<=65', '>65']
     """

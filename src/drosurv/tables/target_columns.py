@@ -69,7 +69,7 @@ class TargetColumns:
     Examples
     --------
     >>> import pandas as pd
-    >>> from drosurv.tables import TargetColumns
+    >>> from drosurv.tables.target_columns import TargetColumns
     >>> frame = pd.DataFrame({"days": [3.0, 8.0], "status": ["lost", "relapse"]})
     >>> TargetColumns("days", "status", event_value="relapse").parse(frame)
     array([(False, 3.), ( True, 8.)], dtype=[('status', '?'), ('days', '<f8')])

@@ -24,7 +24,9 @@ from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, audit
 from drosurv.report.cross_fit import fold_parts
 from drosurv.report.sections import Part, Section
-from drosurv.tables import FileFormat, GuessedColumns, LeakWarning, SurvivalTable, TableNote
+from drosurv.tables import LeakWarning, SurvivalTable
+from drosurv.tables.guess import GuessedColumns
+from drosurv.tables.reading import FileFormat, TableNote
 from drosurv.tables.table_to_check import WantedColumns, prepare_table
 from drosurv.workflows.training import Trained, plain_cox_table, train
 
@@ -192,7 +194,7 @@ def check(
     Parameters
     ----------
     table : DataFrame, of pandas or polars, or path
-        One row per patient; a path as in :func:`drosurv.tables.read_frame`.
+        One row per patient; a path as in :func:`drosurv.tables.reading.read_frame`.
     time, event, event_value, id : str, optional
         Columns of time, event and patient, and the value that means the event.
     start, end : str, optional

@@ -19,10 +19,12 @@ from drosurv.estimators.persistence import read_saved_model
 from drosurv.evaluation.from_entry import one_row_each
 from drosurv.observation import Rows
 from drosurv.presentation import counted, first_upper
-from drosurv.tables import NumberColumn, SurvivalTable, TargetColumns, UnseenLevelWarning
+from drosurv.tables import SurvivalTable, UnseenLevelWarning
+from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen
+from drosurv.tables.target_columns import TargetColumns
 from drosurv.target import FloatArray, of_any_cause, parse_target
 from drosurv.workflows.training import columns_used, fingerprint, is_plain_cox
 

@@ -25,10 +25,11 @@ from drosurv.estimators.persistence import save
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.presentation import counted, listing
 from drosurv.repairs import RepairedCox
-from drosurv.tables import SurvivalTable, TableNote, find_leaks
+from drosurv.tables import SurvivalTable
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
-from drosurv.tables.leaks import copies_of_time
+from drosurv.tables.leaks import copies_of_time, find_leaks
+from drosurv.tables.reading import TableNote
 from drosurv.tables.rows import RowHashes
 from drosurv.tables.values import coded
 from drosurv.target import parse_target

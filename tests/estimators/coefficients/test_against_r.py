@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from drosurv.estimators.coefficients import FittedCox, fitted_cox, proportional_hazards_test
-from drosurv.losses import CoxPartial
+from drosurv.losses.cox_partial import CoxPartial
 from drosurv.target import Target
 
 

@@ -9,7 +9,8 @@ from sklearn.exceptions import NotFittedError
 
 import drosurv
 from drosurv import CauseSpecificCox, CoxPH, Surv
-from drosurv.losses import CompetingRisks, PiecewiseExponential
+from drosurv.losses.full_likelihood import PiecewiseExponential
+from drosurv.losses.summed_likelihood import CompetingRisks
 from drosurv.target import CompetingTarget, Target
 
 

@@ -9,7 +9,8 @@ from sklearn.base import BaseEstimator, clone
 
 from drosurv import CoxPH, NullModel, Surv
 from drosurv.datasets import Dataset, make_hidden_minority
-from drosurv.metrics import concordance_index, likelihood_gains
+from drosurv.metrics import concordance_index
+from drosurv.metrics.likelihood_gain import likelihood_gains
 from experiments.benchmark import tournament
 from experiments.benchmark.contenders import CONTENDERS, ForestRanks, SurvivalForest, TunedTrees
 from experiments.benchmark.encoded_part import split_in_two

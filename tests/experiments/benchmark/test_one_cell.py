@@ -7,7 +7,8 @@ from sksurv.datasets import load_flchain
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import concordance_index_censored, integrated_brier_score
 
-from drosurv.datasets import data_fingerprint, load
+from drosurv.datasets import load
+from drosurv.datasets.dataset import data_fingerprint
 from experiments.benchmark import tournament
 from experiments.benchmark.tournament import Match, evaluate_match
 

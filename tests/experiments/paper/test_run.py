@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sksurv.metrics import concordance_index_censored, cumulative_dynamic_auc, integrated_brier_score
 
-from drosurv.datasets import data_fingerprint
+from drosurv.datasets.dataset import data_fingerprint
 from drosurv.estimators import CoxPH, RegularizedCox
 from experiments.paper import Protocol, run
 from experiments.paper.methods import METHODS

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from drosurv.metrics import (
-    Replicates,
-    bootstrap,
-    concordance_index,
-    log_partial_likelihood,
-    observed_over_expected,
-)
+from drosurv.metrics import bootstrap, concordance_index, log_partial_likelihood, observed_over_expected
+from drosurv.metrics.inference import Replicates
 from drosurv.metrics.inference.intervals import (
     Draws,
     in_parallel,

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from drosurv.losses import CoxPartial
+from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.late_entry import EventTimes, LateEntryRiskSets
 from drosurv.losses.loss import constant_features
 from drosurv.target import BoolArray, FloatArray, IntArray, Target

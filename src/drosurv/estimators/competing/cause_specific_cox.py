@@ -20,7 +20,8 @@ from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.competing.cause_inference import CauseInference
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.subgroup_robust_cox import warn_if_null
-from drosurv.losses import CompetingRisks, ConvexLoss, RowsOfPatients
+from drosurv.losses import ConvexLoss
+from drosurv.losses.summed_likelihood import CompetingRisks, RowsOfPatients
 from drosurv.metrics import concordance_by_cause
 from drosurv.objectives.balls import ball_objective, check_ball, lists_balls
 from drosurv.observation import ends_of_patients, with_offset

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.metrics import likelihood_gains
+from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.observation import draw_folds
 from drosurv.predictions import as_predictions
 from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain_rows
