@@ -23,6 +23,7 @@ LAYERS = [
     {"evaluation"},
     {"repairs"},
     {"report", "distributed"},
+    {"monitoring"},
     {"workflows"},
     {"cli"},
     {"__main__"},

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from drosurv.estimators.persistence import save as save
     from drosurv.evaluation.compare import compare as compare
     from drosurv.evaluation.evaluate import evaluate as evaluate
+    from drosurv.monitoring import monitor as monitor
     from drosurv.planning import plan as plan
     from drosurv.repairs import RepairedCox as RepairedCox
     from drosurv.repairs import certify as certify
@@ -33,6 +34,7 @@ _SUBPACKAGES = (
     "evaluation",
     "losses",
     "metrics",
+    "monitoring",
     "objectives",
     "planning",
     "repairs",
@@ -52,6 +54,7 @@ _HOME = {
     "compare": "drosurv.evaluation",
     "evaluate": "drosurv.evaluation",
     "load": "drosurv.estimators.persistence",
+    "monitor": "drosurv.monitoring",
     "plan": "drosurv.planning",
     "repair": "drosurv.repairs",
     "save": "drosurv.estimators.persistence",

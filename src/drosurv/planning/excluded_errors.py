@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from drosurv.metrics.inference.gaps import shared_level
 from drosurv.planning.subgroup_search import SubgroupSearch
-from drosurv.presentation import counted, listing
+from drosurv.presentation import counted, first_upper, listing
 
 
 def excluded_errors(
@@ -72,16 +72,20 @@ exclude 1.5 in such a subgroup.
         enough = f" About {_rounded(needed):,} patients would exclude {exclude:g} in such a subgroup."
         if bound <= exclude:
             enough = f" So {exclude:g} is excluded in such a subgroup."
-    return f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')}, {_listed(errors)}{enough}"
+    return f"{excluded_sentence(patients, events, errors)}{enough}"
 
 
-def _listed(errors: Mapping[str, float]) -> str:
-    """Return the errors that cannot be excluded, and for whom nothing can."""
-    first, *others = [f"{error:.2f} for {name}" for name, error in errors.items() if np.isfinite(error)]
-    listed = listing([first.replace(" for ", " cannot be excluded for ", 1), *others])
+def excluded_sentence(patients: int, events: float, errors: Mapping[str, float]) -> str:
+    """Return a sentence on the errors, by name, that cannot be excluded; for infinite ones, that none can."""
+    known = [f"{error:.2f} for {name}" for name, error in errors.items() if np.isfinite(error)]
     unknown = [name for name, error in errors.items() if not np.isfinite(error)]
-    nothing = f" No error can be excluded for {listing(unknown)}." if unknown else ""
-    return f"an error of the expected events by a factor of up to {listed}.{nothing}"
+    said = f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')}, "
+    nothing = f"no error can be excluded for {listing(unknown)}."
+    if not known:
+        return f"{said}{nothing}"
+    known[0] = known[0].replace(" for ", " cannot be excluded for ", 1)
+    said += f"an error of the expected events by a factor of up to {listing(known)}."
+    return f"{said} {first_upper(nothing)}" if unknown else said
 
 
 def _factor(z: float, events: float) -> float:

@@ -157,3 +157,8 @@ def _format(text: pd.Series[str], argument: str, name: Any) -> str:
         f"{argument} column {name!r} holds dates such as {text.iloc[0]!r}, and no row shows whether the day or the "
         "month comes first: write them like 2021-03-31.",
     )
+
+
+def to_dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
+    """Return a column of dates, written as text, numbers such as 20210331 or dates; raise if some are none."""
+    return _dates(column, argument)

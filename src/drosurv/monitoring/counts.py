@@ -1,0 +1,220 @@
+"""Events and expected events of patients in use, counted until each look, for everybody and each group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
+from drosurv.errors import ArgumentError, require, warn_caller
+from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes
+from drosurv.findings.judged import known_throughout
+from drosurv.monitoring.looks import Calendar
+from drosurv.observation import label_codes
+from drosurv.predictions import Predicted, final_step
+from drosurv.presentation import counted
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
+
+# Number of cumulative hazards in memory at the same time.
+_VALUES = 4_000_000
+
+
+class Series(NamedTuple):
+    """A series that is watched: its attribute and group, the rows of its patients, and its share of alpha."""
+
+    attribute: str
+    group: str
+    rows: IntArray
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Patients of a model in use.
+
+    `start` (n,) is where time 0 of each row lies in the calendar; rows are at risk from `entry` on, until their time or
+    the end of their curve. `patient` (n,) numbers the patients.
+    """
+
+    calendar: Calendar
+    start: FloatArray
+    target: Target
+    entry: FloatArray
+    curves: SurvivalCurves
+    patient: IntArray
+    lag: float
+
+    @property
+    def until(self) -> FloatArray:
+        """Time until which each row is followed, and its curve known, (n,)."""
+        return np.minimum(self.target.time, self.curves.known_until)
+
+    @property
+    def event(self) -> BoolArray:
+        """Whether each row has an event that is counted, (n,)."""
+        return self.target.event & (self.target.time <= self.curves.known_until)
+
+    @property
+    def first(self) -> float:
+        """When the first patient enters."""
+        return float(self.entered.min())
+
+    @property
+    def last(self) -> float:
+        """Last date of the table."""
+        return float((self.start + self.calendar.unit * self.target.time).max())
+
+    @property
+    def entered(self) -> FloatArray:
+        """When each row comes under observation, (n,)."""
+        return self.start + self.calendar.unit * self.entry
+
+    @property
+    def happened(self) -> FloatArray:
+        """When each counted event is known, after the lag."""
+        return (self.start + self.calendar.unit * self.target.time)[self.event] + self.lag
+
+    def series(self, sensitive_features: Any, alpha: float) -> list[Series]:
+        """Return the series in the order in which they appear: everybody, then groups by their first patient.
+
+        Everybody gets half of alpha, and the j-th group alpha / (2 j (j + 1)): a later group does not change the past.
+        """
+        n = len(self.start)
+        found = [Series(EVERYONE, ALL, np.arange(n), alpha / 2)]
+        groups = [
+            (float(self.entered[rows].min()), number, attribute.name, label, rows)
+            for number, attribute in enumerate(parse_attributes(sensitive_features, n, at_least=1))
+            for label, rows in sorted(attribute.rows.items())
+            if len(rows)
+        ]
+        ordered = sorted(groups, key=lambda group: (*group[:2], group[3]))
+        for j, (_, _, name, label, rows) in enumerate(ordered, start=1):
+            found.append(Series(name, label, rows, alpha / (2 * j * (j + 1))))
+        return found
+
+    def expected(self, looks: FloatArray, series: Sequence[Series]) -> FloatArray:
+        """Return the expected events of each series until each look, (S, K)."""
+        total = np.zeros((len(series), len(looks)))
+        member = np.zeros((len(series), len(self.start)))
+        for k, one in enumerate(series):
+            member[k, one.rows] = 1.0
+        for batch in gen_batches(len(self.start), max(1, _VALUES // (len(looks) + 1))):
+            until, entry = self.until[batch, None], self.entry[batch, None]
+            passed = (looks[None, :] - self.lag - self.start[batch, None]) / self.calendar.unit
+            ends = np.clip(passed, entry, np.maximum(until, entry))
+            hazard = _accumulated(self.curves.take(batch), np.column_stack([entry, ends]))
+            total += member[:, batch] @ (hazard[:, 1:] - hazard[:, :1])
+        return total
+
+    def events(self, looks: FloatArray, series: Sequence[Series]) -> FloatArray:
+        """Return the events of each series until each look, (S, K)."""
+        known = self.start + self.calendar.unit * self.target.time + self.lag
+        return self._counted(looks, known, series, [one.rows[self.event[one.rows]] for one in series])
+
+    def patients(self, looks: FloatArray, series: Sequence[Series]) -> FloatArray:
+        """Return the patients of each series who have entered until each look, (S, K)."""
+        rows = []
+        for one in series:
+            # The first row of each patient.
+            order = one.rows[np.argsort(self.entered[one.rows], kind="stable")]
+            rows.append(order[np.unique(self.patient[order], return_index=True)[1]])
+        return self._counted(looks, self.entered + self.lag, series, rows)
+
+    @staticmethod
+    def _counted(
+        looks: FloatArray, known: FloatArray, series: Sequence[Series], rows: Sequence[IntArray]
+    ) -> FloatArray:
+        """Return how many of the rows of each series are known by each look, (S, K)."""
+        found = np.empty((len(series), len(looks)))
+        for k, own in enumerate(rows):
+            # Sums of dates and times are equal up to rounding.
+            found[k] = np.searchsorted(np.sort(known[own]), looks + 1e-9, side="right")
+        return found
+
+    def warn_of_gaps(self) -> None:
+        """Warn if survivors were last seen long before the last date of the table, by more than the lag."""
+        end = self.start + self.calendar.unit * self.target.time
+        gaps = self.last - end[~self.target.event]
+        typical = 2 * float(np.median(gaps)) if len(gaps) else 0.0
+        if typical > self.lag:
+            unit = " days" if self.calendar.dated else ""
+            warn_caller(
+                f"half of the patients without the event were last seen more than {typical / 2:.4g}{unit} before the "
+                "last date of the table. If deaths are known at once but survivors only until their last visit, too few "
+                f"events are expected: pass lag={typical:.4g}, or more than the time between two visits.",
+                argument="lag",
+            )
+
+    def warn_of_ends(self) -> None:
+        """Warn of patients who are followed longer than their curves are known."""
+        late = self.target.time > self.curves.known_until
+        if late.any():
+            end = float(np.min(np.broadcast_to(self.curves.known_until, late.shape)[late]))
+            lost = int((late & self.target.event).sum())
+            warn_caller(
+                f"{counted(int(late.sum()), 'patient')} are followed after time {end:.4g}, where the predicted curves "
+                f"end: from there on they are not counted ({counted(lost, 'event')}).",
+                argument="model",
+            )
+
+
+def _accumulated(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
+    """Return the cumulative hazards of each patient at k times each, (n, k).
+
+    Between the times of a table they rise evenly: a jump at the end of each step would come after its events.
+    """
+    if not isinstance(curves, PointCurves):
+        return curves.accumulated(times).hazard
+    steps: StepCurves = curves.as_steps()
+    grid = np.append(0.0, curves.times if curves.times is not None else [])
+    grid = np.unique(grid)
+    right = np.clip(np.searchsorted(grid, times), 1, len(grid) - 1)
+    share = np.clip((times - grid[right - 1]) / (grid[right] - grid[right - 1]), 0.0, 1.0)
+    before, after = (steps.accumulated(grid[index]).hazard for index in (right - 1, right))
+    found: FloatArray = (1 - share) * before + share * after
+    return found
+
+
+def curves_to_monitor(predicted: Predicted, target: Target, cause: int | None) -> SurvivalCurves:
+    """Return the curves whose expected events are counted; raise if they are known at few times only."""
+    curves: SurvivalCurves
+    if cause is None:
+        curves = predicted.survival_curves
+    elif predicted.competing is None:
+        raise ArgumentError(
+            "cause", f"cause={cause} needs predictions of each cause, which the model does not give."
+        )
+    else:
+        curves = predicted.competing.of_cause(cause)
+    if not known_throughout(curves, target):
+        name = type(final_step(predicted.model)).__name__ if predicted.given is None else "the prediction"
+        times = ", ".join(f"{time:g}" for time in (curves.times if curves.times is not None else [])[:5])
+        raise ArgumentError(
+            "model",
+            f"monitor counts events as they happen, so it needs curves that are known at all times; {name} is known at "
+            f"few times ({times}). Use a model with curves, or evaluate these predictions once patients reach them.",
+        )
+    return curves
+
+
+def patient_numbers(id: Any, start: FloatArray, entry: FloatArray, time: FloatArray) -> IntArray:
+    """Return the number of each row's patient, (n,); raise if rows of one patient overlap."""
+    n = len(start)
+    if id is None:
+        return np.arange(n)
+    codes, _ = label_codes("id", id, n)
+    order = np.lexsort((start + entry, codes))
+    same = codes[order][1:] == codes[order][:-1]
+    overlap = same & ((start + entry)[order][1:] < (start + time)[order][:-1] - 1e-9)
+    require(
+        not overlap.any(),
+        "id",
+        "name patients whose rows do not overlap in calendar time",
+        f"{int(overlap.sum())} overlapping rows",
+        "give each follow-up once, with entry where a row continues another",
+    )
+    return codes

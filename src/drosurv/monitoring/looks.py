@@ -1,0 +1,104 @@
+"""Calendar dates: when patients enter, when one looks, and from when on a recent change is looked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError, as_number, check_choice, require
+from drosurv.target import FloatArray
+
+PERIODS = ("day", "month", "year")
+_ENDS = {"day": "D", "month": "ME", "year": "YE"}
+# Days in a unit of time.
+DAYS = {"days": 1.0, "weeks": 7.0, "months": 30.4375, "years": 365.25}
+_EPOCH = pd.Timestamp("1970-01-01")
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Positions in calendar time as numbers: days since 1970 for dates, or numbers as the user gave them.
+
+    `unit` is the number of such days, or numbers, in one unit of the patients' times.
+    """
+
+    dated: bool
+    unit: float = 1.0
+
+    @staticmethod
+    def parse(start: Any, n: int, time_unit: str) -> tuple[Calendar, FloatArray]:
+        """Return the calendar of n starts, dates or numbers, and their positions (n,)."""
+        given = pd.Series(start).reset_index(drop=True)
+        if len(given) != n:
+            raise ArgumentError("start", f"start has {len(given)} values for {n} patients: give one each.")
+        if missing := int(given.isna().sum()):
+            raise ArgumentError(
+                "start", f"start is missing for {missing:,} of {n:,} patients: fill it in, or leave them out."
+            )
+        if given.dtype.kind in "iuf":
+            return Calendar(False), given.to_numpy(dtype=np.float64)
+        from drosurv.tables.dates import to_dates
+
+        check_choice("time_unit", time_unit, tuple(DAYS))
+        return Calendar(True, DAYS[time_unit]), days(to_dates(given.rename("start"), "start"))
+
+    def dates(self, positions: FloatArray) -> Any:
+        """Return positions as dates, or unchanged as numbers."""
+        if not self.dated:
+            return positions
+        return _EPOCH + pd.to_timedelta(np.asarray(positions), unit="D")
+
+    def text(self, position: float) -> str:
+        """Return a position as text."""
+        return f"{self.dates(np.array([position]))[0]:%Y-%m-%d}" if self.dated else f"{position:.6g}"
+
+    def looks(self, every: Any, first: float, last: float, happened: FloatArray) -> FloatArray:
+        """Return when one looks: at the ends of periods, at steps of a number, or at each event if `every` is None.
+
+        Only complete periods count, so that a look does not change when the table grows.
+        """
+        if every is None:
+            found = np.unique(happened)
+        elif isinstance(every, str):
+            if not self.dated:
+                raise ArgumentError.must("every", "be a number or None where start holds numbers", every)
+            check_choice("every", every, PERIODS)
+            found = self._ends(every, first, last)
+        else:
+            require(
+                0 < as_number(every) < np.inf,
+                "every",
+                f"be one of {PERIODS}, a number above 0 or None",
+                every,
+            )
+            found = first + float(every) * np.arange(1, np.floor((last - first) / every + 1e-9) + 1)
+        found = found[(found > first) & (found <= last + 1e-9)]
+        if len(found) == 0:
+            raise ArgumentError(
+                "every",
+                f"every={every!r} gives no look: the table goes from {self.text(first)} to {self.text(last)}. Choose a "
+                "shorter period.",
+            )
+        return found
+
+    def starts(self, every: Any, first: float, last: float) -> FloatArray:
+        """Return from when on a recent change is looked for: month by month, or by steps of a number."""
+        if self.dated:
+            return self._ends("month", first, last)
+        if every is None:
+            return np.empty(0)
+        return first + float(every) * np.arange(1, np.floor((last - first) / every + 1e-9) + 1)
+
+    def _ends(self, period: str, first: float, last: float) -> FloatArray:
+        """Return the last days of all periods between two positions."""
+        between = self.dates(np.array([np.floor(first), np.floor(last + 1e-9)]))
+        return days(pd.Series(pd.date_range(between[0], between[1], freq=_ENDS[period])))
+
+
+def days(dates: pd.Series[Any]) -> FloatArray:
+    """Return dates as days since 1970."""
+    plain = dates.dt.tz_localize(None) if dates.dt.tz is not None else dates
+    return ((plain - _EPOCH) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)

@@ -1,0 +1,419 @@
+"""Monitor a model in use: compare observed with expected events over calendar time, with few false alarms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError, as_number, each_warning_once, require
+from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.monitoring.counts import Log, Series, curves_to_monitor, patient_numbers
+from drosurv.monitoring.e_process import log_detector, log_e_value, ratio_interval
+from drosurv.monitoring.looks import Calendar
+from drosurv.observation import Rows
+from drosurv.planning.excluded_errors import excluded_sentence
+from drosurv.predictions import as_predictions
+from drosurv.presentation import axes_or_new, counted, first_upper, plain
+from drosurv.target import FloatArray, IntArray, Surv, Target, has_causes, parse_target
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Starting months, on average, between two false alarms of a recent change, over all series: 20 years.
+MONTHS_BETWEEN_FALSE_ALARMS = 240
+#: Kinds of alarms: since the beginning, and a recent change.
+OVERALL, RECENT = "overall", "recent"
+_ALARM_COLUMNS = (
+    *(
+        "date",
+        "attribute",
+        "group",
+        "kind",
+        "since",
+        "patients",
+        "events",
+        "expected",
+        "ratio",
+        "low",
+        "high",
+    ),
+)
+# Largest log of a number.
+_MOST = 700.0
+
+
+@each_warning_once
+def monitor(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    start: Any,
+    sensitive_features: Any = None,
+    every: str | float | None = "month",
+    alpha: float = 0.05,
+    tolerance: float = 1.1,
+    lag: float = 0.0,
+    id: Any = None,
+    entry: Any = None,
+    cause: int | None = None,
+    time_unit: str = "days",
+) -> Monitoring:
+    """Compare the events of a model in use with those it expects, date by date, overall and by group.
+
+    At each date c, every patient who has entered is followed until c less the lag. An alarm means that the ratio of
+    true to predicted hazards lies outside of 1 / tolerance to tolerance. If it lies inside, the probability that there
+    is ever an alarm is at most alpha, over all groups and however often one looks. A second kind of alarm is for recent
+    changes: on average there are 20 years, or 240 starting points, between two false ones.
+
+    Parameters
+    ----------
+    model : fitted survival model, Predictions, or a pair (times, survival)
+        It needs curves that are known at all times: scores known at some times only are refused.
+    X : (n, d) array or DataFrame
+        Features, as the model takes them.
+    y : structured array (n,)
+        Events and times, until the last date at which each patient is known to be free of the event.
+    start : (n,) dates or numbers
+        Where time 0 of each patient lies in the calendar. Numbers are in the unit of the times.
+    sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
+        One column of group labels per attribute.
+    every : {"day", "month", "year"}, number, or None
+        When one looks: at the end of each period, after each so many days (of dates) or units (of numbers), or at each
+        event (None). Only complete periods are looked at.
+    alpha : float
+        Probability of any false alarm, ever. Everybody gets half of it, the j-th group to appear alpha / (2 j (j + 1)).
+    tolerance : float
+        Ratios between 1 / tolerance and tolerance are no reason for an alarm, since every estimated model is a little
+        wrong. At least 1.
+    lag : float
+        Time until outcomes are known, in days (of dates) or units (of numbers). If deaths are known at once but
+        survivors only until their last visit, it must exceed the time between two visits.
+    id : (n,) labels, optional
+        Patient of each row, if patients have several; rows must not overlap.
+    entry : (n,) array, optional
+        Times from which rows are under observation.
+    cause : int, optional
+        With competing causes, the cause whose events are counted; by default those of any cause.
+    time_unit : {"days", "weeks", "months", "years"}
+        Unit of the times where `start` holds dates.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, drosurv
+    >>> train, used = (drosurv.datasets.make_hidden_minority(600, random_state=k) for k in (0, 1))
+    >>> model = drosurv.CoxPH().fit(train.X, train.y)
+    >>> entered = np.random.default_rng(0).uniform(0, 5, 600)
+    >>> found = drosurv.monitor(model, used.X, used.y, start=entered, every=0.25)
+    >>> found.path.columns.tolist()
+    ['date', 'attribute', 'group', 'patients', 'events', 'expected', 'ratio', 'low', 'high', 'e_value']
+    """
+    require(0 < as_number(alpha) < 1, "alpha", "lie between 0 and 1", alpha)
+    require(1 <= as_number(tolerance) < np.inf, "tolerance", "be a factor of at least 1", tolerance)
+    require(0 <= as_number(lag) < np.inf, "lag", "be a time of at least 0", lag)
+    target = _target(y, cause)
+    n = len(target)
+    rows = Rows.parse(target, entry=entry)
+    calendar, started = Calendar.parse(start, n, time_unit)
+    since = np.zeros(n) if rows.entry is None else rows.entry
+    scaled = (calendar.unit * times for times in (since, target.time))
+    log = Log(
+        calendar,
+        started,
+        target,
+        since,
+        curves_to_monitor(as_predictions(model, X, n), target, cause),
+        patient_numbers(id, started, *scaled),
+        float(lag),
+    )
+    log.warn_of_ends()
+    log.warn_of_gaps()
+    series = log.series(sensitive_features, float(alpha))
+    looks = calendar.looks(every, log.first, log.last, log.happened)
+    starts = calendar.starts(every, log.first, float(looks[-1]))
+    grid = np.unique(np.concatenate([[log.first], looks, starts]))
+    counts = Counts(
+        grid,
+        np.searchsorted(grid, looks),
+        np.searchsorted(grid, starts),
+        *(count(grid, series) for count in (log.patients, log.events, log.expected)),
+    )
+    paths, alarms = [], []
+    for number, one in enumerate(series):
+        watched = _Watched(one, calendar, counts.of(number), float(log.entered[one.rows].min()), tolerance)
+        paths.append(watched.path())
+        alarms += watched.alarms(MONTHS_BETWEEN_FALSE_ALARMS * alpha / one.share)
+    found = pd.DataFrame(alarms, columns=list(_ALARM_COLUMNS)).sort_values("date", kind="stable")
+    return Monitoring(
+        path=pd.concat(paths, ignore_index=True),
+        alarms=found.reset_index(drop=True),
+        calendar=calendar,
+        every=every,
+        alpha=float(alpha),
+        tolerance=float(tolerance),
+        lag=float(lag),
+    )
+
+
+def _target(y: Any, cause: int | None) -> Target:
+    """Return events and times; with causes, those of one or of any cause."""
+    if not has_causes(y):
+        require(cause is None, "cause", "be left out where y has no causes", cause)
+        return parse_target(y, require_event=False)
+    causes, times = (y[name] for name in y.dtype.names)
+    event = causes > 0 if cause is None else causes == cause
+    return parse_target(Surv.from_arrays(event, times), require_event=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Patients, events and expected events (S, K) of each series at K dates, some of them looks or starting points."""
+
+    grid: FloatArray
+    looks: IntArray
+    starts: IntArray
+    patients: FloatArray
+    events: FloatArray
+    expected: FloatArray
+
+    def of(self, number: int) -> Counts:
+        """Return the counts (K,) of one series."""
+        counts = (self.patients[number], self.events[number], self.expected[number])
+        return Counts(self.grid, self.looks, self.starts, *counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Watched:
+    """One series: its counts at all dates, and when its first patient enters."""
+
+    series: Series
+    calendar: Calendar
+    counts: Counts
+    first: float
+    tolerance: float
+
+    def path(self) -> pd.DataFrame:
+        """Return the rows of the path: looks from the first patient on."""
+        at = self.counts.looks[self.counts.patients[self.counts.looks] > 0]
+        events, expected = self.counts.events[at], self.counts.expected[at]
+        low, high = ratio_interval(events, expected, self.series.share)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = events / expected
+        return pd.DataFrame(
+            {
+                "date": self.calendar.dates(self.counts.grid[at]),
+                "attribute": self.series.attribute,
+                "group": self.series.group,
+                "patients": self.counts.patients[at].astype(int),
+                "events": events.astype(int),
+                "expected": expected,
+                "ratio": ratio,
+                "low": low,
+                "high": high,
+                "e_value": np.exp(np.minimum(log_e_value(events, expected, self.tolerance), _MOST)),
+            }
+        )
+
+    def alarms(self, threshold: float) -> list[dict[str, Any]]:
+        """Return the first alarm since the beginning, and every alarm of a recent change."""
+        c, found = self.counts, []
+        logs = log_e_value(c.events[c.looks], c.expected[c.looks], self.tolerance)
+        reached = np.flatnonzero(logs >= -np.log(self.series.share))
+        if len(reached):
+            at = int(c.looks[reached[0]])
+            ends = ratio_interval(c.events[at], c.expected[at], self.series.share)
+            found.append(self._alarm(OVERALL, at, 0) | {"low": float(ends[0]), "high": float(ends[1])})
+        begin = int(np.searchsorted(c.grid, self.first + 1e-9, side="right")) - 1
+        while len(own := np.append(begin, c.starts[c.starts > begin])) and len(c.starts):
+            logs, leading = log_detector(c.events, c.expected, own, self.tolerance)
+            reached = c.looks[(logs[c.looks] >= np.log(threshold)) & (c.looks > begin)]
+            if len(reached) == 0:
+                break
+            begin = int(reached[0])
+            found.append(self._alarm(RECENT, begin, int(leading[begin])))
+        return found
+
+    def _alarm(self, kind: str, at: int, since: int) -> dict[str, Any]:
+        """Return an alarm at a date; what happened before `since` is not counted."""
+        c = self.counts
+        events, expected = (part[at] - part[since] for part in (c.events, c.expected))
+        date, began = self.calendar.dates(c.grid[[at, since]])
+        return {
+            "date": date,
+            "attribute": self.series.attribute,
+            "group": self.series.group,
+            "kind": kind,
+            "since": began,
+            "patients": int(c.patients[at]),
+            "events": int(events),
+            "expected": float(expected),
+            "ratio": float(events / max(expected, 1e-12)),
+            "low": np.nan,
+            "high": np.nan,
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Monitoring:
+    """What was found about a model in use, from :func:`drosurv.monitor`.
+
+    Parameters
+    ----------
+    path : DataFrame
+        One row for each look and series: date, attribute, group, patients, events and expected events until then,
+        ratio, and the ends ``low`` and ``high`` of an interval that holds at all dates together. ``e_value`` is the
+        evidence against every ratio within the tolerance; an alarm is given where it reaches 1 over the series' share
+        of alpha, which is where the interval leaves out all these ratios.
+    alarms : DataFrame
+        Alarms: date, attribute, group, ``kind`` ("overall" or "recent"), ``since`` when events were counted, patients,
+        events, expected, ratio, and low and high of the overall kind.
+    calendar : Calendar
+        Whether dates are dates or numbers.
+    every, alpha, tolerance, lag
+        As given.
+    """
+
+    path: pd.DataFrame
+    alarms: pd.DataFrame
+    calendar: Calendar
+    every: Any
+    alpha: float
+    tolerance: float
+    lag: float
+
+    @property
+    def latest(self) -> pd.DataFrame:
+        """The last row of the path of everybody and of each group."""
+        return self.path.groupby(["attribute", "group"], sort=False).tail(1).reset_index(drop=True)
+
+    def series(self, attribute: str, group: str) -> pd.DataFrame:
+        """Return the path of one series."""
+        chosen = (self.path["attribute"] == attribute) & (self.path["group"] == group)
+        return self.path[chosen].reset_index(drop=True)
+
+    def date(self, value: Any) -> str:
+        """Return a date, or a number, as text."""
+        return f"{value:%Y-%m-%d}" if self.calendar.dated else f"{value:.6g}"
+
+    @property
+    def sentences(self) -> list[str]:
+        """Return the alarms, or that there is none, in sentences."""
+        if self.alarms.empty:
+            return ["No alarm: the numbers of events agree with the predictions within chance and tolerance."]
+        found = []
+        for _, own in self.alarms.groupby(["attribute", "group", "kind"], sort=False):
+            again = (
+                ""
+                if len(own) == 1
+                else f" Again {len(own) - 1} times, last on {self.date(own['date'].iloc[-1])}."
+            )
+            found.append(f"{self._alarm(own.iloc[0].to_dict())}{again}")
+        return found
+
+    def _alarm(self, row: Mapping[Any, Any]) -> str:
+        who = first_upper(whose(row["attribute"], row["group"]))
+        seen = f"{row['events']:,} events where {row['expected']:.1f} were expected, {row['ratio']:.2f} times as many"
+        if row["kind"] == OVERALL:
+            interval = f" ({_interval(row)})"
+            return f"Alarm on {self.date(row['date'])}. {who}: {seen}{interval}."
+        since = self.date(row["since"])
+        return f"Alarm of a recent change on {self.date(row['date'])}. {who}: since {since}, {seen}."
+
+    @property
+    def excluded(self) -> str:
+        """Return a sentence on the errors that the latest intervals cannot exclude."""
+        everybody, *groups = self.latest.to_dict("records")
+        errors = {"everybody": _error(everybody)}
+        if groups:
+            smallest = min(groups, key=lambda row: row["events"])
+            name = f"{whose(smallest['attribute'], smallest['group'])}, the smallest group"
+            errors[name] = _error(smallest)
+        return excluded_sentence(everybody["patients"], everybody["events"], errors)
+
+    def summary(self) -> str:
+        """Return alarms and the latest numbers in sentences."""
+        dates = self.path.loc[self.path["attribute"] == EVERYONE, "date"]
+        lines = [
+            f"{counted(len(dates), 'look')} from {self.date(dates.iloc[0])} to {self.date(dates.iloc[-1])}.",
+            *self.sentences,
+        ]
+        for row in self.latest.to_dict("records"):
+            lines.append(
+                f"{first_upper(whose(row['attribute'], row['group']))}: {counted(row['patients'], 'patient')}, "
+                f"{counted(row['events'], 'event')}, {row['expected']:.1f} expected; ratio {_interval(row)}."
+            )
+        return "\n".join([*lines, self.excluded])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as values that JSON can hold."""
+        return {
+            "every": self.every,
+            "alpha": self.alpha,
+            "tolerance": self.tolerance,
+            "lag": self.lag,
+            "alarms": plain(self.with_text(self.alarms).to_dict("records"), None),
+            "path": plain(self.with_text(self.path).to_dict("records"), None),
+        }
+
+    def with_text(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with dates as text."""
+        dated = [name for name in ("date", "since") if name in table.columns]
+        return table.assign(**{name: [self.date(value) for value in table[name]] for name in dated})
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def plot(self, attribute: str = EVERYONE, group: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the ratio of observed to expected events over time with its band, and alarms; by default of everybody.
+
+        Parameters
+        ----------
+        attribute, group : str
+            Whose ratio, as in the path; without a group, all groups of the attribute.
+        ax : Axes, optional
+            Axes to draw on.
+        """
+        ax = axes_or_new(ax)
+        chosen = self.path[self.path["attribute"] == attribute]
+        if group is not None:
+            chosen = chosen[chosen["group"] == group]
+        if chosen.empty:
+            raise ArgumentError.must(
+                "attribute", "be one of the path, with one of its groups", (attribute, group)
+            )
+        for label, part in chosen.groupby("group", sort=False):
+            (line,) = ax.plot(part["date"], part["ratio"], label=whose(attribute, str(label)))
+            ax.fill_between(part["date"], part["low"], part["high"], alpha=0.15, color=line.get_color(), lw=0)
+            own = self.alarms[(self.alarms["attribute"] == attribute) & (self.alarms["group"] == label)]
+            for date in own["date"]:
+                ax.axvline(date, color=line.get_color(), linestyle=":")
+        ax.axhline(1, color="0.3", linewidth=0.8)
+        for edge in (1 / self.tolerance, self.tolerance):
+            ax.axhline(edge, color="0.6", linewidth=0.8, linestyle="--")
+        ax.set_yscale("log")
+        ax.set_ylim(0.25, 4)
+        ax.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
+        ax.set_ylabel("events observed / expected")
+        ax.legend()
+        return ax
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "A model in use") -> str:
+        """Return the page, with one chart for everybody and each group; also write it to `path` if given."""
+        from drosurv.monitoring.monitoring_page import monitoring_page
+
+        return monitoring_page(self, path, title)
+
+
+def _error(row: Mapping[Any, Any]) -> float:
+    """Return the largest factor, in either direction, that an interval does not exclude."""
+    return float(max(row["high"], 1 / row["low"])) if row["low"] > 0 else np.inf
+
+
+def _interval(row: Mapping[Any, Any]) -> str:
+    """Return an interval as text."""
+    return f"{row['low']:.2f} to {row['high']:.2f}" if np.isfinite(row["high"]) else f"above {row['low']:.2f}"
