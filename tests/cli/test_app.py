@@ -19,6 +19,7 @@ COMMANDS = [
     "audit",
     "repair",
     "certify",
+    "monitor",
     "tune",
     "datasets",
 ]

@@ -14,6 +14,7 @@ from drosurv.cli.check import check
 from drosurv.cli.demo import demo
 from drosurv.cli.evaluate import evaluate
 from drosurv.cli.fit import fit
+from drosurv.cli.monitor import monitor
 from drosurv.cli.options import ShortHelp
 from drosurv.cli.outputs import PlainMessages
 from drosurv.cli.plan import plan
@@ -52,7 +53,7 @@ def drosurv(
     """
 
 
-for command in (demo, plan, check, fit, summary, predict, evaluate, audit, repair, certify, tune):
+for command in (demo, plan, check, fit, summary, predict, evaluate, audit, repair, certify, monitor, tune):
     app.command(cls=ShortHelp)(command)
 app.add_typer(datasets.app, name="datasets")
 

@@ -51,12 +51,12 @@ class Log:
     @property
     def until(self) -> FloatArray:
         """Time until which each row is followed, and its curve known, (n,)."""
-        return np.minimum(self.target.time, self.curves.known_until)
+        return np.minimum(self.target.time, np.asarray(self.curves.known_until, dtype=np.float64))
 
     @property
     def event(self) -> BoolArray:
         """Whether each row has an event that is counted, (n,)."""
-        return self.target.event & (self.target.time <= self.curves.known_until)
+        return self.target.event & np.asarray(self.target.time <= self.curves.known_until, dtype=np.bool_)
 
     @property
     def first(self) -> float:
@@ -144,8 +144,8 @@ class Log:
             unit = " days" if self.calendar.dated else ""
             warn_caller(
                 f"half of the patients without the event were last seen more than {typical / 2:.4g}{unit} before the "
-                "last date of the table. If deaths are known at once but survivors only until their last visit, too few "
-                f"events are expected: pass lag={typical:.4g}, or more than the time between two visits.",
+                "last date of the table. If deaths are known at once but survivors only until their last visit, too "
+                f"few events are expected: pass lag={typical:.4g}, or more than the time between two visits.",
                 argument="lag",
             )
 

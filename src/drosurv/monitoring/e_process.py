@@ -80,8 +80,8 @@ def log_detector(
         return total, leading
     began = starts[None, :] < np.arange(len(events))[:, None]
     since = np.where(began, starts[None, :], np.arange(len(events))[:, None])
-    counted = (part[:, None] - part[since] for part in (events, expected))
-    logs = np.where(began, log_e_value(*counted, tolerance), -np.inf)
+    happened, predicted = (part[:, None] - part[since] for part in (events, expected))
+    logs = np.where(began, log_e_value(happened, predicted, tolerance), -np.inf)
     some = began.any(axis=1)
     total[some] = logsumexp(logs[some], axis=1)
     leading[some] = starts[logs[some].argmax(axis=1)]

@@ -101,4 +101,4 @@ class Calendar:
 def days(dates: pd.Series[Any]) -> FloatArray:
     """Return dates as days since 1970."""
     plain = dates.dt.tz_localize(None) if dates.dt.tz is not None else dates
-    return ((plain - _EPOCH) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
+    return np.asarray((plain - _EPOCH) / pd.Timedelta(days=1), dtype=np.float64)

@@ -18,7 +18,7 @@ from drosurv.monitoring.looks import Calendar
 from drosurv.observation import Rows
 from drosurv.planning.excluded_errors import excluded_sentence
 from drosurv.predictions import as_predictions
-from drosurv.presentation import axes_or_new, counted, first_upper, plain
+from drosurv.presentation import axes_or_new, counted, plain
 from drosurv.target import FloatArray, IntArray, Surv, Target, has_causes, parse_target
 
 if TYPE_CHECKING:
@@ -288,8 +288,11 @@ class Monitoring:
 
     @property
     def latest(self) -> pd.DataFrame:
-        """The last row of the path of everybody and of each group."""
-        return self.path.groupby(["attribute", "group"], sort=False).tail(1).reset_index(drop=True)
+        """The last row of the path of everybody and of each group, by attribute."""
+        last = self.path.groupby(["attribute", "group"], sort=False).tail(1)
+        order = {name: k for k, name in enumerate(last["attribute"].unique())}
+        key = [(order[name], group) for name, group in zip(last["attribute"], last["group"], strict=True)]
+        return last.iloc[sorted(range(len(last)), key=key.__getitem__)].reset_index(drop=True)
 
     def series(self, attribute: str, group: str) -> pd.DataFrame:
         """Return the path of one series."""
@@ -307,22 +310,19 @@ class Monitoring:
             return ["No alarm: the numbers of events agree with the predictions within chance and tolerance."]
         found = []
         for _, own in self.alarms.groupby(["attribute", "group", "kind"], sort=False):
-            again = (
-                ""
-                if len(own) == 1
-                else f" Again {len(own) - 1} times, last on {self.date(own['date'].iloc[-1])}."
-            )
+            last, more = self.date(own["date"].iloc[-1]), len(own) - 1
+            again = {0: "", 1: f" Again on {last}."}.get(more, f" {more} more until {last}.")
             found.append(f"{self._alarm(own.iloc[0].to_dict())}{again}")
         return found
 
     def _alarm(self, row: Mapping[Any, Any]) -> str:
-        who = first_upper(whose(row["attribute"], row["group"]))
+        who = whose(row["attribute"], row["group"])
         seen = f"{row['events']:,} events where {row['expected']:.1f} were expected, {row['ratio']:.2f} times as many"
         if row["kind"] == OVERALL:
             interval = f" ({_interval(row)})"
-            return f"Alarm on {self.date(row['date'])}. {who}: {seen}{interval}."
+            return f"Alarm on {self.date(row['date'])}, {who}: {seen}{interval}."
         since = self.date(row["since"])
-        return f"Alarm of a recent change on {self.date(row['date'])}. {who}: since {since}, {seen}."
+        return f"Alarm of a recent change on {self.date(row['date'])}, {who}: since {since}, {seen}."
 
     @property
     def excluded(self) -> str:
@@ -344,7 +344,7 @@ class Monitoring:
         ]
         for row in self.latest.to_dict("records"):
             lines.append(
-                f"{first_upper(whose(row['attribute'], row['group']))}: {counted(row['patients'], 'patient')}, "
+                f"{whose(row['attribute'], row['group'], 'Everybody')}: {counted(row['patients'], 'patient')}, "
                 f"{counted(row['events'], 'event')}, {row['expected']:.1f} expected; ratio {_interval(row)}."
             )
         return "\n".join([*lines, self.excluded])
@@ -398,6 +398,7 @@ class Monitoring:
         ax.set_yscale("log")
         ax.set_ylim(0.25, 4)
         ax.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
+        ax.minorticks_off()
         ax.set_ylabel("events observed / expected")
         ax.legend()
         return ax

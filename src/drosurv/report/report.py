@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache, lru_cache
@@ -18,7 +18,7 @@ from html import escape
 from importlib import import_module
 from math import log
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, ClassVar
 
 from drosurv._version import __version__
 from drosurv.evaluation import EvaluationResult
@@ -206,6 +206,8 @@ class AuditReport:
             all_sections=sections,
         )
 
+    kind: ClassVar[str] = "Audit of a survival model"
+
     @property
     def start(self) -> int:
         """Number of the audited model among the models."""
@@ -308,23 +310,31 @@ class AuditReport:
 
     def to_html(self, path: PathLike | None = None) -> str:
         """Return the page, which needs no other file and has every value escaped; also write it to `path` if given."""
-        from importlib.resources import files
-
-        from markupsafe import Markup
-
-        environment = _templates(tuple((one.key, one.template, one.intro) for one in self.all_sections))
-        templates = files("drosurv.report").joinpath("templates")
-        script = templates.joinpath("page.js").read_text(encoding="utf-8")
         shown = [(section, self.parts[section.key]) for section in self.sections]
-        page = environment.get_template("page.html.jinja").render(
-            report=self,
-            sections=[(section, part, section.draw(part)) for section, part in shown],
-            style=Markup(templates.joinpath("page.css").read_text(encoding="utf-8")),
-            script=Markup(script),
-            script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-            tables_json=Markup(script_json(self.to_dict())),
-        )
-        return _written(page, path)
+        return _written(page_of(self, shown, self.all_sections), path)
+
+
+def page_of(report: Any, shown: Sequence[tuple[Section, Part]], sections: Sequence[Section]) -> str:
+    """Return a page with some of the sections, in the style of a report.
+
+    The report has a kind, title, subtitle, version, date (`created`), models and `to_dict`.
+    """
+    from importlib.resources import files
+
+    from markupsafe import Markup
+
+    environment = _templates(tuple((one.key, one.template, one.intro) for one in sections))
+    templates = files("drosurv.report").joinpath("templates")
+    script = templates.joinpath("page.js").read_text(encoding="utf-8")
+    page: str = environment.get_template("page.html.jinja").render(
+        report=report,
+        sections=[(section, part, section.draw(part)) for section, part in shown],
+        style=Markup(templates.joinpath("page.css").read_text(encoding="utf-8")),
+        script=Markup(script),
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+        tables_json=Markup(script_json(report.to_dict())),
+    )
+    return page
 
 
 @lru_cache(maxsize=4)

@@ -107,14 +107,15 @@ class OpenedModel:
         if isinstance(self.estimator, PublishedCox):
             # Its errors name the term that needs a column.
             self.estimator.predict(frame)
-        names = getattr(self.estimator, "feature_names_in_", None)
-        if names is None:
+        if not hasattr(self.estimator, "feature_names_in_"):
             raise ValueError(
                 f"{self.path} was trained on an array without column names, so its features cannot be found in a "
                 "table: fit it on a DataFrame."
             )
-        require_columns(frame, list(names), "feature")
-        return frame[list(names)]
+        # A model that was fitted to a table with categories encodes it itself.
+        names = columns_used(self.estimator)
+        require_columns(frame, names, "feature")
+        return frame[names]
 
     def readable(self, frame: pd.DataFrame, groups: Sequence[str] = ()) -> pd.DataFrame:
         """Return the columns that rules may use: those of the model, and those that define groups."""

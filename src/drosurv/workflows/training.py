@@ -208,7 +208,7 @@ def fingerprint(path: Path) -> str:
 
 def columns_used(model: Any) -> list[str]:
     """Return the columns of a table that a fitted model predicts from."""
-    first = model[0] if isinstance(model, Pipeline) else None
+    first = model[0] if isinstance(model, Pipeline) else getattr(model, "encoder_", None)
     used = first.used_ if isinstance(first, TableEncoder) else model.feature_names_in_
     return [str(name) for name in used]
 

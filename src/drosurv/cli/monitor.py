@@ -1,0 +1,140 @@
+"""``drosurv monitor``: alarms about a model in use, from the growing table of its patients."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drosurv.cli.options import (
+    DataFile,
+    FileOptions,
+    Force,
+    Groups,
+    Json,
+    ModelFile,
+    TargetOptions,
+    about,
+    command,
+)
+from drosurv.cli.outputs import check_outputs, check_picture, print_json, printable
+from drosurv.presentation import write_figure
+
+if TYPE_CHECKING:
+    from drosurv.tables import SurvivalTable
+    from drosurv.workflows import OpenedModel
+
+
+@command
+def monitor(
+    model: ModelFile,
+    data: DataFile,
+    target: TargetOptions,
+    file: FileOptions,
+    groups: Groups = (),
+    every: Annotated[
+        str,
+        about("When one looks: day, month, year, a number of days (or of the unit of numbers), or event."),
+    ] = "month",
+    lag: Annotated[
+        float, about("Days until outcomes are known; more than the time between two visits.")
+    ] = 0.0,
+    tolerance: Annotated[
+        float, about("Ratios from 1/tolerance to tolerance are no reason for an alarm.")
+    ] = 1.1,
+    alpha: Annotated[float, about("Probability of any false alarm, ever.")] = 0.05,
+    cause: Annotated[int | None, about("The cause whose events are counted.", "Columns")] = None,
+    time_unit: Annotated[
+        str | None, about("Unit of the model's times: days, weeks, months or years.", "Columns")
+    ] = None,
+    output: Annotated[Path, about("Page to write.", None, "--output", "-o")] = Path("monitor.html"),
+    path: Annotated[Path | None, about("CSV file to write the numbers of every look to.", "Output")] = None,
+    plot: Annotated[Path | None, about("Picture of everybody (PNG, SVG, PDF).", "Output")] = None,
+    title: Annotated[str | None, about("Heading of the page.", "Output")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Monitor a model in use: compare its patients' events with those it expects, overall and by group.
+
+    Pass --start, the column of the dates at which patients entered, and --end, the dates until which each is known.
+    Run it again when the table has grown: looking often gives no more false alarms.
+
+    Example: drosurv monitor model log.csv --start admitted --end last_seen --event died --groups sex -o monitor.html
+    """
+    from drosurv.monitoring import monitor as monitored
+    from drosurv.workflows import OpenedModel
+
+    check_outputs([output, path, plot], [model, data], force=force)
+    check_picture(plot)
+    if target.start is None:
+        raise ValueError(
+            "--start is needed: name the column of the dates, or numbers, at which patients entered."
+        )
+    opened = OpenedModel.open(model)
+    # With a column of times, the start only says where they lie in the calendar.
+    timed = target if target.time is None else replace(target, start=None, end=None)
+    table = opened.table(file.format.read(data), groups=groups, **asdict(timed))
+    start = table.frame[target.start]
+    unit, y = in_unit_of_model(opened, table, target, time_unit)
+    found = monitored(
+        opened.estimator,
+        opened.features(table.frame),
+        y,
+        start=start,
+        sensitive_features=table.groups,
+        every=_every(every),
+        alpha=alpha,
+        tolerance=tolerance,
+        lag=lag,
+        id=None if table.id is None else table.frame[table.id].to_numpy(),
+        entry=table.entry,
+        cause=cause,
+        time_unit=unit,
+    )
+    found.to_html(output, title=title or f"{type(opened.estimator).__name__}, {data.name}")
+    if path is not None:
+        file.format.recognised(data).write(found.with_text(found.path), path)
+    if plot is not None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(layout="constrained")
+        found.plot(ax=figure.subplots())
+        write_figure(figure, plot)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    typer.echo(printable(found.summary()))
+    typer.echo(printable(f"The page is in {output}."))
+
+
+def in_unit_of_model(
+    opened: OpenedModel, table: SurvivalTable, target: TargetOptions, time_unit: str | None
+) -> tuple[str, Any]:
+    """Return the unit of the times, and the target in it: days between dates become the unit of the training times."""
+    from drosurv.monitoring.looks import DAYS
+    from drosurv.presentation import unit_in
+
+    noted = opened.notes.get("target", {})
+    trained = time_unit or noted.get("time_unit") or unit_in(str(noted.get("time") or "days"))
+    if target.time is not None or table.columns.unit != "days":
+        return time_unit or table.columns.unit or "days", table.y
+    if trained not in DAYS:
+        raise ValueError(
+            f"the model was trained on times in an unknown unit (column {noted.get('time')!r}): pass --time-unit days, "
+            "weeks, months or years."
+        )
+    y = table.y.copy()
+    y[table.columns.time_name] /= DAYS[trained]
+    return trained, y
+
+
+def _every(text: str) -> str | float | None:
+    """Return when one looks, as the library takes it."""
+    if text == "event":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,278 @@
+"""The page of a model in use: alarms, counts, one chart for everybody and each group, and what an alarm means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from drosurv._version import __version__
+from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.files import write_file
+from drosurv.monitoring.looks import DAYS, days
+from drosurv.presentation import Column, Statement, Table, counted, listing, plain, with_interval
+from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, Tick
+from drosurv.report.report import Part, Section, page_of
+from drosurv.target import FloatArray
+
+# A drosurv.monitoring.Monitoring, whose method to_html imports this file.
+Monitoring: TypeAlias = Any
+# Ratios with a label on the axis; the axis reaches from the first to the last.
+_TICKS = (0.25, 0.5, 1.0, 2.0, 4.0)
+# Most points of a chart: of daily looks some are left out.
+_MOST_POINTS = 150
+_COLUMNS = (
+    Column("name", "Group"),
+    Column("patients", "Patients", "count"),
+    Column("events", "Events", "count"),
+    Column("expected", "Expected", "time"),
+    Column("ratio", "Events / expected", "value", ("low", "high")),
+    Column("alarm", "Alarm"),
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the template of a page needs besides its sections."""
+
+    title: str
+    subtitle: str
+    content: Mapping[str, Any]
+    created: str
+    version: str = __version__
+    kind: ClassVar[str] = "Monitoring of a survival model"
+    models: ClassVar[tuple[Any, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tables and settings for programs."""
+        return dict(self.content)
+
+
+def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, title: str) -> str:
+    """Return the page, which needs no other file; also write it to `path` if given."""
+    table, alarms = _latest(found), _alarms(found)
+    parts = {
+        "verdict": Part(
+            statements=tuple(Statement("alarm", text) for text in _statements(found)),
+            tables=(table, *((alarms,) if len(alarms) else ())),
+            facts={"status": "clear" if found.alarms.empty else "miscalibrated"},
+        ),
+        "charts": Part(facts={"charts": _charts(found)}),
+        "meaning": Part(facts={"meaning": _meaning(found)}),
+    }
+    everybody = found.series(EVERYONE, found.path["group"].iloc[0])
+    first, last = (found.date(everybody["date"].iloc[k]) for k in (0, -1))
+    counts = everybody.iloc[-1]
+    content = {
+        **found.to_dict(),
+        "models": [],
+        "tables": {table.key: table.to_dict(), alarms.key: alarms.to_dict()},
+    }
+    page = Page(
+        title,
+        f"{counted(int(counts['patients']), 'patient')} with {counted(int(counts['events']), 'event')}, "
+        f"{counted(len(everybody), 'look')} from {first} to {last}.",
+        content,
+        date.today().isoformat(),
+    )
+    text = page_of(page, [(section, parts[section.key]) for section in SECTIONS], SECTIONS)
+    if path is not None:
+        write_file(path, text)
+    return text
+
+
+def _statements(found: Monitoring) -> list[str]:
+    """Return the headline, and what the alarms are."""
+    if found.alarms.empty:
+        return [*found.sentences, found.excluded]
+    who = found.alarms[["attribute", "group"]].drop_duplicates().itertuples(index=False)
+    headline = (
+        f"The numbers of events differ from the predictions for {listing([whose(*one) for one in who])}."
+    )
+    return [headline, *found.sentences, found.excluded]
+
+
+def _name(attribute: str, group: str) -> str:
+    return whose(attribute, group, "Everybody")
+
+
+def _latest(found: Monitoring) -> Table:
+    """Return the table of the latest counts."""
+    first = found.alarms.groupby(["attribute", "group"])["date"].min().to_dict()
+    rows = []
+    for row in found.latest.to_dict("records"):
+        key = row["attribute"], row["group"]
+        alarm = found.date(first[key]) if key in first else "none"
+        name = _name(*key)
+        rows.append(
+            {**plain({str(k): v for k, v in row.items() if k != "date"}), "name": name, "alarm": alarm}
+        )
+    caption = "Counts at the last look, with intervals that hold at all dates"
+    return Table("latest", caption, _COLUMNS, tuple(rows))
+
+
+def _alarms(found: Monitoring) -> Table:
+    """Return the table of alarms."""
+    columns = (
+        Column("date", "Date"),
+        Column("name", "Group"),
+        Column("what", "Alarm"),
+        Column("since", "Counted since"),
+        Column("events", "Events", "count"),
+        Column("expected", "Expected", "time"),
+        Column("ratio", "Ratio", "value"),
+    )
+    kinds = {"overall": "wrong since the beginning", "recent": "recent change"}
+    rows = [
+        {
+            **{str(k): v for k, v in row.items()},
+            "name": _name(str(row["attribute"]), str(row["group"])),
+            "what": kinds[str(row["kind"])],
+        }
+        for row in found.with_text(found.alarms).to_dict("records")
+    ]
+    return Table("alarms", "All alarms", columns, tuple(plain(rows)))
+
+
+def _charts(found: Monitoring) -> list[Chart]:
+    """Return one chart for everybody and for each group."""
+    series = found.latest[["attribute", "group"]].astype(str).to_numpy().tolist()
+    return [_chart(found, attribute, group, found.series(attribute, group)) for attribute, group in series]
+
+
+def _chart(found: Monitoring, attribute: str, group: str, part: pd.DataFrame) -> Chart:
+    own = found.alarms[(found.alarms["attribute"] == attribute) & (found.alarms["group"] == group)]
+    kept = np.unique(np.linspace(0, len(part) - 1, _MOST_POINTS).round().astype(int))
+    shown = part.iloc[np.union1d(kept, np.flatnonzero(part["date"].isin(own["date"])))]
+    place = _places(found, shown["date"])
+    rows = shown.assign(place=place).to_dict("records")
+    span = _places(found, found.path["date"])
+    x = _time_axis(found, float(span.min()), float(span.max()))
+    y = Axis(
+        "events observed / expected",
+        float(np.log(_TICKS[0])),
+        float(np.log(_TICKS[-1])),
+        tuple(Tick(float(np.log(value)), f"{value:g}") for value in _TICKS),
+    )
+    edges = [np.log(found.tolerance), -np.log(found.tolerance)] if found.tolerance > 1 else [0.0]
+    lines = [Line([(x.low, float(edge)), (x.high, float(edge))], "control") for edge in edges]
+    lines.append(
+        Line([(row["place"], _log(row["ratio"]) if row["events"] else None) for row in rows], "model")
+    )
+    alarmed = set(own["date"])
+    marks = tuple(
+        Mark(
+            row["place"],
+            _log(row["ratio"]) or 0.0,
+            _text(found, row, row["date"] in alarmed),
+            label="alarm" if row["date"] in alarmed else "",
+            drawn=row["date"] in alarmed,
+        )
+        for row in rows
+    )
+    said = f"{counted(len(own), 'alarm')}." if len(own) else "No alarm."
+    band = [(row["place"], _log(row["low"]), _log(row["high"])) for row in rows]
+    return Chart(_name(attribute, group), said, Frame(x, y), tuple(lines), (band,), marks)
+
+
+def _log(ratio: float) -> float | None:
+    """Return the logarithm of a ratio, within the axis; None if it is not known."""
+    if np.isnan(ratio):
+        return None
+    return float(np.log(np.clip(ratio, _TICKS[0], _TICKS[-1])))
+
+
+def _text(found: Monitoring, row: Mapping[Any, Any], alarm: bool) -> str:
+    """Return what is shown when the reader points at a look."""
+    ratio = with_interval(*(plain(row[key]) for key in ("ratio", "low", "high")))
+    counts = f"{int(row['events']):,} events, {row['expected']:.1f} expected, {ratio}"
+    return f"{found.date(row['date'])}{', alarm' if alarm else ''}: {counts}"
+
+
+def _places(found: Monitoring, dates: pd.Series[Any]) -> FloatArray:
+    """Return dates as years, or numbers as they are."""
+    if not found.calendar.dated:
+        return dates.to_numpy(dtype=np.float64)
+    return 1970 + days(dates) / DAYS["years"]
+
+
+def _time_axis(found: Monitoring, low: float, high: float) -> Axis:
+    high = max(high, low + 1e-6)
+    if not found.calendar.dated:
+        return Axis.over("time", [low, high], kind="time", margin=0.0)
+    step = max(1, -(-int(np.ceil(high - low)) // 6))
+    years = [year for year in range(int(np.floor(low)), int(np.ceil(high)) + 1) if low <= year <= high]
+    ticks = tuple(Tick(float(year), str(year)) for year in years[::step])
+    return Axis("", low, high, ticks)
+
+
+def _meaning(found: Monitoring) -> list[str]:
+    """Return what an alarm means, and what is assumed."""
+    percent = f"{100 * found.alpha:g} %"
+    tolerated = (
+        f"between {1 / found.tolerance:.2f} and {found.tolerance:.2f}"
+        if found.tolerance > 1
+        else "equal to 1"
+    )
+    lag = ""
+    if found.lag:
+        unit = " days" if found.calendar.dated else ""
+        lag = f" Outcomes of the last {found.lag:g}{unit} before each look are not counted: they are not complete."
+    return [
+        f"An alarm means that the ratio of true to predicted hazards is not {tolerated}. If it is, the "
+        f"probability that there is ever an alarm is at most {percent}, for everybody and all groups together and "
+        "however often one looks. The bands hold at all dates together in the same sense.",
+        "An alarm of a recent change counts events from a later date on. If the model is right, there are on average "
+        f"20 years between two of them{'' if found.calendar.dated else ', if each starting point is a month'}.",
+        "After an alarm: check first whether the data changed (definitions, units, completeness of outcomes), then "
+        "audit the model on the recent patients, and recalibrate, repair or refit it.",
+        "Assumed: patients who are lost are like those who stay, given the features; outcomes are complete until each "
+        f"look less the lag; the model's predictions do not change treatment.{lag}",
+        "Run this again when the table has grown: what is shown of the past stays the same where its outcomes were "
+        "complete.",
+    ]
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+SECTIONS = (
+    Section(
+        key="verdict",
+        heading="Alarms",
+        place=0,
+        collect=_nothing,
+        template="""
+<p class="headline {{ part.facts.status }}">{{ part.statements[0].text }}</p>
+{% for statement in part.statements[1:] %}<p>{{ statement.text }}</p>{% endfor %}
+{{ m.plain_table(part.tables[0], below=true) }}
+{% for table in part.tables[1:] %}{{ m.folded(table) }}{% endfor %}
+""",
+    ),
+    Section(
+        key="charts",
+        heading="Over time",
+        place=1,
+        collect=_nothing,
+        intro="""
+<p>Events until each date over those expected, with a band that holds at all dates together. Circles are alarms.</p>
+<p><span class="key control">tolerated ratios lie between these lines</span></p>
+""",
+        draw=lambda part: part.facts["charts"],
+        template="{{ m.panels(drawn) }}",
+    ),
+    Section(
+        key="meaning",
+        heading="What an alarm means",
+        place=2,
+        collect=_nothing,
+        intro="<p>And what is assumed.</p>",
+        template="{% for text in part.facts.meaning %}<p>{{ text }}</p>{% endfor %}",
+    ),
+)
