@@ -48,10 +48,13 @@ def test_rows_of_one_patient_are_a_cluster():
         ({"clusters": [1.0, np.nan, 2.0, 2.0]}, "clusters contains 1 missing labels"),
         ({"strata": ["a", "b"]}, r"strata must have one label per row, shape \(4,\), got \(2,\)"),
         ({"strata": [["a"]] * 4}, r"strata must have one label per row, shape \(4,\), got \(4, 1\)"),
-        ({"id": [1, 1, 2, 3]}, "id names several rows for 1, but there are no entry times"),
+        (
+            {"id": [1, 1, 2, 3]},
+            r"id names several rows of one patient \(first at row 0\), but there are no entry times",
+        ),
         (
             {"id": [1, 1, 2, 3], "entry": [0, 1, 0, 0]},
-            r"rows 0 and 1 of id 1 overlap: \(0.0, 2.0\] and \(1.0, 3.0\]",
+            r"rows 0 and 1 of one id overlap: \(0.0, 2.0\] and \(1.0, 3.0\]",
         ),
     ],
 )

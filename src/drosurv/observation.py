@@ -335,7 +335,7 @@ def _check_rows_of_patients(
         first = order[np.flatnonzero(same)[0]]
         raise ArgumentError(
             "id",
-            f"id names several rows for {labels[patient[first]]!r}, but there are no entry times: give "
+            f"id names several rows of one patient (first at row {first}), but there are no entry times: give "
             f"each row's start as entry.",
         )
     over = same & (entry[order][1:] < target.time[order][:-1])
@@ -344,7 +344,7 @@ def _check_rows_of_patients(
         earlier = order[:-1][over][0]
         raise ArgumentError(
             "id",
-            f"rows {earlier} and {later} of id {labels[patient[later]]!r} overlap: ({entry[earlier]}, "
+            f"rows {earlier} and {later} of one id overlap: ({entry[earlier]}, "
             f"{target.time[earlier]}] and ({entry[later]}, {target.time[later]}]. A patient cannot be at risk twice "
             "at one time.",
         )

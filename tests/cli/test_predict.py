@@ -83,7 +83,7 @@ def test_new_patients_need_no_target_and_what_was_made_up_is_told(drosurv, model
     new.to_csv(tmp_path / "new.csv", index=False)
     result = drosurv.ok("predict", model, tmp_path / "new.csv", "-o", tmp_path / "out.csv")
     told = result.stderr
-    assert "'IV' was not seen in training, taken as 'I'" in told
+    assert "1 text, not seen in training, taken as 'I'" in told
     assert "extra" in told
     assert "not used by the model" in told
     assert "Warning" not in told
@@ -115,7 +115,7 @@ def test_a_model_saved_in_python_predicts_from_a_table_of_its_features(drosurv, 
     ("change", "options", "words"),
     [
         (lambda f: f.drop(columns="age"), [], "feature column 'age' is not in the table"),
-        (lambda f: f.assign(age=["old", *f["age"].iloc[1:]]), [], "column 'age' holds 'old' (row 1)"),
+        (lambda f: f.assign(age=["old", *f["age"].iloc[1:]]), [], "column 'age' holds a text (row 1)"),
         (lambda f: f, ["--keep", "name"], "keep column 'name'"),
         (lambda f: f, ["--times", "soon"], "times must be numbers"),
         (lambda f: f, ["--times", "-1"], "times must be"),

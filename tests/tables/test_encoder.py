@@ -107,9 +107,7 @@ def test_equal_categories_are_equal_whatever_type_holds_them():
 def test_a_level_training_never_saw_becomes_the_most_frequent_with_a_warning(table):
     encoder = TableEncoder().fit(table)
     other = table.head(2).assign(grade=["enormous", "low"])
-    with pytest.warns(
-        UserWarning, match=r"column 'grade' holds 'enormous' in 1 row, not seen.*taken as 'low'"
-    ):
+    with pytest.warns(UserWarning, match=r"column 'grade' holds 1 text in 1 row, not seen.*taken as 'low'"):
         found = encoder.transform(other)
     pd.testing.assert_frame_equal(found, encoder.transform(other.assign(grade="low")))
 
@@ -188,7 +186,7 @@ def test_findings_name_what_was_made_up_or_left_aside(table):
     found = encoder.findings(other).set_index(["column", "done"])["rows"]
     assert found.to_dict() == {
         ("age", f"missing, filled with the median {table['age'].median():g}"): 1,
-        ("grade", "'enormous' was not seen in training, taken as 'low'"): 2,
+        ("grade", "1 text, not seen in training, taken as 'low'"): 2,
         ("note", "not used by the model"): 4,
     }
 
@@ -209,7 +207,7 @@ def test_whole_numbers_that_all_differ_are_pointed_at():
         ),
         (
             [f"{i % 40},5" for i in range(58)] + ["<0,5"] * 2,
-            r"in 58 rows and '<0,5' in 2 rows: .* pass missing=\['c=<0,5'\]",
+            r"in 58 rows and '<0,5' in 2 rows: .* pass missing=\['c=\*'\]",
         ),
         ([f"{i % 40},5" for i in range(60)], r"numbers with a comma, such as .*decimal=','.*categorical"),
         (pd.date_range("2020-01-01", periods=60), "holds dates"),
@@ -254,7 +252,7 @@ def test_text_among_numbers_at_prediction_names_row_and_value(table):
     encoder = TableEncoder().fit(table)
     broken = table.astype({"age": object})
     broken.loc[7, "age"] = "old"
-    with pytest.raises(ValueError, match=r"column 'age' holds 'old' \(row 8\), which is not a number"):
+    with pytest.raises(ValueError, match=r"column 'age' holds a text \(row 8\), which is not a number"):
         encoder.transform(broken)
 
 

@@ -13,7 +13,17 @@ from drosurv.errors import ArgumentError, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.dates import holds_dates
 from drosurv.tables.ids import counts_rows
-from drosurv.tables.values import coded, has_decimal_comma, holds_numbers, label, labels, shown, to_floats
+from drosurv.tables.values import (
+    FEWEST_QUOTED,
+    coded,
+    has_decimal_comma,
+    holds_numbers,
+    label,
+    labels,
+    quoted,
+    shown,
+    to_floats,
+)
 from drosurv.target import FloatArray
 
 # More levels than this are names or free text rather than categories, unless the user says otherwise.
@@ -27,6 +37,8 @@ _MOST_NUMBERS_AS_CODES = 10
 # Up to so many different texts, in up to this share of the rows, are strays in a column of numbers.
 _MOST_STRAYS = 6
 _STRAY_SHARE = 0.05
+# A column of more texts, most of them rare, is free text.
+_MOST_RARE = 12
 
 
 class UnseenLevelWarning(UserWarning):
@@ -137,7 +149,8 @@ class CategoryColumn:
         if not set(names) <= set(self.levels):
             new = self.unseen(column)
             where = counted(int(new.sum()), "row")
-            problem = f"column {self.name!r} holds {shown(new.index)} in {where}, not seen in training"
+            held = quoted(new)
+            problem = f"column {self.name!r} holds {held} in {where}, not seen in training"
             if unseen == "error":
                 raise ValueError(f"{problem}; known are {shown(self.levels)}.")
             warn_caller(f"{problem}; taken as {self.reference!r}.", category=UnseenLevelWarning)
@@ -313,11 +326,12 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
     texts = sorted(counts, key=lambda text: -counts[text])
     commas = np.array([has_decimal_comma(text) for text in texts])
     if others := texts_among_numbers(counts):
-        here = [f"{name}={text}" for text in others[:6]]
-        rows = sum(counts[text] for text in others)
+        held = {text: counts[text] for text in others}
+        here = [f"{name}=*"]
+        rows = sum(held.values())
         raise ArgumentError(
             "missing",
-            f"column {name!r} holds numbers in {sum(counts.values()) - rows:,} rows and {shown(others)} in "
+            f"column {name!r} holds numbers in {sum(counts.values()) - rows:,} rows and {quoted(held)} in "
             f"{counted(rows, 'row')}: if those texts mean a missing value, pass "
             f"missing={here!r}; if the column is a category, name it in categorical; or "
             "correct the table.",
@@ -336,6 +350,12 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
         patient = "; if it names the patient, in id" if len(counts) > sum(counts.values()) / 2 else ""
         raise ArgumentError(
             "drop",
-            f"column {name!r} holds {len(counts):,} different texts, such as {shown(texts, 3)}: name it in "
-            f"drop{patient}; or, if they are categories, in categorical.",
+            f"column {name!r} holds {len(counts):,} different texts: name it in drop{patient}; or, if they are "
+            "categories, in categorical.",
+        )
+    if len(counts) > _MOST_RARE and sum(rows < FEWEST_QUOTED for rows in counts.values()) > len(counts) / 2:
+        raise ArgumentError(
+            "drop",
+            f"column {name!r} holds {len(counts):,} different texts, most in fewer than {FEWEST_QUOTED} rows, as free "
+            "text does: name it in drop; or, if they are categories, in categorical.",
         )

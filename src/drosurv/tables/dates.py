@@ -10,7 +10,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.presentation import counted
-from drosurv.tables.values import first_wrong, holds_numbers, row_number, shown, to_floats
+from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, row_number, to_floats
 from drosurv.target import FloatArray
 
 _ISO = re.compile(r"\d{4}-(\d{1,2}-\d{1,2}([ T].*)?|0?[1-9]|1[0-2])")
@@ -106,10 +106,11 @@ def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
         return _possible(column, pd.to_datetime(column, utc=True), argument)
     form = dates_in_numbers(column)
     if not holds_dates(column) and form != "YYYYMMDD":
-        values = [value for value in column.dropna().unique() if not holds_dates(pd.Series([value]))]
+        known = labels(column).value_counts()
+        others = known[[not holds_dates(pd.Series([value])) for value in known.index]]
         raise ArgumentError(
             argument,
-            f"{argument} column {column.name!r} holds {shown(values, 3)}, which is not a date like "
+            f"{argument} column {column.name!r} holds {quoted(others, 3)}, no dates like "
             "2021-03-31: correct it.",
         )
     if form:

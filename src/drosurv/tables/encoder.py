@@ -25,7 +25,7 @@ from drosurv.tables.columns import (
 from drosurv.tables.leaks import LeakWarning, find_leaks
 from drosurv.tables.problems import mostly_missing
 from drosurv.tables.reading import require_columns
-from drosurv.tables.values import holds_numbers
+from drosurv.tables.values import holds_numbers, quoted
 from drosurv.target import FloatArray
 
 UNSEEN = ("reference", "error")
@@ -264,7 +264,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     (
                         column.name,
                         int(rows),
-                        f"{level!r} was not seen in training, taken as {column.reference!r}",
+                        f"{quoted({str(level): int(rows)})}, not seen in training, taken as {column.reference!r}",
                     )
                     for level, rows in column.unseen(values).items()
                 ]

@@ -157,6 +157,7 @@ ALIVE = _set("""
 """)
 YES = _set("1 yes y true t ja j wahr oui o vrai")
 NO = _set("0 no n false f nein falsch non faux")
+STATES = DEAD | ALIVE | YES | NO
 
 
 def value_word(value: str) -> str:

@@ -15,7 +15,7 @@ from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.ids import is_id_name
 from drosurv.tables.rows import row_numbers
-from drosurv.tables.values import coded, floats, holds_numbers, label, row_number, to_floats
+from drosurv.tables.values import coded, floats, holds_numbers, label, quoted, row_number, to_floats
 from drosurv.target import FloatArray, IntArray
 
 # Numbers that mean "not known" in registries and questionnaires.
@@ -270,10 +270,11 @@ def _is_text(column: pd.Series[Any]) -> bool:
 def _spellings(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
     if not _is_text(column) or column.dtype.kind == "b":
         return
-    _, levels = coded(column)
+    codes, levels = coded(column)
     same = spellings(levels) if len(levels) <= MOST_LEVELS else []
     if same:
-        shown = "; ".join(", ".join(map(repr, family)) for family in same[:4])
+        rows = dict(zip(levels, np.bincount(codes[codes >= 0], minlength=len(levels)).tolist(), strict=True))
+        shown = "; ".join(quoted({text: rows[text] for text in family}) for family in same[:4])
         yield ArgumentWarning(
             None,
             f"column {column.name!r} holds labels that may mean the same: {shown}. They are used as different levels; "

@@ -22,7 +22,7 @@ from drosurv.tables.leaks import find_leaks
 from drosurv.tables.reading import FileFormat, require_columns, strays_as_missing
 from drosurv.tables.survival_table import SurvivalTable
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.tables.values import first_wrong, to_floats
+from drosurv.tables.values import first_wrong, quoted, to_floats
 from drosurv.target import BoolArray, FloatArray
 
 
@@ -119,7 +119,7 @@ def prepare_table(
 
 def _stray_problems(strays: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     for name, texts in strays.items():
-        held = listing([f"{text!r} in {counted(rows, 'row')}" for text, rows in texts.items()])
+        held = f"{quoted(texts)} in {counted(sum(texts.values()), 'row')}"
         yield f"column {name!r} holds numbers, but {held}, taken as missing. Correct the table if it has a meaning."
 
 

@@ -23,6 +23,8 @@ from drosurv.tables.values import (
     holds_numbers,
     label,
     labels,
+    may_be_quoted,
+    quoted,
     row_number,
     shown,
     to_floats,
@@ -243,7 +245,7 @@ class TargetColumns:
             raise ArgumentError(
                 "event_value",
                 f"event_value {self.event_value!r} does not occur in event column {self.event!r}, which "
-                f"holds {shown(counts.index)}.",
+                f"holds {quoted(counts)}.",
             )
         others = [
             value for value in counts.index if value not in same and value_word(value) not in ALIVE | NO
@@ -278,8 +280,8 @@ class TargetColumns:
         if len(counts) > _MOST_OUTCOMES:
             return ArgumentError(
                 "event",
-                f"event column {self.event!r} holds {len(counts):,} different values, such as "
-                f"{shown(counts.index, 3)}, and not whether the event happened. Name the column that says so; were "
+                f"event column {self.event!r} holds {len(counts):,} different values "
+                f"({quoted(counts, 3)}), and not whether the event happened. Name the column that says so; were "
                 "the columns of time and event swapped?",
             )
         more = f" and {len(counts) - 6} more" if len(counts) > 6 else ""
@@ -302,7 +304,13 @@ class TargetColumns:
 
 def _with_counts(counts: pd.Series[int]) -> str:
     """List the first values with their numbers of rows."""
-    return ", ".join(f"{value!r} in {counted(int(n), 'row')}" for value, n in counts.head(6).items())
+    found = [
+        f"{value!r} in {counted(int(n), 'row')}"
+        for value, n in counts.head(6).items()
+        if may_be_quoted(str(value), int(n))
+    ]
+    rest = len(counts.head(6)) - len(found)
+    return ", ".join([*found, *([counted(rest, "other text")] if rest else [])])
 
 
 def _refuse_missing(column: pd.Series[Any], role: str) -> None:

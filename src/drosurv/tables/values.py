@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -12,8 +13,44 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.presentation import counted
+from drosurv.tables.number_texts import DATE, like_number
+from drosurv.tables.outcome_names import STATES, value_word
 from drosurv.target import BoolArray, FloatArray, IntArray
 
+# A text is quoted in messages only if so many rows have it, and if it is not longer than a label.
+FEWEST_QUOTED, _LONGEST_QUOTED = 5, 40
+# Texts that mean that a value is not known.
+_ABSENT = frozenset(
+    (
+        *(
+            "?",
+            "-",
+            "--",
+            "unknown",
+            "unk",
+            "n/k",
+            "nk",
+            "not known",
+            "not done",
+            "nd",
+            "n.d.",
+            "missing",
+            "none",
+        ),
+        *(
+            "k.a.",
+            "keine angabe",
+            "unbekannt",
+            "inconnu",
+            "inconnue",
+            "nr",
+            "n/d",
+            "not available",
+            "not measured",
+        ),
+    )
+)
+_LIMIT = re.compile(r"[<>≤≥]=?\s*[\d.,]+")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
@@ -47,6 +84,31 @@ def shown(values: Any, limit: int = 6) -> str:
     # NumPy's numbers are written as Python's.
     listed = [repr(value.item() if isinstance(value, np.generic) else value) for value in values]
     return ", ".join(listed[:limit]) + (f" and {len(listed) - limit:,} more" if len(listed) > limit else "")
+
+
+def may_be_quoted(text: str, rows: int) -> bool:
+    """Whether a text of so many rows may stand in a message or file: free text about single patients may not.
+
+    Numbers, dates, states such as dead, and usual texts for missing values are no free text.
+    """
+    plain = text.strip().casefold()
+    known = (
+        plain in _ABSENT
+        or value_word(plain) in STATES
+        or like_number(plain)
+        or re.fullmatch(DATE, plain)
+        or _LIMIT.fullmatch(plain)
+    )
+    return bool(known) or (rows >= FEWEST_QUOTED and len(plain) <= _LONGEST_QUOTED)
+
+
+def quoted(counts: Mapping[Any, int] | pd.Series[int], limit: int = 6) -> str:
+    """List texts, given with their numbers of rows, as far as they may be quoted, and count the others."""
+    known = [repr(text) for text, rows in counts.items() if may_be_quoted(str(text), int(rows))][:limit]
+    rest = len(counts) - len(known)
+    if not known:
+        return counted(rest, "text")
+    return ", ".join(known) + (f" and {counted(rest, 'other text')}" if rest else "")
 
 
 def row_number(index: pd.Index[Any], place: int) -> int:
@@ -107,7 +169,9 @@ def first_wrong(column: pd.Series[Any], wrong: BoolArray, fault: str) -> str:
     """Say where a column is wrong: the first such value, its row, and the number of such rows."""
     row = int(wrong.argmax())
     value = column.iloc[row]
-    held = repr(value) if isinstance(value, str) else f"{value:g}"
+    held = f"{value:g}" if not isinstance(value, str) else "a text"
+    if isinstance(value, str) and may_be_quoted(value, int((column == value).sum())):
+        held = repr(value)
     place, rows = row_number(column.index, row), counted(int(wrong.sum()), "such row")
     return f"column {column.name!r} holds {held} (row {place}), which is {fault} ({rows})"
 
