@@ -128,8 +128,8 @@ def test_a_table_that_cannot_judge_a_model_is_refused(drosurv, held_out, change,
 
 def test_a_table_without_events_cannot_judge_a_model(drosurv, held_out):
     model, test, _ = held_out
-    pd.read_csv(test).assign(censored=0).to_csv(test, index=False)
-    assert "holds no event" in drosurv.fails("evaluate", model, test, "--event", "censored")
+    pd.read_csv(test).assign(relapse=0).to_csv(test, index=False)
+    assert "holds no event" in drosurv.fails("evaluate", model, test, "--event", "relapse")
 
 
 def test_scoring_on_the_training_table_is_warned_about(drosurv, model, data, held_out):

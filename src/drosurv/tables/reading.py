@@ -153,12 +153,9 @@ def local_file(path: str | os.PathLike[str]) -> Path:
 def _copied(path: str) -> Path:
     folder = tempfile.mkdtemp(prefix="drosurv-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    copy = Path(folder) / ("stdin" if path == "-" else Path(path).name)
-    if path == "-":
-        copy.write_bytes(sys.stdin.buffer.read())
-    else:
-        copy.write_bytes(Path(path).read_bytes())
-    return copy
+    scratch = Path(folder) / ("stdin" if path == "-" else Path(path).name)
+    scratch.write_bytes(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
+    return scratch
 
 
 def _kind_of(path: Path) -> str:

@@ -121,7 +121,10 @@ def test_every_method_gives_every_measure(method, small_data, monkeypatch):
     # Training is short: how well it goes is not looked at here.
     monkeypatch.setattr(TunedTrees, "rounds", (10,))
     parameters = contender.model.get_params() if isinstance(contender.model, BaseEstimator) else {}
-    short = {name: 20 for name in parameters if name.split("__")[-1] == "max_iter"}
+    steps = [name for name in parameters if name.split("__")[-1] == "max_iter"]
+    # Beside a network, max_iter is that of the network.
+    nested = [name for name in steps if name.endswith("network__max_iter")]
+    short = dict.fromkeys(nested or steps, 20)
     if short:
         model = clone(contender.model).set_params(**short)
         monkeypatch.setitem(CONTENDERS, method, replace(contender, model=model))
