@@ -65,7 +65,7 @@ def test_an_evaluation_and_a_table_of_coefficients_are_those_of_one_process(clus
 
     def numbers():
         found = evaluation.evaluate(
-            model, DATA.X, DATA.y, sensitive_features=DATA.sensitive_features, n_bootstrap=2
+            model, DATA.X, DATA.y, sensitive_features=np.where(DATA.X.iloc[:, 0] > 0, "a", "b"), n_bootstrap=2
         )
         return found.to_frame(), model.summary(method="bootstrap", n_bootstrap=2)
 

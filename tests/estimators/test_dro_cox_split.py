@@ -7,7 +7,7 @@ import pytest
 
 from drosurv import CoxPH, DROCoxSplit, Surv
 from drosurv.errors import ArgumentError
-from drosurv.estimators.dro_cox_split import first_half
+from drosurv.estimators.dro_cox_split import _permutation, first_half
 from drosurv.objectives.chi_square import ChiSquare
 from drosurv.objectives.objective import uniform_mass
 
@@ -173,3 +173,19 @@ def test_a_half_without_an_event_is_refused_where_it_is_scored():
     assert first_half(event, 0.5, None, both=False)[0]
     with pytest.raises(ArgumentError, match="without events"):
         first_half(event, 0.5, None, both=True)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 1000, 4097, 20_001])
+def test_the_random_order_is_numpys_permutation(n):
+    np.testing.assert_array_equal(_permutation(n, 5), np.random.default_rng(5).permutation(n))
+
+
+@pytest.mark.parametrize("n1", [0.1, 0.5, 0.73])
+def test_the_first_half_is_an_even_share_of_censored_patients_and_of_events_in_random_order(n1):
+    event = np.random.default_rng(2).random(500) < 0.3
+    order = np.random.default_rng(7).permutation(500)
+    by_event = [*order[~event[order]], *order[event[order]]]
+    expected = {
+        patient for k, patient in enumerate(by_event) if int((k + 1) * n1 + 1e-9) > int(k * n1 + 1e-9)
+    }
+    assert set(np.flatnonzero(first_half(event, n1, 7, both=True))) == expected

@@ -19,6 +19,7 @@ from drosurv.estimators.coefficients.fitted_cox import inverse, squares
 from drosurv.estimators.coefficients.summary import ORIGIN
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses.log_time import DISTRIBUTIONS, LogTime, log_survival, log_time_at
+from drosurv.metrics.follow_up import FollowUp
 from drosurv.objectives.balls import lists_balls
 from drosurv.solvers import Problem, Result, TrainingData
 from drosurv.target import FloatArray
@@ -99,8 +100,8 @@ class AcceleratedFailureTime(NetworkEstimator):
             self._rows_depend = data.observation.depend(data.target)
             self.coef_ = -self.scale_ * self.coef_
 
-    def _accept(self, result: Result) -> None:
-        super()._accept(result)
+    def _accept(self, result: Result, follow_up: FollowUp | None = None) -> None:
+        super()._accept(result, follow_up)
         # The table of this model needs no training data.
         self._kept_training = None
 

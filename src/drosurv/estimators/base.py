@@ -233,8 +233,8 @@ class SurvivalModel(BaseEstimator):
         """Return the trained model, recalibrated if the parameters say so."""
         return result
 
-    def _accept(self, result: Result) -> None:
-        """Set the fitted attributes from a training result."""
+    def _accept(self, result: Result, follow_up: FollowUp | None = None) -> None:
+        """Set the fitted attributes from a training result; `follow_up` is that of its data, if it is known."""
         if result.factor is not None:
             self.recalibration_ = result.factor
         if isinstance(result.network, np.ndarray):
@@ -244,7 +244,7 @@ class SurvivalModel(BaseEstimator):
         data = result.problem.data
         self._set_status(result, result.objective)
         self.n_patients_, self.n_events_ = data.n_patients, data.n_events
-        self.follow_up_ = training_follow_up(data)
+        self.follow_up_ = training_follow_up(data) if follow_up is None else follow_up
         self._has_offset = data.observation.offset is not None
         self._describe(result)
         self._baseline = fitted_curves(result)

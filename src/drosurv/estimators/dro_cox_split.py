@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import numba
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, as_number, check_choice, require
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses.cox_split import CoxSplit
 from drosurv.solvers import Problem, TrainingData
-from drosurv.target import BoolArray
+from drosurv.target import BoolArray, IntArray
+
+# Random numbers drawn at a time, so that they stay in the cache.
+_DRAWS = 1 << 12
 
 
 @dataclass(eq=False, repr=False)
@@ -97,11 +102,7 @@ def first_half(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> 
     if seed is None:
         in_first[: round(n * n1)] = True
     else:
-        # Sort censored patients first, then events, each in random order, and put a share n1 of the positions, evenly
-        # spaced, into D1: both halves then have the same share of events.
-        order = np.random.default_rng(seed).permutation(n)
-        order = order[np.argsort(event[order], kind="stable")]
-        in_first[order] = np.diff(np.floor(np.arange(n + 1) * n1 + 1e-9)) > 0
+        _mark_first(_permutation(n, seed), event, n1, in_first)
     for half, name in ((in_first, "D1"), (~in_first, "D2")):
         if not half.any():
             raise ArgumentError(
@@ -113,3 +114,53 @@ def first_half(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> 
             f"n1={n1!r} leaves a half without events ({int(event.sum())} in all); choose n1 nearer to 0.5.",
         )
     return in_first
+
+
+def _permutation(n: int, seed: int) -> NDArray[np.uint32]:
+    """Return ``np.random.default_rng(seed).permutation(n)`` for n < 2^32, for millions in half the time."""
+    order = np.arange(n, dtype=np.uint32)
+    stream, positions = np.random.default_rng(seed).bit_generator, np.empty(2 * _DRAWS, dtype=np.intp)
+    last = n - 1
+    while last > 0:
+        last = _shuffle(order, last, stream.random_raw(_DRAWS).view(np.uint32), positions)
+    return order
+
+
+@numba.njit(cache=True, nogil=True)
+def _shuffle(order: NDArray[np.uint32], last: int, draws: NDArray[np.uint32], positions: IntArray) -> int:
+    """Shuffle by Fisher and Yates from the last position down, as far as the draws reach; return the next position.
+
+    The lowest bits of a draw are a position; draws that are too high are left out, as in NumPy. All positions are found
+    before the first exchange, so that the processor does not wait for memory at every draw.
+    """
+    left, found, mask = last, 0, 1
+    while mask <= left:
+        mask <<= 1
+    mask -= 1
+    for draw in draws:
+        while left > 0 and mask >> 1 >= left:
+            mask >>= 1
+        positions[found] = draw & mask
+        fits = (positions[found] <= left) & (left > 0)
+        found += fits
+        left -= fits
+    for k in range(found):
+        one, other = last - k, positions[k]
+        order[one], order[other] = order[other], order[one]
+    return left
+
+
+@numba.njit(cache=True, nogil=True)
+def _mark_first(order: NDArray[np.uint32], event: BoolArray, n1: float, in_first: BoolArray) -> None:
+    """Mark the patients of D1: of the censored patients and then the events, in random order, every 1/n1-th.
+
+    Both halves then have the same share of events.
+    """
+    censored, events = 0, len(event) - np.count_nonzero(event)
+    for patient in order:
+        rank = events if event[patient] else censored
+        if event[patient]:
+            events += 1
+        else:
+            censored += 1
+        in_first[patient] = np.floor((rank + 1) * n1 + 1e-9) > np.floor(rank * n1 + 1e-9)

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from drosurv.estimators.base import SurvivalModel
+from drosurv.estimators.base import SurvivalModel, training_follow_up
 from drosurv.estimators.network_settings import MLP
 from drosurv.solvers import TrainingData, solve, solve_together
 
@@ -103,9 +103,12 @@ def fit_together(batches: Sequence[Sequence[SurvivalModel]], data: Sequence[Trai
                     estimator._accept(estimator._recalibrated(result))
         return
     problems = [batch[0]._problem(training, batch) for batch, training in zip(batches, data, strict=True)]
-    for batch, results in zip(batches, solve_together(problems, options), strict=True):
+    solved = solve_together(problems, options)
+    for batch, results, training in zip(batches, solved, data, strict=True):
+        # The same for all models of a training set.
+        follow_up = training_follow_up(training)
         for estimator, result in zip(batch, results, strict=True):
-            estimator._accept(estimator._recalibrated(result))
+            estimator._accept(estimator._recalibrated(result), follow_up)
 
 
 def _error(work: Callable[..., None], *arguments: Any) -> ValueError | None:

@@ -34,6 +34,7 @@ from drosurv.estimators.coefficients import CoxTable, ProportionalHazardsTest
 from drosurv.estimators.network_settings import MLP, Trees, as_network, check_nested
 from drosurv.losses.cox_partial import TIES, CoxPartial
 from drosurv.losses.loss import constant_features
+from drosurv.metrics.follow_up import FollowUp
 from drosurv.objectives.balls import BALLS, ball_objective, check_ball
 from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean
@@ -345,8 +346,8 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         )
         return 1.0
 
-    def _accept(self, result: Result) -> None:
-        super()._accept(result)
+    def _accept(self, result: Result, follow_up: FollowUp | None = None) -> None:
+        super()._accept(result, follow_up)
         if hasattr(self, "coef_"):
             self._kept_training, self._findings = result.problem.data, None
 
