@@ -1,7 +1,7 @@
 """CoxPHCV: ridge paths with five folds, alone and against scikit-survival's Coxnet and R's cv.glmnet."""
 
 from drosurv import CoxPHCV
-from drosurv.estimators.cox_cv import L2S
+from drosurv.estimators.penalty_choice import L2S
 from experiments.speed import peers
 from experiments.speed.clock import best
 from experiments.speed.data import correlated

@@ -103,7 +103,9 @@ def test_scores_are_the_cross_validated_partial_likelihood(weighted):
         for c in range(4):
             factor = model.cv_results_["nonlinear_penalty"][c]
             penalised = design.with_nonlinear_penalty(factor)
-            plain = CoxPH(l2=model.cv_results_["l2"][c])
+            # The penalty of the summed loss is that of the fit to all patients.
+            share = rows.mean() if weight is None else inside.sum() / weight.sum()
+            plain = CoxPH(l2=model.cv_results_["l2"][c] / share)
             plain.fit(penalised.standardised(values[rows]), y[rows], inside)
             score = plain.predict(penalised.standardised(values))
             wanted = log_partial_likelihood(y, score, weight)
@@ -125,6 +127,46 @@ def test_the_best_score_is_chosen_and_fitted_on_everybody():
     np.testing.assert_allclose(plain.coef_, model.estimator_.coef_, atol=1e-8)
 
 
+def noise(n, d, seed):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), Surv.from_arrays(rng.random(n) < 0.6, rng.exponential(size=n))
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 20), (40, 60)])
+def test_on_noise_the_penalty_grows_until_little_is_left(n, d):
+    gains, largest = [], []
+    new, y = noise(1000, d, seed=99)
+    for seed in range(6):
+        model = CoxPHCV(splines=False).fit(*noise(n, d, seed))
+        difference = log_partial_likelihood(y, model.predict(new)) - log_partial_likelihood(y, np.zeros(1000))
+        gains.append(difference / y["event"].sum())
+        largest.append(model.l2_)
+    # With penalties up to 1 the mean is below -0.03 in both cases.
+    assert np.mean(gains) > -0.015
+    assert max(largest) > 50
+
+
+def test_penalties_below_the_usual_ones_are_tried_where_they_gain():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    y = Surv.from_arrays(np.ones(200, dtype=bool), np.exp(-x[:, 0] + 0.02 * rng.normal(size=200)))
+    model = CoxPHCV(splines=False).fit(x, y)
+    assert model.l2_ < 1e-4
+
+
+def test_without_a_clear_gain_the_largest_penalty_is_chosen_that_keeps_most_of_it():
+    features, y = noise(60, 20, seed=5)
+    model = CoxPHCV(splines=False).fit(features, y)
+    table = pd.DataFrame(model.cv_results_)
+    folds = draw_folds(60, 5, np.random.default_rng(0), y["event"], np.arange(60))
+    null = log_partial_likelihood(y, np.zeros(60)) * 5
+    null -= sum(log_partial_likelihood(y[folds != k], np.zeros((folds != k).sum())) for k in range(5))
+    gain = table.filter(regex="^split").sum(axis=1) - null
+    assert 0 < gain.max() < 2
+    assert model.l2_ == table["l2"][gain >= 0.75 * gain.max()].max()
+    assert model.l2_ > table["l2"][gain.idxmax()]
+
+
 def test_a_curved_effect_is_splined_and_a_straight_one_is_not():
     assert len(fitted().knots_["age"]) == 4
     assert len(fitted().knots_["sex"]) == 0
@@ -140,6 +182,7 @@ def test_the_true_curve_is_recovered():
     model = CoxPHCV().fit(table, y)
     ages = np.array([45.0, 50.0, 60.0, 70.0, 75.0])
     effect = model.partial_effect("age", ages)
+    assert abs(effect["coef"] - effect["shrunken coef"]).max() < 0.05
     truth = 0.5 * ((ages - 60) / 10) ** 2 - 0.5 * ((table["age"].median() - 60) / 10) ** 2
     np.testing.assert_allclose(effect["coef"], truth, atol=0.15)
 
@@ -172,9 +215,9 @@ def test_copies_that_share_an_id_are_weights():
     rng = np.random.default_rng(2)
     counts = rng.integers(0, 4, len(X))
     rows = np.repeat(np.arange(len(X)), counts)
-    weighted = CoxPHCV(**FEW, random_state=0).fit(X, Y, counts)
+    weighted = CoxPHCV(splines=4, **FEW, random_state=0).fit(X, Y, counts)
     for argument in ("id", "clusters"):
-        copied = CoxPHCV(**FEW, random_state=0).fit(X.iloc[rows], Y[rows], **{argument: rows})
+        copied = CoxPHCV(splines=4, **FEW, random_state=0).fit(X.iloc[rows], Y[rows], **{argument: rows})
         assert copied.l2_ == weighted.l2_
         for name, knots in weighted.knots_.items():
             np.testing.assert_allclose(copied.knots_[name], knots)
@@ -255,8 +298,9 @@ def test_pipelines_cross_validation_and_summary_work():
     assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.6
     table = drosurv.summary(pipeline.fit(X, Y))
     assert table.index.tolist() == ["age", "dose", "sex"]
-    per_unit = fitted(**FEW).summary().loc["sex", "coef"]
-    assert table.loc["sex", "coef"] == pytest.approx(per_unit, abs=1e-4)
+    columns = ["coef", "se(coef)", "shrunken coef"]
+    per_unit = fitted(**FEW).summary().loc["sex", columns].astype(float)
+    np.testing.assert_allclose(table.loc["sex", columns].astype(float), per_unit, atol=1e-4)
 
 
 def test_folds_are_the_same_in_every_fit_unless_seeded():
@@ -279,11 +323,11 @@ def test_the_summary_compares_quartiles_of_splined_columns_and_units_of_others()
     model, table = fitted(), fitted().summary()
     low, high = np.quantile(X["age"], [0.25, 0.75])
     pair = pd.DataFrame({"age": [low, high], "dose": 1.0, "sex": 0.0})
-    assert table.loc["age", "coef"] == pytest.approx(np.diff(model.predict(pair))[0], abs=1e-8)
+    assert table.loc["age", "shrunken coef"] == pytest.approx(np.diff(model.predict(pair))[0], abs=1e-8)
     pair = pd.DataFrame({"age": 50.0, "dose": 1.0, "sex": [0.0, 1.0]})
-    assert table.loc["sex", "coef"] == pytest.approx(np.diff(model.predict(pair))[0], abs=1e-8)
+    assert table.loc["sex", "shrunken coef"] == pytest.approx(np.diff(model.predict(pair))[0], abs=1e-8)
     assert table.loc["sex", "contrast"] == "per unit"
-    assert any("penalised" in note for note in table.notes)
+    assert any("unpenalised" in note for note in table.notes)
     assert table.loc["age", "p nonlinear"] < 1e-4
     assert np.isnan(table.loc["sex", "p nonlinear"])
     assert "p nonlinear" in repr(table)
@@ -299,10 +343,87 @@ def test_nonlinearity_p_values_are_uniform_under_linear_effects_whatever_is_chos
     assert (ps < 0.1).mean() < 0.25
 
 
-def test_standard_errors_without_penalty_are_those_of_plain_cox():
-    model = fitted(splines=False, l2s=(0.0,))
-    wanted = CoxPH().fit(X, Y).summary()
-    np.testing.assert_allclose(model.summary()["se(coef)"], wanted["se(coef)"], rtol=1e-5)
+@pytest.mark.parametrize("given", ["nothing", "weights", "clusters", "copies"])
+def test_standard_errors_are_those_of_plain_cox_with_the_same_columns(given):
+    arguments, table, y = {}, X, Y
+    if given == "weights":
+        arguments = {"sample_weight": np.full(len(X), 100.0)}
+    if given == "clusters":
+        arguments = {"clusters": np.arange(len(X)) // 6}
+    if given == "copies":
+        rows = np.tile(np.arange(len(X)), 3)
+        table, y, arguments = X.iloc[rows], Y[rows], {"id": rows}
+    found = CoxPHCV(splines=False, l2s=(0.1,)).fit(table, y, **arguments).summary()
+    if given == "copies":
+        arguments = {"clusters": rows}
+    wanted = CoxPH().fit(table, y, **arguments).summary()
+    np.testing.assert_allclose(found["se(coef)"], wanted["se(coef)"], rtol=1e-5)
+    # The jackknife moves estimates by a small part of their standard errors.
+    assert (abs(found["coef"] - wanted["coef"]) < 0.5 * wanted["se(coef)"]).all()
+
+
+def test_copies_of_patients_do_not_narrow_the_intervals():
+    rows = np.tile(np.arange(len(X)), 5)
+    five = CoxPHCV(splines=False, l2s=(0.1,)).fit(X.iloc[rows], Y[rows], id=rows)
+    robust = CoxPH().fit(X, Y).summary(method="sandwich")
+    np.testing.assert_allclose(five.summary()["se(coef)"], robust["se(coef)"], rtol=1e-5)
+    assert (five.n_patients_, five.n_events_) == (len(X), Y["event"].sum())
+
+
+def test_the_bias_correction_is_a_jackknife_of_ten_groups():
+    features, y = noise(100, 6, seed=1)
+    found = CoxPHCV(splines=False, l2s=(0.1,)).fit(features, y).summary()
+    folds = draw_folds(100, 10, np.random.default_rng(0), y["event"], np.arange(100))
+    parts = [CoxPH(tol=1e-12).fit(features[folds != k], y[folds != k]).coef_ for k in range(10)]
+    wanted = 10 * CoxPH(tol=1e-12).fit(features, y).coef_ - 9 * np.mean(parts, axis=0)
+    np.testing.assert_allclose(found["coef"], wanted, atol=1e-5)
+
+
+def test_estimates_of_a_strong_effect_are_nearly_unbiased_and_its_intervals_cover():
+    coefs, covered = [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        features = rng.normal(size=(150, 10))
+        time, left = rng.exponential(np.exp(-features[:, 0])), rng.exponential(2, 150)
+        y = Surv.from_arrays(time <= left, np.minimum(time, left))
+        row = CoxPHCV(splines=False, l2s=(0.1,), cv=2).fit(features, y).summary().iloc[0]
+        coefs.append(row[["coef", "shrunken coef"]])
+        covered.append(row["coef lower 95%"] < 1 < row["coef upper 95%"])
+    mean, shrunken = np.mean(coefs, axis=0)
+    # The mean of 30 estimates has a standard error of 0.03.
+    assert abs(mean - 1) < 0.08
+    assert shrunken < 0.9
+    assert np.mean(covered) > 0.85
+
+
+def test_more_columns_than_events_have_no_intervals_and_the_notes_say_why():
+    features, y = noise(40, 60, seed=0)
+    table = CoxPHCV(splines=False).fit(features, y).summary()
+    assert table["coef"].isna().all()
+    assert table["shrunken coef"].notna().all()
+    text = " ".join(table.notes)
+    assert "No intervals" in text
+    assert "fewer than 2 for each of 60 columns" in text
+    assert "fewer than 2" not in " ".join(fitted().summary().notes)
+
+
+def test_weights_that_sum_to_one_leave_numbers_of_events_and_knots_as_they_are():
+    shares = CoxPHCV(**FEW).fit(X, Y, np.full(len(X), 1 / len(X)))
+    assert shares.n_events_ == fitted(**FEW).n_events_ == Y["event"].sum()
+    assert shares.n_patients_ == len(X)
+    for name, knots in fitted(**FEW).knots_.items():
+        np.testing.assert_allclose(shares.knots_[name], knots)
+    np.testing.assert_allclose(shares.predict(X), fitted(**FEW).predict(X), atol=1e-6)
+
+
+def test_the_forest_plot_names_contrasts_and_shows_intervals_and_shrunken_ratios():
+    table = fitted().summary()
+    ax = table.forest_plot()
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels == [f"{name}, {contrast}" for name, contrast in table["contrast"].items()]
+    drawn = {line.get_label(): line.get_xdata() for line in ax.get_lines()}
+    np.testing.assert_allclose(drawn["unpenalised"], table["exp(coef)"])
+    np.testing.assert_allclose(drawn["this model, shrunken"], table["shrunken exp(coef)"])
 
 
 def test_partial_effects_are_differences_of_predictions_from_the_median():
@@ -310,16 +431,22 @@ def test_partial_effects_are_differences_of_predictions_from_the_median():
     effect = model.partial_effect("age")
     others = pd.DataFrame({"age": effect.index, "dose": 1.0, "sex": 0.0})
     at_median = pd.DataFrame({"age": [X["age"].median()], "dose": 1.0, "sex": 0.0})
-    np.testing.assert_allclose(effect["coef"], model.predict(others) - model.predict(at_median), atol=1e-9)
+    wanted = model.predict(others) - model.predict(at_median)
+    np.testing.assert_allclose(effect["shrunken coef"], wanted, atol=1e-9)
     assert effect["se(coef)"].min() < 0.02
+    low, high = np.quantile(X["age"], [0.25, 0.75])
+    quartiles = model.partial_effect("age", [low, high])["coef"]
+    assert model.summary().loc["age", "coef"] == pytest.approx(quartiles[high] - quartiles[low])
     with pytest.raises(ArgumentError, match="column must be one of"):
         model.partial_effect("weight")
 
 
 def test_the_plot_shows_curve_band_and_knots():
     ax = fitted().plot_partial_effect("age")
-    curve, _, knots = ax.get_lines()
-    np.testing.assert_allclose(curve.get_ydata(), fitted().partial_effect(0)["exp(coef)"])
+    curve, unpenalised, _, knots = ax.get_lines()
+    effect = fitted().partial_effect(0)
+    np.testing.assert_allclose(curve.get_ydata(), effect["shrunken exp(coef)"])
+    np.testing.assert_allclose(unpenalised.get_ydata(), effect["exp(coef)"])
     np.testing.assert_allclose(knots.get_xdata(), fitted().knots_["age"])
     assert len(ax.collections) == 1
     assert ax.get_xlabel() == "age"
@@ -338,6 +465,15 @@ def test_the_plot_shows_curve_band_and_knots():
 def test_bad_parameters_are_named(parameter, value):
     with pytest.raises(ArgumentError, match=f"{parameter} must"):
         CoxPHCV(**{parameter: value}).fit(X, Y)
+
+
+def test_a_column_may_have_the_name_of_a_spline():
+    table = X.rename(columns={"dose": "age'"})
+    model = CoxPHCV(splines=4, **FEW).fit(table, Y)
+    names = model.get_feature_names_out().tolist()
+    assert len(set(names)) == len(names) == 7
+    assert names[:4] == ["age", "age''", "age'''", "age'"]
+    np.testing.assert_allclose(model.predict(table), fitted(splines=4, **FEW).predict(X), atol=1e-9)
 
 
 def test_constant_and_nearly_constant_columns_do_no_harm():

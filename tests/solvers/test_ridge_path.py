@@ -54,6 +54,17 @@ def test_a_penalty_of_each_coefficient_is_a_change_of_units():
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+def test_more_columns_than_rows_have_the_same_optima():
+    X, y = sample(40, 70, seed=3)
+    factor = np.where(np.arange(70) % 3 == 0, 5.0, 1.0)
+    ridges = np.stack([0.3 * np.ones(70), 0.1 * factor, 3.0 * np.ones(70), 2.0 * factor])
+    found, status = ridge_path(X, CoxPartial(parse_target(y)), np.full(40, 1 / 40), ridges, 1e-10)
+    assert set(status) == {"converged"}
+    for ridge, coef in zip(ridges, found, strict=True):
+        wanted = CoxPH(l2=1.0, tol=1e-10).fit(X / np.sqrt(ridge), y).coef_ / np.sqrt(ridge)
+        np.testing.assert_allclose(coef, wanted, atol=1e-5)
+
+
 def test_separated_data_have_no_optimum_without_a_penalty():
     X = np.arange(40.0)[:, None] / 40
     y = Surv.from_arrays(np.ones(40, dtype=bool), np.arange(40.0)[::-1] + 1)

@@ -109,7 +109,7 @@ class CoefficientInference:
                 known,
                 log_likelihoods=fit.log_likelihoods,
                 covariances=covariances,
-                endless=_infinite(model.coef_, fit),
+                endless=infinite_coefficients(model.coef_, fit),
                 degrees=None if model.l2 > 0 else fit.degrees,
                 ties=model.ties if len(fit.likelihood.event_times) < len(fit.rows) else "",
             )
@@ -222,7 +222,7 @@ def feature_names(model: Any) -> list[str]:
     return [f"x{j}" for j in range(len(model.coef_))] if names is None else [str(name) for name in names]
 
 
-def _infinite(coef: FloatArray, fit: FittedCox) -> BoolArray:
+def infinite_coefficients(coef: FloatArray, fit: FittedCox) -> BoolArray:
     """Return which coefficients (d,) have no finite maximum likelihood estimate; the solver stops at a large number."""
     far: BoolArray = np.zeros(len(coef), dtype=np.bool_)
     # If no two scores are far apart, no coefficient is infinite.

@@ -39,14 +39,21 @@ def find_knots(X: FloatArray, weight: FloatArray | None, n_knots: int) -> tuple[
     the knots are quantiles of the distinct values.
     """
     q, found = HARRELL[n_knots], []
-    for x in np.ascontiguousarray(X.T):
-        knots = np.unique(weighted_quantiles(x, weight, q))
+    for x, quantiles in zip(np.ascontiguousarray(X.T), column_quantiles(X, weight, q), strict=True):
+        knots = np.unique(quantiles)
         if not _has_more_values(x, max(FEWEST_VALUES, n_knots)):
             knots = np.empty(0)
         elif len(knots) < 3:
             knots = np.unique(np.quantile(np.unique(x), q))
         found.append(knots if len(knots) >= 3 else np.empty(0))
     return tuple(found)
+
+
+def column_quantiles(X: FloatArray, weight: FloatArray | None, q: Sequence[float]) -> FloatArray:
+    """Return quantiles (d, m) of each column of X (n, d)."""
+    if weight is None:
+        return np.asarray(np.quantile(X, q, axis=0).T)
+    return np.array([weighted_quantiles(x, weight, q) for x in np.ascontiguousarray(X.T)])
 
 
 def _has_more_values(x: FloatArray, number: int) -> bool:
@@ -76,10 +83,16 @@ class SplineDesign:
         """Return the design for training rows (n, d); with 0 knots every feature is linear."""
         knots = find_knots(X, weight, n_knots) if n_knots else (np.empty(0),) * X.shape[1]
         share = np.full(len(X), 1.0 / len(X)) if weight is None else weight / weight.sum()
-        parts = [spline_columns(x, t) for x, t in zip(X.T, knots, strict=True)]
-        centre = tuple(part @ share for part in parts)
-        basis = tuple(_standard_basis(part, mean, share) for part, mean in zip(parts, centre, strict=True))
-        return cls(knots, X.min(axis=0), X.max(axis=0), centre, basis)
+        means = share @ X
+        scales = _inverse_spread(np.sqrt(share @ (X - means) ** 2), np.abs(X).max(axis=0))
+        centre = [np.array([mean]) for mean in means]
+        basis = [np.array([[scale]]) for scale in scales]
+        for j, t in enumerate(knots):
+            if len(t):
+                part = spline_columns(X[:, j], t)
+                centre[j] = part @ share
+                basis[j] = _standard_basis(part, centre[j], share)
+        return cls(knots, X.min(axis=0), X.max(axis=0), tuple(centre), tuple(basis))
 
     @property
     def feature(self) -> IntArray:
@@ -98,11 +111,16 @@ class SplineDesign:
 
     def standardised(self, X: FloatArray) -> FloatArray:
         """Return the standardised design columns (n, p) of rows (n, d)."""
-        out, start, inside = np.empty((len(self.feature), len(X))), 0, np.clip(X, self.low, self.high)
-        for x, knots, centre, basis in zip(inside.T, self.knots, self.centre, self.basis, strict=True):
-            columns = spline_columns(x, knots) - centre[:, None]
-            np.matmul(basis.T, columns, out=out[start : start + len(centre)])
-            start += len(centre)
+        out, inside = np.empty((len(self.feature), len(X))), np.clip(X, self.low, self.high).T
+        sizes = np.array([len(centre) for centre in self.centre])
+        starts, linear = np.cumsum(sizes) - sizes, np.flatnonzero(sizes == 1)
+        if len(linear):
+            means = np.array([self.centre[j] for j in linear])
+            scales = np.array([self.basis[j][0] for j in linear])
+            out[starts[linear]] = (inside[linear] - means) * scales
+        for j in np.flatnonzero(sizes > 1):
+            columns = spline_columns(inside[j], self.knots[j]) - self.centre[j][:, None]
+            np.matmul(self.basis[j].T, columns, out=out[starts[j] : starts[j] + sizes[j]])
         return np.ascontiguousarray(out.T)
 
     def in_units(self, coef: FloatArray) -> FloatArray:
@@ -121,10 +139,17 @@ class SplineDesign:
         return replace(self, basis=basis)
 
     def names(self, features: Sequence[str]) -> list[str]:
-        """Return the names of the design columns, such as age, age' and age''."""
-        out: list[str] = []
+        """Return the names of the design columns, such as age, age' and age''; none is used twice."""
+        out, taken = [], set(features)
         for name, knots in zip(features, self.knots, strict=True):
-            out += [name + "'" * j for j in range(1 + max(len(knots) - 2, 0))]
+            out.append(name)
+            nonlinear = name
+            for _ in knots[2:]:
+                nonlinear += "'"
+                while nonlinear in taken:
+                    nonlinear += "'"
+                taken.add(nonlinear)
+                out.append(nonlinear)
         return out
 
 
@@ -134,15 +159,20 @@ def _standard_basis(columns: FloatArray, centre: FloatArray, share: FloatArray) 
     The columns are given as rows (m, n). One that is constant, or a linear combination of earlier ones, becomes zero.
     """
     centred = columns - centre[:, None]
-    spread = np.sqrt(centred**2 @ share)
-    constant = spread <= _ROUNDING * np.abs(columns).max(axis=1)
-    scaled = centred / np.where(constant, 1.0, spread)[:, None]
+    inverse = _inverse_spread(np.sqrt(centred**2 @ share), np.abs(columns).max(axis=1))
+    scaled = centred * inverse[:, None]
     correlation = (scaled * share) @ scaled.T
     basis = np.zeros_like(correlation)
-    for j in np.flatnonzero(~constant):
+    for j in np.flatnonzero(inverse):
         # Gram-Schmidt: subtract the projection of column j on earlier columns, and divide by the standard deviation.
         rest = np.eye(len(basis))[j] - basis @ (basis.T @ correlation[j])
         variance = float(rest @ correlation @ rest)
         if variance > _DEPENDENT:
             basis[:, j] = rest / np.sqrt(variance)
-    return basis / np.where(constant, 1.0, spread)[:, None]
+    return basis * inverse[:, None]
+
+
+def _inverse_spread(spread: FloatArray, largest: FloatArray) -> FloatArray:
+    """Return 1 / standard deviation (m,) of columns, 0 for those that are constant up to rounding."""
+    constant = spread <= _ROUNDING * largest
+    return np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))

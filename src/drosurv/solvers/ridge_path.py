@@ -27,7 +27,7 @@ def ridge_path(
     """Minimise the mean partial likelihood loss plus sum_j ridge_j coef_j^2 / 2 for each row of ridges.
 
     It uses Newton's method and keeps the Hessian from row to row while it is accurate enough, which is four times as
-    fast as :func:`drosurv.solvers.convex.minimise`.
+    fast as :func:`drosurv.solvers.convex.minimise`. With more columns than rows a step takes n^3 operations, not d^3.
 
     Parameters
     ----------
@@ -51,11 +51,39 @@ def ridge_path(
         "converged", "separated" (the scores grow without bound), "stalled" (no step decreased the criterion) or
         "max_iter".
     """
+    if X.shape[1] > len(X):
+        return _wide_path(X, loss, mass, ridges, tol)
     path, coef = _Path(X, loss, mass), np.zeros(ridges.shape)
     status = []
     for k, ridge in enumerate(ridges):
         coef[k], reason = path.solve(ridge, tol / len(X))
         status.append(reason)
+    return coef, status
+
+
+def _wide_path(
+    X: FloatArray, loss: CoxPartial, mass: FloatArray, ridges: FloatArray, tol: float
+) -> tuple[FloatArray, list[str]]:
+    """Solve the path in the space that the n rows of X span, which contains the optima of d > n columns.
+
+    Columns are divided by the roots of their penalties, so that all have the same penalty; then the optima lie in the
+    span of the rows. Rows of ridges that are multiples of each other need one rotation together. A row of ridges is
+    positive, or zero for no penalty.
+    """
+    n, largest = len(X), ridges.max(axis=1)
+    relative = np.where(largest[:, None] > 0, ridges, 1.0) / np.where(largest > 0, largest, 1.0)[:, None]
+    kinds: dict[bytes, list[int]] = {}
+    for k, row in enumerate(relative.round(12)):
+        kinds.setdefault(row.tobytes(), []).append(k)
+    coef, status = np.zeros(ridges.shape), [""] * len(ridges)
+    for rows in kinds.values():
+        size = np.sqrt(relative[rows[0]])
+        directions, root = np.linalg.qr((X / size).T)
+        path, found = _Path(np.ascontiguousarray(root.T), loss, mass), np.empty((len(rows), n))
+        order = np.argsort(-largest[rows], kind="stable")
+        for i in order:
+            found[i], status[rows[i]] = path.solve(np.full(n, largest[rows[i]]), tol / n)
+        coef[rows] = found @ directions.T / size
     return coef, status
 
 

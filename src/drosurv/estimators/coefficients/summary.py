@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -57,9 +57,17 @@ class CoxTable(pd.DataFrame):
     level: float
     ratio: str | None
 
+    # What a forest plot calls exp(coef), and a column that it shows beside it, with its name.
+    _label: ClassVar[str] = "this model"
+    _beside: ClassVar[tuple[str, str]] = ("plain exp(coef)", "plain Cox")
+
     @property
     def _constructor(self) -> Any:
         return pd.DataFrame
+
+    @property
+    def _row_labels(self) -> list[str]:
+        return [str(name) for name in self.index]
 
     def to_table(self) -> Table:
         """Return the table in the form used by reports."""
@@ -120,11 +128,12 @@ class CoxTable(pd.DataFrame):
         shown = "coef" if self.ratio is None else "exp(coef)"
         low, high = interval_names(shown, self.level)
         ax.hlines(height, self[low], self[high], color="C0")
-        ax.plot(self[shown], height, "s", color="C0", label="this model")
-        if "plain exp(coef)" in self.columns:
-            ax.plot(self["plain exp(coef)"], height, "o", color="0.4", fillstyle="none", label="plain Cox")
+        ax.plot(self[shown], height, "s", color="C0", label=self._label)
+        beside, name = self._beside
+        if beside in self.columns:
+            ax.plot(self[beside], height, "o", color="0.4", fillstyle="none", label=name)
             ax.legend()
-        ax.set_yticks(height, [str(name) for name in self.index])
+        ax.set_yticks(height, self._row_labels)
         ax.set_xlabel(self.ratio or "coefficient")
         ax.axvline(0.0 if self.ratio is None else 1.0, color="0.6", linestyle="--", linewidth=1)
         if self.ratio is None:

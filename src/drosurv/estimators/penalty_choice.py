@@ -1,0 +1,220 @@
+"""Choice of a ridge penalty, and of splines or straight lines, by cross-validated partial likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from drosurv.estimators.spline_design import SplineDesign, find_knots
+from drosurv.losses.cox_partial import CoxPartial
+from drosurv.solvers import TrainingData
+from drosurv.solvers.ridge_path import ridge_path
+from drosurv.target import FloatArray, IntArray
+
+# Penalties that are tried first unless others are given: three per decade from 1e-4 to 1.
+L2S = tuple(float(f"{l2:.2g}") for l2 in np.geomspace(1e-4, 1.0, 13))
+# Factors by which the penalty of nonlinear columns is larger than that of linear ones, to choose from.
+NONLINEAR_PENALTIES = (3.0, 10.0)
+# With the largest penalty a coefficient of a standardised column is at most this, so that hazard ratios are 1.
+_PRACTICALLY_ZERO = 1e-3
+# Penalties that are added above or below at a time: two decades, or one.
+_MORE_ABOVE, _MORE_BELOW = 6, 3
+# Smaller penalties are tried, down to the last, only if the smallest so far gains this much log likelihood over the
+# next.
+_STILL_GAINS, _LEAST = 0.1, 1e-5
+# A gain in log likelihood over no model has a standard error of about the root of twice the gain. Below this gain it is
+# smaller than its standard error; then the largest penalty is chosen that keeps this share of the gain.
+_CLEAR_GAIN, _KEPT = 2.0, 0.75
+
+
+class CandidateModel(NamedTuple):
+    """One of the models from which cross-validation chooses.
+
+    `knots` is the number of knots, 0 for linear effects; `nonlinear_penalty` is the factor by which the penalty of
+    nonlinear columns is larger than that of linear ones.
+    """
+
+    l2: float
+    knots: int
+    nonlinear_penalty: float
+
+
+class Search:
+    """Cross-validation of candidate models, to which larger or smaller penalties are added while the best is at an end.
+
+    Parameters
+    ----------
+    training : TrainingData
+        The training patients.
+    folds : (n,) int
+        Fold of each row, from 0.
+    ties : {"breslow", "efron"}
+        Method for tied event times.
+    knots : int
+        Number of knots of splined candidates; 0 for none.
+    linear : bool
+        Whether linear effects are candidates, too.
+    n_events : int
+        Number of events, whatever their weights: log likelihoods are compared in units of one event.
+    """
+
+    def __init__(
+        self, training: TrainingData, folds: IntArray, ties: str, knots: int, linear: bool, n_events: int
+    ) -> None:
+        self.training, self.folds, self.ties = training, folds, ties
+        self.unit = float(training.n_events) / n_events
+        self.knots = knots if knots and any(map(len, find_knots(training.X, training.weight, knots))) else 0
+        self.linear = linear or not self.knots
+        self.choices: list[CandidateModel] = []
+        self.scores = np.empty((0, int(folds.max()) + 1))
+        self.null = null_likelihood(training, folds, ties)
+
+    def first_penalties(self) -> Sequence[float]:
+        """Return the penalties to try first: the usual ones or, with more columns than patients, the largest."""
+        n, d = self.training.X.shape
+        if d * max(self.knots - 1, 1) <= n:
+            return L2S
+        most = float(f"{self._most:.2g}")
+        return [most, *_spaced(most, 1 - len(L2S))]
+
+    def try_penalties(self, l2s: Sequence[float]) -> None:
+        """Add the candidates with these penalties and their scores."""
+        factors = [NONLINEAR_PENALTIES if l2 > 0 else (1.0,) for l2 in l2s]
+        new = [CandidateModel(l2, 0, 1.0) for l2 in l2s if self.linear]
+        if self.knots:
+            new += [
+                CandidateModel(l2, self.knots, p)
+                for l2, several in zip(l2s, factors, strict=True)
+                for p in several
+            ]
+        self.choices += new
+        found = cross_validated_likelihood(self.training, self.folds, new, self.ties)
+        self.scores = np.concatenate([self.scores, found])
+
+    def extend(self) -> None:
+        """Add penalties while the best is the largest or the smallest, up to one that leaves practically no effect."""
+        while self.best.l2 == max(self.choices).l2:
+            more = [l2 for l2 in _spaced(self.best.l2, _MORE_ABOVE) if l2 < 2.0 * self._most]
+            if not more:
+                break
+            self.try_penalties(more)
+        while _LEAST < self.best.l2 == min(self.choices).l2 and self._gains_below():
+            self.try_penalties(_spaced(self.best.l2, -_MORE_BELOW))
+
+    @cached_property
+    def _most(self) -> float:
+        """The penalty with which every coefficient is practically zero: it is at most the gradient / l2."""
+        training = self.training
+        design, loss = (
+            SplineDesign.learn(training.X, training.weight, self.knots),
+            training.cox_loss(self.ties),
+        )
+        loss(np.zeros((1, len(training.X))))
+        gradient = loss.pullback(training.mass[loss.rows][None])[0][0] @ design.standardised(training.X)
+        return float(np.abs(gradient).max()) / _PRACTICALLY_ZERO
+
+    def _gains_below(self) -> bool:
+        """Whether the smallest penalty is clearly better than the next one of the same kind."""
+        best = self.best
+        same = [
+            g for c, g in zip(self.choices, self.gains, strict=True) if c[1:] == best[1:] and c.l2 > best.l2
+        ]
+        return bool(self.gains.max() - max(same, default=np.inf) > _STILL_GAINS)
+
+    @property
+    def gains(self) -> FloatArray:
+        """Cross-validated log partial likelihood of each candidate less that of no model, in units of one event."""
+        gains: FloatArray = (self.scores - self.null).sum(axis=1) / self.unit
+        return gains
+
+    @property
+    def order(self) -> IntArray:
+        """Candidates from the best to the worst score; of those with equal scores the simplest is first."""
+        l2, knots, factor = (np.array(column) for column in zip(*self.choices, strict=True))
+        return np.lexsort((-factor, -l2, knots, -self.scores.sum(axis=1)))
+
+    @property
+    def best(self) -> CandidateModel:
+        """The candidate with the best score or, if it hardly gains, the same with a larger penalty."""
+        best, gains = self.choices[int(self.order[0])], self.gains
+        if gains.max() >= _CLEAR_GAIN:
+            return best
+        least = min(_KEPT * gains.max(), gains.max())
+        return max(c for c, g in zip(self.choices, gains, strict=True) if c[1:] == best[1:] and g >= least)
+
+    def results(self) -> dict[str, Any]:
+        """Return candidates and scores in the form of scikit-learn's ``cv_results_``."""
+        table = {name: np.array([getattr(c, name) for c in self.choices]) for name in CandidateModel._fields}
+        return {
+            **table,
+            **{f"split{k}_test_score": part for k, part in enumerate(self.scores.T)},
+            "mean_test_score": self.scores.mean(axis=1),
+            "std_test_score": self.scores.std(axis=1),
+            "rank_test_score": np.argsort(self.order) + 1,
+        }
+
+
+def _spaced(l2: float, count: int) -> list[float]:
+    """Return penalties above (count > 0) or below one, three per decade."""
+    steps = np.arange(1, abs(count) + 1) * np.sign(count)
+    return [float(f"{value:.2g}") for value in l2 * 10.0 ** (steps / 3)]
+
+
+def cross_validated_likelihood(
+    training: TrainingData, folds: IntArray, choices: Sequence[CandidateModel], ties: str
+) -> FloatArray:
+    """Return the part of each fold in the cross-validated log partial likelihood, (choices, folds).
+
+    With b the coefficients of a model fitted without the fold, it is the log partial likelihood of all patients at b
+    minus that of the patients outside the fold. Knots, means and standard deviations are computed without the fold,
+    too. The penalty of the summed loss is that of the fit to all patients, so that with fewer patients the penalty per
+    patient is larger: the best penalty of a sum hardly depends on their number.
+    """
+    of_all = training.cox_loss(ties)
+    out = np.empty((len(choices), int(folds.max()) + 1))
+    l2, knots, factor = (np.array(column) for column in zip(*choices, strict=True))
+    for k in range(out.shape[1]):
+        rows = np.flatnonzero(folds != k)
+        part = training.take(rows)
+        per_patient = l2 / training.mass[rows].sum()
+        loss = part.cox_loss(ties)
+        design = SplineDesign.learn(part.X, part.weight, int(knots.max()))
+        columns = design.standardised(training.X)
+        for n_knots in np.unique(knots):
+            # The linear design consists of the linear columns of the design with knots.
+            X = columns if n_knots else columns[:, ~design.nonlinear]
+            nonlinear = design.nonlinear if n_knots else np.full(X.shape[1], False)
+            path = np.flatnonzero(knots == n_knots)
+            path = path[_path_order(l2[path], factor[path])]
+            ridges = per_patient[path, None] * np.where(nonlinear, factor[path, None], 1.0)
+            scores = ridge_path(X[rows], loss, part.mass, ridges)[0] @ X.T
+            out[path, k] = _log_likelihood(of_all, scores) - _log_likelihood(loss, scores[:, rows])
+    return out
+
+
+def null_likelihood(training: TrainingData, folds: IntArray, ties: str) -> FloatArray:
+    """Return the part of each fold (K,) in the log partial likelihood of the model without effects."""
+    zero = np.zeros((1, len(training.X)))
+    whole, parts = _log_likelihood(training.cox_loss(ties), zero)[0], []
+    for k in range(int(folds.max()) + 1):
+        rows = np.flatnonzero(folds != k)
+        parts.append(whole - _log_likelihood(training.take(rows).cox_loss(ties), zero[:, rows])[0])
+    return np.array(parts)
+
+
+def _path_order(l2: FloatArray, factor: FloatArray) -> IntArray:
+    """Return an order (K,) of penalties in which successive ones are similar, since each fit starts from the last.
+
+    For the first factor l2 decreases, for the second it increases, and so on; l2 = 0 is last.
+    """
+    increases = np.searchsorted(np.unique(factor[l2 > 0]), factor) % 2 == 1
+    return np.lexsort((np.where(increases, l2, -l2), factor, l2 == 0))
+
+
+def _log_likelihood(loss: CoxPartial, scores: FloatArray) -> FloatArray:
+    """Return the log partial likelihood (B,) of scores (B, n)."""
+    losses = loss(scores)
+    return -losses.sum(axis=1) if loss.weight is None else -losses @ loss.weight[loss.rows]
