@@ -34,7 +34,7 @@ READ_ONLY = ("demo", "reproduce", "benchmark", "datasets fetch")
 # Fewer replicates, folds and rules than by default; nothing else is changed.
 FASTER = {
     "evaluate": ["--bootstrap", "4"],
-    "audit": ["--bootstrap", "4", "--bootstrap-path", "2"],
+    "audit": ["--bootstrap", "4"],
     "certify": ["--replicates", "19"],
     "tune": ["--folds", "2"],
     "repair": ["--max-conditions", "1"],

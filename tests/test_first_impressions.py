@@ -5,7 +5,7 @@ import pytest
 import drosurv
 from drosurv import certify
 from drosurv.datasets import make_hidden_minority
-from drosurv.report import audit
+from drosurv.report import Page, audit
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def results():
             sensitive_features=groups,
             n_bootstrap=0,
             search_rules=False,
-            time_title="years",
+            page=Page(time_unit="years"),
         ),
     }
     return found

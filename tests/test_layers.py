@@ -1,6 +1,7 @@
 """Imports point one way: a subpackage may import only those above it in this list."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,7 @@ LAYERS = [
     {"solvers", "metrics"},
     {"estimators", "datasets", "planning"},
     {"predictions"},
+    {"given_predictions"},
     {"findings"},
     {"evaluation"},
     {"repairs"},
@@ -143,7 +145,14 @@ def imported_files(source: str) -> set[str]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names += [f"{node.module}.{alias.name}" for alias in node.names]
-    return {file for name in names for file in homes(name)}
+    # Files that are imported by their name in a text.
+    names += re.findall(r"import_module\(\"(drosurv[\w.]*)\"\)", source)
+    return {file for name in names for file in homes(name) | inside(name)}
+
+
+def inside(name: str) -> set[str]:
+    """The files of a package that is a table of contents of its own files."""
+    return {file for file in FILES if file.startswith(f"{name}.")} if name in CONTENTS else set()
 
 
 def circles(arrows: dict[str, set[str]]) -> list[list[str]]:

@@ -10,8 +10,8 @@ from textwrap import fill
 
 import pandas as pd
 
-from drosurv import CoxPH, datasets
-from drosurv.report import audit_predictions
+from drosurv import CoxPH, audit, datasets
+from drosurv.report import Page
 
 train, _, test = datasets.split(datasets.load_flc(), seed=0)
 trees = CoxPH(network="trees", random_state=0).fit(train.X, train.y)
@@ -27,15 +27,13 @@ predictions.head(3).round(3)
 # The audit sees the predictions, what happened, the groups, and columns that may define subgroups. It never sees the
 # model. From a file, ``drosurv audit --predictions file.csv`` does the same.
 
-report = audit_predictions(
-    predictions,
+report = audit(
+    (times, predictions),
+    test.X,
     test.y,
     sensitive_features=test.sensitive_features,
-    features=test.X,
-    name="boosted trees",
-    data_name="people held out",
-    time_title="days",
     n_bootstrap=100,
+    page=Page(data_name="people held out", time_unit="days"),
 )
 report
 

@@ -9,7 +9,7 @@ named, and what to do next. The page that this example writes is the one on the 
 from sklearn.pipeline import make_pipeline
 
 from drosurv import CoxPHCV, datasets
-from drosurv.report import audit
+from drosurv.report import Page, audit
 from drosurv.tables import TableEncoder
 
 # 7,874 people whose blood was tested for free light chains, with the age and sex that they gave.
@@ -27,10 +27,8 @@ report = audit(
     X_train=train.X,
     y_train=train.y,
     alpha_path=(1.0, 0.5, 0.1),
-    data_name="people held out",
-    time_title="days",
     n_bootstrap=200,
-    n_bootstrap_path=20,
+    page=Page(data_name="people held out", time_unit="days"),
 )
 report.to_html("report.html")
 

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv import CoxPH
-from drosurv.report import AuditReport, audit, audit_predictions
+from drosurv.report import AuditReport, audit
 from drosurv.report.verdict import PROBLEMS
 from experiments.studies.repeated import parser, repeat
 from experiments.studies.subgroup_bounds import Simulated, simulate
@@ -71,9 +71,9 @@ def problems(case: str, events: float, ratio: float, replicates: int, seed: int)
 def _audited(case: str, data: Simulated, others: Simulated, how: dict[str, Any]) -> AuditReport:
     if case.startswith("few times"):
         survival = data.predictions().survival.survival(TIMES)
-        return audit_predictions(survival, data.y, times=TIMES, kind="survival", **how)
+        return audit((TIMES, survival), None, data.y, **how)
     if case == "exact":
-        return audit_predictions(data.predictions(), data.y, **how)
+        return audit(data.predictions(), None, data.y, **how)
     X, X_train = (
         pd.get_dummies(one.X, columns=["site"], drop_first=True, dtype=float) for one in (data, others)
     )

@@ -16,7 +16,7 @@ from drosurv.target import FloatArray, IntArray
 # Rows of an array: a slice, indices or a mask.
 RowIndex = Any
 # By rounding, exp(-H) may lie outside of [0, 1] by this much; values further outside are not probabilities.
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
 # Cumulative hazards of survival probabilities are at most this: the probability is then 1e-10.
 LARGEST_HAZARD = 23.0
 # Log of the largest cumulative hazard of a model.
@@ -298,12 +298,12 @@ class SumValues(CurveValues):
 
 def checked_survival(values: FloatArray) -> FloatArray:
     """Return survival probabilities (n, k), cut to [0, 1]; raise for other numbers."""
-    wrong = ~((values >= -_ROUNDING) & (values <= 1 + _ROUNDING))
+    wrong = ~((values >= -ROUNDING) & (values <= 1 + ROUNDING))
     if wrong.any():
         row = int(np.argwhere(wrong)[0][0])
         raise ArgumentError(
             "survival",
             f"survival must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; "
-            "pass survival functions, not cumulative hazards or risk scores.",
+            "pass survival functions, not cumulative hazards or risk scores, and divide percentages by 100.",
         )
     return np.clip(values, 0.0, 1.0)

@@ -25,6 +25,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from drosurv.curve_values import (
+    ROUNDING,
     Accumulated,
     CurveValues,
     FunctionValues,
@@ -35,6 +36,7 @@ from drosurv.curve_values import (
     minus_log,
 )
 from drosurv.errors import ArgumentError
+from drosurv.presentation import counted
 from drosurv.target import FloatArray, IntArray
 
 # "step": curves change only at their times. "smooth": they change at any time. "points": known only at their times.
@@ -181,6 +183,10 @@ class StepCurves(SurvivalCurves):
 
     curve_type = "step"
 
+    def with_probabilities(self) -> StepCurves:
+        """Return the same curves with the hazard of a jump as the conditional probability 1 - S(t) / S(t-)."""
+        return replace(self, own_hazard=False)
+
     def cumulative_hazard(self, times: FloatArray) -> FloatArray:
         """See :meth:`SurvivalCurves.cumulative_hazard`."""
         if self.own_hazard:
@@ -266,6 +272,20 @@ class PointCurves(SurvivalCurves):
             "these curves are known at some times only, so that expected events until other times are not known: use "
             "as_steps() where the times are many, or complete them with drosurv.metrics.expected_events."
         )
+
+    def interpolated_hazard(self, times: FloatArray) -> FloatArray:
+        """Return cumulative hazards (n, k) that are linear from 0 and between the known times, and constant after."""
+        assert self.times is not None
+        knots = self.times if self.times[0] <= 0 else np.append(0.0, self.times)
+        known = np.maximum.accumulate(self.cumulative_hazard(knots), axis=1)
+        right = np.clip(np.searchsorted(knots, times, side="right"), 1, max(len(knots) - 1, 1))
+        left, right = right - 1, np.minimum(right, len(knots) - 1)
+        width = knots[right] - knots[left]
+        share = np.clip(
+            np.divide(times - knots[left], width, out=np.zeros_like(width), where=width > 0), 0.0, 1.0
+        )
+        found: FloatArray = (1 - share) * known[:, left] + share * known[:, right]
+        return found
 
     def as_steps(self) -> StepCurves:
         """Return curves that jump at the known times: right where these are many and close to each other."""
@@ -423,8 +443,25 @@ def _parse_array(survival: Any, times: Any, curve_type: CurveType) -> SurvivalCu
             f"times must hold one time for each of the {values.shape[1]} columns of survival, got shape "
             f"{grid.shape}.",
         )
-    if not (np.diff(grid) > 0).all():
-        raise ArgumentError(
-            "times", "times must be strictly ascending when survival is an array of columns in that order."
+    if not np.isfinite(grid).all() or (grid < 0).any() or not (np.diff(grid) > 0).all():
+        raise ArgumentError.must(
+            "times",
+            "be finite, not negative and strictly ascending, as the columns of survival",
+            grid.tolist(),
         )
-    return _CLASSES[curve_type](TableValues(grid, checked_survival(values)), grid, grid.max(initial=0.0))
+    survival = checked_survival(values)
+    _refuse_rising(survival, grid)
+    return _CLASSES[curve_type](TableValues(grid, survival), grid, grid.max(initial=0.0))
+
+
+def _refuse_rising(survival: FloatArray, times: FloatArray) -> None:
+    """Raise if survival (n, k) rises with time."""
+    rising = np.diff(survival, axis=1) > ROUNDING
+    if rising.any():
+        row, column = map(int, np.argwhere(rising)[0])
+        raise ArgumentError(
+            "survival",
+            f"survival cannot rise with time, but does for {counted(int(rising.any(axis=1).sum()), 'patient')}, the "
+            f"first in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
+            f"{survival[row, column + 1]:g}; check the order of the columns, and subtract risks from 1.",
+        )

@@ -128,6 +128,16 @@ def test_predictions_made_elsewhere_are_repaired_and_written(drosurv, minority, 
     assert list(corrected.columns) == [f"survival_{t:g}" for t in times]
     assert ((corrected >= 0) & (corrected <= 1)).all(axis=None)
     assert abs(corrected.to_numpy() - survival).max() > 0.1
+    # One table that `drosurv audit` reads: event probabilities in percent, beside the outcomes and the columns.
+    percent = pd.DataFrame(100 * (1 - survival), columns=[f"risk_{t:g}" for t in times])
+    both = tmp_path / "both.csv"
+    pd.concat([pd.read_csv(table), percent], axis=1).to_csv(both, index=False)
+    result = drosurv.ok(
+        "repair", both, *TARGET, *SIMPLE, "--predictions", both, "--corrected", tmp_path / "r.csv"
+    )
+    assert "age > 6" in result.stdout
+    assert "predictions rise with time, so they were read as event probabilities" in result.stderr
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "r.csv"), corrected, atol=0.01)
 
 
 def test_a_saved_model_stays_as_it_is_and_is_repaired_with_other_patients(drosurv, table, tmp_path):
@@ -158,9 +168,21 @@ def test_nothing_found_is_said_with_what_would_have_been_found(drosurv, data, ta
 def test_bad_predictions_are_named(drosurv, table, minority, tmp_path):
     made = tmp_path / "p.csv"
     minority[["lambda"]].to_csv(made, index=False)
-    assert "no column whose name is a time" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
-    pd.DataFrame({"10": np.full(N, 0.5), "20": np.full(N, 0.8)}).to_csv(made, index=False)
-    assert "survival cannot rise" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
+    line = drosurv.fails("repair", table, *TARGET, "--predictions", made)
+    assert "no column of the table is recognised as predictions" in line
+    minority[["lambda"]].rename(columns={"lambda": "risk"}).to_csv(made, index=False)
+    line = drosurv.fails("repair", table, *TARGET, "--predictions", made)
+    assert "hold risk scores only, which a repair cannot use" in line
+    rising = pd.DataFrame({"10": np.full(N, 0.5), "20": np.resize([0.4, 0.8], N)})
+    rising.to_csv(made, index=False)
+    named = ("--survival", "10=10,20=20")
+    assert "survival cannot rise" in drosurv.fails("repair", table, *TARGET, "--predictions", made, *named)
+    pd.DataFrame({"10": np.full(7, 0.5)}).to_csv(made, index=False)
+    assert "one row per patient" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
+    pd.DataFrame({"10": np.full(N, 0.5)}).to_csv(made, index=False)
+    assert "--kind is needed" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
+    rising.to_csv(made, index=False)
+    assert "no column of the table" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
     pd.DataFrame({"10": np.full(7, 0.5)}).to_csv(made, index=False)
     assert "one row per patient" in drosurv.fails("repair", table, *TARGET, "--predictions", made)
     line = drosurv.fails("repair", table, *TARGET, "--set", "l2=0.1")

@@ -8,13 +8,12 @@ from sksurv.svm import FastSurvivalSVM
 from drosurv import CoxPH, DiscreteTimeHazard, Surv, curves, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import expected_events
+from drosurv.predictions import as_predictions
 from drosurv.repairs import repair
 from drosurv.repairs.curves import (
     Expected,
-    PredictionGrid,
     expected_of_fitted,
     expected_of_frozen,
-    predicted_curves,
     reference_times,
 )
 from drosurv.target import parse_target
@@ -31,7 +30,7 @@ def model():
 
 
 def test_fitted_models_expect_their_cumulative_hazard_at_each_patients_own_time(model):
-    found = expected_of_fitted(predicted_curves(model, DATA.X, 300), TARGET, TIMES)
+    found = expected_of_fitted(as_predictions(model, DATA.X, 300).survival_curves, TARGET, TIMES)
     hazards = model.predict_cumulative_hazard_function(DATA.X)
     own = [hazard(time) for hazard, time in zip(hazards, TARGET.time, strict=True)]
     np.testing.assert_allclose(found.hazard, own, rtol=1e-9, atol=1e-15)
@@ -46,7 +45,7 @@ def test_scikit_survivals_forests_expect_events_too():
     forest = RandomSurvivalForest(n_estimators=5, min_samples_leaf=20, random_state=0).fit(
         DATA.X.to_numpy(), DATA.y
     )
-    found = expected_of_fitted(predicted_curves(forest, DATA.X.to_numpy(), 300), TARGET, TIMES)
+    found = expected_of_fitted(as_predictions(forest, DATA.X.to_numpy(), 300).survival_curves, TARGET, TIMES)
     assert found.hazard.sum() == pytest.approx(TARGET.n_events, rel=0.5)
     assert (expected_of_frozen(forest, DATA.X.to_numpy(), TARGET, TIMES).hazard <= found.hazard + 1e-9).all()
 
@@ -77,7 +76,7 @@ def test_steps_that_are_too_many_are_read_together(monkeypatch):
     train = make_hidden_minority(n_samples=3000, random_state=2)
     model = CoxPH().fit(train.X, train.y)
     exact = expected_of_frozen(model, DATA.X, TARGET, TIMES)
-    larger = expected_of_fitted(predicted_curves(model, DATA.X, 300), TARGET, TIMES).hazard
+    larger = expected_of_fitted(as_predictions(model, DATA.X, 300).survival_curves, TARGET, TIMES).hazard
     for most, rtol in ((1000, 2e-4), (100, 1e-3), (7, 1e-2)):
         monkeypatch.setattr(curves, "_MOST_JUMPS", most)
         monkeypatch.setattr(curves, "_FEWEST_JUMPS", 1)
@@ -187,23 +186,23 @@ def test_folds_are_joined_in_the_order_of_the_patients():
         (
             [1.0, 2.0],
             [[0.9, 1.2]] * 2,
-            "got 1.2 for row 0 at time 2: divide percentages .* a cumulative hazard H into the probability",
+            "got 1.2 for row 0; pass survival functions, not cumulative hazards .* divide percentages by 100",
         ),
-        ([1.0, 2.0], [[0.9, np.nan]] * 2, "from 0 to 1, got nan"),
+        ([1.0, 2.0], [[0.9, np.nan]] * 2, "between 0 and 1, got nan"),
         (
             [1.0, 2.0],
             [[0.9, 0.8], [0.5, 0.6]],
             "for 1 patient, the first in row 1 after time 1, from 0.5 to 0.6",
         ),
-        ([2.0, 1.0], [[0.9, 0.8]] * 2, "increasing"),
+        ([2.0, 1.0], [[0.9, 0.8]] * 2, "ascending"),
         ([-1.0, 1.0], [[0.9, 0.8]] * 2, "not negative"),
-        ([1.0], [[0.9, 0.8]] * 2, r"each of the 1 times; got shape \(2, 2\)"),
-        ([1.0], [[0.9]] * 3, r"one row per patient \(2\) .* got shape \(3, 1\)"),
+        ([1.0], [[0.9, 0.8]] * 2, r"each of the 2 columns of survival, got shape \(1,\)"),
+        ([1.0], [[0.9]] * 3, "3 curves for 2 patients"),
     ],
 )
 def test_predictions_that_are_none_are_refused(times, survival, message):
     with pytest.raises(ValueError, match=message):
-        PredictionGrid.parse((times, survival), 2)
+        _ = as_predictions((times, survival), None, 2).curves
 
 
 def test_a_model_without_curves_is_named():
@@ -211,7 +210,7 @@ def test_a_model_without_curves_is_named():
     with pytest.raises(ValueError, match="FastSurvivalSVM has neither predict_survival_function nor"):
         expected_of_frozen(svm, DATA.X.to_numpy(), TARGET, TIMES)
     with pytest.raises(ValueError, match="FastSurvivalSVM"):
-        predicted_curves(svm, DATA.X.to_numpy(), 300)
+        _ = as_predictions(svm, DATA.X.to_numpy(), 300).survival_curves
     with pytest.raises(ValueError, match="a pair"):
         expected_of_frozen((1, 2, 3), None, TARGET, TIMES)
 
@@ -230,10 +229,10 @@ def test_events_count_until_the_longest_training_time():
     x = np.arange(8.0)[:, None] % 3
     model = CoxPH().fit(x, Surv.from_arrays([1, 1, 1, 0, 0, 0, 0, 0], [1.0, 2, 3, 4, 4, 5, 5, 6]))
     y = Surv.from_arrays([1, 1, 1, 0], [2.0, 5.5, 6.5, 7.0])
-    found = expected_events.expected_events(predicted_curves(model, x[:4], 4), parse_target(y))
+    found = expected_events.expected_events(as_predictions(model, x[:4], 4).survival_curves, parse_target(y))
     assert found.events.tolist() == [1, 1, 0, 0]
     survival = np.column_stack([np.ones(4), model.predict_survival_function(x[:4], times=[1.0, 2.0, 3.0])])
-    jumps = 1 - survival[:, 1:] / survival[:, :-1]
+    jumps = -np.log(survival[:, 1:] / survival[:, :-1])
     np.testing.assert_allclose(found.expected, [jumps[0, :2].sum(), *jumps[1:].sum(axis=1)])
     result = evaluate(model, x[:4], y, n_bootstrap=0)
     assert result.groups["observed"].iloc[0] == 2
@@ -246,6 +245,6 @@ def test_a_repair_on_longer_follow_up_does_not_lengthen_the_curves(model):
     assert later["time"].max() > last
     repaired = repair(model, DATA.X, later, frozen=True)
     events = expected_events.expected_events(
-        predicted_curves(repaired, DATA.X, 300), parse_target(later)
+        as_predictions(repaired, DATA.X, 300).survival_curves, parse_target(later)
     ).events
     np.testing.assert_array_equal(events, later["event"] & (later["time"] <= last))

@@ -14,6 +14,7 @@ from drosurv import AcceleratedFailureTime, CoxPH, CoxPHCV, RepairedCox, Surv, r
 from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import likelihood_gain
 from drosurv.observation import draw_folds
+from drosurv.predictions import Predictions
 from drosurv.repairs.fold_fits import FoldFits
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import UnseenLevelWarning
@@ -297,12 +298,21 @@ def test_a_base_without_hazards_and_columns_missing_at_prediction_are_named(plan
         model.predict(data.X.drop(columns="x5"))
 
 
-def test_a_pair_needs_to_be_called_frozen():
-    data = sample(n=100)
+def test_predictions_in_every_form_are_repaired_without_a_model():
+    data = sample(n=600)
     with pytest.raises(NotFittedError, match="This CoxPH instance is not fitted yet"):
         repair(CoxPH(), data.X, data.y, frozen=True)
-    with pytest.raises(ValueError, match="frozen=True"):
-        repair(([1.0], np.ones((100, 1))), data.X, data.y)
+    times = np.quantile(data.y["time"], [0.2, 0.5, 0.9])
+    survival = CoxPH().fit(data.X, data.y).predict_survival_function(data.X, times=times)
+    forms = [(times, survival), Predictions(survival=survival, times=times)]
+    found = [repair(form, data.X, data.y, frozen=frozen) for form in forms for frozen in (True, False)]
+    for repaired in found:
+        assert repaired.base_ is None
+        np.testing.assert_allclose(
+            repaired.correct(forms[1], data.X), found[0].correct(forms[0], data.X), rtol=1e-12
+        )
+    with pytest.raises(ValueError, match="risk scores but no survival curves"):
+        repair(np.zeros(600), data.X, data.y)
 
 
 def test_extra_columns_are_ignored_and_their_order_does_not_matter(planted):

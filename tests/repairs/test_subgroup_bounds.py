@@ -14,7 +14,6 @@ from drosurv.metrics.expected_events import expected_events
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import as_predictions
 from drosurv.repairs import subgroup_bounds
-from drosurv.repairs.curves import predicted_curves
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -398,9 +397,17 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
     X, y = drawn(600)
     target, models = parse_target(y), [CoxPH().fit(*drawn(400)) for _ in range(40)]
     inside = X[:, 0] > np.quantile(X[:, 0], 0.8)
-    expected = [expected_events(predicted_curves(one, X, len(y)), target)[1][inside].sum() for one in models]
+    expected = [
+        expected_events(as_predictions(one, X, len(y)).survival_curves, target)[1][inside].sum()
+        for one in models
+    ]
     patients = PatientEvents.of(
-        predicted_curves(models[0], X, len(y)), target, np.ones(len(y)), None, None, np.random.default_rng(0)
+        as_predictions(models[0], X, len(y)).survival_curves,
+        target,
+        np.ones(len(y)),
+        None,
+        None,
+        np.random.default_rng(0),
     )
     subgroups = judged_subgroups(readable_table(X, len(y), None, None), patients, 50)
     agree = [np.mean(subgroups.members(g) == inside) for g in range(len(subgroups))]

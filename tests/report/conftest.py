@@ -3,7 +3,7 @@ import pytest
 from drosurv.presentation import Column, Statement, Table
 from drosurv.report import AuditReport
 from drosurv.report.report import ModelAudit
-from drosurv.report.sections import Part
+from drosurv.report.section import Part
 
 HOSTILE = "</script><script>document.title='owned'</script>\"'<img src=x onerror=alert(1)>{{7*7}}"
 ENDS = ("low", "high")

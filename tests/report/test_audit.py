@@ -15,7 +15,7 @@ from drosurv.datasets import load_flc, make_hidden_minority, split
 from drosurv.estimators import CoxPH, DROCox
 from drosurv.evaluation import Predictions
 from drosurv.metrics import concordance_imparity, concordance_index, share_of_gain
-from drosurv.report import audit
+from drosurv.report import Page, audit
 from drosurv.tables import TableEncoder
 
 
@@ -57,10 +57,8 @@ def report(model, train, held_out):
         y_train=train.y,
         alpha_path=(1.0, 0.5, 0.2),
         n_bootstrap=4,
-        n_bootstrap_path=2,
         features=held_out.X[["x1", "x5"]],
-        time_title="years",
-        data_name="simulated patients",
+        page=Page(time_unit="years", data_name="simulated patients"),
     )
 
 
@@ -128,10 +126,9 @@ def test_the_method_card_tells_data_settings_and_versions(report):
     assert report.parts["method"].facts["limits"]
 
 
-def test_no_patient_is_in_the_report_and_steps_are_told(model, train, held_out):
+def test_no_patient_is_in_the_report_and_steps_are_told(model, train, held_out, capsys):
     X, X_train = held_out.X.copy(), train.X.copy()
     X.iloc[7, 5], X_train.iloc[9, 5] = 1.23456789, 2.34567891
-    told = []
     report = audit(
         model,
         X,
@@ -142,9 +139,9 @@ def test_no_patient_is_in_the_report_and_steps_are_told(model, train, held_out):
         alpha_path=(1.0,),
         n_bootstrap=0,
         search_rules=False,
-        on_step=lambda name, steps: told.append((name, steps)),
+        verbose=True,
     )
-    assert told == [("DROCox, alpha 1 (plain Cox)", 2), ("DROCox, alpha 0.5", 2)]
+    assert "DROCox, alpha" in capsys.readouterr().err
     assert max(len(table) for model in report.models for table in model.tables.values()) < len(X)
     for text in (report.to_html(), report.to_json(), report.to_markdown()):
         assert "1.23457" not in text

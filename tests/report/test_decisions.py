@@ -5,7 +5,7 @@ import pytest
 
 from drosurv import Surv
 from drosurv.metrics import decisions
-from drosurv.report import audit_predictions
+from drosurv.report import audit
 
 TIMES = np.array([0.5, 1.0])
 
@@ -26,9 +26,7 @@ def cohort(seed, hidden):
 def report_of(seed, hidden, **options):
     survival, y, group = cohort(seed, hidden)
     given = {"threshold": 0.4, "horizon": 1.0, "n_bootstrap": 10, **options}
-    return audit_predictions(
-        survival, y, times=TIMES, sensitive_features={"site": group}, search_rules=False, **given
-    )
+    return audit((TIMES, survival), None, y, sensitive_features={"site": group}, search_rules=False, **given)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import CoxPH, Surv
 from drosurv.observation import Rows
-from drosurv.report import audit
+from drosurv.report import Page, audit
 from drosurv.report.cross_fit import cross_fitted, fold_parts
 
 
@@ -58,14 +58,14 @@ def test_a_reference_for_each_row_goes_with_the_rows(cohort):
     risk = whole["X"]["a"].to_numpy()
     # The second rows' scores must not be looked at.
     of_rows = np.r_[risk, -risk][rows["X"].index]
-    split = audited(model, **rows, reference=of_rows, reference_name="a")
-    alone = audited(model, **whole, reference=risk, reference_name="a")
+    split = audited(model, **rows, reference=of_rows, page=Page(reference_name="a"))
+    alone = audited(model, **whole, reference=risk, page=Page(reference_name="a"))
     assert split.audited.headline == alone.audited.headline
 
 
 def test_a_reference_that_was_fitted_with_strata_is_given_them(cohort):
     model, whole, _ = cohort
-    report = audited(model, **whole, reference=model, reference_name="itself")
+    report = audited(model, **whole, reference=model, page=Page(reference_name="itself"))
     rows = report.tables["groups"].rows
     assert all(
         abs(row["gain_over_reference"]) < 1e-6 for row in rows if row.get("gain_over_reference") is not None

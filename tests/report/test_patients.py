@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from drosurv import CoxPH, Surv, repair
 from drosurv.cli.app import app
 from drosurv.presentation import Column, Table, literal
-from drosurv.report import audit, audit_predictions
-from drosurv.report.report import Part
+from drosurv.report import Page, audit
+from drosurv.report.section import Part
 from drosurv.report.sections.patients import ALL, ColumnSummary, _of_column, draw
 from drosurv.tables import TableEncoder
 
@@ -96,7 +96,7 @@ def test_a_model_with_an_encoder_fills_the_column_of_training_patients(model, tr
         model = make_pipeline(TableEncoder(categorical=["site"]), CoxPH(l2=0.01))
         model = repair(model, *train, max_conditions=1, random_state=0)
     X, y = held_out
-    report = audit(model, X, y, sensitive_features=groups_of(X), time_title="years", **QUICK)
+    report = audit(model, X, y, sensitive_features=groups_of(X), page=Page(time_unit="years"), **QUICK)
     assert table_1(report) == expected(*train)
     assert not note(report)
     (row,) = (row for row in report.tables["guidelines"].rows if row["item"] == "20c")
@@ -145,7 +145,7 @@ def test_small_counts_are_not_written_out_events_included():
     assert ColumnSummary(20, 0).count_text(4) == "under 5"
     X, y = cohort(1, n=60)
     y["event"] = np.arange(60) < 3
-    report = audit_predictions(X["site"].to_numpy(), y, sensitive_features=None, **QUICK)
+    report = audit(X["site"].to_numpy(), None, y, sensitive_features=None, **QUICK)
     (events,) = (row for row in report.tables["patients"].rows if row["name"] == "Events")
     assert events[f"group {ALL}"] == "under 5"
 
@@ -153,7 +153,7 @@ def test_small_counts_are_not_written_out_events_included():
 def test_the_training_table_takes_the_place_of_the_encoder(model, train, held_out):
     X, y = held_out
     given = {"X_train": train[0], "y_train": train[1], "alpha_path": ()}
-    report = audit(model, X, y, sensitive_features=None, time_title="years", **given, **QUICK)
+    report = audit(model, X, y, sensitive_features=None, page=Page(time_unit="years"), **given, **QUICK)
     cells = expected(*train)
     shown = table_1(report)
     # Numbers of a table are numbers: only the encoder says that they are codes.
@@ -182,7 +182,7 @@ def test_one_sentence_says_why_there_is_no_column(model, train, held_out):
     assert note(audit(cox, numbers, y, y_train=train[1], **more)) == note(plain)
     survival = model.predict_survival_function(X)
     times = np.quantile(y["time"], [0.2, 0.5, 0.8])
-    foreign = audit_predictions([[s(t) for t in times] for s in survival], y, times=times, features=X, **more)
+    foreign = audit((times, [[s(t) for t in times] for s in survival]), X, y, **more)
     assert note(foreign) == "There is no column of training patients: nothing is known about them."
     folds = audit(CoxPH(), numbers, y, folds=3, **more)
     assert note(folds).endswith("they are the audited ones, in other folds.")

@@ -9,19 +9,12 @@ from drosurv import CoxPH, Surv
 from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
+from drosurv.given_predictions import as_survival, log_mean_hazard, log_risk, read_predictions
 from drosurv.metrics.expected_events import expected_events
 from drosurv.metrics.imparity import concordance_case_mix_test
-from drosurv.repairs.curves import PredictionGrid, log_mean_hazard
-from drosurv.report import audit_predictions
-from drosurv.report.predictions import (
-    as_survival,
-    completed,
-    last_horizon,
-    log_risk,
-    nearest_quartiles,
-    prediction_columns,
-    until,
-)
+from drosurv.report import Page, audit
+from drosurv.report.audited_predictions import completed, last_horizon, nearest_quartiles, until
+from drosurv.tables.prediction_columns import prediction_columns
 from drosurv.target import parse_target
 
 TIMES = [0.25, 0.5, 1.0, 2.0]
@@ -38,6 +31,19 @@ def model():
     return CoxPH().fit(train.X, train.y)
 
 
+KINDS = ("times", "risk", "kind", "risk_kind")
+
+
+def audit_predictions(predictions, y, *, unit="", name="plain Cox", **options):
+    kinds = {key: options.pop(key) for key in KINDS if key in options}
+    notes = ()
+    if not isinstance(predictions, Predictions):
+        predictions, notes = read_predictions(predictions, y, **kinds)
+    warnings = [{"severity": "note", "text": note} for note in notes]
+    page = Page(time_unit=unit, reference_name=name, warnings=warnings)
+    return audit(predictions, None, y, page=page, **options)
+
+
 def audit_of(predictions, patients, **options):
     given = {"n_bootstrap": 0, "search_rules": False, **options}
     return audit_predictions(predictions, patients.y, sensitive_features=patients.sensitive_features, **given)
@@ -46,7 +52,7 @@ def audit_of(predictions, patients, **options):
 @pytest.fixture(scope="module")
 def report(model, patients):
     return audit_of(
-        model.predict_survival_function(patients.X, times=TIMES), patients, times=TIMES, time_title="years"
+        model.predict_survival_function(patients.X, times=TIMES), patients, times=TIMES, unit="years"
     )
 
 
@@ -126,9 +132,7 @@ def test_a_predicted_time_that_few_patients_reach_is_not_the_horizon():
 
 def test_columns_that_are_given_define_subgroups(model, patients):
     survival = pd.DataFrame(model.predict_survival_function(patients.X, times=TIMES), columns=TIMES)
-    report = audit_predictions(
-        survival, patients.y, features=patients.X[["x1"]], n_bootstrap=0, time_title="years"
-    )
+    report = audit_predictions(survival, patients.y, features=patients.X[["x1"]], n_bootstrap=0, unit="years")
     bounds = report.parts["missed"].facts["bounds"]["bounds"]
     assert all(bound["group"].startswith("x1") for bound in bounds.values())
 
@@ -138,7 +142,7 @@ def test_another_models_predictions_can_be_compared_with(model, patients):
     # A model that knows a tenth of what this one does.
     cautious = np.exp(0.1 * np.log(survival) + 0.9 * np.log(survival).mean(axis=0))
     worse = Predictions(0.1 * model.predict(patients.X), cautious, TIMES)
-    report = audit_of(survival, patients, times=TIMES, reference=worse, reference_name="the old score")
+    report = audit_of(survival, patients, times=TIMES, reference=worse, name="the old score")
     assert report.tables["groups"].rows[0]["gain_over_reference_low"] > 0
     assert "Gain over the old score" in report.to_html()
 
@@ -162,8 +166,8 @@ def test_expected_events_are_right_between_predicted_times_whatever_the_hazard(s
     time, censored = (generator.exponential(size=n) / rate) ** (1 / shape), generator.uniform(0, 2, n)
     y = Surv.from_arrays(time <= censored, np.minimum(time, censored))
     points = np.array([0.5, 1.0, 2.0])
-    grid = PredictionGrid.parse((points, np.exp(-np.outer(rate, points**shape))), n)
-    found = completed(grid, parse_target(y), np.log(rate))
+    curves = parse_survival(np.exp(-np.outer(rate, points**shape)), n, points)
+    found = completed(curves, parse_target(y), np.log(rate))
     expected, observed = expected_events(parse_survival(found.survival, n, found.times), parse_target(y))[
         ::-1
     ]
@@ -180,8 +184,8 @@ def test_expected_events_are_right_between_predicted_times_whatever_the_hazard(s
 
 def test_the_risk_of_curves_is_the_log_hazard_ratio_up_to_a_constant():
     risk, times = np.array([-1.0, 0.0, 2.0]), np.array([0.01, 0.2, 0.5])
-    grid = PredictionGrid.parse((times, np.exp(-np.outer(np.exp(risk), times))), 3)
-    np.testing.assert_allclose(np.diff(log_mean_hazard(grid.at(times))), np.diff(risk))
+    curves = parse_survival(np.exp(-np.outer(np.exp(risk), times)), 3, times)
+    np.testing.assert_allclose(np.diff(log_mean_hazard(curves.cumulative_hazard(times))), np.diff(risk))
 
 
 def test_follow_up_ends_where_the_predictions_do():
@@ -204,8 +208,8 @@ def test_follow_up_ends_where_the_predictions_do():
         ),
         ([[900, 80], [70, 60]], [1, 2], "divide percentages by 100"),
         ([[0.9], [0.9]], [1.5], "kind is needed"),
-        ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be finite, not negative and increasing"),
-        ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "one column for each of the 3 times"),
+        ([[0.9, 0.8], [0.9, 0.7]], [2, 1], "times must be finite, not negative and strictly ascending"),
+        ([[0.9, 0.8], [0.9, 0.7]], [1, 2, 3], "one time for each of the 2 columns"),
         ([[0.9, 0.8], [0.9, 0.7]], None, "times is needed"),
         ([[0.9, 0.8], [np.nan, 0.7]], [1, 2], "missing for 1 patient, the first in row 1"),
         ([["0.9", "low"], ["0.9", "0.7"]], [1, 2], "predictions must hold numbers only"),

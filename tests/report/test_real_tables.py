@@ -16,7 +16,8 @@ from drosurv.cli.app import app
 from drosurv.datasets import load_nwtco
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.attributes import whose
-from drosurv.report import audit, audit_predictions
+from drosurv.given_predictions import read_predictions
+from drosurv.report import audit
 from drosurv.report.evidence import Evidence
 from drosurv.report.verdict import PROBLEMS
 
@@ -176,11 +177,12 @@ def test_a_right_model_is_not_condemned_for_the_scale_of_its_scores(rotterdam, s
     model = CoxPH().fit(X[~held_out], y[~held_out])
     times = np.array([1000.0, 2000.0, 3000.0])
     with warnings.catch_warnings(action="ignore"):
-        report = audit_predictions(
-            model.predict_survival_function(X[held_out], times=times),
+        survival = model.predict_survival_function(X[held_out], times=times)
+        risk = scale(model.predict(X[held_out]))
+        report = audit(
+            read_predictions(survival, y[held_out], times=times, risk=risk).predictions,
+            None,
             y[held_out],
-            times=times,
-            risk=scale(model.predict(X[held_out])),
             sensitive_features={"meno": table["meno"].to_numpy()[held_out]},
             n_bootstrap=4,
             search_rules=False,
@@ -251,7 +253,7 @@ def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rot
     said = Predictions(risk, np.exp(-np.exp(risk)[:, None] * baseline.mean(axis=0)), times)
     how = {"sensitive_features": groups, "n_bootstrap": 10, "random_state": 0}
     with warnings.catch_warnings(action="ignore"):
-        report = audit_predictions(said, y, features=table[["age"]], **how)
+        report = audit(said, table[["age"]], y, **how)
         alone = evaluate(said, None, y, **{**how, "n_bootstrap": 0})
     verdict = report.parts["verdict"].facts
     shown = list(shown_p_values(report))

@@ -9,9 +9,10 @@ import pytest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import Surv
-from drosurv.report import audit_predictions
-from drosurv.report.predictions import prediction_columns
+from drosurv.given_predictions import read_predictions
+from drosurv.report import audit
 from drosurv.report.verdict import PROBLEMS
+from drosurv.tables.prediction_columns import prediction_columns
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TIMES = [1000, 2000, 3000]
@@ -68,11 +69,11 @@ def audited(predicted, rotterdam, probabilities, score):
     frame = shown if score is None else shown.assign(risk=score(predicted["lp"].to_numpy()))
     found = prediction_columns(frame)
     with warnings.catch_warnings(action="ignore"):
-        return audit_predictions(
-            found.survival,
+        read = read_predictions(found.survival, y[tested], times=found.times, risk=found.risk)
+        return audit(
+            read.predictions,
+            None,
             y[tested],
-            times=found.times,
-            risk=found.risk,
             sensitive_features={"meno": X["meno"].to_numpy()[tested]},
             n_bootstrap=0,
             search_rules=False,
@@ -97,7 +98,7 @@ def test_scores_alone_are_ranked_and_not_called_wrong(rotterdam, score):
     _, y, tested = rotterdam
     risk = score(of_r(*rotterdam)["lp"].to_numpy())
     with warnings.catch_warnings(action="ignore"):
-        report = audit_predictions(risk, y[tested], n_bootstrap=2, search_rules=False)
+        report = audit(risk, None, y[tested], n_bootstrap=2, search_rules=False)
     facts = report.parts["verdict"].facts
     assert facts["status"] == "unclear"
     assert report.tables["groups"].rows[0]["c_index"] > 0.6

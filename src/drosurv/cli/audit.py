@@ -21,10 +21,12 @@ from drosurv.cli.options import (
     command,
 )
 from drosurv.cli.outputs import check_outputs, printable, say
-from drosurv.errors import as_records, recording_warnings, require
+from drosurv.errors import as_records, recording_warnings, require, worded
 
 if TYPE_CHECKING:
     from drosurv.report import AuditReport
+    from drosurv.tables import SurvivalTable
+    from drosurv.tables.prediction_columns import PredictionColumns
     from drosurv.workflows import OpenedModel
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
@@ -104,7 +106,6 @@ def audit(
     bootstrap: Annotated[
         int, about("Bootstrap replicates for intervals and tests of the audited model.", "Page")
     ] = 500,
-    bootstrap_path: Annotated[int, about("The same for each other model of the slider.", "Comparison")] = 100,
     seed: Seed = 0,
     force: Force = False,
     as_json: Json = False,
@@ -119,8 +120,9 @@ def audit(
     view = report_view(output)
     summary = output.with_suffix(".summary.json") if view == "to_html" else None
     check_outputs([output, summary], [model, data, train, predictions, coefficients], force=force)
-    settings: dict[str, Any] = {"title": title, "n_bootstrap": bootstrap, "search_rules": rules}
-    settings |= {"random_state": seed, "time_title": time_unit, "horizon": horizon, "threshold": threshold}
+    settings: dict[str, Any] = {"n_bootstrap": bootstrap, "search_rules": rules, "random_state": seed}
+    settings |= {"horizon": horizon, "threshold": threshold}
+    words = {"title": title, "time_unit": time_unit}
     if predictions is not None:
         if any(given is not None for given in (model, folds, train, coefficients)) or alphas:
             raise ValueError(
@@ -135,11 +137,11 @@ def audit(
                 "--predictions are survival probabilities from time 0: leave out --entry. Late entry can only be "
                 "audited with a model."
             )
-        settings |= {
-            "kind": _KINDS.get(str(kind), kind),
+        kinds = {
+            "kind": kind_of(kind),
             "risk_kind": risk_kind and risk_kind.replace("-", " "),
         }
-        report = _audit_predictions(predictions, file, target, groups, survival, risk, settings)
+        report = _audit_predictions(predictions, file, target, groups, survival, risk, kinds, words, settings)
     else:
         data = table_of("audit", model, data, coefficients)
         if survival or risk or kind or risk_kind:
@@ -148,12 +150,9 @@ def audit(
             )
         if alphas and train is None:
             raise ValueError("--alphas names models to train: pass --train FILE with the training patients.")
-        settings |= {
-            "n_bootstrap_path": bootstrap_path,
-            "alpha_path": [_share(text) for text in alphas] or None,
-        }
+        settings["alpha_path"] = [_share(text) for text in alphas] or None
         opened = open_model(model, coefficients)
-        report = _audit_model(opened, data, train, file, target, groups, strata, folds, settings)
+        report = _audit_model(opened, data, train, file, target, groups, strata, folds, words, settings)
     getattr(report, view)(output)
     if summary is not None:
         report.to_summary(summary)
@@ -170,11 +169,15 @@ def _audit_predictions(
     groups: Names,
     survival: Names,
     risk: str | None,
+    kinds: dict[str, Any],
+    words: dict[str, Any],
     settings: dict[str, Any],
 ) -> AuditReport:
-    from drosurv.report import audit_predictions
-    from drosurv.report.predictions import prediction_columns
+    from drosurv.given_predictions import read_predictions
+    from drosurv.report import Page
+    from drosurv.report import audit as audited
     from drosurv.tables import SurvivalTable
+    from drosurv.tables.prediction_columns import prediction_columns
     from drosurv.tables.target_columns import TargetColumns
 
     frame = file.format.read(path)
@@ -185,8 +188,33 @@ def _audit_predictions(
     with recording_warnings() as warned:
         table = SurvivalTable.parse(frame, TargetColumns(**given), groups=groups, **rows)
         table.warn_of_copies(path.name)
-    settings["warnings"] = _about(path.name, as_records(warned))
     found = prediction_columns(table.X, survival=survival, risk=risk)
+    say_columns(found)
+    read = read_predictions(found.survival, table.y, times=found.times, risk=found.risk, **kinds)
+    notes = [{"severity": "note", "text": worded(text)} for text in read.notes]
+    return audited(
+        read.predictions,
+        None,
+        table.y,
+        sensitive_features=table.groups,
+        features=found.features if found.features.shape[1] else None,
+        page=Page(
+            title=words["title"],
+            data_name=path.name,
+            time_unit=_unit(words, table),
+            warnings=[*_about(path.name, as_records(warned)), *notes],
+        ),
+        **settings,
+    )
+
+
+def kind_of(kind: str | None) -> Any:
+    """Return what the library calls a kind of probabilities."""
+    return _KINDS.get(str(kind), kind)
+
+
+def say_columns(found: PredictionColumns) -> None:
+    """Say which columns of a table were read as predictions, and which were not."""
     say("Note", f"read as predictions: {', '.join(found.names)}.")
     if found.ids:
         say("Note", f"not used, because it names patients or rows: {', '.join(found.ids)}.")
@@ -196,17 +224,12 @@ def _audit_predictions(
             f"{', '.join(found.unread)} may be predictions too, but are not used: if they are, name them in --survival "
             "as COLUMN=TIME.",
         )
-    settings["time_title"] = settings["time_title"] or table.columns.unit
-    return audit_predictions(
-        found.survival,
-        table.y,
-        times=found.times,
-        risk=found.risk,
-        sensitive_features=table.groups,
-        features=found.features if found.features.shape[1] else None,
-        data_name=path.name,
-        **settings,
-    )
+
+
+def _unit(words: dict[str, Any], table: SurvivalTable) -> str:
+    """Return the unit of the times, as given or as the name of the column says; empty if it is unknown."""
+    unit = str(words["time_unit"] or table.columns.unit)
+    return "" if unit == "time" else unit
 
 
 def _audit_model(
@@ -218,9 +241,10 @@ def _audit_model(
     groups: Names,
     strata: str | None,
     folds: int | None,
+    words: dict[str, Any],
     settings: dict[str, Any],
 ) -> AuditReport:
-    from drosurv.presentation.progress import bar
+    from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.report.cross_fit import fold_parts
     from drosurv.tables.rows import patients_not_in
@@ -233,8 +257,9 @@ def _audit_model(
             opened.warn_of_rows_seen(table, data)
     audited_model, features = opened.estimator, opened.features(table.frame)
     given: dict[str, Any] = {"entry": table.entry, **opened.observed(table.frame, strata)}
+    described: Any = None
     if folds is None:
-        given |= {"reference": opened.plain_cox(), "features_train": opened.encoder}
+        given["reference"], described = opened.plain_cox(), opened.encoder
     else:
         if len(table) < len(frame) and opened.notes.get("observed", {}).get("id") is not None:
             raise ValueError(
@@ -255,24 +280,26 @@ def _audit_model(
             )
         trained_on = opened.table(rows[kept], **asdict(target))
         given |= {"X_train": opened.features(trained_on.frame), "y_train": trained_on.y}
-        given["features_train"] = opened.readable(trained_on.frame)
-    settings["time_title"] = settings["time_title"] or table.columns.unit
-    settings["warnings"] = [
-        *_about("the training table", opened.warnings),
-        *_about(data.name, as_records(warned)),
-    ]
-    with bar("reading") as progress:
-        return audited(
-            audited_model,
-            features,
-            table.y,
-            sensitive_features=table.groups,
-            features=opened.describing(table, groups),
+        described = opened.readable(trained_on.frame)
+    return audited(
+        audited_model,
+        features,
+        table.y,
+        sensitive_features=table.groups,
+        features=opened.describing(table, groups),
+        page=Page(
+            title=words["title"],
             data_name=data.name,
-            on_step=lambda name, steps: progress(doing=name, of=steps),
-            **settings,
-            **given,
-        )
+            time_unit=_unit(words, table),
+            warnings=[
+                *_about("the training table", opened.warnings),
+                *_about(data.name, as_records(warned)),
+            ],
+            features_train=described,
+        ),
+        **settings,
+        **given,
+    )
 
 
 def _about(where: str, warnings: list[dict[str, str]]) -> list[dict[str, str]]:

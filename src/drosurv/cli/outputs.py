@@ -31,7 +31,6 @@ _ALIASES = {
     "sensitive_features": "groups",
     "random_state": "seed",
     "n_bootstrap": "bootstrap",
-    "n_bootstrap_path": "bootstrap_path",
     "alpha_path": "alphas",
     "X_train": "train",
     "n_jobs": "jobs",

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from drosurv.cli.audit import kind_of, say_columns
 from drosurv.cli.options import (
     Force,
     HoldOut,
     HoldOutShare,
     Json,
+    Names,
     RowHashesOption,
     Seed,
     Settings,
@@ -22,7 +24,7 @@ from drosurv.cli.options import (
     make_estimator,
     read_settings,
 )
-from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
+from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable, say
 from drosurv.errors import as_records, recording_warnings
 from drosurv.presentation import counted
 
@@ -42,7 +44,18 @@ def repair(
     ] = None,
     predictions: Annotated[
         Path | None,
-        about("Instead of a model: CSV of its survival probabilities, one column per time.", "Other models"),
+        about(
+            "Instead of a model: table of its survival probabilities, as `drosurv audit` reads it.",
+            "Other models",
+        ),
+    ] = None,
+    survival: Annotated[
+        Names,
+        about("Columns of predicted survival, such as S365=365, if not recognised.", "Other models"),
+    ] = (),
+    kind: Annotated[
+        str | None,
+        about("What the probabilities are: survival or event, if not recognised.", "Other models"),
     ] = None,
     coefficients: Annotated[
         Path | None,
@@ -89,18 +102,29 @@ def repair(
     if set_ and model is None:
         raise ValueError("--set is for one model: name it, for example --model cox.")
     with recording_warnings() as warned:
-        frame = source.read()
+        frame, columns = source.read(), None
+        from drosurv.given_predictions import read_predictions
         from drosurv.predictions import final_step
         from drosurv.repairs.views import linear_effects
-        from drosurv.workflows import OpenedModel, repair_from_table, save_with_notes
+        from drosurv.workflows import OpenedModel, predictions_in, repair_from_table, save_with_notes
         from drosurv.workflows import corrected as corrections
 
+        if predictions is not None:
+            columns = predictions_in(source.format.read(predictions), survival)
+            # Predictions do not define subgroups.
+            frame = frame.drop(columns=[name for name in columns.names if name in frame.columns])
         table, held = source.hold_out(source.parse(frame), hold_out, hold_out_share, seed, force=force)
         opened = None if saved is None else OpenedModel.open(saved)
         opened = opened if coefficients is None else OpenedModel.of_score(coefficients)
         if opened is not None:
             opened.warn_of_rows_seen(table, source.data)
-        given = None if predictions is None else source.format.read(predictions)
+        given = None
+        if columns is not None:
+            read = read_predictions(columns.survival, table.y, times=columns.times, kind=kind_of(kind))
+            say_columns(columns)
+            for note in read.notes:
+                say("Note", note)
+            given = read.predictions
         trained = opened is None and given is None
         repaired = repair_from_table(
             table,

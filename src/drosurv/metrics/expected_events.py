@@ -1,10 +1,10 @@
 """Observed events, and the events expected under survival curves, up to each patient's time.
 
 Curves have one of three types (:mod:`drosurv.curves`). "step": the curve changes at its jumps only, and the hazard of a
-jump is the conditional probability 1 - S(t) / S(t-). "smooth": the curve may change at any time, and the cumulative
-hazard until t is -log S(t). "points": the curve is known at some times only, such as whole years or a few horizons.
-Then the predictions give the hazard of each interval between two such times, and its distribution within the interval
-is estimated from the patients.
+jump is the model's own increment, or the conditional probability 1 - S(t) / S(t-) of a table. "smooth": the curve may
+change at any time, and the cumulative hazard until t is -log S(t). "points": the curve is known at some times only,
+such as whole years or a few horizons. Then the predictions give the hazard of each interval between two such times, and
+its distribution within the interval is estimated from the patients.
 
 If the curves are correct and censoring is independent given the features, observed minus expected events have mean 0
 in every group that the features define.
@@ -12,7 +12,7 @@ in every group that the features define.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -60,7 +60,7 @@ def expected_events(
     ends = curves.known_until
     observed, until = target.event & (target.time <= ends), np.minimum(target.time, ends)
     if isinstance(curves, StepCurves):
-        hazard = replace(curves, own_hazard=False).accumulated(until).hazard
+        hazard = curves.accumulated(until).hazard
         return ExpectedEvents(observed.astype(np.float64), hazard)
     hazard = minus_log(curves.at_patient_times(until))
     observed &= hazard < LARGEST_HAZARD

@@ -17,7 +17,8 @@ from drosurv.files import write_file
 from drosurv.monitoring.looks import DAYS, days
 from drosurv.presentation import Column, Statement, Table, counted, listing, plain, with_interval
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, Tick
-from drosurv.report.report import Part, Section, page_of
+from drosurv.report.report import page_of
+from drosurv.report.section import Part, Section
 from drosurv.target import FloatArray
 
 # A drosurv.monitoring.Monitoring, whose method to_html imports this file.
@@ -37,7 +38,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Page:
+class MonitoringPage:
     """What the template of a page needs besides its sections."""
 
     title: str
@@ -73,7 +74,7 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
         "models": [],
         "tables": {table.key: table.to_dict(), alarms.key: alarms.to_dict()},
     }
-    page = Page(
+    page = MonitoringPage(
         title,
         f"{counted(int(counts['patients']), 'patient')} with {counted(int(counts['events']), 'event')}, "
         f"{counted(len(everybody), 'look')} from {first} to {last}.",

@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import clone
 
 from drosurv.errors import ArgumentError
-from drosurv.predictions import final_step, take
+from drosurv.predictions import as_predictions, final_step, take
 from drosurv.presentation.progress import ProgressCallback
-from drosurv.repairs.curves import SMALLEST_EXPECTED, Expected, expected_of_fitted, predicted_curves
+from drosurv.repairs.curves import SMALLEST_EXPECTED, Expected, expected_of_fitted
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 
@@ -96,7 +96,7 @@ class FoldFits:
         return fit_base(self.base, take(self.X, rows), self.target.take(rows).to_structured(), given)
 
     def _predicted(self, model: Any, rows: BoolArray) -> Expected:
-        curves = predicted_curves(model, take(self.X, rows), int(rows.sum()))
+        curves = as_predictions(model, take(self.X, rows), int(rows.sum())).survival_curves
         entry = self.given.get("entry")
         entry = None if entry is None else entry[rows]
         return expected_of_fitted(curves, self.target.take(rows), self.times, self.edges, entry)

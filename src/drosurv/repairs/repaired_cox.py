@@ -17,13 +17,12 @@ from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Observation, draw_folds, generator, parse_observation
-from drosurv.predictions import final_step
+from drosurv.predictions import Predictions, as_predictions, final_step
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
 from drosurv.repairs.curves import (
     QUARTILES,
     Expected,
-    PredictionGrid,
     expected_of_frozen,
     reference_times,
 )
@@ -238,10 +237,12 @@ class RepairedCox(RepairedPredictions):
         target, tables = self._begin(X, y, features)
         rows = parse_observation(target, entry=entry, clusters=clusters, id=id)
         clusters = self._parse_clusters(rows, len(target))
-        if isinstance(model, tuple):
-            self.base_, times = None, PredictionGrid.parse(model, len(target)).times
-        else:
+        predicted = as_predictions(model, X, len(target), need_curves=True)
+        if predicted.given is None:
             self.base_, times = model, curve_times(model, X, target)
+        else:
+            known = predicted.survival_curves.times
+            self.base_, times = None, target.curve_times if known is None else np.union1d(0.0, known)
         # Not quantiles of event times, because the columns of a patient must not depend on outcomes.
         self._curve_times, self._times = times, np.quantile(times, QUARTILES)
         expected = expected_of_frozen(model, X, target, self._times, rows.entry)
@@ -472,11 +473,11 @@ def repair(
 
     Parameters
     ----------
-    model : estimator, None, or a pair (times, survival)
+    model : estimator, None, Predictions, or a pair (times, survival)
         With ``frozen=False`` an unfitted estimator, or None as ``base`` of :class:`drosurv.RepairedCox`; it is fitted
         on all patients, and in folds to estimate its errors. With ``frozen=True`` a fitted model, which is not
-        refitted, or survival probabilities (n, m) at m increasing times; the patients must be others than those that
-        the model was trained on.
+        refitted. Predictions, such as survival probabilities (n, m) at m increasing times, are always frozen. A frozen
+        model must have been trained on other patients.
     X : (n, d) array or DataFrame
         Features, as the model takes them.
     y : structured array (n,)
@@ -514,7 +515,7 @@ def repair(
     >>> str(repaired.repairs_[-1].rule)
     'x5 > 0.54'
     """
-    if frozen:
+    if frozen or isinstance(model, (Predictions, tuple)) or hasattr(model, "__array__"):
         refused = {"sample_weight": sample_weight, "strata": strata, "offset": offset}
         for name, value in refused.items():
             if value is not None:
@@ -523,9 +524,5 @@ def repair(
                     f"{name} is not supported in a repair of a frozen model: leave it out.",
                 )
         return RepairedCox(**options)._fit_frozen(model, X, y, features, entry, clusters, id)
-    if isinstance(model, tuple):
-        raise ValueError(
-            "predictions (times, survival) can only be repaired without refitting the model: pass frozen=True."
-        )
     given = {"entry": entry, "id": id, "strata": strata, "offset": offset}
     return RepairedCox(base=model, **options).fit(X, y, features, clusters, sample_weight, **given)

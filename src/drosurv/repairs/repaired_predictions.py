@@ -13,19 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.curves import CurveType, SurvivalCurves
-from drosurv.errors import ArgumentError
+from drosurv.curves import CurveType, PointCurves, SurvivalCurves
+from drosurv.errors import ArgumentError, require
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.observation import in_pandas
-from drosurv.predictions import final_step, take
-from drosurv.repairs.curves import (
-    PredictionGrid,
-    log_mean_hazard,
-    log_risk,
-    predicted_curves,
-)
+from drosurv.predictions import as_predictions, final_step, take
+from drosurv.repairs.curves import log_risk
 from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.rules import readable_table
@@ -131,25 +126,29 @@ class RepairedPredictions(SurvivalModel):
         """Predict cumulative hazards H(t | x); parameters as in :meth:`predict_survival_function`."""
         return self._curves(X, features, return_array, times, lambda hazard: hazard)
 
-    def correct(self, predictions: tuple[ArrayLike, ArrayLike], X: Any, features: Any = None) -> FloatArray:
-        """Repair predictions (times, survival) of a model; return survival (n, m).
+    def correct(self, predictions: Any, X: Any, features: Any = None) -> FloatArray:
+        """Repair predictions at m times of the model that was repaired; return survival (n, m).
 
         Parameters
         ----------
-        predictions : pair (times, survival)
-            Increasing times (m,) and survival probabilities (n, m) of the model that was repaired.
+        predictions : pair (times, survival), or Predictions
+            Increasing times (m,) and survival probabilities (n, m).
         X, features
             As in :meth:`log_hazard_ratios`.
         """
         check_is_fitted(self)
         X, features = self._known(X, features)
         validate_data(self, X, skip_check_array=True, reset=False)
-        grid = PredictionGrid.parse(predictions, len(X))
-        ratios = np.exp(self._ratios(X, features, log_mean_hazard(grid.at(self._times))))[:, None]
+        curves = as_predictions(predictions, None, len(X), name="predictions").survival_curves
+        require(curves.times is not None, "predictions", "hold survival at times", predictions)
+        assert curves.times is not None
+        ratios = np.exp(self._ratios(X, features, log_risk(curves, self._times)))[:, None]
         if self._factor is not None:
-            return np.exp(-ratios * self._factor.applied(grid.at, np.asarray(predictions[0], np.float64)))
-        survival = np.asarray(predictions[1], dtype=np.float64)
-        return np.clip(survival, 0.0, 1.0) ** ratios
+            hazard: Callable[[FloatArray], FloatArray] = partial(cumulative_hazard, curves)
+            if isinstance(curves, PointCurves):
+                hazard = curves.interpolated_hazard
+            return np.exp(-ratios * self._factor.applied(hazard, curves.times))
+        return curves.survival(curves.times) ** ratios
 
     def score(  # type: ignore[override]
         self, X: Any, y: Any, features: Any = None, *, entry: Any = None
@@ -178,7 +177,7 @@ class RepairedPredictions(SurvivalModel):
                 "patients to correct((times, survival), X)."
             )
         validate_data(self, X, skip_check_array=True, reset=False)
-        return predicted_curves(self.base_, X, len(X))
+        return as_predictions(self.base_, X, len(X)).survival_curves
 
     def _ratios(self, X: Any, features: Any, risk: FloatArray) -> FloatArray:
         n = len(X)
@@ -240,7 +239,7 @@ def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
 
 def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
     """Return the times at which a model's curves jump; event times for a model with smooth curves."""
-    jumps = predicted_curves(model, take(X, np.arange(1)), 1).times
+    jumps = as_predictions(model, take(X, np.arange(1)), 1).survival_curves.times
     return target.curve_times if jumps is None else jumps
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.special import xlogy
 
 from drosurv.curve_values import minus_log
-from drosurv.curves import SurvivalCurves
+from drosurv.curves import StepCurves, SurvivalCurves
 from drosurv.evaluation.estimation_error import estimation_share, linear_columns
 from drosurv.metrics import FollowUp
 from drosurv.metrics.expected_events import (
@@ -86,6 +86,9 @@ class PatientEvents(NamedTuple):
             censored_at = np.minimum(censored_at, horizon)
         # Curves known at points are completed from the patients whose events are counted.
         curves = known_everywhere(curves, target, weight)
+        if isinstance(curves, StepCurves):
+            # As events are simulated.
+            curves = curves.with_probabilities()
         events, expected = expected_events(curves, target)
         censored_at = np.minimum(censored_at, curves.known_until)
         jumps, limit_jump = np.empty((n, 0)), np.zeros(n, dtype=np.intp)

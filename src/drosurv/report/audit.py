@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, each_warning_once
+from drosurv.errors import ArgumentError, each_warning_once, worded
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.from_entry import FromEntry, one_row_each, predict_from_entry, reference_from_entry
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.views import hazards_statement
+from drosurv.given_predictions import ReadPredictions, read_predictions
 from drosurv.observation import Rows
-from drosurv.predictions import as_predictions, final_step, prepared, training_follow_up, unwrapped
+from drosurv.predictions import (
+    Predictions,
+    as_predictions,
+    final_step,
+    prepared,
+    training_follow_up,
+    unwrapped,
+)
 from drosurv.presentation import first_upper, written
+from drosurv.presentation.progress import bar
 from drosurv.report.alpha_path import Stop, find_stops, has_rows
+from drosurv.report.audited_predictions import evidence_of_predictions
 from drosurv.report.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.report.evidence import Evidence
-from drosurv.report.published_score import audit_score, is_score
-from drosurv.report.report import AuditReport, Section
+from drosurv.report.published_score import is_score, predictions_of_score
+from drosurv.report.report import AuditReport
+from drosurv.report.section import Page
 from drosurv.solvers.arrays import on_host
 from drosurv.tables import TableEncoder
 from drosurv.target import has_causes, of_any_cause, parse_target
@@ -37,55 +48,58 @@ def audit(
     X: Any,
     y: Any,
     *,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     y_train: Any = None,
     X_train: Any = None,
+    reference: Any = None,
     entry: Any = None,
     strata: Any = None,
     offset: Any = None,
     id: Any = None,
-    folds: Folds | None = None,
-    alpha_path: Mapping[float, Any] | Sequence[float] | None = None,
-    reference: Any = None,
-    reference_name: str = "plain Cox",
-    features: pd.DataFrame | None = None,
-    features_train: pd.DataFrame | TableEncoder | None = None,
-    title: str | None = None,
-    data_name: str = "",
-    time_title: str = "time",
-    n_bootstrap: int = 500,
-    n_bootstrap_path: int = 100,
-    level: float = 0.95,
-    search_rules: bool = True,
-    random_state: int = 0,
-    on_step: Callable[[str, int], None] | None = None,
-    also: Mapping[str, Any] | None = None,
-    warnings: Sequence[Mapping[str, str]] = (),
+    sample_weight: Any = None,
     horizon: float | None = None,
     threshold: float | None = None,
-    sections: Sequence[Section] = (),
+    features: pd.DataFrame | None = None,
+    search_rules: bool = True,
+    folds: Folds | None = None,
+    alpha_path: Mapping[float, Any] | Sequence[float] | None = None,
+    n_bootstrap: int = 500,
+    level: float = 0.95,
+    random_state: int = 0,
+    verbose: bool | None = None,
+    page: Page | None = None,
 ) -> AuditReport:
-    """Audit a survival model on patients it was not trained on.
+    """Audit a survival model, or predictions, on patients that the model was not trained on.
 
     Parameters
     ----------
-    model : fitted model or Pipeline
+    model : fitted model, Predictions, pair (times, survival), or (n,) array of risk scores
         Anything that :func:`drosurv.evaluate` takes. With `folds`, an estimator or Pipeline, fitted or not: copies of
         it are trained.
-    X : (n, d) array or DataFrame
-        Features of the patients, as the model takes them.
+    X : (n, d) array or DataFrame, or None
+        Features of the patients, as the model takes them. For predictions, columns that may define subgroups, or None.
     y : structured array, (n,)
         Events and times. With competing causes, the event of the report is one of any cause, and one section is about
         each cause.
-    sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels
+    sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
         One column of group labels per attribute.
     y_train : structured array or FollowUp, optional
-        Training target; not needed for models of this library, which keep the follow-up of their training patients.
+        Training target; not needed for models of this library, which keep the follow-up of their training patients. For
+        predictions, that of the audited patients is used by default.
     X_train : (m, d) array or DataFrame, optional
         Training features. With them and a structured `y_train`, the models of the slider and plain Cox are trained.
-    entry, strata, offset, id : (n,) arrays, optional
+    reference : fitted model, Predictions, pair (times, survival), or (n,) array, optional
+        Model to compare with; by default plain Cox, if training patients are given. A Pipeline takes `X`, any other
+        model the features that the last step of `model` takes.
+    entry, strata, offset, id, sample_weight : (n,) arrays, optional
         As in :func:`drosurv.evaluate`: patients are evaluated from their entry on, and each once. Models trained in
-        folds take them too. There is no slider with them.
+        folds take them too, except weights. There is no slider with them.
+    horizon, threshold : float, optional
+        As in :func:`drosurv.evaluate`; with a threshold, the report has a section on decisions.
+    features : DataFrame, (n, d'), optional
+        Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
+    search_rules : bool
+        Whether to search the columns for subgroups whose predictions are wrong.
     folds : int, or pairs of arrays, optional
         For cohorts too small to hold patients out: number of folds for cross-validation. Every patient is predicted by
         a model, and by plain Cox, that were trained without the patient's fold. Or pairs of the rows to train on and
@@ -93,37 +107,16 @@ def audit(
     alpha_path : mapping of alpha to fitted model, or sequence of alphas, optional
         The models of the slider, or the alphas to train them with; by default ``drosurv.report.alpha_path.ALPHAS``, if
         training patients are given. An empty sequence leaves the slider out.
-    reference : fitted model or (n,) array, optional
-        Model to compare with; by default plain Cox, if training patients are given. A Pipeline takes `X`, any other
-        model the features that the last step of `model` takes.
-    reference_name : str
-        Name of the reference in the report.
-    features : DataFrame, (n, d'), optional
-        Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
-    features_train : DataFrame, (m, d'), or fitted TableEncoder, optional
-        The same columns of the training patients, or the encoder that was fitted to them, to describe the training
-        patients. By default X_train, or else the encoder of a model that has one.
-    title, data_name, time_title : str
-        Title of the report, name of the data, and unit of the times, such as "days" ("time" if it is unknown).
-    n_bootstrap, n_bootstrap_path : int
-        Bootstrap replicates and permutations for the audited model, and for each model of the slider.
+    n_bootstrap : int
+        Bootstrap replicates and permutations; at most 100 for each other model of the slider.
     level : float
         Confidence level of the intervals.
-    search_rules : bool
-        Whether to search the columns for subgroups whose predictions are wrong.
     random_state : int
         Seed of everything random.
-    on_step : callable, optional
-        Called with each step's name and the number of steps.
-    also : mapping, optional
-        Data for further sections, by key.
-    warnings : sequence of mappings, optional
-        Warnings about the model and the data, each with a ``severity`` and a ``text``. They are shown at the top of the
-        report; with one of severity "blocking" the verdict is that the data have a problem.
-    horizon, threshold : float, optional
-        As in :func:`drosurv.evaluate`; with a threshold, the report has a section on decisions.
-    sections : sequence of Section, optional
-        Further sections of the report.
+    verbose : bool, optional
+        Whether a progress bar is shown; by default in a terminal.
+    page : Page, optional
+        Title and name of the data, unit of the times, warnings to show, further sections.
 
     Returns
     -------
@@ -132,118 +125,142 @@ def audit(
 
     Examples
     --------
-    >>> from drosurv import DROCox
-    >>> from drosurv.report import audit
+    >>> import drosurv
     >>> from drosurv.datasets import make_hidden_minority
     >>> train, test = make_hidden_minority(500, random_state=0), make_hidden_minority(500, random_state=1)
-    >>> model = DROCox(alpha=0.3).fit(train.X, train.y)
-    >>> report = audit(
-    ...     model, test.X, test.y, sensitive_features=test.sensitive_features, n_bootstrap=20, search_rules=False
-    ... )
+    >>> model = drosurv.DROCox(alpha=0.3).fit(train.X, train.y)
+    >>> given = {"sensitive_features": test.sensitive_features, "n_bootstrap": 20, "search_rules": False}
+    >>> report = drosurv.audit(model, test.X, test.y, **given)
     >>> report.audited.name, len(report.models)
     ('DROCox, alpha 0.3', 1)
+
+    Survival probabilities of any model, at three times:
+
+    >>> times = [0.5, 1.0, 2.0]
+    >>> survival = model.predict_survival_function(test.X, times=times)
+    >>> drosurv.audit((times, survival), None, test.y, **given).audited.name
+    'Predictions'
     """
-    if is_score(model):
-        curved = {
-            "entry": entry,
-            "strata": strata,
-            "offset": offset,
-            "id": id,
-            "folds": folds,
-            "X_train": X_train,
-        }
-        return audit_score(
-            model,
-            X,
-            y,
-            {**curved, "alpha_path": alpha_path},
-            warnings,
-            sensitive_features=sensitive_features,
-            y_train=y_train,
-            features=features,
-            reference=reference,
-            reference_name=reference_name,
-            title=title,
-            data_name=data_name,
-            time_title=time_title,
-            n_bootstrap=n_bootstrap,
-            level=level,
-            search_rules=search_rules,
-            random_state=random_state,
-            also=also,
-            horizon=horizon,
-            threshold=threshold,
-            sections=sections,
-        )
-    target = parse_target(of_any_cause(y))
-    patients = one_row_each(y, Rows.parse(target, entry=entry, strata=strata, offset=offset, id=id))
-    y, rows, id_notes = patients.y, patients.observed, patients.notes
+    page = page or Page()
+    rows = Rows.parse(
+        parse_target(of_any_cause(y)),
+        entry=entry,
+        strata=strata,
+        offset=offset,
+        id=id,
+        sample_weight=sample_weight,
+    )
+    patients = one_row_each(y, rows)
+    y, rows = patients.y, patients.observed
     model, X, sensitive_features, reference, features = map(
         patients.of, (model, X, sensitive_features, reference, features)
     )
-    model, given, causes = unwrapped(model), rows.observed, has_causes(y)
-    if folds is not None and (alpha_path or any(p is not None for p in (reference, X_train, y_train))):
+    model, causes, also = unwrapped(model), has_causes(y), dict(page.also)
+    notes: tuple[str, ...] = ()
+    others = bool(alpha_path) or any(part is not None for part in (reference, X_train, y_train))
+    _check_together(rows, patients.notes, causes, folds, others, bool(alpha_path) or X_train is not None)
+    features = features if features is not None else _columns(X)
+    estimator = final_step(model)
+    fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
+    if folds is not None:
+        parts = fold_parts(parse_target(y).event, folds, random_state)
+        fields |= _evidence_of_folds(model, X, y, rows, parts)
+        fields["model"] |= {"Folds": len(parts)}
+        fields |= {"data": _features(X), "trained_on": None, "reference_name": "plain Cox"}
+    elif is_score(model) or not _is_model(model):
+        name = "Predictions"
+        if is_score(model):
+            refused = {"X_train": X_train, "alpha_path": alpha_path, "entry": entry, "strata": strata}
+            predictions, notes = predictions_of_score(model, X, len(y), {**refused, "offset": offset})
+            name = type(estimator).__name__
+        else:
+            predictions, notes = _one_form(model, y)
+        predicted = as_predictions(predictions, None, len(y), rows=rows)
+        fields |= evidence_of_predictions(predicted, y, y_train, horizon, page.time_unit, name)
+        fields |= _beside_predictions(reference, features)
+    else:
+        compared = _with_features(reference, model, X)
+        fields |= {"data": _features(prepared(model, X)), "trained_on": _trained_on(estimator)}
+        fields["features_train"] = _described(model, X_train)
+        if rows.observed or causes:
+            fields |= _evidence_from_entry(model, X, y, rows, y_train, compared, level)
+            fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
+        else:
+            fields |= _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
+    if causes:
+        also["causes"] = evaluate_by_cause(
+            model, X, y, sensitive_features=sensitive_features, level=level, **rows.observed
+        )
+    if page.features_train is not None:
+        fields["features_train"] = page.features_train
+    with bar("auditing", shown=verbose) as progress:
+        return AuditReport.of(
+            Evidence(
+                **{"reference_name": page.reference_name, **fields},
+                rows=Rows(id=rows.id if rows.entry is None else None),
+                sensitive_features=sensitive_features,
+                features=features,
+                title=page.title,
+                data_name=page.data_name,
+                time_title=page.time_unit or "time",
+                n_bootstrap=n_bootstrap,
+                level=level,
+                search_rules=search_rules,
+                random_state=random_state,
+                on_step=lambda name, steps: progress(doing=name, of=steps),
+                also=also,
+                warnings=(*page.warnings, *({"severity": "note", "text": worded(note)} for note in notes)),
+                threshold=threshold,
+                sections=tuple(page.sections),
+            )
+        )
+
+
+def _is_model(model: Any) -> bool:
+    """Whether a model can predict; False for predictions that are given as numbers."""
+    return hasattr(model, "predict") or hasattr(final_step(model), "predict_survival_function")
+
+
+def _one_form(model: Any, y: Any) -> ReadPredictions:
+    """Return given predictions, and notes; scores alone may be log risks or hazard ratios."""
+    if isinstance(model, (Predictions, tuple)):
+        return ReadPredictions(model, ())
+    return read_predictions(None, y, risk=model)
+
+
+def _check_together(
+    rows: Rows, notes: tuple[str, ...], causes: bool, folds: Any, others: bool, trained: bool
+) -> None:
+    """Raise for arguments that cannot be used together."""
+    if folds is not None and others:
         raise ArgumentError(
             "folds",
             "folds trains the model and plain Cox on the audited patients only: leave out "
             "training patients, shares of the slider and a reference.",
         )
-    if (given or causes) and (alpha_path or X_train is not None):
+    if (rows.observed or causes) and trained:
         raise ArgumentError(
             "alpha_path",
             f"the models of the slider and plain Cox would be trained without "
-            f"{next(iter(given), 'causes')}: leave out alpha_path and X_train.",
+            f"{next(iter(rows.observed), 'causes')}: leave out alpha_path and X_train.",
         )
-    if folds is not None and (id_notes or causes):
-        what = "several rows of one patient" if id_notes else "causes"
+    copied = rows.weight is not None and (rows.weight != 1).any()
+    if folds is not None and (notes or causes or copied):
+        what = "several rows of one patient" if notes else "causes" if causes else "sample_weight"
         raise ValueError(
             f"folds cannot be used with {what}: audit a model that was fitted to other patients."
         )
-    estimator = final_step(model)
-    settings, also = _settings(estimator), dict(also or {})
-    if folds is not None:
-        parts = fold_parts(parse_target(y).event, folds, random_state)
-        found = _evidence_of_folds(model, X, y, rows, parts)
-        settings["Folds"], estimator = len(parts), None
-        data = _features(X)
-    else:
-        compared = _with_features(reference, model, X)
-        data = _features(prepared(model, X))
-        if given or causes:
-            found = _evidence_from_entry(model, X, y, rows, y_train, compared, level)
-            found["limits"] = (*map(first_upper, id_notes), *found["limits"])
-        else:
-            found = _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
-    if causes:
-        also["causes"] = evaluate_by_cause(
-            model, X, y, sensitive_features=sensitive_features, level=level, **given
-        )
-    return AuditReport.of(
-        Evidence(
-            **found,
-            sensitive_features=sensitive_features,
-            reference_name=reference_name if folds is None else "plain Cox",
-            features=features if features is not None else _columns(X),
-            features_train=_described(model, X_train) if features_train is None else features_train,
-            trained_on=_trained_on(estimator),
-            data=data,
-            model=settings,
-            title=title,
-            data_name=data_name,
-            time_title=time_title,
-            n_bootstrap=n_bootstrap,
-            n_bootstrap_path=n_bootstrap_path,
-            level=level,
-            search_rules=search_rules,
-            random_state=random_state,
-            on_step=on_step,
-            also=also,
-            warnings=tuple(warnings),
-            horizon=horizon,
-            threshold=threshold,
-            sections=tuple(sections),
-        )
-    )
+
+
+def _beside_predictions(reference: Any, features: Any) -> dict[str, Any]:
+    """Return the reference of given predictions, and what is missing without one or without columns."""
+    missing = ["Proportional hazards were not tested: predictions come without a model's coefficients."]
+    if features is None:
+        missing.append("Subgroups were not searched: no columns were given that could define them.")
+    if reference is None:
+        missing.append("The model is not compared with another one: no other predictions were given.")
+        return {"missing": tuple(missing), "reference": None}
+    return {"missing": tuple(missing), "reference": (reference, None)}
 
 
 def _evidence_of_model(

@@ -68,6 +68,7 @@ class Evidence:
     horizon: float | None = None
     threshold: float | None = None
     until: float | None = None
+    rows: Rows = field(default_factory=Rows)
     title: str | None = None
     data_name: str = ""
     time_title: str = "time"
@@ -156,7 +157,7 @@ class Evidence:
                         stop.model,
                         stop.X,
                         self.y,
-                        Rows(),
+                        self.rows,
                         Inference(
                             self.level,
                             self.n_bootstrap if stop.audited else self.compared_bootstrap,
@@ -222,6 +223,7 @@ class Evidence:
                 # Events are counted over the whole follow-up, as in the group table.
                 brier_time=self.horizon if observed else None,
                 level=self.level,
+                id=self.rows.id,
                 random_state=self.random_state,
             )
         except ArgumentError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from drosurv.errors import ArgumentError
-from drosurv.predictions import final_step, prepared
-from drosurv.report.predictions import audit_predictions
-from drosurv.report.report import AuditReport
+from drosurv.given_predictions import ReadPredictions
+from drosurv.predictions import Predictions, as_predictions, final_step
 
 
 def is_score(model: Any) -> bool:
@@ -17,37 +18,19 @@ def is_score(model: Any) -> bool:
     return hasattr(final, "predict") and getattr(final, "curve_type", None) == "points"
 
 
-def audit_score(
-    model: Any,
-    X: Any,
-    y: Any,
-    refused: Mapping[str, Any],
-    warnings: Sequence[Mapping[str, str]],
-    **options: Any,
-) -> AuditReport:
-    """Audit the predictions of a score at its times, and say that nothing is known between them.
+def predictions_of_score(model: Any, X: Any, n: int, refused: Mapping[str, Any]) -> ReadPredictions:
+    """Return the predictions of a score at its times, and a note that nothing is known between them.
 
-    `refused` are arguments of :func:`drosurv.audit` that are only for models with curves, `options` those of
-    :func:`audit_predictions`.
+    `refused` are arguments of :func:`drosurv.audit` that are only for models with curves.
     """
     score = final_step(model)
-    name = type(score).__name__
     for argument, value in refused.items():
         if value is not None:
             raise ArgumentError(
-                argument, f"{argument} is not for {name}, which is known at some times only: leave it out."
+                argument,
+                f"{argument} is not for {type(score).__name__}, which is known at some times only: leave it out.",
             )
-    features = prepared(model, X)
-    if options.get("features") is None:
-        options["features"] = X
-    return audit_predictions(
-        score.predict_survival_function(features, return_array=True),
-        y,
-        times=score.unique_times_,
-        risk=score.predict(features),
-        kind="survival",
-        risk_kind="log risk",
-        name=name,
-        warnings=(*warnings, {"severity": "note", "text": score.known_times}),
-        **options,
-    )
+    predicted = as_predictions(model, X, n)
+    times = np.asarray(score.unique_times_, dtype=np.float64)
+    survival = predicted.survival_curves.survival(times)
+    return ReadPredictions(Predictions(predicted.risk, survival, times), (score.known_times,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache, lru_cache
@@ -35,58 +35,12 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.report.evidence import Evidence
+from drosurv.report.section import Part, Section
 
 SCHEMA, VERSION = "drosurv.report.summary", 2
 # Facts of a section that Markdown shows as lists.
 _LISTS = {"missing": "What could not be computed", "limits": "Limits"}
 PathLike = str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class Part:
-    """What a section shows, as data from which every view is made.
-
-    `statements` are about the audited model; `tables` do not depend on the model. `by_model` and `said_by_model` hold
-    tables and statements of each model of the slider, `facts` other values that JSON can hold.
-    """
-
-    statements: tuple[Statement, ...] = ()
-    tables: tuple[Table, ...] = ()
-    by_model: tuple[tuple[Table, ...], ...] = ()
-    said_by_model: tuple[tuple[Statement, ...], ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    def tables_of(self, model: int) -> tuple[Table, ...]:
-        """Return the tables of one model."""
-        return self.by_model[model] if self.by_model else ()
-
-    def said_of(self, model: int) -> tuple[Statement, ...]:
-        """Return the statements about one model."""
-        return self.said_by_model[model] if self.said_by_model else ()
-
-    def table(self, key: str, model: int | None = None) -> Table | None:
-        """Return a table by its key, of one model or of none; None if there is none."""
-        tables = self.tables if model is None else self.tables_of(model)
-        return next((table for table in tables if table.key == key), None)
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section of the report. Sections are sorted by `place`; `key` is the anchor in the page and the name in JSON.
-
-    `collect` returns what the section shows of the evidence, None for nothing. `draw` returns what the template gets as
-    ``drawn``, such as charts. The introduction, shown beside the heading, and the template are Jinja templates with the
-    variables ``part``, ``drawn``, ``report`` and ``section``, and the macros ``m``. The default template shows every
-    statement and table.
-    """
-
-    key: str
-    heading: str
-    place: int
-    collect: Callable[[Evidence], Part | None]
-    intro: str = ""
-    template: str = "{{ m.findings(part) }}"
-    draw: Callable[[Part], Any] = lambda part: None
 
 
 @cache

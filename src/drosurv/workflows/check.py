@@ -21,9 +21,9 @@ from drosurv.estimators.coefficients import CoxTable
 from drosurv.predictions import final_step
 from drosurv.presentation import Statement, Table, counted, first_upper, listing
 from drosurv.repairs import RepairedCox
-from drosurv.report import AuditReport, audit
+from drosurv.report import AuditReport, Page, audit
 from drosurv.report.cross_fit import fold_parts
-from drosurv.report.sections import Part, Section
+from drosurv.report.section import Part, Section
 from drosurv.tables import LeakWarning, SurvivalTable
 from drosurv.tables.guess import GuessedColumns
 from drosurv.tables.reading import FileFormat, TableNote
@@ -270,12 +270,15 @@ def check(
             unfitted,
             wanted,
             horizon=horizon,
-            data_name=table_name,
-            time_title=patients.columns.unit,
             n_bootstrap=n_bootstrap,
             random_state=random_state,
-            warnings=[*notes, *as_records(_for_report(prepared.messages))],
-            sections=_sections(found, prepared.problems, cox, hazards, repaired),
+            verbose=False,
+            page=Page(
+                data_name=table_name,
+                time_unit="" if patients.columns.unit == "time" else patients.columns.unit,
+                warnings=[*notes, *as_records(_for_report(prepared.messages))],
+                sections=_sections(found, prepared.problems, cox, hazards, repaired),
+            ),
         )
     return CheckResult(
         trained.model,

@@ -18,7 +18,7 @@ from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.groups import group_table, parse_subgroups
 from drosurv.predictions import as_predictions
 from drosurv.repairs import RepairedCox
-from drosurv.report import AuditReport, audit
+from drosurv.report import AuditReport, Page, audit
 from drosurv.target import BoolArray, parse_target
 
 PLAIN, CROSS_VALIDATED, REPAIRED = "plain Cox", "cross-validated Cox", "repaired Cox"
@@ -198,6 +198,8 @@ def reports(
     for name, model in models(random_state).items():
         if name == CROSS_VALIDATED:
             continue
+        if on_step is not None:
+            on_step(name, 2)
         with warnings.catch_warnings(action="ignore"):
             found[name] = audit(
                 model.fit(data.X[~test], data.y[~test]),
@@ -207,11 +209,13 @@ def reports(
                 X_train=data.X[~test],
                 y_train=data.y[~test],
                 alpha_path=(),
-                data_name="children with Wilms tumour",
-                title=f"{name}, on held-out children with Wilms tumour",
-                time_title="days",
                 n_bootstrap=n_bootstrap,
                 random_state=random_state,
-                on_step=on_step,
+                verbose=False,
+                page=Page(
+                    title=f"{name}, on held-out children with Wilms tumour",
+                    data_name="children with Wilms tumour",
+                    time_unit="days",
+                ),
             )
     return found

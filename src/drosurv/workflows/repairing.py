@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError
+from drosurv.predictions import Predictions
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable
-from drosurv.target import FloatArray
+from drosurv.tables.prediction_columns import PredictionColumns, prediction_columns
 from drosurv.workflows.saved_model import OpenedModel
 from drosurv.workflows.training import readable_and_base, refuse_copies_of_time, table_encoder
 
@@ -21,7 +21,7 @@ def repair_from_table(
     estimator: Any = None,
     *,
     opened: OpenedModel | None = None,
-    predictions: pd.DataFrame | None = None,
+    predictions: Predictions | None = None,
     categorical: Sequence[str] = (),
     keep_columns: Sequence[str] = (),
     **options: Any,
@@ -29,8 +29,7 @@ def repair_from_table(
     """Find and repair the groups of a table that a model is wrong about.
 
     The model is an `estimator`, which is trained on the table; None is :class:`drosurv.CoxPHCV`. Or it is a saved
-    model, `opened`, which is not refitted. Or `predictions` are given: survival probabilities of the table's patients,
-    one column for each time, named ``12`` or ``survival_12``.
+    model, `opened`, which is not refitted. Or `predictions` of the table's patients are given.
     `categorical` and `keep_columns` are as in :func:`train`, `options` are parameters of :class:`drosurv.RepairedCox`.
     """
     options |= {"clusters": table.clusters, "entry": table.entry}
@@ -40,31 +39,23 @@ def repair_from_table(
     unfitted = RepairedCox(base=estimator, random_state=options.get("random_state"))._base()
     X, base = readable_and_base(table, table_encoder(table, categorical), unfitted)
     if predictions is not None:
-        return repair(predicted_at(predictions), X, table.y, frozen=True, **options)
+        return repair(predictions, X, table.y, frozen=True, **options)
     return repair(base, X, table.y, **options)
 
 
-def corrected(model: RepairedCox, table: SurvivalTable, predictions: pd.DataFrame) -> pd.DataFrame:
+def corrected(model: RepairedCox, table: SurvivalTable, predictions: Predictions) -> pd.DataFrame:
     """Return repaired survival probabilities of a table's patients, a column ``survival_TIME`` for every time."""
-    times, survival = predicted_at(predictions)
-    found = model.correct((times, survival), table.X[list(model.feature_names_in_)])
-    return pd.DataFrame(found, columns=[f"survival_{time:g}" for time in times])
+    found = model.correct(predictions, table.X[list(model.feature_names_in_)])
+    return pd.DataFrame(found, columns=[f"survival_{time:g}" for time in predictions.times])
 
 
-def predicted_at(frame: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
-    """Return the times and survival probabilities of a table of predictions."""
-    times = {}
-    for name in frame.columns:
-        try:
-            times[name] = float(str(name).removeprefix("survival_"))
-        except ValueError:
-            continue
-    if not times:
+def predictions_in(frame: pd.DataFrame, survival: Sequence[str] = ()) -> PredictionColumns:
+    """Return the columns of predicted survival in a table, as `drosurv audit` finds them."""
+    found = prediction_columns(frame, survival=survival)
+    if found.survival is None:
         raise ArgumentError(
             "predictions",
-            f"predictions has no column whose name is a time, such as 12 or survival_12; it has "
-            f"{', '.join(map(str, frame.columns[:5]))}.",
+            "predictions hold risk scores only, which a repair cannot use: give survival probabilities at times, in "
+            "columns such as survival_12.",
         )
-    ordered = sorted(times, key=lambda name: times[name])
-    survival = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.array([times[name] for name in ordered]), survival
+    return found

@@ -1,5 +1,1 @@
 """Sections of the report, found by :func:`drosurv.report.report.all_sections` in the files of this folder."""
-
-from drosurv.report.report import Part, Section
-
-__all__ = ["Part", "Section"]

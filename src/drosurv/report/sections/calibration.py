@@ -27,7 +27,7 @@ from drosurv.presentation import (
 )
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.report import Part, Section
+from drosurv.report.section import Part, Section
 
 # Number of points of each chart that show their values; the curves themselves are finer.
 _READINGS = 24

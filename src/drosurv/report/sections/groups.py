@@ -15,7 +15,7 @@ from drosurv.evaluation.views import BETWEEN, DECISIONS, named, per_pair
 from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain, plain_rows, written
 from drosurv.report.charts import forests
 from drosurv.report.evidence import FINDINGS, Evidence
-from drosurv.report.report import Part, Section
+from drosurv.report.section import Part, Section
 from drosurv.report.sections.verdict import by_attribute
 from drosurv.report.verdict import ALL_PATIENTS, adjusted_p_values
 

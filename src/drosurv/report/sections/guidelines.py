@@ -9,7 +9,7 @@ from collections import Counter
 
 from drosurv.presentation import Column, Table
 from drosurv.report.evidence import Evidence
-from drosurv.report.report import Part, Section
+from drosurv.report.section import Part, Section
 from drosurv.report.sections.patients import TrainingPatients
 
 TRIPOD = "TRIPOD+AI (2024)"

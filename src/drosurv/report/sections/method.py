@@ -24,7 +24,7 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.report import Part, Section
+from drosurv.report.section import Part, Section
 
 # Largest number of entries of a setting that are shown.
 _LONGEST = 12

@@ -16,7 +16,7 @@ from drosurv.presentation import NOTHING, Column, Table, counted, label_name, li
 from drosurv.repairs.rules import readable_table
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, steps
 from drosurv.report.evidence import FEWEST, Evidence
-from drosurv.report.report import Part, Section
+from drosurv.report.section import Part, Section
 from drosurv.tables import TableEncoder
 from drosurv.tables.columns import CategoryColumn, NumberColumn
 from drosurv.tables.values import floats, labels

@@ -20,7 +20,7 @@ from drosurv.repairs.evidence import likelihood_gains_of, poisson_ridge
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.subgroup_bounds import BRIER, GAIN, SubgroupBounds
 from drosurv.report.evidence import Evidence
-from drosurv.report.report import Part, Section
+from drosurv.report.section import Part, Section
 from drosurv.target import BoolArray, FloatArray
 
 SIGNIFICANT = (

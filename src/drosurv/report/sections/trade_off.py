@@ -12,7 +12,7 @@ from drosurv.presentation import Column, Table, first_upper, plain
 from drosurv.report.alpha_path import Stop
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, Points
 from drosurv.report.evidence import Evidence
-from drosurv.report.report import Part, Section
+from drosurv.report.section import Part, Section
 
 OVERALL = ("concordance_index", "integrated_brier_score", "share_of_gain", "calibration_slope")
 C_INDEX = Column.measured("concordance_index", "c-index")

@@ -23,7 +23,7 @@ from drosurv.presentation import (
     written,
 )
 from drosurv.report.evidence import FINDINGS, Evidence
-from drosurv.report.report import Part, Section
+from drosurv.report.section import Part, Section
 from drosurv.report.verdict import ALL_PATIENTS, adjusted_p_values
 from drosurv.tables.problems import spellings
 

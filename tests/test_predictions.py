@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sksurv.functions import StepFunction
 
-from drosurv.repairs.curves import predicted_curves
+from drosurv.predictions import as_predictions
 
 X = np.array([[0.0], [1.0]])
 TIMES = np.array([1.0, 2.0, 4.0])
@@ -22,7 +22,7 @@ class SurvivalToo(HazardOnly):
 
 @pytest.mark.parametrize("model", [HazardOnly(), SurvivalToo(), (TIMES, np.exp(-HAZARDS))])
 def test_models_and_arrays_give_the_same_survival_after_the_first_step(model):
-    curves = predicted_curves(model, X, 2)
+    curves = as_predictions(model, X, 2).survival_curves
     np.testing.assert_allclose(curves.survival(np.array([1.0, 3.0, 9.0])), np.exp(-HAZARDS))
     np.testing.assert_allclose(curves.at_patient_times(np.array([2.0, 5.0])), np.exp([-0.3, -2.0]))
 
@@ -39,4 +39,4 @@ def test_models_and_arrays_give_the_same_survival_after_the_first_step(model):
 )
 def test_what_is_not_a_survival_model_is_refused(model, message):
     with pytest.raises(ValueError, match=message):
-        predicted_curves(model, X, 2)
+        _ = as_predictions(model, X, 2).survival_curves

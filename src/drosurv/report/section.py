@@ -1,0 +1,91 @@
+"""Sections of the report of an audit, what each shows, and what the page says besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from drosurv.presentation import Statement, Table
+from drosurv.report.evidence import Evidence
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a section shows, as data from which every view is made.
+
+    `statements` are about the audited model; `tables` do not depend on the model. `by_model` and `said_by_model` hold
+    tables and statements of each model of the slider, `facts` other values that JSON can hold.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    tables: tuple[Table, ...] = ()
+    by_model: tuple[tuple[Table, ...], ...] = ()
+    said_by_model: tuple[tuple[Statement, ...], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def tables_of(self, model: int) -> tuple[Table, ...]:
+        """Return the tables of one model."""
+        return self.by_model[model] if self.by_model else ()
+
+    def said_of(self, model: int) -> tuple[Statement, ...]:
+        """Return the statements about one model."""
+        return self.said_by_model[model] if self.said_by_model else ()
+
+    def table(self, key: str, model: int | None = None) -> Table | None:
+        """Return a table by its key, of one model or of none; None if there is none."""
+        tables = self.tables if model is None else self.tables_of(model)
+        return next((table for table in tables if table.key == key), None)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the report. Sections are sorted by `place`; `key` is the anchor in the page and the name in JSON.
+
+    `collect` returns what the section shows of the evidence, None for nothing. `draw` returns what the template gets as
+    ``drawn``, such as charts. The introduction, shown beside the heading, and the template are Jinja templates with the
+    variables ``part``, ``drawn``, ``report`` and ``section``, and the macros ``m``. The default template shows every
+    statement and table.
+    """
+
+    key: str
+    heading: str
+    place: int
+    collect: Callable[[Evidence], Part | None]
+    intro: str = ""
+    template: str = "{{ m.findings(part) }}"
+    draw: Callable[[Part], Any] = lambda part: None
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a report says besides the results.
+
+    Parameters
+    ----------
+    title, data_name : str
+        Title of the report, and name of the data.
+    time_unit : str
+        Unit of the times, such as "days"; empty if it is unknown.
+    reference_name : str
+        Name of the model to compare with.
+    warnings : sequence of mappings
+        Warnings about the model and the data, each with a ``severity`` and a ``text``. They are shown at the top of the
+        report; with one of severity "blocking" the verdict is that the data have a problem.
+    sections : sequence of Section
+        Further sections.
+    also : mapping
+        Data for further sections, by key.
+    features_train : DataFrame or fitted TableEncoder, optional
+        Columns of the training patients, or the encoder that was fitted to them, to describe the training patients. By
+        default `X_train`, or else the encoder of a model that has one.
+    """
+
+    title: str | None = None
+    data_name: str = ""
+    time_unit: str = ""
+    reference_name: str = "plain Cox"
+    warnings: Sequence[Mapping[str, str]] = ()
+    sections: Sequence[Section] = ()
+    also: Mapping[str, Any] = field(default_factory=dict)
+    features_train: Any = None

@@ -1,0 +1,205 @@
+"""Predictions of any model in the columns of a table: which columns they are, and their times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError
+from drosurv.presentation import counted
+from drosurv.tables.ids import counts_rows, names_patients
+from drosurv.tables.values import row_number
+from drosurv.target import FloatArray
+
+_ROUNDING = 1e-6
+# "365", "S365", "S(365)", "survival_365", "surv.12", "risk_365", and "X365", which R makes of a column called 365.
+_AT_TIME = re.compile(
+    r"(?:x|s|t|p|surv|survival|prob|pred|risk|mort|mortality|death|event|cif|incidence)?[\s_.(=]*(\d+(?:\.\d+)?)\)?",
+    re.IGNORECASE,
+)
+# Names like those of predictions; "surv_1y" or "pred365d" may be in other units than the times, so they are not used.
+_PERHAPS = re.compile(r"(?:surv|prob|pred)[a-z]*[\s_.(=-]*\d", re.IGNORECASE)
+_RISKS = (
+    "partial_hazard",
+    "hazard_ratio",
+    "hr",
+    "risk",
+    "risk_score",
+    "log_risk",
+    "lp",
+    "linear_predictor",
+    "score",
+    "prediction",
+)
+# A text column with more levels identifies patients, and defines no groups.
+MOST_LEVELS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionColumns:
+    """Predictions found in a table.
+
+    Attributes
+    ----------
+    survival : (n, k) float64 or None
+        Probabilities at `times` as in the table, of survival or of the event.
+    times : (k,) float64 or None
+        Increasing times.
+    risk : (n,) float64 or None
+        Risk scores.
+    names : tuple of str
+        Columns of these predictions.
+    unread : tuple of str
+        Columns of numbers with names like predictions, but without a clear time; they are not used.
+    ids : tuple of str
+        Columns that name patients or number the rows; they are not used.
+    features : DataFrame, (n, d)
+        Other columns, which rules may use.
+    """
+
+    survival: FloatArray | None
+    times: FloatArray | None
+    risk: FloatArray | None
+    names: tuple[str, ...]
+    unread: tuple[str, ...]
+    ids: tuple[str, ...]
+    features: pd.DataFrame
+
+
+def prediction_columns(
+    frame: pd.DataFrame, *, survival: Sequence[str] = (), risk: str | None = None
+) -> PredictionColumns:
+    """Find the predictions of a table.
+
+    Parameters
+    ----------
+    frame : DataFrame, (n, ...)
+        Predictions and other columns of the patients, without time and event.
+    survival : sequence of str
+        Columns of predicted survival, whose names end in their times, or ``COLUMN=TIME``; by default those whose
+        names are times (``365``, ``S365``, ``S(365)``, ``survival_365``) and whose values can be survival.
+    risk : str, optional
+        Column of risk scores; by default one with a name such as ``risk`` or ``lp``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from drosurv.tables.prediction_columns import prediction_columns
+    >>> found = prediction_columns(pd.DataFrame({"S365": [0.9, 0.8], "S730": [0.7, 0.6], "age": [50, 60]}))
+    >>> found.names, found.times.tolist(), list(found.features)
+    (('S365', 'S730'), [365.0, 730.0], ['age'])
+    """
+    frame = frame.rename(columns=str)
+    if risk is not None and risk not in frame.columns:
+        raise ArgumentError("risk", f"risk={risk!r} is not a column; the table has {[*frame.columns]}.")
+    scores = risk or next((name for name in frame.columns if name.lower() in _RISKS), None)
+    # Columns with missing values are considered only if there is no risk score; then they are an error.
+    at = (
+        _given(frame, survival)
+        if survival
+        else _recognised(frame if scores is None else frame.dropna(axis=1))
+    )
+    if not at and scores is None:
+        raise ArgumentError(
+            "survival",
+            "no column of the table is recognised as predictions: name columns of predicted survival in "
+            "survival, such as S365=365,S730=730, or the column of risk scores in risk.",
+        )
+    ordered = sorted(at, key=lambda name: at[name])
+    names = (*ordered, *([] if scores is None else [scores]))
+    others = frame.drop(columns=list(names))
+    numbers = others.select_dtypes("number")
+    unread = tuple(name for name in numbers.columns if _PERHAPS.match(name))
+    ids = tuple(
+        name for name in others.columns if names_patients(name, others[name]) or counts_rows(others[name])
+    )
+    return PredictionColumns(
+        survival=prediction_numbers(frame[ordered]) if at else None,
+        times=np.array([at[name] for name in ordered]) if at else None,
+        risk=None if scores is None else prediction_numbers(frame[[scores]])[:, 0],
+        names=names,
+        unread=unread,
+        ids=ids,
+        features=others[
+            [name for name in others.columns if name not in (*unread, *ids) and _can_define(others[name])]
+        ],
+    )
+
+
+def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, float]:
+    found = {}
+    for entry in entries:
+        name, _, time = entry.rpartition("=") if entry not in frame.columns else (entry, "", "")
+        match = re.search(r"(\d+(?:\.\d+)?)\)?\s*$", time or name)
+        if name not in frame.columns or match is None:
+            raise ArgumentError(
+                "survival",
+                f"survival={entry!r} must be a column whose name ends in its time, or COLUMN=TIME; the "
+                f"table has {[*frame.columns]}.",
+            )
+        found[name] = float(match[1])
+    return found
+
+
+def _recognised(frame: pd.DataFrame) -> dict[str, float]:
+    """Return the largest set of columns with the same prefix and a time in their names, whose values are monotone.
+
+    Only columns with the same prefix belong together: a hormone called T3 does not belong to S365 and S730.
+    """
+    alike: dict[str, dict[str, float]] = {}
+    for name in frame.columns:
+        match = _AT_TIME.fullmatch(name)
+        if match is not None and pd.api.types.is_numeric_dtype(frame[name]):
+            alike.setdefault(name[: match.start(1)].lower(), {})[name] = float(match[1])
+    # Fractions are preferred to percentages.
+    for most in (1.0, 100.0):
+        fit = [named for named in alike.values() if _is_monotone(frame, named, most)]
+        if fit:
+            return max(fit, key=lambda named: (len(named), frame[[*named]].notna().all(axis=None)))
+    return {}
+
+
+def _is_monotone(frame: pd.DataFrame, named: dict[str, float], most: float) -> bool:
+    """Whether columns may be survival or event probabilities at their times, on a scale up to `most`."""
+    ordered: list[str] = sorted(named, key=lambda name: named[name])
+    values = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
+    # Columns of 0 and 1 only are indicators; a single column up to 100 may be any amount.
+    if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all() or (most > 1 and len(named) == 1):
+        return False
+    changes = np.diff(values, axis=1)
+    outside = (values < 0) | (values > most)
+    return not (outside.any() or ((changes > _ROUNDING).any() and (changes < -_ROUNDING).any()))
+
+
+def prediction_numbers(predictions: Any) -> FloatArray:
+    """Return predictions (n, k) as numbers; raise if a value is missing."""
+    named = isinstance(predictions, pd.DataFrame)
+    frame = predictions if named else pd.DataFrame(np.asarray(predictions))
+    try:
+        values: FloatArray = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        where = f": the columns {[*predictions.columns]}" if named else ""
+        raise ArgumentError(
+            "predictions",
+            f"predictions{where} must hold numbers only. If a comma is the decimal mark, pass decimal=','.",
+        ) from None
+    if np.isnan(values).any():
+        rows = np.flatnonzero(np.isnan(values).any(axis=1))
+        first = row_number(predictions.index, rows[0]) if named else rows[0]
+        raise ArgumentError(
+            "predictions",
+            f"predictions are missing for {counted(len(rows), 'patient')}, the first in row {first}: "
+            "leave such patients out, and report that.",
+        )
+    return values
+
+
+def _can_define(column: pd.Series[Any]) -> bool:
+    """Whether rules may use a column: it is not constant, and holds numbers or few levels."""
+    levels = column.nunique()
+    return levels > 1 and bool(pd.api.types.is_numeric_dtype(column) or levels <= MOST_LEVELS)
