@@ -1,6 +1,7 @@
 """Sample sizes against exact Poisson distributions, simulated cohorts, and the search itself."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -137,15 +138,29 @@ def test_one_sentence_says_what_can_be_excluded_for_whom():
     said = excluded_errors(2000, 400, groups={"women": 100, "men": 300}, n_columns=5, n_tests=5)
     z = stats.norm.ppf(1 - 0.05 / 5 / 2)
     assert f"{np.exp(z / 20):.2f} cannot be excluded for everybody" in said
-    assert f"{np.exp(z / 10):.2f} for women, the smallest group" in said
+    assert f"{np.exp(z / 10):.2f} for women (the smallest group)" in said
     assert "for a subgroup of 5 %" in said
-    assert "patients would exclude 1.5 in such a subgroup." in said
+    assert "patients would exclude 1.5 for a subgroup of 5 %." in said
 
 
 def test_the_sentence_says_where_there_are_too_few_events():
-    assert "No error can be excluded for women, the smallest group and a subgroup of 5 %" in excluded_errors(
+    assert "No error can be excluded for women (the smallest group) and a subgroup of 5 %" in excluded_errors(
         100, 30, groups={"women": 0, "men": 30}
     )
     assert excluded_errors(100, 0) == "Without events, no error of the model can be excluded."
     assert "subgroup" not in excluded_errors(100, 30, n_columns=0)
+    assert excluded_errors(100, 30, groups={"women": 0, "men": 30}, n_columns=0).endswith(
+        "(the smallest group)."
+    )
     assert "So 1.5 is excluded" in excluded_errors(100_000, 30_000)
+
+
+@pytest.mark.parametrize("options", [{}, {"groups": {"women": 100, "men": 300}}, {"n_columns": 5}])
+def test_as_many_patients_as_the_sentence_names_exclude_what_it_names(options):
+    options = {"n_columns": 0, **options, "exclude": 1.08}
+    said = excluded_errors(2000, 400, **options)
+    needed = int(re.search(r"About ([\d,]+) patients would exclude 1.08", said)[1].replace(",", ""))
+    for factor, expected in ((0.98, "About"), (1.02, "So 1.08 is excluded for")):
+        n = factor * needed / 2000
+        groups = {name: n * count for name, count in options.get("groups", {}).items()}
+        assert expected in excluded_errors(round(2000 * n), 400 * n, **{**options, "groups": groups})

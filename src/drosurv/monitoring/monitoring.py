@@ -331,7 +331,7 @@ class Monitoring:
         errors = {"everybody": _error(everybody)}
         if groups:
             smallest = min(groups, key=lambda row: row["events"])
-            name = f"{whose(smallest['attribute'], smallest['group'])}, the smallest group"
+            name = f"{whose(smallest['attribute'], smallest['group'])} (the smallest group)"
             errors[name] = _error(smallest)
         return excluded_sentence(everybody["patients"], everybody["events"], errors)
 

@@ -40,7 +40,8 @@ def excluded_errors(
     subgroup_share : float
         Smallest share of the patients that makes a subgroup.
     exclude : float
-        Error of a subgroup, above 1, for which the sentence says how many patients would exclude it.
+        Error, above 1, for which the sentence says how many patients would exclude it for the last of these: a
+        subgroup, else the smallest group, else everybody.
     level : float
         Confidence of all tests of the page together.
     n_tests : int
@@ -51,28 +52,32 @@ def excluded_errors(
     >>> from drosurv.planning import excluded_errors
     >>> print(excluded_errors(1500, 450, groups={"women": 180, "men": 270}, n_columns=8))
     With these 1,500 patients and 450 events, an error of the expected events by a factor of up to 1.10 cannot be \
-excluded for everybody, 1.16 for women, the smallest group and 2.07 for a subgroup of 5 %. About 5,710 patients would \
-exclude 1.5 in such a subgroup.
+excluded for everybody, 1.16 for women (the smallest group) and 2.07 for a subgroup of 5 %. About 5,710 patients would \
+exclude 1.5 for a subgroup of 5 %.
     """
     events = float(events)
     if patients < 1 or events < 1:
         return "Without events, no error of the model can be excluded."
     each = shared_level(level, n_tests)
     z = float(norm.ppf((1 + each) / 2))
-    errors = {"everybody": _factor(z, events)}
+    whom, own, needed = "everybody", events, (z / np.log(exclude)) ** 2
+    errors = {whom: _factor(z, events)}
     if groups:
         name = min(groups, key=lambda group: groups[group])
-        errors[f"{name}, the smallest group"] = _factor(z, groups[name])
-    enough = ""
+        whom, own = f"{name} (the smallest group)", float(groups[name])
+        errors[whom] = _factor(z, own)
     if n_columns > 0:
         search = SubgroupSearch(n_columns, subgroup_share, each)
-        bound = search.bound_of_one(subgroup_share * events)
-        errors[f"a subgroup of {100 * subgroup_share:g} %"] = bound
-        needed = search.events_to_exclude_in_one(exclude) / (subgroup_share * events / patients)
-        enough = f" About {_rounded(needed):,} patients would exclude {exclude:g} in such a subgroup."
-        if bound <= exclude:
-            enough = f" So {exclude:g} is excluded in such a subgroup."
-    return f"{excluded_sentence(patients, events, errors)}{enough}"
+        whom, own = f"a subgroup of {100 * subgroup_share:g} %", subgroup_share * events
+        errors[whom], needed = search.bound_of_one(own), search.events_to_exclude_in_one(exclude)
+    said = excluded_sentence(patients, events, errors)
+    if errors[whom] <= exclude:
+        return f"{said} So {exclude:g} is excluded for {whom}."
+    if own < 1 / 2:
+        return said
+    return (
+        f"{said} About {_rounded(patients * needed / own):,} patients would exclude {exclude:g} for {whom}."
+    )
 
 
 def excluded_sentence(patients: int, events: float, errors: Mapping[str, float]) -> str:
