@@ -273,7 +273,7 @@ def test_shrinkage_compares_with_the_shrunken_reference(model, words):
 def test_causes_are_judged_where_a_reader_sees_the_difference():
     causes = {"cause": 1, "attribute": "overall", "group": "all", "horizon": 1.0, "patients": 9, "events": 99}
     causes["training_events"] = 1e6
-    seen = pd.DataFrame([causes | {"observed": 0.2, "low": 0.1999, "high": 0.2001}] * 2)
+    seen = pd.DataFrame([causes | {"observed": 0.2, "observed_low": 0.1999, "observed_high": 0.2001}] * 2)
     judged = judged_by_cause(seen.assign(predicted=[0.2003, 0.2007]), 0.95)
     assert judged["off"].tolist() == [False, True]
 

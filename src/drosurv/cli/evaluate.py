@@ -231,7 +231,7 @@ def _show_causes(table: pd.DataFrame, time_unit: str) -> None:
 
     horizon = middle(sorted(table["horizon"].unique()))
     shown = table[table["horizon"] == horizon].rename(
-        columns={"others_censored": "others censored", "brier": "Brier", "c_index": "c-index"}
+        columns={"observed_if_others_censored": "others censored", "brier": "Brier", "c_index": "c-index"}
     )
     shown["group"] = list(map(whose, shown["attribute"], shown["group"]))
     numbers = ["predicted", "observed", "others censored", "Brier", "c-index"]

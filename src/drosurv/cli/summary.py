@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -28,8 +28,6 @@ def summary(
 
     Example: drosurv summary model
     """
-    import pandas as pd
-
     from drosurv import summary as summarised
     from drosurv.errors import ArgumentError
     from drosurv.predictions import final_step
@@ -54,14 +52,10 @@ def summary(
         shown = [repair_table(last.repairs_)]
         frame = last.to_frame()
     else:
-        wanted: list[dict[str, Any]] = [{}]
-        if hasattr(last, "n_causes_"):
-            wanted = [{"cause": one} for one in ([cause] if cause else range(1, last.n_causes_ + 1))]
-        tables = [summarised(last.base_ if repaired else opened.model, level, **one) for one in wanted]
-        shown = [table.to_table() for table in tables]
-        frame = pd.concat(
-            [table.reset_index().assign(**one) for table, one in zip(tables, wanted, strict=True)]
-        )
+        wanted = {} if cause is None else {"cause": cause}
+        table = summarised(last.base_ if repaired else opened.model, level, **wanted)
+        shown = [table.to_table()]
+        frame = table.reset_index().assign(**wanted)
     if output is not None:
         FileFormat().write(frame, output)
     if as_json:

@@ -27,6 +27,31 @@ from drosurv.target import FloatArray, parse_competing_target
 
 # Groups with fewer patients, or with fewer events of a cause, are not judged.
 _FEWEST_PATIENTS, _FEWEST_EVENTS = 50, 10
+# Columns of the table, and those that the metrics call otherwise.
+_COLUMNS = (
+    "cause",
+    "attribute",
+    "group",
+    "horizon",
+    "predicted",
+    "observed",
+    "observed_low",
+    "observed_high",
+    "predicted_minus_observed",
+    "observed_if_others_censored",
+    "brier",
+    "c_index",
+    "at_risk",
+    "patients",
+    "events",
+    "training_events",
+)
+_NAMES = {
+    "low": "observed_low",
+    "high": "observed_high",
+    "difference": "predicted_minus_observed",
+    "others_censored": "observed_if_others_censored",
+}
 
 
 def evaluate_by_cause(
@@ -69,9 +94,10 @@ def evaluate_by_cause(
     -------
     DataFrame
         ``cause``, ``attribute``, ``group``, ``horizon``, mean ``predicted`` and ``observed`` (Aalen-Johansen) incidence
-        with the interval ``low`` to ``high``, their ``difference``, the estimate if other causes counted as censored
-        (``others_censored``) and by how much it is too high (``overstated``), ``brier``, ``c_index``, ``at_risk``,
-        ``patients``, ``events`` of the cause and its ``training_events``. NaN after the end of follow-up.
+        of the cause by the horizon, the interval ``observed_low`` to ``observed_high``, ``predicted_minus_observed``,
+        the estimate if other causes counted as censored (``observed_if_others_censored``), ``brier`` at the horizon,
+        ``c_index`` over the follow-up, patients ``at_risk`` at the horizon, all ``patients``, their ``events`` of the
+        cause, and its ``training_events``. NaN after the end of follow-up.
 
     Examples
     --------
@@ -81,7 +107,7 @@ def evaluate_by_cause(
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(300, 2)), Surv.competing(rng.integers(0, 3, 300), rng.exponential(size=300))
     >>> table = evaluate_by_cause(CauseSpecificCox().fit(X, y), X, y, at=[0.5])
-    >>> bool((table["overstated"] >= 0).all())
+    >>> bool((table["observed_if_others_censored"] >= table["observed"]).all())
     True
     """
     target = parse_competing_target(y, complete=False)
@@ -111,7 +137,6 @@ def evaluate_by_cause(
         for (attribute, group), members in {**everybody, **groups}.items():
             causes, seen = target.cause[members], target.time[members]
             table = calibration_by_cause(causes, seen, incidence[members], times, of=cause, level=level)
-            table["overstated"] = table["others_censored"] - table["observed"]
             table["brier"] = np.nan
             table.loc[known, "brier"] = brier_score_by_cause(
                 follow_up, causes, seen, incidence[np.ix_(members, known)], times[known], of=cause
@@ -122,9 +147,7 @@ def evaluate_by_cause(
             table["patients"], table["events"] = len(members), int((causes == cause).sum())
             table["training_events"] = float(training_events[cause - 1])
             tables.append(table.assign(cause=cause, attribute=attribute, group=group))
-    found = pd.concat(tables, ignore_index=True)
-    first = ["cause", "attribute", "group", "horizon"]
-    return found[[*first, *(name for name in found.columns if name not in first)]]
+    return pd.concat(tables, ignore_index=True).rename(columns=_NAMES)[list(_COLUMNS)]
 
 
 def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -140,7 +163,8 @@ def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
     seen_here = table[at & (table["attribute"] == EVERYONE)].groupby("cause")["events"].max()
     model_error = judged["cause"].map(seen_here) / judged["training_events"]
     wider = widening(level, len(judged)) * np.sqrt(1 + model_error)
-    low, high = (judged["observed"] + wider * (judged[end] - judged["observed"]) for end in ("low", "high"))
+    ends = (judged["observed_low"], judged["observed_high"])
+    low, high = (judged["observed"] + wider * (end - judged["observed"]) for end in ends)
     seen = (judged["predicted"] - judged["observed"]).abs() >= sentences.LEAST_DIFFERENCE
     return judged.assign(off=seen & ((judged["predicted"] < low) | (judged["predicted"] > high)))
 

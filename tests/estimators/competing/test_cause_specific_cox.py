@@ -73,6 +73,21 @@ def test_each_cause_is_a_cox_model_with_the_others_censored():
     assert model.n_events_.tolist() == np.bincount(DATA["cause"])[1:].tolist()
 
 
+@pytest.mark.parametrize("alpha", [1.0, 0.9])
+def test_the_table_shows_all_causes_unless_one_is_named(alpha):
+    model = CauseSpecificCox(alpha).fit(X, Y)
+    for table in (model.summary(), drosurv.summary(model)):
+        for cause, rows in table.groupby("cause"):
+            pd.testing.assert_frame_equal(rows.drop(columns="cause"), pd.DataFrame(model.summary(cause)))
+        counts = np.bincount(DATA["cause"])
+        assert f"250 patients, {counts[1]} events of cause 1 and {counts[2]} events of cause 2" in str(table)
+        labels = [label.get_text() for label in table.forest_plot().get_yticklabels()]
+        assert labels == [f"{name}, cause {k}" for k in (1, 2) for name in X.columns]
+    # Notes say of which cause they are, unless they are about both.
+    assert len(set(table.notes)) == len(table.notes)
+    assert any(note.startswith("Cause 2: ") for note in table.notes)
+
+
 @pytest.mark.parametrize("alpha", [1.0, 0.8])
 def test_incidences_and_survival_sum_to_one(alpha):
     model = CauseSpecificCox(alpha).fit(X, Y)

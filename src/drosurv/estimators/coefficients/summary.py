@@ -36,7 +36,7 @@ class CoxTable(pd.DataFrame):
     Columns have the names of lifelines: ``coef``, ``exp(coef)``, ``se(coef)``, ``coef lower 95%``, ``coef upper 95%``,
     ``exp(coef) lower 95%``, ``exp(coef) upper 95%``, ``z``, ``p``. For a robust model, ``plain coef``,
     ``plain exp(coef)`` and ``change`` are added: the coefficients of plain Cox on the same patients, and the robust
-    coefficients minus these. Slices of the table, and results of computations, are ordinary DataFrames.
+    coefficients minus these. The table of a model of several causes has a column ``cause``. Slices of the table, and results of computations, are ordinary DataFrames.
 
     Attributes
     ----------
@@ -67,14 +67,19 @@ class CoxTable(pd.DataFrame):
 
     @property
     def _row_labels(self) -> list[str]:
-        return [str(name) for name in self.index]
+        names = [str(name) for name in self.index]
+        if "cause" not in self.columns:
+            return names
+        return [f"{name}, cause {cause}" for name, cause in zip(names, self["cause"], strict=True)]
 
     def to_table(self) -> Table:
         """Return the table in the form used by reports."""
         percent = f"{100 * self.level:g} %"
         columns = [Column("covariate", "feature"), Column("coef", "coefficient", "value")]
+        if "cause" in self.columns:
+            columns.insert(0, Column("cause", "cause", "count"))
         if self.ratio is None:
-            columns[1] = Column(
+            columns[-1] = Column(
                 "coef",
                 f"coefficient ({percent} interval)",
                 "value",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 from drosurv.estimators.base import SurvivalModel
@@ -20,6 +21,7 @@ from drosurv.estimators.coefficients.summary import (
     findings_table,
 )
 from drosurv.estimators.cox import CoxPH
+from drosurv.presentation import listing
 from drosurv.solvers import TrainingData
 from drosurv.target import CompetingTarget, FloatArray, Surv
 
@@ -44,7 +46,7 @@ class CauseInference(SurvivalModel, abstract=True):
 
     def summary(
         self,
-        cause: int = 1,
+        cause: int | None = None,
         level: float = 0.95,
         method: str = "auto",
         *,
@@ -55,16 +57,21 @@ class CauseInference(SurvivalModel, abstract=True):
         scale: FloatArray | None = None,
         names: Sequence[str] | None = None,
     ) -> CoxTable:
-        """Return the Cox table of one cause; other parameters as in :meth:`drosurv.CoxPH.summary`.
+        """Return the Cox table of one cause, by default of all, with a column ``cause``.
 
-        If alpha is below 1, the table includes plain Cox for the same cause, and standard errors come from a bootstrap
-        of all causes together, which is stored and used for every cause.
+        Other parameters are those of :meth:`drosurv.CoxPH.summary`. If alpha is below 1, the table includes plain Cox
+        for the same cause, and standard errors come from a bootstrap of all causes together, which is stored and used
+        for every cause.
         """
-        row = self._row(cause)
+        wanted = range(1, len(self.coef_) + 1) if cause is None else [self._row(cause) + 1]
         how: dict[str, Any] = {"n_bootstrap": n_bootstrap, "random_state": random_state, "verbose": verbose}
         if self.alpha == 1.0:
-            table = self.models_[row].summary(level, method, **how, n_jobs=n_jobs, scale=scale, names=names)
-            table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
+            tables = [
+                self.models_[k - 1].summary(level, method, **how, n_jobs=n_jobs, scale=scale, names=names)
+                for k in wanted
+            ]
+            for table in tables:
+                table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
         else:
             if method not in ("auto", "bootstrap"):
                 raise ValueError(
@@ -77,10 +84,17 @@ class CauseInference(SurvivalModel, abstract=True):
                 known = self._findings = [findings.with_bootstrap(refits) for findings, refits in pairs]
             numbered = [f"x{j}" for j in range(self.n_features_in_)]
             features = names or list(map(str, getattr(self, "feature_names_in_", numbered)))
-            used = "bootstrap" if "bootstrap" in known[row].covariances else None
+            used = "bootstrap" if "bootstrap" in known[0].covariances else None
             title = f"CauseSpecificCox (alpha = {self.alpha:g})"
-            table = findings_table(title, features, self.coef_[row], known[row], used, level, scale)
-        table.caption = f"Cause {cause}, {table.caption}"
+            tables = [
+                findings_table(title, features, self.coef_[k - 1], known[k - 1], used, level, scale)
+                for k in wanted
+            ]
+        if cause is None:
+            table = _of_all_causes(tables)
+        else:
+            table = tables[0]
+            table.caption = f"Cause {cause}, {table.caption}"
         table.notes = (*table.notes, *encoder_notes(getattr(self, "encoder_", None)))
         return table
 
@@ -132,3 +146,18 @@ class CauseInference(SurvivalModel, abstract=True):
         state = dict(super().__getstate__())
         state.pop("_kept_training", None)
         return state
+
+
+def _of_all_causes(tables: Sequence[CoxTable]) -> CoxTable:
+    """Return the tables of causes 1, 2, ... as one; notes that differ say of which cause they are."""
+    numbered = list(enumerate(tables, start=1))
+    found = CoxTable(pd.concat([pd.DataFrame(table) for table in tables]))
+    found.insert(0, "cause", np.repeat([k for k, _ in numbered], [len(table) for table in tables]))
+    found.level, found.ratio = tables[0].level, tables[0].ratio
+    title, _, size = tables[0].caption.partition(": ")
+    events = listing([f"{table.caption.rpartition(', ')[2]} of cause {k}" for k, table in numbered], len(tables))
+    found.caption = f"{title}: {size.rpartition(', ')[0]}, {events}"
+    common = [note for note in tables[0].notes if all(note in table.notes for table in tables)]
+    own = [f"Cause {k}: {note}" for k, table in numbered for note in table.notes if note not in common]
+    found.notes = (*common, *own)
+    return found

@@ -203,9 +203,8 @@ def collect_causes(evidence: Evidence) -> Part | None:
             Column("attribute", "Attribute"),
             time_column("horizon", evidence.time_unit),
             Column("predicted", "Predicted", "share"),
-            Column("observed", "Observed", "share", ("low", "high")),
-            Column("others_censored", "If others counted as censored", "share"),
-            Column("overstated", "Overstated by", "share"),
+            Column.measured("observed", "Observed", "share"),
+            Column("observed_if_others_censored", "If others counted as censored", "share"),
             Column("brier", "Brier score", "value"),
             Column("c_index", "c-index", "value"),
             Column("patients", "Patients", "count"),
@@ -230,12 +229,13 @@ def _cause_statements(judged: pd.DataFrame, time_unit: str) -> Iterator[Statemen
             )
         yield from _ranking(cause, rows[rows["attribute"] != EVERYONE])
         # NaN if follow-up is too short.
-        *others, most = [None, *plain_rows(rows[rows["overstated"].notna()].sort_values("overstated"))]
+        error = (rows["observed_if_others_censored"] - rows["observed"]).dropna().sort_values()
+        *others, most = [None, *plain_rows(rows.loc[error.index])]
         if most is not None:
             yield Statement(
                 "cause_censored",
                 f"Cause {cause}: if other causes counted as censored, the estimate by {at} for {_who(most)} would be "
-                f"{written(most['others_censored'], 'share')}, where {written(most['observed'], 'share')} had it"
+                f"{written(most['observed_if_others_censored'], 'share')}, where {written(most['observed'], 'share')} had it"
                 f"{', the largest error of all groups' if len(others) > 1 else ''}.",
             )
 
