@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -52,7 +52,7 @@ def summary(
         shown = [repair_table(last.repairs_)]
         frame = last.to_frame()
     else:
-        wanted = {} if cause is None else {"cause": cause}
+        wanted: dict[str, Any] = {} if cause is None else {"cause": cause}
         table = summarised(last.base_ if repaired else opened.model, level, **wanted)
         shown = [table.to_table()]
         frame = table.reset_index().assign(**wanted)

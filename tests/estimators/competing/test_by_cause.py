@@ -195,7 +195,9 @@ def test_strata_and_offset_reach_the_incidences_and_the_ranks(evaluated):
 
 def test_a_difference_within_the_error_of_the_fit_is_not_off():
     row = {"cause": 1, "attribute": "overall", "group": "all", "horizon": 1.0, "patients": 400, "events": 100}
-    table = pd.DataFrame([row | {"observed": 0.20, "observed_low": 0.16, "observed_high": 0.24, "predicted": 0.25}])
+    table = pd.DataFrame(
+        [row | {"observed": 0.20, "observed_low": 0.16, "observed_high": 0.24, "predicted": 0.25}]
+    )
     # With as many events in training, the standard error of the difference is 1.4 times that of the observed.
     assert judged_by_cause(table.assign(training_events=1e9), 0.95)["off"].tolist() == [True]
     assert judged_by_cause(table.assign(training_events=100.0), 0.95)["off"].tolist() == [False]

@@ -155,7 +155,9 @@ def _of_all_causes(tables: Sequence[CoxTable]) -> CoxTable:
     found.insert(0, "cause", np.repeat([k for k, _ in numbered], [len(table) for table in tables]))
     found.level, found.ratio = tables[0].level, tables[0].ratio
     title, _, size = tables[0].caption.partition(": ")
-    events = listing([f"{table.caption.rpartition(', ')[2]} of cause {k}" for k, table in numbered], len(tables))
+    events = listing(
+        [f"{table.caption.rpartition(', ')[2]} of cause {k}" for k, table in numbered], len(tables)
+    )
     found.caption = f"{title}: {size.rpartition(', ')[0]}, {events}"
     common = [note for note in tables[0].notes if all(note in table.notes for table in tables)]
     own = [f"Cause {k}: {note}" for k, table in numbered for note in table.notes if note not in common]
