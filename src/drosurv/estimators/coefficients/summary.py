@@ -36,7 +36,8 @@ class CoxTable(pd.DataFrame):
     Columns have the names of lifelines: ``coef``, ``exp(coef)``, ``se(coef)``, ``coef lower 95%``, ``coef upper 95%``,
     ``exp(coef) lower 95%``, ``exp(coef) upper 95%``, ``z``, ``p``. For a robust model, ``plain coef``,
     ``plain exp(coef)`` and ``change`` are added: the coefficients of plain Cox on the same patients, and the robust
-    coefficients minus these. The table of a model of several causes has a column ``cause``. Slices of the table, and results of computations, are ordinary DataFrames.
+    coefficients minus these. The table of a model of several causes has a column ``cause``. Slices of the table, and
+    results of computations, are ordinary DataFrames.
 
     Attributes
     ----------

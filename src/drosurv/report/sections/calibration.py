@@ -235,7 +235,8 @@ def _cause_statements(judged: pd.DataFrame, time_unit: str) -> Iterator[Statemen
             yield Statement(
                 "cause_censored",
                 f"Cause {cause}: if other causes counted as censored, the estimate by {at} for {_who(most)} would be "
-                f"{written(most['observed_if_others_censored'], 'share')}, where {written(most['observed'], 'share')} had it"
+                f"{written(most['observed_if_others_censored'], 'share')}, where "
+                f"{written(most['observed'], 'share')} had it"
                 f"{', the largest error of all groups' if len(others) > 1 else ''}.",
             )
 
