@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.curves import CurveType
 from drosurv.errors import ArgumentError, as_number, require
-from drosurv.estimators.baseline import Curves, cox_baseline, step_functions
+from drosurv.estimators.baseline import Curves, checked_times, cox_baseline, step_functions
 from drosurv.estimators.capabilities import WEIGHTED, Capabilities, require_capabilities
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.metrics import FollowUp, concordance_index
@@ -32,6 +33,14 @@ _BLOCK = 4_000_000
 _TOGETHER = 256
 # Nodes of Gauss-Legendre quadrature in (-1, 1), and their weights.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+
+
+class SurvivalInterval(NamedTuple):
+    """Survival curves of n patients with the lower and upper ends of their pointwise confidence intervals."""
+
+    survival: NDArray[Any]
+    low: NDArray[Any]
+    high: NDArray[Any]
 
 
 class SurvivalModel(BaseEstimator):
@@ -349,7 +358,8 @@ class SurvivalModel(BaseEstimator):
         strata: Any = None,
         offset: ArrayLike | None = None,
         conditional_after: ArrayLike | None = None,
-    ) -> NDArray[Any]:
+        level: float | None = None,
+    ) -> Any:
         """Return survival curves S(t | x).
 
         Parameters
@@ -369,13 +379,35 @@ class SurvivalModel(BaseEstimator):
         conditional_after : float or (n,) array, optional
             Time s up to which each patient is known to have had no event: the curve is S(t | x) / S(s | x) after s, and
             1 before.
+        level : float, optional
+            Level of pointwise confidence intervals of plain Cox: a named tuple ``(survival, low, high)`` is returned,
+            each in the form of curves without it. The intervals are those of R's ``survfit``, on the scale of
+            log survival, with the standard errors of :meth:`drosurv.CoxPH.summary`. With a ridge penalty they cover on
+            average over patients, not for each. A saved model has none, since they need the training data.
         """
         hazard = self.predict_cumulative_hazard_function(X, True, times, strata=strata, offset=offset)
+        if level is not None:
+            require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
+            require(conditional_after is None, "level", "be left out where conditional_after is given", level)
+            at = self.unique_times_ if times is None else checked_times(times)
+            margin = norm.isf((1 - level) / 2) * self._hazard_errors(X, at, strata, offset)
+            found = (np.exp(-np.maximum(of, 0.0)) for of in (hazard, hazard + margin, hazard - margin))
+            if return_array or times is not None:
+                return SurvivalInterval(*found)
+            return SurvivalInterval(*(step_functions(at, values) for values in found))
         if conditional_after is not None:
             survived = self._survived_hazard(X, conditional_after, {"strata": strata, "offset": offset})
             hazard = np.maximum(hazard - survived[:, None], 0.0)
         survival = np.exp(-hazard)
         return survival if return_array or times is not None else step_functions(self.unique_times_, survival)
+
+    def _hazard_errors(self, X: Any, times: FloatArray, strata: Any, offset: ArrayLike | None) -> FloatArray:
+        """Return standard errors (n, T) of cumulative hazards; raise for a model that has none."""
+        raise ArgumentError(
+            "level",
+            f"{type(self).__name__} has no intervals of survival curves, which CoxPH and CoxPHCV have: leave level "
+            "out.",
+        )
 
     def predict_cumulative_hazard_function(
         self,

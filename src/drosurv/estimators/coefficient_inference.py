@@ -19,7 +19,7 @@ from drosurv.estimators.coefficients import (
     ProportionalHazardsTest,
     proportional_hazards_test,
 )
-from drosurv.estimators.coefficients.fitted_cox import RESIDUALS, sandwich
+from drosurv.estimators.coefficients.fitted_cox import RESIDUALS, hazard_errors, sandwich
 from drosurv.estimators.coefficients.summary import (
     BesidePlain,
     Findings,
@@ -29,7 +29,7 @@ from drosurv.estimators.coefficients.summary import (
 from drosurv.solvers import Options, Problem, TrainingData, solve
 from drosurv.tables.columns import CategoryColumn
 from drosurv.tables.encoder import TableEncoder
-from drosurv.target import BoolArray, FloatArray
+from drosurv.target import BoolArray, FloatArray, IntArray
 
 METHODS = ("auto", "information", "sandwich", "bootstrap")
 # A saved model contains the covariance of its coefficients if computing it takes at most this many operations.
@@ -85,6 +85,26 @@ class CoefficientInference:
         """Test whether coefficients of plain Cox change with time."""
         fit = self._fitted_cox("check_proportional_hazards")
         return proportional_hazards_test(fit, transform, feature_names(self.model))
+
+    def hazard_errors(
+        self, X: FloatArray, log_risk: FloatArray, times: FloatArray, stratum: IntArray | None
+    ) -> FloatArray:
+        """Return standard errors (n, T) of cumulative hazards that plain Cox predicts."""
+        fit, used = self._fitted_cox("level"), self._compute("auto")
+        assert used is not None
+        covariance = self._findings().covariances[used]
+        if np.isnan(covariance).any():
+            lost = [
+                name
+                for name, row in zip(feature_names(self.model), covariance, strict=True)
+                if np.isnan(row).all()
+            ]
+            raise ArgumentError(
+                "level",
+                f"level needs coefficients with standard errors, which {', '.join(lost)} have not, because other "
+                "features determine them, or they do not vary: leave them out, or leave level out.",
+            )
+        return hazard_errors(fit, covariance, X, log_risk, times, stratum)
 
     def findings_to_save(self) -> Findings | None:
         """Return the results that a saved model needs for its table; None if computing them would take too long."""

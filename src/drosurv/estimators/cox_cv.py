@@ -267,6 +267,10 @@ class CoxPHCV(SurvivalModel):
         features = checked_features(self, encode_features(self, X))
         return self.estimator_.predict(self._frame(features), offset=offset)
 
+    def _hazard_errors(self, X: Any, times: FloatArray, strata: Any, offset: ArrayLike | None) -> FloatArray:
+        features = checked_features(self, encode_features(self, X))
+        return self.estimator_._hazard_errors(self._frame(features), times, strata, offset)
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names (p,) of the design columns: age is the column itself, age' and age'' are nonlinear."""
         check_is_fitted(self)

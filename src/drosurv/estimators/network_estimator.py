@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -27,7 +28,7 @@ from drosurv.errors import (
     warn_caller,
 )
 from drosurv.estimators.base import SurvivalModel
-from drosurv.estimators.baseline import cox_baseline
+from drosurv.estimators.baseline import Baseline, cox_baseline
 from drosurv.estimators.chunks import features_on_device, fit_on_device
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.coefficients import CoxTable, ProportionalHazardsTest
@@ -403,6 +404,11 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         bootstrap = {"n_bootstrap": n_bootstrap, "random_state": random_state, "n_jobs": n_jobs}
         bootstrap["verbose"] = self.verbose if verbose is None else verbose
         return CoefficientInference(self).summary(level, method, scale=scale, names=names, **bootstrap)
+
+    def _hazard_errors(self, X: Any, times: FloatArray, strata: Any, offset: ArrayLike | None) -> FloatArray:
+        curves, log_risk = self._curves_and_scores(X, strata, offset)
+        stratum = curves.stratum if isinstance(curves, Baseline) else None
+        return CoefficientInference(self).hazard_errors(self._new_features(X), log_risk, times, stratum)
 
     def residuals(self, kind: str = "martingale") -> FloatArray:
         """Return the residuals of a plain Cox model on its training rows.

@@ -39,12 +39,19 @@ class FittedCox:
         return self.likelihood.target
 
     @cached_property
+    def _log_risks(self) -> FloatArray:
+        scores = self.X @ self.coef
+        return scores if self.likelihood.offset is None else scores + self.likelihood.offset
+
+    @property
+    def highest(self) -> float:
+        """The highest log risk of a row."""
+        return float(self._log_risks.max())
+
+    @cached_property
     def scores(self) -> FloatArray:
         """Log risks (n,), shifted so that the highest is zero; a shift changes no likelihood and no residual."""
-        scores = self.X @ self.coef
-        if self.likelihood.offset is not None:
-            scores = scores + self.likelihood.offset
-        shifted: FloatArray = scores - scores.max()
+        shifted: FloatArray = self._log_risks - self.highest
         return shifted
 
     @cached_property
@@ -263,6 +270,54 @@ def scaled_schoenfeld(fit: FittedCox) -> FloatArray:
     at all times.
     """
     return _times_covariance(schoenfeld(fit), fit) * len(fit.rows) + fit.coef
+
+
+def hazard_errors(
+    fit: FittedCox,
+    covariance: FloatArray,
+    X: FloatArray,
+    log_risk: FloatArray,
+    times: FloatArray,
+    stratum: IntArray | None = None,
+) -> FloatArray:
+    r"""Return standard errors (n, T) of predicted cumulative hazards at times (T,), as R's ``survfit.coxph`` does.
+
+    .. math:: e^{2 f} \Big( \sum_{e : t_e \le t} h_e^2 / w_e + q(t)' V q(t) \Big),
+              \quad q(t) = \sum_{e : t_e \le t} h_e (x - \bar x_e)
+
+    with the jumps h_e of the baseline hazard, the weights w_e of the events, and the covariance V of the coefficients.
+
+    Parameters
+    ----------
+    fit : FittedCox
+    covariance : (d, d) array
+        Covariance of the coefficients.
+    X, log_risk : (n, d) and (n,) arrays
+        Features of the patients to predict for, and their log risks, with offsets.
+    times : (T,) array
+    stratum : (n,) array, optional
+        Number of the stratum of each patient.
+    """
+    jumps = fit.by_block(
+        np.column_stack([fit.hazard**2 / fit.term_weight, fit.hazard, fit.hazard[:, None] * fit.means])
+    )
+    x = X - fit.middle
+    quadratic = np.einsum("ij,jk,ik->i", x, covariance, x)
+    variance = np.empty((len(X), len(times)))
+    for k in [None] if stratum is None else np.unique(stratum):
+        events = slice(None) if k is None else fit.loss.event_strata == k
+        rows = slice(None) if k is None else stratum == k
+        sums = np.concatenate([np.zeros((1, jumps.shape[1])), np.cumsum(jumps[events], axis=0)])
+        until = sums[np.searchsorted(fit.loss.event_times[events], times, side="right")]
+        own, hazard, means = until[:, 0], until[:, 1], until[:, 2:]
+        variance[rows] = (
+            own
+            + quadratic[rows, None] * hazard**2
+            - 2 * hazard * (x[rows] @ covariance @ means.T)
+            + np.einsum("ij,jk,ik->i", means, covariance, means)
+        )
+    found: FloatArray = np.exp(log_risk - fit.highest)[:, None] * np.sqrt(np.maximum(variance, 0.0))
+    return found
 
 
 def _times_covariance(values: FloatArray, fit: FittedCox) -> FloatArray:
