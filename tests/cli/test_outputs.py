@@ -68,7 +68,7 @@ TARGET = ("--time", "days", "--event", "status")
         (("fit", "patients.csv", *TARGET), ("-o",)),
         (("repair", "patients.csv", *TARGET), ("-o",)),
         (("repair", "patients.csv", *TARGET, "--predictions", "theirs.csv"), ("--corrected",)),
-        (("tune", "patients.csv", *TARGET, "--groups", "sex"), ("-o", "--table", "--plot")),
+        (("tune", "patients.csv", *TARGET, "--groups", "sex"), ("-o", "--table")),
         (("summary", "model"), ("-o",)),
         (("predict", "model", "patients.csv"), ("-o",)),
         (("evaluate", "model", "patients.csv"), ("-o",)),

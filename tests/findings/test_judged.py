@@ -170,7 +170,7 @@ def test_tables_are_known_throughout_if_their_times_are_close_or_those_of_the_ev
 def test_bad_predictions_are_named():
     y, S, g, _ = draw("exponential", 7, n=200)
     at = np.array([1.0, 3.0])
-    with pytest.raises(ArgumentError, match="must not rise with time"):
+    with pytest.raises(ArgumentError, match="cannot rise with time"):
         rows_of(S(at)[:, ::-1], at, y, g)
     with pytest.raises(ArgumentError, match=r"horizon must be one of the times .*1, 3.*got 2"):
         judged_patients(as_predictions((at, S(at)), None, 200), y, horizon=2.0)

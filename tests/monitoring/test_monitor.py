@@ -238,7 +238,7 @@ def test_scores_and_predictions_at_few_times_are_refused_with_the_reason(model, 
     ("change", "words"),
     [
         ({"start": [None] * 250}, "start is missing for 250 of 250 patients"),
-        ({"start": ["yesterday"] * 250}, "which is not a date"),
+        ({"start": ["yesterday"] * 250}, "no dates like 2021-03-31"),
         ({"start": [1.0, 2.0]}, "start has 2 values for 250 patients"),
         ({"every": "week"}, r"every must be one of \('day', 'month', 'year'\), got 'week'"),
         (

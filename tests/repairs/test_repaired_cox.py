@@ -502,7 +502,7 @@ def test_an_unseen_level_is_predicted_as_the_level_that_the_message_names(base):
     assert "site is D" in model.status_
     two = pd.DataFrame({"age": [60.0, 60.0], "sex": ["f", "m"], "site": ["D", "D"]})
     with pytest.warns(
-        UnseenLevelWarning, match="'site' holds 'Z' in 2 rows, not seen in training; taken as 'D'"
+        UnseenLevelWarning, match="'site' holds 1 text in 2 rows, not seen in training; taken as 'D'"
     ):
         unseen = model.predict(two.assign(site="Z"))
     np.testing.assert_allclose(unseen, model.predict(two))

@@ -1,7 +1,6 @@
-from collections import UserDict
-
 import numpy as np
 import pandas as pd
+import polars
 
 from drosurv.repairs.rules import (
     COMPARISONS,
@@ -89,13 +88,8 @@ def test_conditions_are_those_that_tell_patients_apart():
 
 
 def test_numbers_of_another_librarys_table_are_numbers():
-    class OtherFrame(UserDict):
-        columns = ("age", "visits", "sex")
-
-    other = OtherFrame(
-        age=pd.Series([50.0, None, 60.0, 70.0]), visits=pd.Series([1, 2, 3, 4]), sex=pd.Series(list("fmfm"))
-    )
-    for table in (other, pd.DataFrame({**other}).to_numpy(dtype=object)):
+    values = {"age": [50.0, None, 60.0, 70.0], "visits": [1, 2, 3, 4], "sex": list("fmfm")}
+    for table in (polars.DataFrame(values), pd.DataFrame(values).to_numpy(dtype=object)):
         assert CodedTable.from_table(readable_table(table, 4)).numeric == (True, True, False)
 
 

@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 
 from drosurv import MLP, CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.datasets import load_nwtco, make_hidden_minority
-from drosurv.metrics.expected_events import expected_events
 from drosurv.observation import draw_folds
 from drosurv.predictions import as_predictions
 from drosurv.repairs.estimate import Estimate
@@ -105,10 +104,21 @@ def frozen_shift(ratio, everyone=1.0):
 
 
 def held_out(model, X, y, *, frozen):
-    """Events of patients, and those that models predict which were not fitted on them, each (n,)."""
+    """Events of patients, and those that models predict which were not fitted on them, each (n,).
+
+    A frozen model is judged as it is: a step of its curve from S to S' expects 1 - S'/S events of a patient at risk.
+    """
     target = parse_target(y)
     if frozen:
-        return expected_events(as_predictions(model.base_, X, len(X)).curves, target)
+        times = model.base_.unique_times_
+        survival = model.base_.predict_survival_function(X, times=times)
+        at_risk = times <= target.time[:, None]
+        expected = (at_risk * (1 - survival / np.column_stack([np.ones(len(X)), survival[:, :-1]]))).sum(
+            axis=1
+        )
+        return target.event & (
+            target.time <= as_predictions(model.base_, X, len(X)).curves.known_until
+        ), expected
     folds = draw_folds(len(X), model.folds, np.random.default_rng(model.random_state), target.event)
     hazard = np.empty(len(X))
     for fold in range(model.folds):

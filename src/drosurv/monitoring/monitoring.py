@@ -106,10 +106,12 @@ def monitor(
     Examples
     --------
     >>> import numpy as np, pandas as pd, drosurv
-    >>> train, used = (drosurv.datasets.make_hidden_minority(600, random_state=k) for k in (0, 1))
-    >>> model = drosurv.CoxPH().fit(train.X, train.y)
-    >>> entered = np.random.default_rng(0).uniform(0, 5, 600)
-    >>> found = drosurv.monitor(model, used.X, used.y, start=entered, every=0.25)
+    >>> rng = np.random.default_rng(0)
+    >>> X, entered = rng.normal(size=(600, 2)), rng.uniform(0, 2, 600)
+    >>> time, end = rng.exponential(np.exp(-X[:, 0])), 2.5 - entered
+    >>> y = drosurv.Surv.from_arrays(time <= end, np.minimum(time, end))
+    >>> model = drosurv.CoxPH().fit(X[:300], y[:300])
+    >>> found = drosurv.monitor(model, X[300:], y[300:], start=entered[300:], every=0.25)
     >>> found.path.columns.tolist()
     ['date', 'attribute', 'group', 'patients', 'events', 'expected', 'ratio', 'low', 'high', 'e_value']
     """

@@ -162,7 +162,7 @@ def audit(
     features = features if features is not None else _columns(X)
     estimator = final_step(model)
     fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
-    if folds is not None:
+    if folds is not None and not is_score(model):
         parts = fold_parts(parse_target(y).event, folds, random_state)
         fields |= _evidence_of_folds(model, X, y, rows, parts)
         fields["model"] |= {"Folds": len(parts)}
@@ -170,8 +170,9 @@ def audit(
     elif is_score(model) or not _is_model(model):
         name = "Predictions"
         if is_score(model):
-            refused = {"X_train": X_train, "alpha_path": alpha_path, "entry": entry, "strata": strata}
-            predictions, notes = predictions_of_score(model, X, len(y), {**refused, "offset": offset})
+            refused = {"folds": folds, "X_train": X_train, "alpha_path": alpha_path}
+            refused |= {"entry": entry, "strata": strata, "offset": offset}
+            predictions, notes = predictions_of_score(model, X, len(y), refused)
             name = type(estimator).__name__
         else:
             predictions, notes = _one_form(model, y)

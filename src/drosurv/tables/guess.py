@@ -117,8 +117,11 @@ def guess_columns(
     id: str | None = None,
     groups: Sequence[str] | None = None,
     entry: str | None = None,
+    drop: Sequence[str] = (),
 ) -> GuessedColumns:
     """Guess the columns that are not given; where the table is ambiguous, raise an error that names the candidates.
+
+    Columns to `drop` are not taken as ids of patients.
 
     A column is taken as time or event only if its name can be that of nothing else, and its values fit. A column that
     is named like the event but holds none is an error.
@@ -152,7 +155,7 @@ def guess_columns(
     if entry is None:
         entry = _entry(frame, time, (event, id))
     if id is None:
-        taken = (time, event, entry)
+        taken = (time, event, entry, *drop)
         free = [str(name) for name in frame.columns if name not in taken]
         id = next((name for name in free if _is_id(frame, name)), None)
         # A column may number patients with several rows without saying so.

@@ -55,7 +55,13 @@ class WantedColumns:
                 require_columns(frame, [name], role)
         rest = frame if self.start is None else frame.drop(columns=self.start)
         found = guess_columns(
-            rest, time=time, event=self.event, id=self.id, groups=self.groups, entry=self.entry
+            rest,
+            time=time,
+            event=self.event,
+            id=self.id,
+            groups=self.groups,
+            entry=self.entry,
+            drop=self.drop,
         )
         columns = TargetColumns(
             None if self.start else found.time,
