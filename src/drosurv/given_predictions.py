@@ -6,6 +6,7 @@ ratios. Their kind is recognised from their values; if that is not possible, an 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,8 +15,10 @@ from scipy.stats import mannwhitneyu
 from drosurv.curves import parse_survival
 from drosurv.errors import ArgumentError, require
 from drosurv.metrics.follow_up import free_until
+from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predictions
-from drosurv.tables.prediction_columns import prediction_numbers
+from drosurv.presentation import PER_YEAR, listing, moment, written
+from drosurv.tables.prediction_columns import PredictionColumns, prediction_numbers
 from drosurv.target import FloatArray, Target, parse_target
 
 Kind: TypeAlias = Literal["survival", "event probability"]
@@ -29,6 +32,10 @@ _GOOD_FIT = 0.98
 # Above this p-value it is unclear whether patients with the event have higher predictions.
 _UNSURE = 1e-3
 _SMALLEST_HAZARD = 1e-10
+# Mean predictions are implausible if their cumulative hazard is off from Kaplan-Meier's by more than this factor and
+# by more than so many standard errors, and in another unit of time by less than half of that.
+_IMPLAUSIBLE, _STANDARD_ERRORS = 2.0, 2.0
+_IN_A_YEAR = {**PER_YEAR, "years": 1.0}
 
 
 class ReadPredictions(NamedTuple):
@@ -105,6 +112,141 @@ def read_predictions(
     implied = log_mean_hazard(curves.cumulative_hazard(at[at > 0]))
     score, more = (implied, ()) if risk is None else log_risk(risk, implied, risk_kind)
     return ReadPredictions(Predictions(score, survival, at), (*notes, *more))
+
+
+def read_columns(
+    found: PredictionColumns,
+    y: Any,
+    *,
+    unit: str = "",
+    kind: Kind | None = None,
+    risk_kind: RiskKind | None = None,
+) -> ReadPredictions:
+    """Return the predictions in columns of a table, as :func:`read_predictions` does, and notes on them.
+
+    A note says at which time each column was read. If its name tells another unit than `unit`, that of the times of
+    the table, it is converted; raise if that is not possible, or if the predictions are implausible at the times that
+    names tell and plausible in another unit.
+    """
+    if found.survival is None or found.times is None:
+        read = read_predictions(None, y, risk=found.risk, risk_kind=risk_kind)
+        return ReadPredictions(read.predictions, (f"read as risk scores: {found.names[0]}.", *read.notes))
+    names, times = found.names[: len(found.times)], found.times
+    if found.unit and found.unit != unit:
+        if found.unit not in _IN_A_YEAR or unit not in _IN_A_YEAR:
+            raise ArgumentError(
+                "survival",
+                f"column {names[0]!r} tells {moment(times[0], found.unit)}, and the unit of the times of the table is "
+                f"{unit or 'not known'}: pass survival=[{f'{names[0]}=TIME'!r}], with TIME in that unit.",
+            )
+        times = times * _IN_A_YEAR[unit] / _IN_A_YEAR[found.unit]
+    elif not found.times_given and not found.unit:
+        _ask_if_implausible(names, found.survival, times, parse_target(y), unit, kind)
+    read = read_predictions(
+        found.survival,
+        y,
+        times=times,
+        risk=found.risk,
+        kind=kind or _named_kind(found, times, parse_target(y)),
+        risk_kind=risk_kind,
+    )
+    at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
+    scores = "" if found.risk is None else f"; as risk scores: {found.names[-1]}"
+    return ReadPredictions(
+        read.predictions, (f"read as predictions: {listing(at, 12)}{scores}.", *read.notes)
+    )
+
+
+def _named_kind(found: PredictionColumns, times: FloatArray, target: Target) -> Kind | None:
+    """Return what names say that probabilities at one time are, None if they do not; raise if values say otherwise."""
+    named: Kind | None = next((kind for kind in KINDS if kind == found.kind), None)
+    assert found.survival is not None
+    if named is None or np.any(np.diff(found.survival, axis=1)):
+        # Probabilities at several times tell it by themselves.
+        return None
+    try:
+        seen, how = _kind_of(found.survival, times, target)
+    except ArgumentError:
+        return named
+    if seen != named:
+        raise ArgumentError(
+            "kind",
+            f"kind is needed: by its name, column {found.names[0]!r} is {named}, but {how.partition(', ')[0]}: pass "
+            "kind='survival' or kind='event probability'.",
+        )
+    return named
+
+
+def _ask_if_implausible(
+    names: Sequence[str],
+    values: FloatArray,
+    times: FloatArray,
+    target: Target,
+    unit: str,
+    kind: Kind | None,
+) -> None:
+    """Raise if mean predictions (k,) fit the times in another unit much better than in that of the table."""
+    scale = _PERCENT if values.max(initial=0.0) > 1 + _ROUNDING else 1.0
+    mean = values.mean(axis=0) / scale
+    changes = np.diff(values, axis=1)
+    if kind is None and changes.size and np.any(changes):
+        kind = "event probability" if (changes >= -_ROUNDING).all() else "survival"
+    # Of a single time it is not known yet what the probabilities are: each may be plausible.
+    readings = [1 - mean if one == "event probability" else mean for one in ([kind] if kind else KINDS)]
+    observed = KaplanMeier.of(target)
+
+    def off(factor: float) -> float:
+        return min(_distance(survival, times * factor, observed, target) for survival in readings)
+
+    here, end = off(1.0), target.time.max()
+    events = int((target.event & (target.time <= times.max())).sum())
+    if here <= max(np.log(_IMPLAUSIBLE), _STANDARD_ERRORS / np.sqrt(max(events, 1))):
+        return
+    factors = _other_units(unit)
+    best = min(factors, key=lambda other: off(factors[other]))
+    if not off(factors[best]) < min(here / 2, np.log(_IMPLAUSIBLE)):
+        return
+    inside = times * factors[best] <= end
+    last = int(np.flatnonzero(inside)[-1])
+    survival = min(readings, key=lambda one: _distance(one, times * factors[best], observed, target))
+    then, now = times[last] * factors[best], times[last]
+
+    def share(time: float) -> str:
+        known = observed.at(np.array([time]))[0]
+        return (
+            f"{written(1 - known, 'share') if np.isfinite(known) else 'unknown'} until {moment(time, unit)}"
+        )
+
+    entries = {
+        factor: [f"{name}={time * factor:g}" for name, time in zip(names, times, strict=True)]
+        for factor in (factors[best], 1.0)
+    }
+    raise ArgumentError(
+        "survival",
+        f"at which time are the predictions of column {names[last]!r}? They give {written(1 - survival[last], 'share')}"
+        f" of the patients the event; Kaplan-Meier's estimate is {share(now)} and {share(then)}"
+        f"{f' ({moment(now, best)})' if best in _IN_A_YEAR else ''}. Pass survival={entries[factors[best]]!r} or "
+        f"survival={entries[1.0]!r}.",
+    )
+
+
+def _other_units(unit: str) -> dict[str, float]:
+    """Return the factors that turn times in other units into those of the table; all of them if its unit is unknown."""
+    if unit in _IN_A_YEAR:
+        return {other: _IN_A_YEAR[unit] / n for other, n in _IN_A_YEAR.items() if other != unit}
+    pairs = [(a, b) for a in _IN_A_YEAR for b in _IN_A_YEAR if a != b]
+    return {f"{b} in {a}": _IN_A_YEAR[a] / _IN_A_YEAR[b] for a, b in pairs}
+
+
+def _distance(survival: FloatArray, times: FloatArray, observed: KaplanMeier, target: Target) -> float:
+    """Return the mean absolute log ratio of cumulative hazards, predicted (k,) and Kaplan-Meier's, within follow-up."""
+    inside = times <= target.time.max()
+    if not inside.any():
+        return float("inf")
+    least = 0.5 / len(target)
+    predicted = -np.log(np.clip(survival[inside], _SMALLEST_HAZARD, 1.0))
+    seen = -np.log(np.clip(observed.at(times[inside]), _SMALLEST_HAZARD, 1.0))
+    return float(np.abs(np.log(np.maximum(predicted, least) / np.maximum(seen, least))).mean())
 
 
 def log_mean_hazard(hazard: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -173,7 +174,7 @@ def _audit_predictions(
     words: dict[str, Any],
     settings: dict[str, Any],
 ) -> AuditReport:
-    from drosurv.given_predictions import read_predictions
+    from drosurv.given_predictions import read_columns
     from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.tables import SurvivalTable
@@ -189,8 +190,9 @@ def _audit_predictions(
         table = SurvivalTable.parse(frame, TargetColumns(**given), groups=groups, **rows)
         table.warn_of_copies(path.name)
     found = prediction_columns(table.X, survival=survival, risk=risk)
+    read = read_columns(found, table.y, unit=_unit(words, table), **kinds)
     say_columns(found)
-    read = read_predictions(found.survival, table.y, times=found.times, risk=found.risk, **kinds)
+    say_notes(read.notes)
     notes = [{"severity": "note", "text": worded(text)} for text in read.notes]
     return audited(
         read.predictions,
@@ -214,8 +216,7 @@ def kind_of(kind: str | None) -> Any:
 
 
 def say_columns(found: PredictionColumns) -> None:
-    """Say which columns of a table were read as predictions, and which were not."""
-    say("Note", f"read as predictions: {', '.join(found.names)}.")
+    """Say which columns of a table were not read as predictions."""
     if found.ids:
         say("Note", f"not used, because it names patients or rows: {', '.join(found.ids)}.")
     if found.unread:
@@ -224,6 +225,12 @@ def say_columns(found: PredictionColumns) -> None:
             f"{', '.join(found.unread)} may be predictions too, but are not used: if they are, name them in --survival "
             "as COLUMN=TIME.",
         )
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """Say how predictions were read."""
+    for note in notes:
+        say("Note", worded(note))
 
 
 def _unit(words: dict[str, Any], table: SurvivalTable) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drosurv.cli.audit import kind_of, say_columns
+from drosurv.cli.audit import kind_of, say_columns, say_notes
 from drosurv.cli.options import (
     Force,
     HoldOut,
@@ -24,7 +24,7 @@ from drosurv.cli.options import (
     make_estimator,
     read_settings,
 )
-from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable, say
+from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
 from drosurv.errors import as_records, recording_warnings
 from drosurv.presentation import counted
 
@@ -103,7 +103,7 @@ def repair(
         raise ValueError("--set is for one model: name it, for example --model cox.")
     with recording_warnings() as warned:
         frame, columns = source.read(), None
-        from drosurv.given_predictions import read_predictions
+        from drosurv.given_predictions import read_columns
         from drosurv.predictions import final_step
         from drosurv.repairs.views import linear_effects
         from drosurv.workflows import OpenedModel, predictions_in, repair_from_table, save_with_notes
@@ -120,10 +120,9 @@ def repair(
             opened.warn_of_rows_seen(table, source.data)
         given = None
         if columns is not None:
-            read = read_predictions(columns.survival, table.y, times=columns.times, kind=kind_of(kind))
+            read = read_columns(columns, table.y, unit=table.columns.unit, kind=kind_of(kind))
             say_columns(columns)
-            for note in read.notes:
-                say("Note", note)
+            say_notes(read.notes)
             given = read.predictions
         trained = opened is None and given is None
         repaired = repair_from_table(

@@ -6,6 +6,7 @@ from drosurv.presentation.table import Column, Table, Text, literal, plain_rows,
 from drosurv.presentation.wording import (
     AND,
     NOTHING,
+    PER_YEAR,
     VERSUS,
     Kind,
     attribute_name,
@@ -27,6 +28,7 @@ from drosurv.presentation.wording import (
 __all__ = [
     "AND",
     "NOTHING",
+    "PER_YEAR",
     "VERSUS",
     "Column",
     "GroupGap",

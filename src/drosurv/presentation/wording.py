@@ -18,7 +18,7 @@ _TINY = 1e-6
 _ZERO = 1e-12
 # Significant digits of numbers in files.
 _DIGITS = 6
-_PER_YEAR = {"days": 365.25, "weeks": 52.18, "months": 12.0}
+PER_YEAR = {"days": 365.25, "weeks": 52.18, "months": 12.0}
 _UNIT = re.compile(r"(?<![a-z])(minute|hour|day|week|month|year)s?(?![a-z])", re.IGNORECASE)
 
 
@@ -94,7 +94,7 @@ def in_years(time: float, unit: str) -> str:
     >>> in_years(1592.0, "days"), in_years(60.0, "months"), in_years(300.0, "days"), in_years(5.0, "years")
     (' (4.4 years)', ' (5.0 years)', '', '')
     """
-    years = time / _PER_YEAR.get(unit, math.inf)
+    years = time / PER_YEAR.get(unit, math.inf)
     return f" ({years:.1f} years)" if years >= 2 else ""
 
 

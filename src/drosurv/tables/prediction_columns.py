@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,13 +17,31 @@ from drosurv.tables.values import row_number
 from drosurv.target import FloatArray
 
 _ROUNDING = 1e-6
-# "365", "S365", "S(365)", "survival_365", "surv.12", "risk_365", and "X365", which R makes of a column called 365.
+_NAMES = "x|s|t|p|surv|survival|prob|pred|risk|mort|mortality|death|event|cif|incidence"
+_UNITS = {
+    "days": "d|days?|tage?|jours?",
+    "weeks": "w|wks?|weeks?|wochen?|semaines?",
+    "months": "m|mos?|mths?|months?|monate?|mois",
+    "years": "y|yrs?|years?|jahre?|ans?",
+}
+_UNIT = "|".join(_UNITS.values())
+_SPACE = r"[\s_.(=-]*"
+# "365", "S365", "S(365)", "survival_365", "surv.12", "risk_365", "surv_1y", and "X365", which R makes of a column
+# called 365.
 _AT_TIME = re.compile(
-    r"(?:x|s|t|p|surv|survival|prob|pred|risk|mort|mortality|death|event|cif|incidence)?[\s_.(=]*(\d+(?:\.\d+)?)\)?",
+    rf"(?P<name>(?:{_NAMES})?{_SPACE}(?:at{_SPACE})?)(?P<time>\d+(?:\.\d+)?){_SPACE}(?P<unit>{_UNIT})?\)?",
     re.IGNORECASE,
 )
-# Names like those of predictions; "surv_1y" or "pred365d" may be in other units than the times, so they are not used.
-_PERHAPS = re.compile(r"(?:surv|prob|pred)[a-z]*[\s_.(=-]*\d", re.IGNORECASE)
+# "5-year risk" and "1y_survival".
+_TIME_FIRST = re.compile(
+    rf"(?P<time>\d+(?:\.\d+)?){_SPACE}(?P<unit>{_UNIT}){_SPACE}(?P<name>{_NAMES})", re.IGNORECASE
+)
+# Names like those of predictions; they are not used if others are.
+_PERHAPS = re.compile(rf"(?:surv|prob|pred)[a-z]*{_SPACE}\d", re.IGNORECASE)
+# Names of fewer letters, such as p53, may be those of anything.
+_LONG_NAME = 4
+_SURVIVAL = re.compile(r"(?:s|surv|survival)(?![a-z])", re.IGNORECASE)
+_EVENT = re.compile(r"(?:risk|mort|mortality|death|event|cif|incidence)(?![a-z])", re.IGNORECASE)
 _RISKS = (
     "partial_hazard",
     "hazard_ratio",
@@ -50,6 +68,12 @@ class PredictionColumns:
         Probabilities at `times` as in the table, of survival or of the event.
     times : (k,) float64 or None
         Increasing times.
+    unit : str
+        Unit of the times that names of columns tell, such as "years"; empty if they do not.
+    times_given : bool
+        Whether the user gave the times; otherwise they are from names of columns.
+    kind : {"survival", "event probability", ""}
+        What names of columns say that the probabilities are; empty if they do not.
     risk : (n,) float64 or None
         Risk scores.
     names : tuple of str
@@ -69,6 +93,9 @@ class PredictionColumns:
     unread: tuple[str, ...]
     ids: tuple[str, ...]
     features: pd.DataFrame
+    unit: str = ""
+    times_given: bool = False
+    kind: str = ""
 
 
 def prediction_columns(
@@ -81,8 +108,8 @@ def prediction_columns(
     frame : DataFrame, (n, ...)
         Predictions and other columns of the patients, without time and event.
     survival : sequence of str
-        Columns of predicted survival, whose names end in their times, or ``COLUMN=TIME``; by default those whose
-        names are times (``365``, ``S365``, ``S(365)``, ``survival_365``) and whose values can be survival.
+        Columns of predicted survival, whose names tell their times, or ``COLUMN=TIME``; by default those whose
+        names are times (``365``, ``S365``, ``S(365)``, ``survival_365``, ``surv_1y``) and whose values can be survival.
     risk : str, optional
         Column of risk scores; by default one with a name such as ``risk`` or ``lp``.
 
@@ -107,10 +134,10 @@ def prediction_columns(
     if not at and scores is None:
         raise ArgumentError(
             "survival",
-            "no column of the table is recognised as predictions: name columns of predicted survival in "
-            "survival, such as S365=365,S730=730, or the column of risk scores in risk.",
+            "no column of the table is recognised as predictions: pass survival=['S365=365', 'S730=730'] for columns "
+            "of probabilities at times, or risk=COLUMN for one of risk scores.",
         )
-    ordered = sorted(at, key=lambda name: at[name])
+    ordered = sorted(at, key=lambda name: at[name].time)
     names = (*ordered, *([] if scores is None else [scores]))
     others = frame.drop(columns=list(names))
     numbers = others.select_dtypes("number")
@@ -120,7 +147,7 @@ def prediction_columns(
     )
     return PredictionColumns(
         survival=prediction_numbers(frame[ordered]) if at else None,
-        times=np.array([at[name] for name in ordered]) if at else None,
+        times=np.array([at[name].time for name in ordered]) if at else None,
         risk=None if scores is None else prediction_numbers(frame[[scores]])[:, 0],
         names=names,
         unread=unread,
@@ -128,34 +155,74 @@ def prediction_columns(
         features=others[
             [name for name in others.columns if name not in (*unread, *ids) and _can_define(others[name])]
         ],
+        unit=next((at[name].unit for name in ordered), ""),
+        times_given=all(at[name].given for name in ordered),
+        kind=next((at[name].kind for name in ordered), ""),
     )
 
 
-def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, float]:
-    found = {}
+class _AtTime(NamedTuple):
+    """What the name of a column, or the user, says about its predictions."""
+
+    time: float
+    unit: str = ""
+    kind: str = ""
+    # What the name has besides time and unit.
+    stem: str = ""
+    given: bool = False
+
+
+def _named(name: str) -> _AtTime | None:
+    """Return what a name says; None if it is not that of predictions at a time.
+
+    >>> _named("surv_5y")
+    _AtTime(time=5.0, unit='years', kind='survival', stem='surv_', given=False)
+    """
+    match = _AT_TIME.fullmatch(name) or _TIME_FIRST.fullmatch(name)
+    if match is None:
+        return None
+    written = match["unit"] or ""
+    unit = next((unit for unit, words in _UNITS.items() if re.fullmatch(words, written, re.IGNORECASE)), "")
+    stem = match["name"].lower()
+    kind = "survival" if _SURVIVAL.match(stem) else "event probability" if _EVENT.match(stem) else ""
+    return _AtTime(float(match["time"]), unit, kind, stem)
+
+
+def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, _AtTime]:
+    found: dict[str, _AtTime] = {}
     for entry in entries:
         name, _, time = entry.rpartition("=") if entry not in frame.columns else (entry, "", "")
         match = re.search(r"(\d+(?:\.\d+)?)\)?\s*$", time or name)
+        named = _named(name)
+        if name in frame.columns and not time and named is not None:
+            found[name] = named
+            continue
         if name not in frame.columns or match is None:
             raise ArgumentError(
                 "survival",
                 f"survival={entry!r} must be a column whose name ends in its time, or COLUMN=TIME; the "
                 f"table has {[*frame.columns]}.",
             )
-        found[name] = float(match[1])
+        found[name] = _AtTime(float(match[1]), kind="" if named is None else named.kind, given=bool(time))
+    if len({at.unit for at in found.values()}) > 1:
+        raise ArgumentError(
+            "survival",
+            f"survival names columns with times in different units: {', '.join(entries)}. Pass COLUMN=TIME for each, "
+            "in the unit of the times of the table.",
+        )
     return found
 
 
-def _recognised(frame: pd.DataFrame) -> dict[str, float]:
-    """Return the largest set of columns with the same prefix and a time in their names, whose values are monotone.
+def _recognised(frame: pd.DataFrame) -> dict[str, _AtTime]:
+    """Return the largest set of columns with names alike and a time in them, whose values are monotone.
 
-    Only columns with the same prefix belong together: a hormone called T3 does not belong to S365 and S730.
+    Only columns with names alike belong together: a hormone called T3 does not belong to S365 and S730.
     """
-    alike: dict[str, dict[str, float]] = {}
+    alike: dict[tuple[str, str], dict[str, _AtTime]] = {}
     for name in frame.columns:
-        match = _AT_TIME.fullmatch(name)
-        if match is not None and pd.api.types.is_numeric_dtype(frame[name]):
-            alike.setdefault(name[: match.start(1)].lower(), {})[name] = float(match[1])
+        named = _named(name)
+        if named is not None and pd.api.types.is_numeric_dtype(frame[name]):
+            alike.setdefault((named.stem, named.unit), {})[name] = named
     # Fractions are preferred to percentages.
     for most in (1.0, 100.0):
         fit = [named for named in alike.values() if _is_monotone(frame, named, most)]
@@ -164,12 +231,13 @@ def _recognised(frame: pd.DataFrame) -> dict[str, float]:
     return {}
 
 
-def _is_monotone(frame: pd.DataFrame, named: dict[str, float], most: float) -> bool:
+def _is_monotone(frame: pd.DataFrame, named: dict[str, _AtTime], most: float) -> bool:
     """Whether columns may be survival or event probabilities at their times, on a scale up to `most`."""
-    ordered: list[str] = sorted(named, key=lambda name: named[name])
+    ordered: list[str] = sorted(named, key=lambda name: named[name].time)
     values = frame[ordered].to_numpy(dtype=np.float64, na_value=np.nan)
-    # Columns of 0 and 1 only are indicators; a single column up to 100 may be any amount.
-    if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all() or (most > 1 and len(named) == 1):
+    # Columns of 0 and 1 only are indicators; a single column up to 100 may be any amount, unless its name says more.
+    amount = most > 1 and len(named) == 1 and len(named[ordered[0]].stem.strip(" _.(=-")) < _LONG_NAME
+    if np.isin(values[~np.isnan(values)], (0.0, 1.0)).all() or amount:
         return False
     changes = np.diff(values, axis=1)
     outside = (values < 0) | (values > most)

@@ -1,0 +1,114 @@
+"""Predictions of a nomogram beside times in months, as people have them, through the command line."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+N = 400
+FAST = ("--bootstrap", "0", "--no-rules")
+
+
+@pytest.fixture(scope="module")
+def patients():
+    """Patients with exponential times, in months, and the true probability of the event until a time."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=N)
+    hazard = 0.008 * np.exp(0.8 * x)
+    time, censoring = rng.exponential(1 / hazard), rng.uniform(30, 130, N)
+    frame = pd.DataFrame(
+        {
+            "pat_id": [f"P{i:03d}" for i in range(N)],
+            "months": np.minimum(time, censoring).round(1),
+            "died": (time <= censoring).astype(int),
+            "sex": rng.choice(["f", "m"], N),
+        }
+    )
+    return frame, lambda months: 1 - np.exp(-hazard * months)
+
+
+@pytest.fixture
+def audit(drosurv, patients, tmp_path):
+    def run(how, *options, time="months", unit=1.0, **columns):
+        frame, _ = patients
+        frame = frame.assign(months=frame["months"] / unit).rename(columns={"months": time})
+        frame.assign(**columns).to_csv(tmp_path / "p.csv", index=False)
+        given = ("--predictions", tmp_path / "p.csv", "--time", time, "--event", "died", *FAST)
+        return getattr(drosurv, how)("audit", *given, "-o", tmp_path / "r.html", "--force", *options)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("columns", "remedy"),
+    [
+        ({"p5": (60, 1)}, "--survival 'p5=60' or --survival 'p5=5'"),
+        ({"risk10": (120, 100)}, "--survival 'risk10=120' or --survival 'risk10=10'"),
+        ({"S1": (12, -1), "S5": (60, -1)}, "--survival 'S1=12,S5=60' or --survival 'S1=1,S5=5'"),
+    ],
+    ids=["one time", "percent", "survival"],
+)
+def test_years_beside_months_are_asked_for_and_the_answer_is_right(
+    audit, patients, columns, remedy, tmp_path
+):
+    _, probability = patients
+    values = {
+        name: scale * probability(months) if scale > 0 else 1 - probability(months)
+        for name, (months, scale) in columns.items()
+    }
+    line = audit("fails", **values)
+    assert "at which time are the predictions of column" in line
+    assert "Kaplan-Meier" in line
+    assert line.endswith(f"Pass {remedy}.")
+    told = audit("ok", "--survival", remedy.split("'")[1], **values)
+    last, months = list(columns)[-1], max(months for months, _ in columns.values())
+    assert f"{last} at {months} months" in told.stderr
+    assert "No problem is shown" in told.stdout
+    assert f"{last} at {months} months" in (tmp_path / "r.html").read_text()
+
+
+def test_a_unit_in_the_name_is_converted_to_that_of_the_times(audit, patients):
+    _, probability = patients
+    for name in ("surv_5y", "survival 5 years", "S60m", "S(1826d)"):
+        told = audit("ok", **{name: 1 - probability(60)})
+        assert f"read as predictions: {name} at 60" in told.stderr
+        assert "No problem is shown" in told.stdout
+    told = audit("ok", **{"5-year risk": probability(60)})
+    assert "5-year risk at 60 months" in told.stderr
+    line = audit("fails", time="fu", surv_5y=1 - probability(60))
+    assert "column 'surv_5y' tells 5 years, and the unit of the times of the table is not known" in line
+    assert "pass --survival 'surv_5y=TIME'" in line
+    assert (
+        "surv_5y at 60 months"
+        in audit("ok", "--time-unit", "months", time="fu", surv_5y=1 - probability(60)).stderr
+    )
+
+
+def test_days_beside_years_after_all_follow_up_are_asked_for(audit, patients):
+    _, probability = patients
+    line = audit("fails", time="years", unit=12, S365=1 - probability(12), S1826=1 - probability(60))
+    assert "is unknown until 1,826 years" in line
+    assert "until 5 years (1,826 days)" in line
+
+
+@pytest.mark.parametrize("factor", [0.6, 1.0, 1.6], ids=["too low", "right", "too high"])
+def test_predictions_at_their_times_are_judged_and_not_asked_about(audit, patients, factor):
+    _, probability = patients
+    survival = {f"S{months}": (1 - probability(months)) ** factor for months in (12, 36, 60)}
+    told = audit("ok", **survival)
+    assert "S12 at 12 months, S36 at 36 months and S60 at 60 months" in told.stderr
+    assert ("No problem is shown" in told.stdout) == (factor == 1)
+
+
+def test_a_name_that_says_risk_for_survival_is_asked_about(audit, patients):
+    _, probability = patients
+    line = audit("fails", risk60=1 - probability(60))
+    assert "--kind is needed: by its name, column 'risk60' is event probability" in line
+    assert "No problem is shown" in audit("ok", "--kind", "survival", risk60=1 - probability(60)).stdout
+
+
+def test_the_times_stand_in_the_report_for_programs(audit, patients, tmp_path):
+    _, probability = patients
+    audit("ok", "-o", tmp_path / "r.json", S60=1 - probability(60))
+    assert "S60 at 60 months" in json.dumps(json.loads((tmp_path / "r.json").read_text()))
