@@ -103,6 +103,9 @@ def test_the_past_stays_the_same_when_the_table_grows(model, used):
     assert "late" in set(after.path["group"]) - set(before.path["group"])
     past = after.path[after.path["date"] <= now].reset_index(drop=True)
     pd.testing.assert_frame_equal(past, before.path, check_exact=False, rtol=1e-10)
+    for table, earlier in ((after.alarms, before.alarms), (after.changes, before.changes)):
+        past = table[table["date"] <= now].reset_index(drop=True)
+        pd.testing.assert_frame_equal(past, earlier, check_exact=False, rtol=1e-10)
     assert len(before.path["date"].unique()) == 22
 
 
@@ -189,11 +192,12 @@ def test_a_wrong_group_raises_an_alarm_and_a_right_model_none(model, used):
     X, y, dates, groups = used
     quiet = drosurv.monitor(model, X, y, start=dates, sensitive_features=groups)
     assert quiet.alarms.empty
+    assert (quiet.alarms["date"] > dates[0]).sum() == 0
     assert "No alarm" in quiet.summary()
     men = (groups["sex"] == "m").to_numpy()
     wrong = Surv.from_arrays(y["event"] | men, np.where(men, np.ceil(y["time"] / 3), y["time"]))
     found = drosurv.monitor(model, X, wrong, start=dates, sensitive_features=groups)
-    alarm = found.alarms[(found.alarms["group"] == "m") & (found.alarms["kind"] == "overall")].iloc[0]
+    alarm = found.alarms.set_index("group").loc["m"]
     path = found.series("sex", "m").set_index("date")
     assert alarm["low"] > 1.1
     # The date is the first at which the interval leaves out what is tolerated, and the e-value 1 over the share.
@@ -216,7 +220,8 @@ def test_a_recent_change_is_found_with_its_date(model):
     end = np.minimum(2000 - start, 600)
     y = Surv.from_arrays(time <= end, np.minimum(time, end))
     found = drosurv.monitor(model, X, y, start=start, every=30)
-    recent = found.alarms[found.alarms["kind"] == "recent"].iloc[0]
+    recent = found.changes.iloc[0]
+    assert f"Recent change, found on {recent['date']:.6g}" in found.summary()
     assert 1400 < recent["date"] < 1750
     assert 1250 < recent["since"] < 1550
     assert recent["ratio"] > 1.5

@@ -26,23 +26,7 @@ if TYPE_CHECKING:
 
 # Starting months, on average, between two false alarms of a recent change, over all series: 20 years.
 MONTHS_BETWEEN_FALSE_ALARMS = 240
-#: Kinds of alarms: since the beginning, and a recent change.
-OVERALL, RECENT = "overall", "recent"
-_ALARM_COLUMNS = (
-    *(
-        "date",
-        "attribute",
-        "group",
-        "kind",
-        "since",
-        "patients",
-        "events",
-        "expected",
-        "ratio",
-        "low",
-        "high",
-    ),
-)
+_COUNTS = ("date", "attribute", "group", "patients", "events", "expected", "ratio")
 # Largest log of a number.
 _MOST = 700.0
 
@@ -68,8 +52,8 @@ def monitor(
 
     At each date c, every patient who has entered is followed until c less the lag. An alarm means that the ratio of
     true to predicted hazards lies outside of 1 / tolerance to tolerance. If it lies inside, the probability that there
-    is ever an alarm is at most alpha, over all groups and however often one looks. A second kind of alarm is for recent
-    changes: on average there are 20 years, or 240 starting points, between two false ones.
+    is ever an alarm is at most alpha, over all groups and however often one looks. Recent changes are looked for beside
+    that: on average there are 20 years, or 240 starting points, between two false ones.
 
     Parameters
     ----------
@@ -145,21 +129,29 @@ def monitor(
         np.searchsorted(grid, starts),
         *(count(grid, series) for count in (log.patients, log.events, log.expected)),
     )
-    paths, alarms = [], []
-    for number, one in enumerate(series):
-        watched = _Watched(one, calendar, counts.of(number), float(log.entered[one.rows].min()), tolerance)
-        paths.append(watched.path())
-        alarms += watched.alarms(MONTHS_BETWEEN_FALSE_ALARMS * alpha / one.share)
-    found = pd.DataFrame(alarms, columns=list(_ALARM_COLUMNS)).sort_values("date", kind="stable")
+    watched = [
+        _Watched(one, calendar, counts.of(number), float(log.entered[one.rows].min()), tolerance)
+        for number, one in enumerate(series)
+    ]
+    path = pd.concat([one.path() for one in watched], ignore_index=True)
+    threshold = MONTHS_BETWEEN_FALSE_ALARMS * alpha
     return Monitoring(
-        path=pd.concat(paths, ignore_index=True),
-        alarms=found.reset_index(drop=True),
+        path=path,
+        alarms=_by_date([row for one in watched for row in one.alarms()], path, ("low", "high")),
+        changes=_by_date([row for one in watched for row in one.changes(threshold)], path, ("since",)),
         calendar=calendar,
         every=every,
         alpha=float(alpha),
         tolerance=float(tolerance),
         lag=float(lag),
     )
+
+
+def _by_date(rows: list[dict[str, Any]], path: pd.DataFrame, more: tuple[str, ...]) -> pd.DataFrame:
+    """Return rows as a table by date; also a table without rows has columns of the path's types."""
+    types = {name: path["date" if name == "since" else name].dtype for name in (*_COUNTS, *more)}
+    found = pd.DataFrame(rows, columns=list(types)).astype(types)
+    return found.sort_values("date", kind="stable").reset_index(drop=True)
 
 
 def _target(y: Any, cause: int | None) -> Target:
@@ -221,43 +213,39 @@ class _Watched:
             }
         )
 
-    def alarms(self, threshold: float) -> list[dict[str, Any]]:
-        """Return the first alarm since the beginning, and every alarm of a recent change."""
-        c, found = self.counts, []
+    def alarms(self) -> list[dict[str, Any]]:
+        """Return the first alarm, in a list, if there is one."""
+        c = self.counts
         logs = log_e_value(c.events[c.looks], c.expected[c.looks], self.tolerance)
-        reached = np.flatnonzero(logs >= -np.log(self.series.share))
-        if len(reached):
-            at = int(c.looks[reached[0]])
-            ends = ratio_interval(c.events[at], c.expected[at], self.series.share)
-            found.append(self._alarm(OVERALL, at, 0) | {"low": float(ends[0]), "high": float(ends[1])})
+        reached = c.looks[logs >= -np.log(self.series.share)][:1]
+        return [
+            self._row(at, 0) | dict(zip(("low", "high"), map(float, ends), strict=True))
+            for at in reached.tolist()
+            for ends in [ratio_interval(c.events[at], c.expected[at], self.series.share)]
+        ]
+
+    def changes(self, threshold: float) -> list[dict[str, Any]]:
+        """Return every recent change that is found; after each, counting starts again."""
+        c, found = self.counts, []
         begin = int(np.searchsorted(c.grid, self.first + 1e-9, side="right")) - 1
         while len(own := np.append(begin, c.starts[c.starts > begin])) and len(c.starts):
             logs, leading = log_detector(c.events, c.expected, own, self.tolerance)
-            reached = c.looks[(logs[c.looks] >= np.log(threshold)) & (c.looks > begin)]
+            high = logs[c.looks] >= np.log(threshold / self.series.share)
+            reached = c.looks[high & (c.looks > begin)]
             if len(reached) == 0:
                 break
             begin = int(reached[0])
-            found.append(self._alarm(RECENT, begin, int(leading[begin])))
+            since = int(leading[begin])
+            found.append(self._row(begin, since) | {"since": self.calendar.dates(c.grid[[since]])[0]})
         return found
 
-    def _alarm(self, kind: str, at: int, since: int) -> dict[str, Any]:
-        """Return an alarm at a date; what happened before `since` is not counted."""
+    def _row(self, at: int, since: int) -> dict[str, Any]:
+        """Return the counts at a date; what happened before `since` is not counted."""
         c = self.counts
         events, expected = (part[at] - part[since] for part in (c.events, c.expected))
-        date, began = self.calendar.dates(c.grid[[at, since]])
-        return {
-            "date": date,
-            "attribute": self.series.attribute,
-            "group": self.series.group,
-            "kind": kind,
-            "since": began,
-            "patients": int(c.patients[at]),
-            "events": int(events),
-            "expected": float(expected),
-            "ratio": float(events / max(expected, 1e-12)),
-            "low": np.nan,
-            "high": np.nan,
-        }
+        counts = int(c.patients[at]), int(events), float(expected), float(events / max(expected, 1e-12))
+        whose = self.series.attribute, self.series.group
+        return dict(zip(_COUNTS, (self.calendar.dates(c.grid[[at]])[0], *whose, *counts), strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -272,8 +260,9 @@ class Monitoring:
         evidence against every ratio within the tolerance; an alarm is given where it reaches 1 over the series' share
         of alpha, which is where the interval leaves out all these ratios.
     alarms : DataFrame
-        Alarms: date, attribute, group, ``kind`` ("overall" or "recent"), ``since`` when events were counted, patients,
-        events, expected, ratio, and low and high of the overall kind.
+        The first alarm of each series that has one: columns as in the path.
+    changes : DataFrame
+        Recent changes that were found: as alarms, with events counted from the date ``since`` on, without interval.
     calendar : Calendar
         Whether dates are dates or numbers.
     every, alpha, tolerance, lag
@@ -282,6 +271,7 @@ class Monitoring:
 
     path: pd.DataFrame
     alarms: pd.DataFrame
+    changes: pd.DataFrame
     calendar: Calendar
     every: Any
     alpha: float
@@ -307,24 +297,24 @@ class Monitoring:
 
     @property
     def sentences(self) -> list[str]:
-        """Return the alarms, or that there is none, in sentences."""
-        if self.alarms.empty:
-            return ["No alarm: the numbers of events agree with the predictions within chance and tolerance."]
-        found = []
-        for _, own in self.alarms.groupby(["attribute", "group", "kind"], sort=False):
-            last, more = self.date(own["date"].iloc[-1]), len(own) - 1
+        """Return the alarms, or that there is none, and recent changes in sentences."""
+        found = [
+            f"Alarm on {self.date(row['date'])}, {whose(row['attribute'], row['group'])}: {_counted(row)} "
+            f"({_interval(row)})."
+            for row in self.alarms.to_dict("records")
+        ]
+        if not found:
+            found = [
+                "No alarm: the numbers of events agree with the predictions within chance and tolerance."
+            ]
+        for _, own in self.changes.groupby(["attribute", "group"], sort=False):
+            row, last, more = own.iloc[0].to_dict(), self.date(own["date"].iloc[-1]), len(own) - 1
             again = {0: "", 1: f" Again on {last}."}.get(more, f" {more} more until {last}.")
-            found.append(f"{self._alarm(own.iloc[0].to_dict())}{again}")
+            found.append(
+                f"Recent change, found on {self.date(row['date'])}, {whose(row['attribute'], row['group'])}: since "
+                f"{self.date(row['since'])}, {_counted(row)}.{again}"
+            )
         return found
-
-    def _alarm(self, row: Mapping[Any, Any]) -> str:
-        who = whose(row["attribute"], row["group"])
-        seen = f"{row['events']:,} events where {row['expected']:.1f} were expected, {row['ratio']:.2f} times as many"
-        if row["kind"] == OVERALL:
-            interval = f" ({_interval(row)})"
-            return f"Alarm on {self.date(row['date'])}, {who}: {seen}{interval}."
-        since = self.date(row["since"])
-        return f"Alarm of a recent change on {self.date(row['date'])}, {who}: since {since}, {seen}."
 
     @property
     def excluded(self) -> str:
@@ -359,13 +349,14 @@ class Monitoring:
             "tolerance": self.tolerance,
             "lag": self.lag,
             "alarms": plain(self.with_text(self.alarms).to_dict("records"), None),
+            "changes": plain(self.with_text(self.changes).to_dict("records"), None),
             "path": plain(self.with_text(self.path).to_dict("records"), None),
         }
 
     def with_text(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table with dates as text."""
-        dated = [name for name in ("date", "since") if name in table.columns]
-        return table.assign(**{name: [self.date(value) for value in table[name]] for name in dated})
+        dated = {name: list(map(self.date, table[name])) for name in ("date", "since") if name in table}
+        return table.assign(**dated)
 
     def __repr__(self) -> str:
         return self.summary()
@@ -410,6 +401,11 @@ class Monitoring:
         from drosurv.monitoring.monitoring_page import monitoring_page
 
         return monitoring_page(self, path, title)
+
+
+def _counted(row: Mapping[Any, Any]) -> str:
+    """Return events and expected events as text."""
+    return f"{row['events']:,} events where {row['expected']:.1f} were expected, {row['ratio']:.2f} times as many"
 
 
 def _error(row: Mapping[Any, Any]) -> float:

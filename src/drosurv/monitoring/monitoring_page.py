@@ -56,12 +56,12 @@ class MonitoringPage:
 
 def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, title: str) -> str:
     """Return the page, which needs no other file; also write it to `path` if given."""
-    table, alarms = _latest(found), _alarms(found)
+    table, changes = _latest(found), _changes(found)
     parts = {
         "verdict": Part(
             statements=tuple(Statement("alarm", text) for text in _statements(found)),
-            tables=(table, *((alarms,) if len(alarms) else ())),
-            facts={"status": "clear" if found.alarms.empty else "miscalibrated"},
+            tables=(table, *((changes,) if len(changes) else ())),
+            facts={"status": "clear" if found.alarms.empty and found.changes.empty else "miscalibrated"},
         ),
         "charts": Part(facts={"charts": _charts(found)}),
         "meaning": Part(facts={"meaning": _meaning(found)}),
@@ -72,7 +72,7 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
     content = {
         **found.to_dict(),
         "models": [],
-        "tables": {table.key: table.to_dict(), alarms.key: alarms.to_dict()},
+        "tables": {table.key: table.to_dict(), changes.key: changes.to_dict()},
     }
     page = MonitoringPage(
         title,
@@ -88,14 +88,20 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
 
 
 def _statements(found: Monitoring) -> list[str]:
-    """Return the headline, and what the alarms are."""
-    if found.alarms.empty:
-        return [*found.sentences, found.excluded]
-    who = found.alarms[["attribute", "group"]].drop_duplicates().itertuples(index=False)
-    headline = (
-        f"The numbers of events differ from the predictions for {listing([whose(*one) for one in who])}."
+    """Return the headline, alarms and changes, and what cannot be excluded."""
+    wrong, changed = (
+        listing(list(dict.fromkeys(map(whose, table["attribute"], table["group"]))))
+        for table in (found.alarms, found.changes)
     )
-    return [headline, *found.sentences, found.excluded]
+    rest = [*found.sentences, found.excluded]
+    if wrong:
+        lately = f" They may have changed lately for {changed}." if changed else ""
+        return [f"The numbers of events differ from the predictions for {wrong}.{lately}", *rest]
+    return (
+        [f"No alarm, but the numbers of events may have changed lately for {changed}.", *rest]
+        if changed
+        else rest
+    )
 
 
 def _name(attribute: str, group: str) -> str:
@@ -117,27 +123,21 @@ def _latest(found: Monitoring) -> Table:
     return Table("latest", caption, _COLUMNS, tuple(rows))
 
 
-def _alarms(found: Monitoring) -> Table:
-    """Return the table of alarms."""
+def _changes(found: Monitoring) -> Table:
+    """Return the table of recent changes."""
     columns = (
-        Column("date", "Date"),
+        Column("date", "Found on"),
         Column("name", "Group"),
-        Column("what", "Alarm"),
         Column("since", "Counted since"),
         Column("events", "Events", "count"),
         Column("expected", "Expected", "time"),
         Column("ratio", "Ratio", "value"),
     )
-    kinds = {"overall": "wrong since the beginning", "recent": "recent change"}
     rows = [
-        {
-            **{str(k): v for k, v in row.items()},
-            "name": _name(str(row["attribute"]), str(row["group"])),
-            "what": kinds[str(row["kind"])],
-        }
-        for row in found.with_text(found.alarms).to_dict("records")
+        {**row, "name": _name(row["attribute"], row["group"])}
+        for row in found.with_text(found.changes).to_dict("records")
     ]
-    return Table("alarms", "All alarms", columns, tuple(plain(rows)))
+    return Table("changes", "Recent changes", columns, tuple(plain(rows)))
 
 
 def _charts(found: Monitoring) -> list[Chart]:
@@ -147,9 +147,14 @@ def _charts(found: Monitoring) -> list[Chart]:
 
 
 def _chart(found: Monitoring, attribute: str, group: str, part: pd.DataFrame) -> Chart:
-    own = found.alarms[(found.alarms["attribute"] == attribute) & (found.alarms["group"] == group)]
+    alarms, changes = (
+        table.loc[(table["attribute"] == attribute) & (table["group"] == group), "date"]
+        for table in (found.alarms, found.changes)
+    )
+    # What happened at a date; an alarm where both did.
+    marked = {**dict.fromkeys(changes, "change"), **dict.fromkeys(alarms, "alarm")}
     kept = np.unique(np.linspace(0, len(part) - 1, _MOST_POINTS).round().astype(int))
-    shown = part.iloc[np.union1d(kept, np.flatnonzero(part["date"].isin(own["date"])))]
+    shown = part.iloc[np.union1d(kept, np.flatnonzero(part["date"].isin(list(marked))))]
     place = _places(found, shown["date"])
     rows = shown.assign(place=place).to_dict("records")
     span = _places(found, found.path["date"])
@@ -165,18 +170,17 @@ def _chart(found: Monitoring, attribute: str, group: str, part: pd.DataFrame) ->
     lines.append(
         Line([(row["place"], _log(row["ratio"]) if row["events"] else None) for row in rows], "model")
     )
-    alarmed = set(own["date"])
     marks = tuple(
         Mark(
             row["place"],
             _log(row["ratio"]) or 0.0,
-            _text(found, row, row["date"] in alarmed),
-            label="alarm" if row["date"] in alarmed else "",
-            drawn=row["date"] in alarmed,
+            _text(found, row, what := marked.get(row["date"], "")),
+            label=what,
+            drawn=what != "",
         )
         for row in rows
     )
-    said = f"{counted(len(own), 'alarm')}." if len(own) else "No alarm."
+    said = f"{'Alarm' if len(alarms) else 'No alarm'}, {counted(len(changes), 'recent change')}."
     band = [(row["place"], _log(row["low"]), _log(row["high"])) for row in rows]
     return Chart(_name(attribute, group), said, Frame(x, y), tuple(lines), (band,), marks)
 
@@ -188,11 +192,11 @@ def _log(ratio: float) -> float | None:
     return float(np.log(np.clip(ratio, _TICKS[0], _TICKS[-1])))
 
 
-def _text(found: Monitoring, row: Mapping[Any, Any], alarm: bool) -> str:
+def _text(found: Monitoring, row: Mapping[Any, Any], what: str) -> str:
     """Return what is shown when the reader points at a look."""
     ratio = with_interval(*(plain(row[key]) for key in ("ratio", "low", "high")))
     counts = f"{int(row['events']):,} events, {row['expected']:.1f} expected, {ratio}"
-    return f"{found.date(row['date'])}{', alarm' if alarm else ''}: {counts}"
+    return f"{found.date(row['date'])}{f', {what}' if what else ''}: {counts}"
 
 
 def _places(found: Monitoring, dates: pd.Series[Any]) -> FloatArray:
@@ -228,8 +232,9 @@ def _meaning(found: Monitoring) -> list[str]:
         f"An alarm means that the ratio of true to predicted hazards is not {tolerated}. If it is, the "
         f"probability that there is ever an alarm is at most {percent}, for everybody and all groups together and "
         "however often one looks. The bands hold at all dates together in the same sense.",
-        "An alarm of a recent change counts events from a later date on. If the model is right, there are on average "
-        f"20 years between two of them{'' if found.calendar.dated else ', if each starting point is a month'}.",
+        "A recent change is looked for by counting events from later dates on. If the model is right, one is found "
+        f"every 20 years on average{'' if found.calendar.dated else ', if each starting point is a month'}, over all "
+        "groups.",
         "After an alarm: check first whether the data changed (definitions, units, completeness of outcomes), then "
         "audit the model on the recent patients, and recalibrate, repair or refit it.",
         "Assumed: patients who are lost are like those who stay, given the features; outcomes are complete until each "
@@ -262,7 +267,8 @@ SECTIONS = (
         place=1,
         collect=_nothing,
         intro="""
-<p>Events until each date over those expected, with a band that holds at all dates together. Circles are alarms.</p>
+<p>Events until each date over those expected, with a band that holds at all dates together. Dots are alarms and
+recent changes.</p>
 <p><span class="key control">tolerated ratios lie between these lines</span></p>
 """,
         draw=lambda part: part.facts["charts"],
