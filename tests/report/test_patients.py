@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from drosurv import CoxPH, Surv, repair
 from drosurv.cli.app import app
+from drosurv.metrics import log_rank_test
 from drosurv.presentation import Column, Table, literal
 from drosurv.report import Page, audit
 from drosurv.report.section import Part
@@ -210,3 +211,21 @@ def test_a_saved_model_tells_its_training_patients(tmp_path, train, held_out, re
     shown = {cells[0].removeprefix("| "): cells[-1].removesuffix(" |") for cells in lines}
     for name, cell in expected(*train).items():
         assert shown[name] == cell
+
+
+def test_the_log_rank_test_stands_beside_the_curves(model, held_out, tmp_path):
+    X, y = held_out
+    groups = groups_of(X)
+    report = audit(model, X, y, sensitive_features=groups, **QUICK)
+    wanted = log_rank_test(y, groups["old"])
+    (curves,) = (table for key, table in report.tables.items() if key.startswith("kaplan_meier"))
+    (said,) = curves.notes
+    assert said.startswith("Log-rank test that all groups have the same survival: p ")
+    assert f"(chi-square {wanted.chi_square:.2f}, 1 degree of freedom)" in said
+    report.to_html(tmp_path / "r.html")
+    assert said in (tmp_path / "r.html").read_text()
+    # It is not valid for several rows of a patient, and there is nothing to compare without groups.
+    repeated = audit(model, X, y, sensitive_features=groups, id=np.arange(len(y)) // 2, **QUICK)
+    alone = audit(model, X, y, **QUICK)
+    for other in (repeated, alone):
+        assert all(not t.notes for key, t in other.tables.items() if key.startswith("kaplan_meier"))

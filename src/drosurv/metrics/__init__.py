@@ -25,6 +25,7 @@ from drosurv.metrics.follow_up import FollowUp, compare_follow_up, default_horiz
 from drosurv.metrics.imparity import concordance_fractions, concordance_imparity
 from drosurv.metrics.inference import bootstrap, observed_over_expected, paired_comparison, permutation_test
 from drosurv.metrics.likelihood_gain import likelihood_gain
+from drosurv.metrics.log_rank import log_rank_test
 from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.partial_likelihood import gain_over_null, log_partial_likelihood, share_of_gain
 
@@ -60,6 +61,7 @@ __all__ = [
     "intersectional_disparity",
     "likelihood_gain",
     "log_partial_likelihood",
+    "log_rank_test",
     "median_follow_up",
     "observed_over_expected",
     "paired_comparison",

@@ -10,9 +10,20 @@ import numpy as np
 import pandas as pd
 
 from drosurv.evaluation.attributes import Attribute
-from drosurv.metrics import FollowUp
+from drosurv.metrics import FollowUp, log_rank_test
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.presentation import NOTHING, Column, Table, counted, label_name, listing, moment, plain, written
+from drosurv.presentation import (
+    NOTHING,
+    Column,
+    Table,
+    counted,
+    label_name,
+    listing,
+    moment,
+    p_text,
+    plain,
+    written,
+)
 from drosurv.repairs.rules import readable_table
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, steps
 from drosurv.report.evidence import FEWEST, Evidence
@@ -277,7 +288,25 @@ def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
     )
     key = "kaplan_meier" if attribute is None else f"kaplan_meier {attribute.name}"
     by = "" if attribute is None else f" by {evidence.audited.headings[attribute.name]}"
-    return Table(key, f"Observed survival{by}", columns, tuple(rows))
+    notes = () if attribute is None else _log_rank(evidence, groups)
+    return Table(key, f"Observed survival{by}", columns, tuple(rows), notes)
+
+
+def _log_rank(evidence: Evidence, groups: Mapping[str, BoolArray]) -> tuple[str, ...]:
+    """Return the log-rank test of the groups in words; nothing where rows of one patient make it invalid."""
+    several = evidence.rows.id is not None and len(np.unique(evidence.rows.id)) < len(evidence.target)
+    if several or len(groups) < 2:
+        return ()
+    label, inside = np.full(len(evidence.target), -1), np.zeros(len(evidence.target), dtype=bool)
+    for k, members in enumerate(groups.values()):
+        label[members], inside = k, inside | members
+    test = log_rank_test(evidence.target.take(np.flatnonzero(inside)).to_structured(), label[inside])
+    if np.isnan(test.p):
+        return ()
+    return (
+        f"Log-rank test that all groups have the same survival: {p_text(test.p)} (chi-square {test.chi_square:.2f}, "
+        f"{counted(test.degrees, 'degree')} of freedom). It is about the patients, not about the model.",
+    )
 
 
 def draw(part: Part) -> list[tuple[Table, Chart, Table, Table]]:
@@ -352,6 +381,7 @@ anonymous.</p>
 {% endif %}
 {{ m.chart(chart) }}
 {{ m.risk_table(at_risk, chart.frame) }}
+{% for note in curves.notes %}<p class="aside">{{ note }}</p>{% endfor %}
 {{ m.downloads(curves) }}
 {% endfor %}
 """,
