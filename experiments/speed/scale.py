@@ -1,7 +1,7 @@
 """Time and memory against patients and features: in memory, on an accelerator, from Parquet files, on Dask workers.
 
 ``python -m experiments.speed.scale`` measures, each point in a process of its own, and writes
-``experiments/speed/results/scale.json`` and the plots of docs/performance.md; ``python -m
+``experiments/speed/results/scale.json`` and the plots of docs/speed.md; ``python -m
 experiments.speed.scale --plot`` only draws what was
 measured. Points of a device or
 a package that is not there are left out.
@@ -151,7 +151,7 @@ def plot(found, over, folder):
         left.set(xscale="log", yscale="log", xlabel=name, ylabel="seconds")
         right.set(xscale="log", xlabel=name, ylabel="gigabytes of the process", ylim=(0, None))
         figure.legend(*left.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
-        figure.savefig(folder / f"performance-{over}.svg", metadata={"Date": None})
+        figure.savefig(folder / f"speed-{over}.svg", metadata={"Date": None})
 
 
 def main():

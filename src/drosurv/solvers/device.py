@@ -17,7 +17,7 @@ from drosurv.target import FloatArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Seconds per step of Adam, measured on an H200 and its host (docs/performance.md; measure again with
+# Seconds per step of Adam, measured on an H200 and its host (docs/speed.md; measure again with
 # experiments.speed.devices). On the CPU: per patient, model and unit of work, with one unit per weight of the network
 # and _LOSS_WORK units for the loss; for a network, torch adds _PER_NETWORK. On the accelerator: one step, recorded as a
 # CUDA graph or not.

@@ -8,8 +8,8 @@ named, and what to do next. The page that this example writes is the one on the 
 
 from sklearn.pipeline import make_pipeline
 
-from drosurv import CoxPHCV, datasets
-from drosurv.report import Page, audit
+from drosurv import CoxPHCV, audit, datasets
+from drosurv.report import Page
 from drosurv.tables import TableEncoder
 
 # 7,874 people whose blood was tested for free light chains, with the age and sex that they gave.
