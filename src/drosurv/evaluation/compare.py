@@ -91,13 +91,12 @@ def compare(
     --------
     >>> import drosurv
     >>> from drosurv.datasets import make_hidden_minority
-    >>> from drosurv.evaluation import compare
     >>> train, test = make_hidden_minority(400, random_state=0), make_hidden_minority(400, random_state=1)
     >>> models = {
     ...     "Cox": drosurv.CoxPH().fit(train.X, train.y),
     ...     "DRO-COX": drosurv.DROCox().fit(train.X, train.y),
     ... }
-    >>> table = compare(models, test.X, test.y, y_train=train.y, n_bootstrap=20)
+    >>> table = drosurv.compare(models, test.X, test.y, y_train=train.y, n_bootstrap=20)
     >>> table.query("metric == 'concordance_index'")["model"].tolist()
     ['Cox', 'DRO-COX']
     """
