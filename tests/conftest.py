@@ -1,6 +1,5 @@
 """Shared by all tests: the data folder, the Hypothesis profiles, and how to run R."""
 
-import gc
 import json
 import os
 import shutil
@@ -8,7 +7,6 @@ import subprocess
 import sys
 import time
 import zipfile
-from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import zip_longest
@@ -16,10 +14,10 @@ from itertools import zip_longest
 import numpy as np
 import pandas as pd
 import pytest
-import typer.testing
 from _pytest.doctest import DoctestItem, DoctestModule
+from click.testing import CliRunner
 from hypothesis import settings
-from typer.testing import CliRunner
+from typer.main import get_command
 
 from drosurv.files import write_file
 
@@ -36,19 +34,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 # end, the doctests last, keep both busy.
 _TRAINING, _METRICS, _LAST = ("losses", "objectives", "solvers"), ("metrics",), ("estimators", "tables")
 _LIFELINES = find_spec("lifelines") is not None
-
-# Whatever is imported stays: the garbage collector need not look at it again and again. Tests leave little behind.
-gc.disable()
-
-
-def pytest_collection_finish():
-    gc.freeze()
-    gc.set_threshold(50_000)
-    gc.enable()
-
-
-# Typer reads the signatures of all commands anew for every call, which takes a fifth of a short command's time.
-typer.testing._get_command = cache(typer.testing._get_command)
 
 
 def pytest_collection_modifyitems(items):
@@ -217,10 +202,11 @@ class CommandLine:
     """Runs commands; `ok` checks the exit code, `json` parses what was printed, `fails` returns the error's line."""
 
     def __init__(self, app):
-        self.app = app
+        # Typer reads the signatures of all commands each time that it makes this.
+        self.group = get_command(app)
 
     def __call__(self, *arguments):
-        return CliRunner().invoke(self.app, [str(argument) for argument in arguments])
+        return CliRunner().invoke(self.group, [str(argument) for argument in arguments])
 
     def ok(self, *arguments):
         result = self(*arguments)

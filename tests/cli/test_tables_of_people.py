@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from drosurv.tables.reading import _copied
 
