@@ -424,6 +424,50 @@ def test_the_forest_plot_names_contrasts_and_shows_intervals_and_shrunken_ratios
     drawn = {line.get_label(): line.get_xdata() for line in ax.get_lines()}
     np.testing.assert_allclose(drawn["unpenalised"], table["exp(coef)"])
     np.testing.assert_allclose(drawn["this model, shrunken"], table["shrunken exp(coef)"])
+    assert ax.get_xlabel() == "hazard ratio (95 % interval)\nof the second value to the first, or as named"
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_nothing_in_the_forest_plot_overlaps_or_is_cut_off(wide):
+    rng = np.random.default_rng(0)
+    columns = 30 if wide else 3
+    names = [f"a column with a long name, number {j}" for j in range(columns)]
+    features = pd.DataFrame(rng.normal(size=(60, columns)), columns=names)
+    time = rng.exponential(np.exp(-features.iloc[:, 0]))
+    table = CoxPHCV(splines=False).fit(features, Surv.from_arrays(rng.random(60) < 0.4, time)).summary()
+    # There are no intervals with more columns than events.
+    assert table["exp(coef)"].isna().all() == wide
+    ax = table.forest_plot()
+    ax.figure.canvas.draw()
+    legend, frame = ax.get_legend(), ax.get_window_extent()
+    assert (legend is None) == wide
+    texts = [ax.xaxis.label, *ax.get_yticklabels(), *ax.get_xticklabels()]
+    boxes = [text.get_window_extent() for text in texts] + ([legend.get_window_extent()] if legend else [])
+    for k, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[k + 1 :])
+        assert not box.overlaps(frame)
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= ax.figure.bbox.x1
+        assert box.y1 <= ax.figure.bbox.y1
+    assert len(ax.get_xticks()) >= 3
+    marks = np.concatenate([line.get_xydata() for line in ax.get_lines() if line.get_marker() in "so"])
+    marks = ax.transData.transform(marks[np.isfinite(marks).all(axis=1)])
+    assert ((marks > frame.min) & (marks < frame.max)).all()
+    # The marks of one row do not hide each other.
+    assert len(np.unique(marks[:, 1].round())) == len(marks)
+
+
+def test_the_contrast_of_a_level_is_against_its_reference():
+    features = X.assign(sex=np.where(X["sex"] > 0, "m", "f"), site=np.arange(len(X)) % 3).astype(
+        {"site": "category"}
+    )
+    alone = CoxPHCV(**FEW).fit(features, Y)
+    piped = make_pipeline(TableEncoder(), CoxPHCV(**FEW)).fit(features, Y)
+    for table in (alone.summary(), drosurv.summary(piped)):
+        levels = table["contrast"].drop(["age", "dose"])
+        assert levels.str.startswith("against ").all()
+        assert len(levels) == 3
 
 
 def test_partial_effects_are_differences_of_predictions_from_the_median():

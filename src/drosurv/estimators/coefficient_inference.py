@@ -314,10 +314,16 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
     table: CoxTable = last.summary(level=level, method=method, scale=scale, names=names, **options)
     table.notes = (*table.notes, *(note for step in steps for note in encoder_notes(step)))
     if "contrast" in table.columns:
-        for column in (c for step in steps if isinstance(step, TableEncoder) for c in step.columns_):
-            if isinstance(column, CategoryColumn):
-                table.loc[list(column.features), "contrast"] = f"against {column.reference}"
+        for step in steps:
+            name_references(table, step)
     return table
+
+
+def name_references(table: CoxTable, encoder: Any) -> None:
+    """Write the reference level of each category of a TableEncoder as its contrast."""
+    for column in encoder.columns_ if isinstance(encoder, TableEncoder) else ():
+        if isinstance(column, CategoryColumn):
+            table.loc[list(column.features), "contrast"] = f"against {column.reference}"
 
 
 def _working(steps: Any) -> Iterator[Any]:

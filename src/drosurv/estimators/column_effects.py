@@ -176,6 +176,7 @@ class EffectTable(CoxTable):
     """
 
     _label, _beside = "unpenalised", ("shrunken exp(coef)", "this model, shrunken")
+    _of_what = "\nof the second value to the first, or as named"
 
     def to_table(self) -> Table:
         """Return the table in the form used by reports."""

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.errors import ArgumentError, as_number, as_whole, check_choice, check_count, require, warn_caller
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
-from drosurv.estimators.coefficient_inference import encoder_notes
-from drosurv.estimators.coefficients.summary import coefficient_columns, interval_names
+from drosurv.estimators.coefficient_inference import encoder_notes, name_references
+from drosurv.estimators.coefficients.summary import coefficient_columns, interval_names, show_ratios
 from drosurv.estimators.column_effects import ColumnInference, EffectTable
 from drosurv.estimators.cox import CoxPH
 from drosurv.estimators.penalty_choice import CandidateModel, Search
@@ -337,7 +337,9 @@ class CoxPHCV(SurvivalModel):
         )
         table["p nonlinear"] = self._inferred().p_nonlinear
         table.caption, table.level, table.ratio = "CoxPHCV: effect of each column", level, "hazard ratio"
-        table.notes = (*self._notes(), *encoder_notes(getattr(self, "encoder_", None)))
+        encoder = getattr(self, "encoder_", None)
+        table.notes = (*self._notes(), *encoder_notes(encoder))
+        name_references(table, encoder)
         return table
 
     def partial_effect(
@@ -388,8 +390,6 @@ class CoxPHCV(SurvivalModel):
         level : float
             Level of the band.
         """
-        from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
         effect = self.partial_effect(column, level=level)
         ax, (low, high) = axes_or_new(ax), interval_names("exp(coef)", level)
         ax.plot(effect.index, effect["shrunken exp(coef)"], color="C0", label="this model, shrunken")
@@ -406,9 +406,7 @@ class CoxPHCV(SurvivalModel):
             knots, np.zeros(len(knots)), "|", color="0.3", transform=ax.get_xaxis_transform(), clip_on=False
         )
         ax.set_yscale("log")
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        ax.yaxis.set_minor_locator(NullLocator())
+        show_ratios(ax.yaxis, *ax.get_ylim())
         ax.set(xlabel=str(effect.index.name), ylabel="hazard ratio to the median")
         return ax
 

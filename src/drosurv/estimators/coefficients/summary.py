@@ -20,6 +20,7 @@ from drosurv.target import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 # Number of coefficients, or of features of the worst case, that notes mention.
 _MENTIONED = 3
@@ -60,6 +61,8 @@ class CoxTable(pd.DataFrame):
 
     # What a forest plot calls exp(coef), and a column that it shows beside it, with its name.
     _label: ClassVar[str] = "this model"
+    # What the axis of a forest plot says after the name of the ratio.
+    _of_what: ClassVar[str] = ""
     _beside: ClassVar[tuple[str, str]] = ("plain exp(coef)", "plain Cox")
 
     @property
@@ -127,30 +130,56 @@ class CoxTable(pd.DataFrame):
         ax : matplotlib Axes, optional
             Axes to draw on; a new figure if not given.
         """
-        from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-        ax = axes_or_new(ax, 6.0, 0.8 + 0.35 * len(self))
-        height = np.arange(len(self))[::-1]
-        shown = "coef" if self.ratio is None else "exp(coef)"
-        low, high = interval_names(shown, self.level)
-        ax.hlines(height, self[low], self[high], color="C0")
-        ax.plot(self[shown], height, "s", color="C0", label=self._label)
-        beside, name = self._beside
+        shown, (beside, name) = "coef" if self.ratio is None else "exp(coef)", self._beside
+        both = beside in self.columns and self[shown].notna().any()
+        longest = max(map(len, self._row_labels), default=0)
+        ax = axes_or_new(ax, 4.5 + 0.08 * longest, 1.0 + 0.5 * both + 0.35 * len(self))
+        height, low, high = np.arange(len(self))[::-1], *interval_names(shown, self.level)
+        # Two marks of a row stand below each other, and the legend above all rows.
+        above = 0.14 if both else 0.0
+        first, last = self._shown_range([shown, low, high, *([beside] if beside in self.columns else [])])
+        ax.hlines(height + above, self[low].clip(first, last), self[high].clip(first, last), color="C0")
+        interval = f" ({100 * self.level:g} % interval)" if self[low].notna().any() else ""
+        ax.plot(self[shown], height + above, "s", markersize=5, color="C0", label=self._label)
         if beside in self.columns:
-            ax.plot(self[beside], height, "o", color="0.4", fillstyle="none", label=name)
-            ax.legend()
+            ax.plot(
+                self[beside], height - above, "o", markersize=5, color="0.4", fillstyle="none", label=name
+            )
+        if both:
+            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False)
         ax.set_yticks(height, self._row_labels)
-        ax.set_xlabel(self.ratio or "coefficient")
+        ax.set_ylim(-0.6, len(self) - 0.4)
+        ax.set_xlabel(f"{self.ratio or 'coefficient'}{interval}{self._of_what}")
         ax.axvline(0.0 if self.ratio is None else 1.0, color="0.6", linestyle="--", linewidth=1)
-        if self.ratio is None:
-            return ax
-        ax.set_xscale("log")
-        # Ticks at 0.5, 1, 2, 5, written as numbers and not as powers of ten.
-        wide = ax.get_xlim()[1] > 10 * ax.get_xlim()[0]
-        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if wide else (1, 1.5, 2, 3, 5, 7)))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        ax.xaxis.set_minor_locator(NullLocator())
+        if self.ratio is not None:
+            ax.set_xscale("log")
+            show_ratios(ax.xaxis, first, last)
+        ax.set_xlim(first, last)
         return ax
+
+    def _shown_range(self, columns: list[str]) -> tuple[float, float]:
+        """Return the ends of the axis: those of all numbers, ratios within 0.001 and 1,000, and some space."""
+        found = self[columns].to_numpy(dtype=np.float64)
+        found = np.append(found[np.isfinite(found)], 0.0 if self.ratio is None else 1.0)
+        if self.ratio is None:
+            space = 0.05 * (np.ptp(found) or 1.0)
+            return float(found.min() - space), float(found.max() + space)
+        logs = np.log(found.clip(1e-3, 1e3))
+        space = max(0.05 * np.ptp(logs), 0.02)
+        return float(np.exp(logs.min() - space)), float(np.exp(logs.max() + space))
+
+
+def show_ratios(axis: Axis, first: float, last: float) -> None:
+    """Mark a logarithmic axis at three or more numbers, such as 0.5, 1 and 2, and not at powers of ten."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+    decades = 10.0 ** np.arange(-3, 4)
+    choices = [np.outer(decades, steps).ravel() for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7))]
+    choices.append(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], min_n_ticks=4).tick_values(first, last))
+    inside = [ticks[(first <= ticks) & (ticks <= last)] for ticks in choices]
+    axis.set_major_locator(FixedLocator(next((ticks for ticks in inside if len(ticks) >= 3), inside[-1])))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def interval_names(quantity: str, level: float) -> tuple[str, str]:
