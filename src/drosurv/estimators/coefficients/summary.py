@@ -159,8 +159,8 @@ class CoxTable(pd.DataFrame):
 
     def _shown_range(self, columns: list[str]) -> tuple[float, float]:
         """Return the ends of the axis: those of all numbers, ratios within 0.001 and 1,000, and some space."""
-        found = self[columns].to_numpy(dtype=np.float64)
-        found = np.append(found[np.isfinite(found)], 0.0 if self.ratio is None else 1.0)
+        values = self[columns].to_numpy(dtype=np.float64)
+        found = np.append(values[np.isfinite(values)], 0.0 if self.ratio is None else 1.0)
         if self.ratio is None:
             space = 0.05 * (np.ptp(found) or 1.0)
             return float(found.min() - space), float(found.max() + space)
@@ -175,8 +175,10 @@ def show_ratios(axis: Axis, first: float, last: float) -> None:
 
     decades = 10.0 ** np.arange(-3, 4)
     choices = [np.outer(decades, steps).ravel() for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7))]
-    choices.append(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], min_n_ticks=4).tick_values(first, last))
-    inside = [ticks[(first <= ticks) & (ticks <= last)] for ticks in choices]
+    choices.append(
+        np.asarray(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], min_n_ticks=4).tick_values(first, last))
+    )
+    inside = [[float(tick) for tick in ticks if first <= tick <= last] for ticks in choices]
     axis.set_major_locator(FixedLocator(next((ticks for ticks in inside if len(ticks) >= 3), inside[-1])))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
     axis.set_minor_locator(NullLocator())
