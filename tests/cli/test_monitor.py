@@ -85,6 +85,32 @@ def test_bad_input_is_answered_in_one_line(drosurv, files, tmp_path, words, mess
     assert message in line
 
 
+def test_dates_written_as_numbers_are_dates(drosurv, files, tmp_path):
+    log = pd.read_csv(files / "log.csv", parse_dates=["admitted", "last_seen"])
+    page = ("-o", tmp_path / "m.html", "--json")
+    whole = drosurv.json("monitor", files / "model", files / "log.csv", *DATES, *page)["path"]
+    found = {}
+    for form in ("%Y%m%d", "%Y%m"):
+        written = {name: log[name].dt.strftime(form) for name in ("admitted", "last_seen")}
+        log.assign(**written).to_csv(tmp_path / "log.csv", index=False)
+        found[form] = drosurv.json("monitor", files / "model", tmp_path / "log.csv", *DATES, *page)["path"]
+    assert found["%Y%m%d"] == whole
+    months = found["%Y%m"][-1]
+    assert months["events"] == pytest.approx(whole[-1]["events"], abs=3)
+    assert months["expected"] == pytest.approx(whole[-1]["expected"], rel=0.05)
+
+
+def test_a_table_may_begin_without_events_and_with_one_patient(drosurv, files, tmp_path):
+    log = pd.read_csv(files / "log.csv").query("died == 0")
+    for patients in (1, 5):
+        log.head(patients).to_csv(tmp_path / "log.csv", index=False)
+        found = drosurv.ok(
+            "monitor", files / "model", tmp_path / "log.csv", *DATES, "-o", tmp_path / "m.html"
+        )
+        assert "No alarm" in found.stdout
+        assert "0 events" in found.stdout
+
+
 def test_late_survivors_are_warned_of(drosurv, files, tmp_path):
     log = pd.read_csv(files / "log.csv")
     visits = pd.to_datetime(log["admitted"]) + pd.to_timedelta(np.floor(log["days"] / 200) * 200, unit="D")
@@ -92,4 +118,4 @@ def test_late_survivors_are_warned_of(drosurv, files, tmp_path):
     log.to_csv(tmp_path / "log.csv", index=False)
     result = drosurv("monitor", files / "model", tmp_path / "log.csv", *DATES, "-o", tmp_path / "m.html")
     assert result.exit_code == 0
-    assert "pass --lag" in result.stderr
+    assert "Pass --lag N with N longer than the time between two visits" in result.stderr

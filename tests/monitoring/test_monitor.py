@@ -12,7 +12,7 @@ from drosurv.errors import ArgumentError
 from drosurv.monitoring.counts import Log
 from drosurv.monitoring.looks import Calendar
 
-pytestmark = pytest.mark.filterwarnings("ignore:half of the patients without the event")
+pytestmark = pytest.mark.filterwarnings("error:half of the patients without the event")
 
 
 def patients(n, rng):
@@ -107,6 +107,27 @@ def test_the_past_stays_the_same_when_the_table_grows(model, used):
         past = table[table["date"] <= now].reset_index(drop=True)
         pd.testing.assert_frame_equal(past, earlier, check_exact=False, rtol=1e-10)
     assert len(before.path["date"].unique()) == 22
+
+
+@pytest.mark.parametrize("lag", [0, 30])
+def test_alarms_and_changes_of_the_past_stay_when_the_table_of_whole_days_grows(model, used, lag):
+    X, y, dates, groups = used
+    men = (groups["sex"] == "m").to_numpy()
+    y = Surv.from_arrays(y["event"] | men, np.where(men, np.ceil(y["time"] / 2), y["time"]))
+    options = {"every": "day", "lag": lag}
+    after = drosurv.monitor(model, X, y, start=dates, sensitive_features=groups, **options)
+    for now in (after.alarms["date"].min(), after.changes["date"].iloc[-1] + pd.Timedelta(days=1)):
+        known = np.asarray((now - dates).days)
+        seen = known >= 0
+        cut = Surv.from_arrays(y["event"] & (y["time"] <= known), np.clip(y["time"], 0, known.clip(0)))
+        before = drosurv.monitor(
+            model, X[seen], cut[seen], start=dates[seen], sensitive_features=groups[seen], **options
+        )
+        assert len(before.alarms) > 0
+        for name in ("path", "alarms", "changes"):
+            later = getattr(after, name)
+            past = later[later["date"] <= now].reset_index(drop=True)
+            pd.testing.assert_frame_equal(past, getattr(before, name), check_exact=False, rtol=1e-10)
 
 
 def test_everybody_gets_half_of_alpha_and_groups_less_and_less():
@@ -256,7 +277,7 @@ def test_scores_and_predictions_at_few_times_are_refused_with_the_reason(model, 
         ({"alpha": 0}, "alpha must lie between 0 and 1"),
         ({"cause": 1}, "cause must be left out where y has no causes"),
         ({"time_unit": "hours"}, "time_unit must be one of"),
-        ({"entry": np.full(250, 5000.0)}, "entry"),
+        ({"entry": np.full(250, 5000.0)}, "entry .* time of the row|entry must be before"),
         ({"id": np.zeros(250)}, "id must name patients whose rows do not overlap"),
     ],
 )
@@ -278,7 +299,6 @@ def test_follow_up_after_the_end_of_the_curves_is_not_counted_and_said(model, us
     assert found.path["events"].iloc[-1] == (y["event"] & (y["time"] <= 300)).sum()
 
 
-@pytest.mark.filterwarnings("default:half of the patients without the event")
 def test_a_lag_shorter_than_the_gaps_between_visits_is_warned_of(model, used):
     X, y, dates, _ = used
     last = pd.Timestamp("2023-01-15")
@@ -287,9 +307,30 @@ def test_a_lag_shorter_than_the_gaps_between_visits_is_warned_of(model, used):
     visits = np.where(y["event"], y["time"], np.floor(np.minimum(y["time"], known) / 180) * 180)
     y = Surv.from_arrays(y["event"], np.maximum(visits, 1.0))
     with pytest.warns(
-        UserWarning, match=r"were last seen more than .* days before the last date .* pass lag="
+        UserWarning,
+        match=r"were last seen more than .* days before the last date .* Pass lag=N with N longer",
     ):
         drosurv.monitor(model, X, y, start=dates)
+
+
+@pytest.mark.parametrize("lag", [0, 40])
+@pytest.mark.parametrize("follow_up", ["until today", "until yesterday", "30 days", "lost"])
+def test_complete_outcomes_are_not_warned_of(model, lag, follow_up):
+    # The warning is an error in this file.
+    rng = np.random.default_rng(3)
+    X, time = patients(800, rng)
+    start = rng.integers(0, 1000, 800)
+    until = np.full(800, 1010) - start
+    if follow_up == "30 days":
+        until = np.minimum(until, 30)
+    if follow_up == "lost":
+        until = np.minimum(until, np.ceil(rng.exponential(500, 800)))
+    event, time = time <= until, np.minimum(time, until)
+    if follow_up == "until yesterday":
+        time = np.where(event, time, time - 1)
+    dates = pd.Timestamp("2020-01-01") + pd.to_timedelta(start, unit="D")
+    found = drosurv.monitor(model, X, Surv.from_arrays(event, time), start=dates, lag=lag)
+    assert found.lag == lag
 
 
 def test_a_picture_shows_one_group_or_all(model, used):

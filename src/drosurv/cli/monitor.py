@@ -75,7 +75,7 @@ def monitor(
     opened = OpenedModel.open(model)
     # With a column of times, the start only says where they lie in the calendar.
     timed = target if target.time is None else replace(target, start=None, end=None)
-    table = opened.table(file.format.read(data), groups=groups, **asdict(timed))
+    table = opened.table(file.format.read(data), groups=groups, in_use=True, **asdict(timed))
     start = table.frame[target.start]
     unit, y = in_unit_of_model(opened, table, target, time_unit)
     found = monitored(
@@ -112,21 +112,22 @@ def monitor(
 def in_unit_of_model(
     opened: OpenedModel, table: SurvivalTable, target: TargetOptions, time_unit: str | None
 ) -> tuple[str, Any]:
-    """Return the unit of the times, and the target in it: days between dates become the unit of the training times."""
+    """Return the unit of the times, and the target in it: times between dates become those of the training times."""
     from drosurv.monitoring.looks import DAYS
     from drosurv.presentation import unit_in
 
     noted = opened.notes.get("target", {})
     trained = time_unit or noted.get("time_unit") or unit_in(str(noted.get("time") or "days"))
-    if target.time is not None or table.columns.unit != "days":
-        return time_unit or table.columns.unit or "days", table.y
+    unit = table.columns.unit
+    if target.time is not None or unit not in DAYS:
+        return time_unit or unit or "days", table.y
     if trained not in DAYS:
         raise ValueError(
             f"the model was trained on times in an unknown unit (column {noted.get('time')!r}): pass --time-unit days, "
             "weeks, months or years."
         )
     y = table.y.copy()
-    y[table.columns.time_name] /= DAYS[trained]
+    y[table.columns.time_name] *= DAYS[unit] / DAYS[trained]
     return trained, y
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,18 +136,34 @@ class Log:
         return found
 
     def warn_of_gaps(self) -> None:
-        """Warn if survivors were last seen long before the last date of the table, by more than the lag."""
-        end = self.start + self.calendar.unit * self.target.time
-        gaps = self.last - end[~self.target.event]
-        typical = 2 * float(np.median(gaps)) if len(gaps) else 0.0
-        if typical > self.lag:
-            unit = " days" if self.calendar.dated else ""
-            warn_caller(
-                f"half of the patients without the event were last seen more than {typical / 2:.4g}{unit} before the "
-                "last date of the table. If deaths are known at once but survivors only until their last visit, too "
-                f"few events are expected: pass lag={typical:.4g}, or more than the time between two visits.",
-                argument="lag",
-            )
+        """Warn if outcomes are not complete until the last date of the table less the lag.
+
+        Of the patients who were under observation shortly before that date and have no event until it, at least two
+        thirds are also observed then, if survivors are known until today and few are lost. Patients with the longest
+        follow-up were not lost: it ended.
+        """
+        end, until = self.start + self.calendar.unit * self.target.time, self.last - self.lag
+        shortly = self.lag + max(10 * self._day, (self.last - self.first) / 20)
+        lost = ~self.target.event & (
+            self.target.time < self.target.time.max() - self._day / self.calendar.unit
+        )
+        before = (self.entered <= until - shortly) & (end > until - shortly)
+        missed = before & lost & (end < until - self._day - 1e-9)
+        if 3 * missed.sum() <= before.sum() - (before & self.target.event & (end <= until)).sum():
+            return
+        gap, unit = float(np.median((self.last - end)[lost])), " days" if self.calendar.dated else ""
+        warn_caller(
+            f"half of the patients without the event were last seen more than {gap:.4g}{unit} before the last date of "
+            "the table. If deaths are known at once but survivors only until their last visit, too few events are "
+            f"expected. Pass lag=N with N longer than the time between two visits; it is {self.lag:g}{unit} now.",
+            argument="lag",
+        )
+
+    @property
+    def _day(self) -> float:
+        """How exact positions in the calendar are: a day, or the unit of whole numbers."""
+        whole = self.calendar.dated or not (np.append(self.start, self.target.time) % 1).any()
+        return 1.0 if whole else 0.0
 
     def warn_of_ends(self) -> None:
         """Warn of patients who are followed longer than their curves are known."""
@@ -190,7 +206,9 @@ def curves_to_monitor(predicted: Predicted, target: Target, cause: int | None) -
         )
     else:
         curves = predicted.competing.of_cause(cause)
-    if not known_throughout(curves, target):
+    # Without events, curves must be known throughout the follow-up of all patients.
+    happened = target if target.event.any() else replace(target, event=np.ones(len(target), dtype=np.bool_))
+    if not known_throughout(curves, happened):
         name = type(final_step(predicted.model)).__name__ if predicted.given is None else "the prediction"
         times = ", ".join(f"{time:g}" for time in (curves.times if curves.times is not None else [])[:5])
         raise ArgumentError(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, as_number, check_choice, require
+from drosurv.tables.dates import dates_in_numbers, to_dates
 from drosurv.target import FloatArray
 
 PERIODS = ("day", "month", "year")
@@ -38,10 +39,12 @@ class Calendar:
             raise ArgumentError(
                 "start", f"start is missing for {missing:,} of {n:,} patients: fill it in, or leave them out."
             )
-        if given.dtype.kind in "iuf":
+        form = dates_in_numbers(given)
+        if given.dtype.kind in "iuf" and not form:
             return Calendar(False), given.to_numpy(dtype=np.float64)
-        from drosurv.tables.dates import to_dates
-
+        if form == "YYYYMM":
+            # Patients of a month start on its first day.
+            given = (given * 100 + 1).astype(np.int64)
         check_choice("time_unit", time_unit, tuple(DAYS))
         return Calendar(True, DAYS[time_unit]), days(to_dates(given.rename("start"), "start"))
 

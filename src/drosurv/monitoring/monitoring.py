@@ -64,7 +64,8 @@ def monitor(
     y : structured array (n,)
         Events and times, until the last date at which each patient is known to be free of the event.
     start : (n,) dates or numbers
-        Where time 0 of each patient lies in the calendar. Numbers are in the unit of the times.
+        Where time 0 of each patient lies in the calendar. Numbers are in the unit of the times, except for dates such
+        as 20210331.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
         One column of group labels per attribute.
     every : {"day", "month", "year"}, number, or None
@@ -117,10 +118,10 @@ def monitor(
         patient_numbers(id, started, *scaled),
         float(lag),
     )
-    log.warn_of_ends()
-    log.warn_of_gaps()
     series = log.series(sensitive_features, float(alpha))
     looks = calendar.looks(every, log.first, log.last, log.happened)
+    log.warn_of_ends()
+    log.warn_of_gaps()
     starts = calendar.starts(every, log.first, float(looks[-1]))
     grid = np.unique(np.concatenate([[log.first], looks, starts]))
     counts = Counts(

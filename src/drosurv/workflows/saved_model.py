@@ -244,9 +244,13 @@ class OpenedModel:
         categorical: Sequence[str] = (),
         id: str | None = None,
         drop_missing_target: bool = False,
+        in_use: bool = False,
         **named: str | None,
     ) -> SurvivalTable:
-        """Return the patients of a table; `named` are columns of the target, by default those of training."""
+        """Return the patients of a table; `named` are columns of the target, by default those of training.
+
+        The table of a model `in_use` may begin with one patient, and without events.
+        """
         given = {name: value for name, value in named.items() if value is not None}
         noted = self.notes.get("target", {})
         times = {"time", "start", "end"}
@@ -260,7 +264,7 @@ class OpenedModel:
                 "time",
                 f"{self.path} does not say which columns hold the target: pass time=COLUMN and event=COLUMN.",
             )
-        if len(frame) < 2:
+        if len(frame) < 2 and not in_use:
             raise ValueError("the table holds a single patient: an evaluation needs at least two.")
         target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
         columns = TargetColumns(**target)
@@ -277,7 +281,7 @@ class OpenedModel:
         patient = id or self.notes.get("observed", {}).get("id")
         if table.entry is not None and patient is not None and patient in table.frame.columns:
             table = _one_row_each(table, patient)
-        if not table.event.any():
+        if not table.event.any() and not in_use:
             raise ArgumentError(
                 "event_value",
                 f"event column {columns.event!r} holds no event, so a model cannot be evaluated: pass "
