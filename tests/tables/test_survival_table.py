@@ -58,8 +58,11 @@ def test_a_column_that_names_patients_is_no_feature(path):
     twice = pd.read_csv(path)
     twice["id"] = np.repeat(twice["id"][:20], 2).to_numpy()
     twice.to_csv(path, index=False)
-    with pytest.warns(TableNote, match="pass id='id' to keep rows of one patient together"):
-        read(path)
+    with pytest.warns(TableNote, match="column 'id' names 20 patients in 40 rows, and was taken as id"):
+        table = read(path)
+    assert (table.n_patients, table.size) == (20, "40 rows of 20 patients")
+    assert list(table.X.columns) == ["age", "sex"]
+    assert read(path, drop=["id"]).n_patients == 40
 
 
 def test_text_is_no_amount(path):

@@ -178,6 +178,7 @@ def _audit_predictions(
     from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.tables import SurvivalTable
+    from drosurv.tables.ids import repeated_id
     from drosurv.tables.prediction_columns import prediction_columns
     from drosurv.tables.target_columns import TargetColumns
 
@@ -186,6 +187,7 @@ def _audit_predictions(
         raise ValueError("--predictions needs the outcomes of its patients: pass --time and --event.")
     given = asdict(target)
     rows = {name: given.pop(name) for name in ("id", "categorical", "drop_missing_target")}
+    rows["id"] = rows["id"] or repeated_id(frame, list(given.values()))
     with recording_warnings() as warned:
         table = SurvivalTable.parse(frame, TargetColumns(**given), groups=groups, **rows)
         table.warn_of_copies(path.name)
@@ -199,6 +201,7 @@ def _audit_predictions(
         None,
         table.y,
         sensitive_features=table.groups,
+        id=table.clusters,
         features=found.features if found.features.shape[1] else None,
         page=Page(
             title=words["title"],
@@ -264,6 +267,7 @@ def _audit_model(
             opened.warn_of_rows_seen(table, data)
     audited_model, features = opened.estimator, opened.features(table.frame)
     given: dict[str, Any] = {"entry": table.entry, **opened.observed(table.frame, strata)}
+    given["id"] = table.clusters
     described: Any = None
     if folds is None:
         given["reference"], described = opened.plain_cox(), opened.encoder
@@ -278,7 +282,7 @@ def _audit_model(
         given["folds"] = fold_parts(table.event, folds, settings["random_state"], table.patients)
     if train is not None:
         rows = file.format.read(train)
-        kept = patients_not_in(rows, table.frame, target.id)
+        kept = patients_not_in(rows, table.frame, table.id)
         if not kept.all():
             say(
                 "Note",

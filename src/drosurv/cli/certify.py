@@ -62,8 +62,7 @@ def certify(
     check_picture(plot)
     opened = open_model(model, coefficients)
     table = opened.table(file.format.read(data), **asdict(target))
-    if table.clusters is None:
-        table.warn_of_copies(data.name)
+    table.warn_of_copies(data.name)
     found = certified(
         opened.estimator,
         opened.features(table.frame),

@@ -104,6 +104,7 @@ def evaluate(
         table.y,
         y_train=None if table.entry is not None else training_follow_up(opened.estimator),
         entry=table.entry,
+        id=table.clusters,
         **opened.observed(table.frame, strata),
         sensitive_features=with_intersections(table.groups, len(table)) if intersections else table.groups,
         reference=compared_with,
@@ -120,12 +121,10 @@ def evaluate(
     if as_json:
         print_json(result.to_dict())
         return
-    unit, rows = table.columns.unit, "patients"
+    unit = table.columns.unit
     if result.by_cause is not None:
         _show_causes(result.by_cause, unit)
-    if table.clusters is not None:
-        rows = f"rows of {len(set(table.clusters)):,} patients"
-    _show(result, f"{type(opened.estimator).__name__} on {len(table):,} {rows} of {data}", unit)
+    _show(result, f"{type(opened.estimator).__name__} on {table.size} of {data}", unit)
     if coefficients is not None:
         typer.echo(opened.estimator.known_times)
 

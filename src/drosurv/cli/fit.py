@@ -152,14 +152,6 @@ def fit(
     if hidden is not None and network != "mlp":
         raise ValueError("--hidden gives the widths of a perceptron: pass --network mlp, or leave it out.")
     estimator = make_estimator(model, common, settings, seed)
-    # With entry times, the rows of a patient are consecutive intervals of time; otherwise they are a cluster.
-    patient, intervals = source.id, source.entry is not None
-    about_rows = {
-        "strata": strata,
-        "clusters": clusters or (None if intervals else patient),
-        "id": patient if intervals else None,
-    }
-    observed = {name: column for name, column in about_rows.items() if column is not None}
     with recording_warnings() as warned:
         table = source.parse(
             frame,
@@ -169,6 +161,7 @@ def fit(
             clusters=clusters,
         )
         table, held = source.hold_out(table, hold_out, hold_out_share, seed, force=force)
+        observed = _observed(table, estimator, strata, clusters, asked=source.id is not None)
         # Solvers that take many steps show a progress bar themselves.
         with bar("training", shown=None if getattr(estimator, "_uses_convex", False) else False):
             trained = train(
@@ -189,14 +182,14 @@ def fit(
     summary = {
         "model": str(output),
         **trained.summary(),
-        **_size(table, patient),
+        **_size(table),
         "held_out": None,
         "next": None,
     }
     following = ["audit", str(output)]
     if held is not None:
         source.write_held_out(held, hold_out, force=force)
-        summary["held_out"] = {"file": str(hold_out), **_size(held, patient)}
+        summary["held_out"] = {"file": str(hold_out), **_size(held)}
         following += [str(hold_out), *shell_options(replace(source, missing=()), FileOptions)]
     else:
         following += [as_typed(source.data), "--folds", "5", *shell_options(source, FileOptions)]
@@ -244,9 +237,24 @@ def _widths(text: str | None) -> tuple[int, ...] | None:
         raise ArgumentError.must("hidden", "be widths separated by commas, such as 24,24", text) from None
 
 
-def _size(table: SurvivalTable, id: str | None) -> dict[str, int]:
-    """Return the numbers of patients and rows of a table; they differ only if column `id` names patients."""
-    return {"patients": len(table) if id is None else len(set(table.patients.tolist())), "rows": len(table)}
+def _observed(
+    table: SurvivalTable, estimator: Any, strata: str | None, clusters: str | None, *, asked: bool
+) -> dict[str, str]:
+    """Return the columns that say how rows were observed, by argument of ``fit``.
+
+    With entry times, the rows of a patient are consecutive intervals of time; otherwise they are a cluster. An id that
+    nobody `asked` for is not given to an estimator that cannot use it.
+    """
+    role = "clusters" if table.entry is None else "id"
+    known = {"strata": strata, "clusters": clusters}
+    if asked or role in estimator.capabilities.row_arguments:
+        known[role] = known.get(role) or table.id
+    return {name: column for name, column in known.items() if column is not None}
+
+
+def _size(table: SurvivalTable) -> dict[str, int]:
+    """Return the numbers of patients and rows of a table."""
+    return {"patients": table.n_patients, "rows": len(table)}
 
 
 def _patients(size: dict[str, Any]) -> str:

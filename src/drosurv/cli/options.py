@@ -313,7 +313,7 @@ class TrainingTable(FileOptions, TargetOptions):
                 raise ValueError(
                     f"{path} exists: leave out --hold-out-share to use it, or pass --force to replace it."
                 )
-            kept = patients_not_in(table.frame, self.format.read(path), self.id)
+            kept = patients_not_in(table.frame, self.format.read(path), table.id)
             if kept.all():
                 raise ValueError(f"{path} exists and holds no patient of {self.data}: name another file.")
             note = f"{int((~kept).sum()):,} rows of {self.data} are in {path} and were kept out of training."

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from drosurv.errors import ArgumentError, as_number, as_whole, check_choice, check_count, require, warn_caller
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
-from drosurv.estimators.coefficient_inference import encoder_notes, name_references
+from drosurv.estimators.coefficient_inference import encoder_notes, initial_findings, name_references
 from drosurv.estimators.coefficients.summary import coefficient_columns, interval_names, show_ratios
 from drosurv.estimators.column_effects import ColumnInference, EffectTable
 from drosurv.estimators.cox import CoxPH
@@ -190,7 +190,7 @@ class CoxPHCV(SurvivalModel):
 
     def _forget(self) -> None:
         """Remove the last fit, so that a failed fit leaves no model."""
-        private = ("_design", "_quartiles", "_range", "_kept_training", "_inference")
+        private = ("_design", "_quartiles", "_range", "_counted", "_kept_training", "_inference")
         for name in [name for name in vars(self) if name in private or name.endswith("_")]:
             del self.__dict__[name]
 
@@ -244,6 +244,7 @@ class CoxPHCV(SurvivalModel):
         """Store what the summary and the plots need from the training patients."""
         quantiles = column_quantiles(training.X, training.weight, (0.01, 0.25, 0.5, 0.75, 0.99))
         self._quartiles, self._range = quantiles[:, 1:4], quantiles[:, [0, 4]]
+        self._counted = initial_findings(training).counted
         self._kept_training = training
 
     def _generator(self) -> np.random.Generator:
@@ -431,7 +432,7 @@ class CoxPHCV(SurvivalModel):
         notes = [
             f"The model predicts with the shrunken hazard ratios (l2 = {self.l2_:g}); {effects} {choice}.",
             _INTERVALS if known.known else _NO_INTERVALS,
-            f"Based on {self.n_patients_:,} patients and {self.n_events_:,} events.",
+            f"Based on {self._counted} and {self.n_events_:,} events.",
         ]
         if self._few_events:
             notes.append(self._few_events)

@@ -42,6 +42,19 @@ def names_patients(name: Any, column: pd.Series[Any]) -> bool:
     return bool((values[np.isfinite(values)] % 1 == 0).all())
 
 
+def repeated_id(frame: pd.DataFrame, others: Sequence[str | None] = ()) -> str | None:
+    """Return the column, not among the `others`, that names patients of whom some have several rows.
+
+    None if there is no such column, or more than one.
+    """
+    found = [
+        str(name)
+        for name in frame.columns
+        if name not in others and names_patients(name, frame[name]) and frame[name].duplicated().any()
+    ]
+    return found[0] if len(found) == 1 and frame[found[0]].notna().all() else None
+
+
 def counts_rows(column: pd.Series[Any]) -> bool:
     """Whether a column numbers the rows: in steps of 1, or with gaps if its name says so."""
     if not holds_numbers(column) or len(column) < _FEWEST_COUNTED:

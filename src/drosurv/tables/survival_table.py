@@ -16,10 +16,10 @@ from drosurv.errors import ArgumentError, ArgumentWarning, as_number, require, w
 from drosurv.observation import in_pandas
 from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS
-from drosurv.tables.ids import names_patients, unnamed_ids
+from drosurv.tables.ids import names_patients, repeated_id, unnamed_ids
 from drosurv.tables.problems import copied_rows, numbered_patients, table_problems
 from drosurv.tables.reading import FileFormat, TableNote, require_columns
-from drosurv.tables.rows import patient_numbers
+from drosurv.tables.rows import patient_numbers, row_numbers
 from drosurv.tables.target_columns import TargetColumns
 from drosurv.tables.values import first_wrong, holds_numbers, labels, row_number, to_floats
 from drosurv.target import BoolArray, FloatArray, IntArray
@@ -218,15 +218,11 @@ class SurvivalTable:
         return {"entry": self.entry} | ({} if self.id is None else {"id": self.patients})
 
     def warn_of_copies(self, table_name: str) -> None:
-        """Warn if rows are equal; with ids, if an evaluation counts a patient twice."""
-        if self.id is None:
-            for warning in copied_rows(self.frame, self.patients, table_name):
-                warn_caller(warning)
-        elif more := len(self) - len(np.unique(self.patients)):
-            warn_caller(
-                f"{counted(more, 'row')} of {table_name} with the id of another row: each is counted as a patient, so "
-                "intervals are too narrow: keep one row for each patient."
-            )
+        """Warn if rows are equal, also in their ids."""
+        kept = [*self.columns.names, self.id]
+        numbers = self.patients if self.id is None else row_numbers(self.frame, kept)
+        for warning in copied_rows(self.frame, numbers, table_name, self.id):
+            warn_caller(warning)
 
     def problems(
         self, categorical: Sequence[str] = (), numeric: Sequence[str] = (), name: str = "the table"
@@ -375,11 +371,13 @@ def read_survival_table(
     # First, so that a mistyped name is reported at once.
     columns.require(frame)
     require_columns(frame, numeric, "numeric")
+    named = [*columns.names, *drop, *numeric, *categorical, *groups, *(observed or {}).values()]
+    if id is None and (id := repeated_id(frame, [*named, *features])) is not None:
+        patients = f"{counted(frame[id].nunique(), 'patient')} in {len(frame):,} rows"
+        text = f"column {id!r} names {patients}, and was taken as id; if it is none, pass drop={id!r}."
+        warn_caller(text, category=TableNote)
     if not features:
-        drop = [
-            *drop,
-            *_ids(frame, columns, [*drop, *numeric, *categorical, *groups, *(observed or {}).values(), id]),
-        ]
+        drop = [*drop, *_ids(frame, [*named, id])]
     for name in numeric:
         to_floats(frame[name], "numeric ")
     if id is None:
@@ -414,13 +412,9 @@ def read_survival_table(
     return table
 
 
-def _ids(frame: pd.DataFrame, columns: TargetColumns, others: Sequence[str | None]) -> list[str]:
-    """Return columns that identify patients and have no other role, with a note that they are no features."""
-    found = [
-        str(name)
-        for name in frame.columns
-        if name not in columns.names and name not in others and names_patients(name, frame[name])
-    ]
+def _ids(frame: pd.DataFrame, others: Sequence[str | None]) -> list[str]:
+    """Return columns that identify patients and are not among `others`, with a note that they are no features."""
+    found = [str(name) for name in frame.columns if name not in others and names_patients(name, frame[name])]
     for name in found:
         repeated = frame[name].nunique() < frame[name].count()
         rows = f"; pass id={name!r} to keep rows of one patient together" if repeated else ""

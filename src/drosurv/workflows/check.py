@@ -326,6 +326,7 @@ def _audited(
             patients.y,
             sensitive_features=patients.groups,
             folds=parts,
+            id=patients.clusters,
             features=X,
             **options,
         )

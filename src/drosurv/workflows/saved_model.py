@@ -22,6 +22,7 @@ from drosurv.presentation import counted, first_upper
 from drosurv.tables import SurvivalTable, UnseenLevelWarning
 from drosurv.tables.columns import NumberColumn
 from drosurv.tables.encoder import TableEncoder
+from drosurv.tables.ids import repeated_id
 from drosurv.tables.reading import Confirmation, TableNote, require_columns
 from drosurv.tables.rows import RowHashes, RowsSeen
 from drosurv.tables.target_columns import TargetColumns
@@ -116,6 +117,11 @@ class OpenedModel:
         names = columns_used(self.estimator)
         require_columns(frame, names, "feature")
         return frame[names]
+
+    @property
+    def _features_in(self) -> list[str]:
+        """Columns of a table that the model predicts from."""
+        return list(columns_used(self.model)) if hasattr(self.model, "feature_names_in_") else []
 
     def readable(self, frame: pd.DataFrame, groups: Sequence[str] = ()) -> pd.DataFrame:
         """Return the columns that rules may use: those of the model, and those that define groups."""
@@ -269,7 +275,7 @@ class OpenedModel:
         target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
         columns = TargetColumns(**target)
         known = [] if self.encoder is None else self.encoder.categorical
-        id = id or self.id_column(frame)
+        id = id or self.id_column(frame) or repeated_id(frame, [*columns.names, *self._features_in])
         table = SurvivalTable.parse(
             frame,
             columns,
