@@ -1,10 +1,12 @@
+import ast
 import pickle
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from drosurv import CoxPH, DROCox, Surv
+from drosurv import CoxPH, DROCox, Surv, errors
 from drosurv.errors import ArgumentError, ArgumentWarning, require
 
 
@@ -61,3 +63,15 @@ def test_a_number_of_numpy_is_written_as_python_writes_it():
         str(ArgumentError.must("alpha", "lie in (0, 1]", np.float64(2.0)))
         == "alpha must lie in (0, 1], got 2.0."
     )
+
+
+def test_bad_input_is_an_input_error_so_that_a_value_error_is_an_error_of_ours():
+    sources = Path(errors.__file__).parent.rglob("*.py")
+    raised = [
+        f"{path.name}:{node.lineno}"
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)
+        if isinstance(node.exc.func, ast.Name) and node.exc.func.id == "ValueError"
+    ]
+    assert raised == [], "raise drosurv.errors.InputError, or ArgumentError if one argument is wrong"

@@ -35,7 +35,7 @@ from drosurv.curve_values import (
     columns_of,
     minus_log,
 )
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, InputError
 from drosurv.presentation import counted
 from drosurv.target import FloatArray, IntArray
 
@@ -268,7 +268,7 @@ class PointCurves(SurvivalCurves):
 
     def accumulated(self, times: FloatArray) -> Accumulated:
         """Raise: events between the times are not predicted."""
-        raise ValueError(
+        raise InputError(
             "these curves are known at some times only, so that expected events until other times are not known: use "
             "as_steps() where the times are many, or complete them with drosurv.metrics.expected_events."
         )

@@ -20,6 +20,17 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
+class InputError(ValueError):
+    """Input that cannot be used, as the message says; the command line prints it without a traceback.
+
+    Errors in the library's own code are never of this class.
+    """
+
+
+class MissingPackage(ImportError):
+    """An optional package that is needed is not installed."""
+
+
 class _AboutArgument(Exception):
     """A message about one argument; it may mention others as ``name=value``."""
 
@@ -31,7 +42,7 @@ class _AboutArgument(Exception):
         return str(self.args[1])
 
 
-class ArgumentError(_AboutArgument, ValueError):
+class ArgumentError(_AboutArgument, InputError):
     """A value that cannot be used: which argument holds it, what is wrong and what to do.
 
     Parameters
@@ -213,7 +224,7 @@ def warn_caller(
 
 
 def require_extra(package: str, extra: str, what: str = "this") -> None:
-    """Raise ImportError, with the command that installs it, unless an optional package is installed.
+    """Raise MissingPackage, an ImportError, with the command that installs it, unless an optional package is installed.
 
     Parameters
     ----------
@@ -229,6 +240,6 @@ def require_extra(package: str, extra: str, what: str = "this") -> None:
     try:
         import_module(package)
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackage(
             f'{what} needs {package}, which is not installed: pip install "drosurv[{extra}]".', name=package
         ) from error

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, InputError
 from drosurv.observation import in_pandas
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -77,7 +77,7 @@ def parse_groups(
     if isinstance(groups, Groups):
         return _of_length(groups, n)
     if missing not in ("group", "drop"):
-        raise ValueError(f"missing must be 'group' or 'drop', got {missing!r}.")
+        raise InputError(f"missing must be 'group' or 'drop', got {missing!r}.")
     columns = [_coded(column, name, missing) for column in _columns(groups, name)]
     coded = _of_length(columns[0] if len(columns) == 1 else intersections(columns, name), n)
     if labels is not None:
@@ -101,7 +101,7 @@ def ratio_by_group(groups: Groups, numerator: FloatArray, denominator: FloatArra
 
 def _of_length(groups: Groups, n: int | None) -> Groups:
     if n is not None and len(groups.codes) != n:
-        raise ValueError(
+        raise InputError(
             f"{groups.name} has {len(groups.codes)} labels for {n} patients: give one row per patient."
         )
     return groups
@@ -122,14 +122,14 @@ def _columns(groups: Any, name: str) -> list[Any]:
         # As objects: np.asarray alone would turn ["a", nan] into the strings "a" and "nan".
         found = [pd.Series(groups, dtype=object)]
     else:
-        raise ValueError(
+        raise InputError(
             f"{name} must be one label per patient (list, array or Series) or one column per attribute "
             f"(DataFrame or 2-D array), got {type(groups).__name__}."
         )
     if not found or any(np.ndim(column) != 1 for column in found):
-        raise ValueError(f"{name} must be one- or two-dimensional with at least one column.")
+        raise InputError(f"{name} must be one- or two-dimensional with at least one column.")
     if len(found[0]) == 0:
-        raise ValueError(f"{name} is empty: at least one patient is needed.")
+        raise InputError(f"{name} is empty: at least one patient is needed.")
     return found
 
 
@@ -176,7 +176,7 @@ def _relabelled(coded: Groups, wanted: tuple[Any, ...], missing: Missing) -> Gro
         wanted = (*wanted, MISSING_LABEL)
     unseen = [label for label in coded.labels if label not in wanted]
     if unseen:
-        raise ValueError(
+        raise InputError(
             f"{coded.name} holds labels that are not among the known ones: {unseen}; "
             f"known are {list(wanted)}. Add them to labels, or map them to a known group."
         )

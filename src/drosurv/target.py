@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from drosurv.errors import InputError
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -163,7 +165,7 @@ def parse_competing_target(y: Any, *, name: str = "y", complete: bool = True) ->
     if isinstance(y, CompetingTarget):
         return y
     if not has_causes(y):
-        raise ValueError(
+        raise InputError(
             f"{name} must be a structured array with two fields, cause (whole numbers, 0 is censored) and time; "
             f"got {type(y).__name__}. Build one with drosurv.Surv.competing(cause, time)."
         )
@@ -172,9 +174,9 @@ def parse_competing_target(y: Any, *, name: str = "y", complete: bool = True) ->
     found = np.unique(y["cause"])
     missing = sorted(set(range(1, int(found.max()) + 1)) - set(found.tolist()))
     if found.max() == 0:
-        raise ValueError(f"{name} contains no event: every patient is censored (cause 0).")
+        raise InputError(f"{name} contains no event: every patient is censored (cause 0).")
     if missing and complete:
-        raise ValueError(
+        raise InputError(
             f"cause {missing[0]} of {name} never happens, but cause {found.max()} does: "
             f"number the causes from 1 without gaps (found {found.tolist()})."
         )
@@ -191,16 +193,16 @@ def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Targ
         return y
     fields = getattr(getattr(y, "dtype", None), "names", None)
     if fields is None or len(fields) != 2:
-        raise ValueError(
+        raise InputError(
             f"{name} must be a structured array with two fields, event (bool) and time (float); "
             f"got {type(y).__name__}. Build one with drosurv.Surv.from_arrays(event, time) or "
             "drosurv.Surv.from_dataframe('event', 'time', data)."
         )
     if y.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {y.shape}.")
+        raise InputError(f"{name} must be one-dimensional, got shape {y.shape}.")
     event, time = y[fields[0]], y[fields[1]]
     if event.dtype != np.bool_:
-        raise ValueError(
+        raise InputError(
             f"the first field of {name}, {fields[0]!r}, must be bool (True = event), got {event.dtype}. "
             "Convert it with drosurv.Surv.from_arrays(event, time); causes, from Surv.competing, need "
             "CauseSpecificCox."
@@ -210,23 +212,23 @@ def parse_target(y: Any, *, name: str = "y", require_event: bool = True) -> Targ
 
 def _checked(event: BoolArray, time: NDArray[Any], *, name: str, require_event: bool) -> Target:
     if time.dtype.kind not in "iuf":
-        raise ValueError(f"the times of {name} must be numbers, in a unit of your choice, got {time.dtype}.")
+        raise InputError(f"the times of {name} must be numbers, in a unit of your choice, got {time.dtype}.")
     time = np.ascontiguousarray(time, dtype=np.float64)
     if len(time) == 0:
-        raise ValueError(f"{name} is empty: at least one patient is needed.")
+        raise InputError(f"{name} is empty: at least one patient is needed.")
     lowest, highest = time.min(), time.max()
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         bad = ~np.isfinite(time)
         row = int(np.flatnonzero(bad)[0])
-        raise ValueError(
+        raise InputError(
             f"{name} contains {int(bad.sum())} NaN or infinite times (first at row {row}: {time[row]}); "
             "drop or repair those rows."
         )
     if lowest < 0:
         row = int(np.flatnonzero(time < 0)[0])
-        raise ValueError(f"{name} contains a negative time (row {row}: {time[row]}); times must be >= 0.")
+        raise InputError(f"{name} contains a negative time (row {row}: {time[row]}); times must be >= 0.")
     if require_event and not event.any():
-        raise ValueError(
+        raise InputError(
             f"{name} contains no event: every patient is censored, so there is nothing to learn a risk from. "
             "Check the coding of the event flag (True = event)."
         )
@@ -269,10 +271,10 @@ class Surv:
         """Build ``y`` from the names of the event column and of the time column of a DataFrame."""
         for argument, column in (("event", event), ("time", time)):
             if column not in data.columns:
-                raise ValueError(f"{argument} column {column!r} is not in data; it has {list(data.columns)}.")
+                raise InputError(f"{argument} column {column!r} is not in data; it has {list(data.columns)}.")
         events, times = data[event].to_numpy(), data[time].to_numpy()
         if not _are_flags(events) and _are_flags(times) and events.dtype.kind in "iuf":
-            raise ValueError(
+            raise InputError(
                 f"event column {event!r} holds times and time column {time!r} holds flags: they are swapped. The event "
                 f"comes first: Surv.from_dataframe({time!r}, {event!r}, data)."
             )
@@ -281,7 +283,7 @@ class Surv:
 
 def _as_array(values: ArrayLike, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
-        raise ValueError(f"{name} is a masked array, whose mask would be lost: leave those patients out.")
+        raise InputError(f"{name} is a masked array, whose mask would be lost: leave those patients out.")
     return np.asarray(values)
 
 
@@ -290,7 +292,7 @@ def _joined(
 ) -> NDArray[Any]:
     """Return a structured array of two fields, event or cause and time, after checking shapes and times."""
     if time.shape != first.shape or first.ndim != 1:
-        raise ValueError(
+        raise InputError(
             f"{name} and time must be one-dimensional and of equal length, got shapes {first.shape} and {time.shape}."
         )
     y = np.empty(len(first), dtype=fields)
@@ -302,12 +304,12 @@ def _joined(
 def _as_causes(cause: NDArray[Any]) -> IntArray:
     if cause.dtype.kind not in "biuf" or not np.isfinite(cause).all() or (cause != np.floor(cause)).any():
         values = list(dict.fromkeys(cause.ravel().tolist()))[:5]
-        raise ValueError(
+        raise InputError(
             f"cause must be whole numbers, 0 for censored and 1, 2, ... for the causes; found values {values}. "
             "Number the causes first, for example with cause.map({'censored': 0, 'cancer': 1, 'other': 2})."
         )
     if (cause < 0).any():
-        raise ValueError(f"cause must not be negative, got {cause.min()}; 0 is censored.")
+        raise InputError(f"cause must not be negative, got {cause.min()}; 0 is censored.")
     return cause.astype(np.intp)
 
 
@@ -325,7 +327,7 @@ def _as_flags(event: NDArray[Any], name: str) -> BoolArray:
     # are alive and dead, as in R's survival package.
     plain = [2] if set(values) == {1, 2} else [v for v in values if str(v).casefold() in EVENT_WORDS]
     example = f"{name} == {plain[0]!r}" if plain else f"{name} == VALUE"
-    raise ValueError(
+    raise InputError(
         f"{name} must be bool, or numbers that are all 0 (censored) or 1 (event); found values {values}. "
         f"Say which value means the event, for example {example}."
     )

@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from drosurv.cli.outputs import PlainMessages, as_options, print_recalibration, printable, spelled
-from drosurv.errors import ArgumentError, ArgumentWarning
+from drosurv.errors import ArgumentError, ArgumentWarning, MissingPackage
 
 app = typer.Typer(cls=PlainMessages)
 
@@ -24,9 +24,9 @@ def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
     if kind == "memory":
         raise MemoryError("Unable to allocate 80 GiB")
     if kind == "extra":
-        raise ImportError('a network needs torch: pip install "drosurv[deep]".')
-    if kind == "bug":
-        raise ZeroDivisionError
+        raise MissingPackage('a network needs torch: pip install "drosurv[deep]".')
+    if kind == "fault":
+        int("not a number")
     for _ in range(2):
         with warnings.catch_warnings():
             warnings.simplefilter("always")
@@ -69,8 +69,12 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     assert (result.exit_code, result.output) == (1, "")
 
 
-def test_a_bug_keeps_its_traceback():
-    assert isinstance(run("--kind", "bug").exception, ZeroDivisionError)
+def test_an_error_of_the_library_is_a_traceback_after_a_sentence_that_asks_to_report_it():
+    result = run("--kind", "fault")
+    assert isinstance(result.exception, ValueError)
+    (sentence,) = result.stderr.splitlines()
+    assert sentence.startswith("This is an error in drosurv, not in your table or options. Please report it")
+    assert "This is an error in drosurv" not in run("--knd", "fault").stderr
 
 
 def test_warnings_are_lines_on_stderr_said_once_and_deprecations_are_not_for_users():

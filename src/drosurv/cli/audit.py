@@ -22,7 +22,7 @@ from drosurv.cli.options import (
     command,
 )
 from drosurv.cli.outputs import check_outputs, printable, say
-from drosurv.errors import as_records, recording_warnings, require, worded
+from drosurv.errors import InputError, as_records, recording_warnings, require, worded
 
 if TYPE_CHECKING:
     from drosurv.report import AuditReport
@@ -126,15 +126,15 @@ def audit(
     words = {"title": title, "time_unit": time_unit}
     if predictions is not None:
         if any(given is not None for given in (model, folds, train, coefficients)) or alphas:
-            raise ValueError(
+            raise InputError(
                 "--predictions is audited without a model, folds, training patients or alphas: leave them out."
             )
         if strata is not None:
-            raise ValueError(
+            raise InputError(
                 "--predictions must be those for each patient's stratum already: leave out --strata."
             )
         if target.entry is not None:
-            raise ValueError(
+            raise InputError(
                 "--predictions are survival probabilities from time 0: leave out --entry. Late entry can only be "
                 "audited with a model."
             )
@@ -146,11 +146,11 @@ def audit(
     else:
         data = table_of("audit", model, data, coefficients)
         if survival or risk or kind or risk_kind:
-            raise ValueError(
+            raise InputError(
                 "--survival, --risk, --kind and --risk-kind describe --predictions FILE: pass it."
             )
         if alphas and train is None:
-            raise ValueError("--alphas names models to train: pass --train FILE with the training patients.")
+            raise InputError("--alphas names models to train: pass --train FILE with the training patients.")
         settings["alpha_path"] = [_share(text) for text in alphas] or None
         opened = open_model(model, coefficients)
         report = _audit_model(opened, data, train, file, target, groups, strata, folds, words, settings)
@@ -184,7 +184,7 @@ def _audit_predictions(
 
     frame = file.format.read(path)
     if target.event is None or (target.time is None and target.start is None):
-        raise ValueError("--predictions needs the outcomes of its patients: pass --time and --event.")
+        raise InputError("--predictions needs the outcomes of its patients: pass --time and --event.")
     given = asdict(target)
     rows = {name: given.pop(name) for name in ("id", "categorical", "drop_missing_target")}
     rows["id"] = rows["id"] or repeated_id(frame, list(given.values()))
@@ -273,7 +273,7 @@ def _audit_model(
         given["reference"], described = opened.plain_cox(), opened.encoder
     else:
         if len(table) < len(frame) and opened.notes.get("observed", {}).get("id") is not None:
-            raise ValueError(
+            raise InputError(
                 "--folds needs one row per patient, and patients have several rows here: leave it out, and audit a "
                 "model that was fitted to other patients."
             )
@@ -336,7 +336,7 @@ def report_view(path: Path) -> str:
     """Return the name of the report's method that writes a file with this suffix."""
     view = _VIEWS.get(path.suffix.lower())
     if view is None:
-        raise ValueError(f"{str(path)!r} must end in .html, .md or .json, which says what to write.")
+        raise InputError(f"{str(path)!r} must end in .html, .md or .json, which says what to write.")
     return view
 
 

@@ -24,6 +24,7 @@ from drosurv.cli.options import (
     shell_options,
 )
 from drosurv.cli.outputs import check_outputs, print_json, printable
+from drosurv.errors import InputError
 
 
 @command
@@ -85,7 +86,7 @@ def check(
                 shlex.join(["drosurv", "check", as_typed(data), "--time", t, "--event", e])
                 for t, e in error.pairs
             ]
-            raise ValueError(f"{error} Type one of: {'; '.join(commands)}") from error
+            raise InputError(f"{error} Type one of: {'; '.join(commands)}") from error
         # Slow to import, so that the errors above come at once.
         from drosurv.workflows.check import check as checked
 

@@ -20,6 +20,7 @@ from drosurv.cli.options import (
     command,
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
+from drosurv.errors import InputError
 from drosurv.presentation import Column, moment, plain_rows, written
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def evaluate(
     data = table_of("evaluate", model, data, coefficients)
     check_outputs([output], [model, data, reference, coefficients], force=force)
     if intersections and not groups:
-        raise ValueError("--intersections needs groups: pass --groups COLUMNS.")
+        raise InputError("--intersections needs groups: pass --groups COLUMNS.")
     opened = open_model(model, coefficients)
     table = opened.table(file.format.read(data), groups=groups, **asdict(target))
     table.warn_of_copies(data.name)

@@ -38,7 +38,7 @@ from drosurv.cli.outputs import (
     print_recalibration,
     printable,
 )
-from drosurv.errors import ArgumentError, as_records, recording_warnings, require
+from drosurv.errors import ArgumentError, InputError, as_records, recording_warnings, require
 from drosurv.presentation import counted
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def fit(
     # Networks and a given penalty are parameters of plain Cox.
     model = model or ("cox-cv" if named <= {"splines", "l2s", "cv", "ties"} else "cox")
     if hidden is not None and network != "mlp":
-        raise ValueError("--hidden gives the widths of a perceptron: pass --network mlp, or leave it out.")
+        raise InputError("--hidden gives the widths of a perceptron: pass --network mlp, or leave it out.")
     estimator = make_estimator(model, common, settings, seed)
     with recording_warnings() as warned:
         table = source.parse(

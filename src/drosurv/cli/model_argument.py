@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drosurv.cli.options import piped
+from drosurv.errors import InputError
 
 if TYPE_CHECKING:
     from drosurv.workflows import OpenedModel
@@ -33,12 +34,12 @@ def table_of(command: str, model: Path | None, data: Path | None, coefficients: 
     """Return the table that a command names: the second argument, or the only one beside --coefficients."""
     if coefficients is None:
         if model is None or data is None:
-            raise ValueError(
+            raise InputError(
                 f"name a model and a table, as in `drosurv {command} model test.csv`, or pass --coefficients FILE."
             )
         return data
     if model is None or data is not None:
-        raise ValueError(
+        raise InputError(
             "--coefficients takes the place of a saved model: name one table, as in "
             f"`drosurv {command} --coefficients score.csv patients.csv`."
         )

@@ -20,6 +20,7 @@ from drosurv.cli.options import (
     command,
 )
 from drosurv.cli.outputs import check_outputs, check_picture, print_json, printable
+from drosurv.errors import InputError
 from drosurv.presentation import write_figure
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def monitor(
     check_outputs([output, path, plot], [model, data], force=force)
     check_picture(plot)
     if target.start is None:
-        raise ValueError(
+        raise InputError(
             "--start is needed: name the column of the dates, or numbers, at which patients entered."
         )
     opened = OpenedModel.open(model)
@@ -122,7 +123,7 @@ def in_unit_of_model(
     if target.time is not None or unit not in DAYS:
         return time_unit or unit or "days", table.y
     if trained not in DAYS:
-        raise ValueError(
+        raise InputError(
             f"the model was trained on times in an unknown unit (column {noted.get('time')!r}): pass --time-unit days, "
             "weeks, months or years."
         )

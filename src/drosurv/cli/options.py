@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, ge
 import typer
 from typer.core import TyperCommand
 
-from drosurv.errors import ArgumentError, did_you_mean
+from drosurv.errors import ArgumentError, InputError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -302,7 +302,7 @@ class TrainingTable(FileOptions, TargetOptions):
         """
         if path is None:
             if share is not None:
-                raise ValueError("--hold-out-share needs a file for the patients: pass --hold-out FILE.")
+                raise InputError("--hold-out-share needs a file for the patients: pass --hold-out FILE.")
             return table, None
         if path.is_file() and not force:
             from drosurv.errors import warn_caller
@@ -310,12 +310,12 @@ class TrainingTable(FileOptions, TargetOptions):
             from drosurv.tables.rows import patients_not_in
 
             if share is not None:
-                raise ValueError(
+                raise InputError(
                     f"{path} exists: leave out --hold-out-share to use it, or pass --force to replace it."
                 )
             kept = patients_not_in(table.frame, self.format.read(path), table.id)
             if kept.all():
-                raise ValueError(f"{path} exists and holds no patient of {self.data}: name another file.")
+                raise InputError(f"{path} exists and holds no patient of {self.data}: name another file.")
             note = f"{int((~kept).sum()):,} rows of {self.data} are in {path} and were kept out of training."
             warn_caller(note, category=TableNote)
             return table.take(kept), table.take(~kept)
@@ -408,7 +408,7 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], se
     cls = classes.get(_plain(name))
     if cls is None:
         known = sorted(found.__name__ for found in classes.values())
-        raise ValueError(f"--model {name!r} is not one of {', '.join(known)}.{did_you_mean(name, known)}")
+        raise InputError(f"--model {name!r} is not one of {', '.join(known)}.{did_you_mean(name, known)}")
     from drosurv.estimators.network_settings import as_network
 
     wanted = {**{key: value for key, value in common.items() if value is not None}, **others}
@@ -419,7 +419,7 @@ def make_estimator(name: str, common: dict[str, Any], others: dict[str, Any], se
         estimator.set_params(network=as_network(network) or "linear")
         for name in ("lr", "max_iter"):
             if name in others and estimator.network != "linear":
-                raise ValueError(
+                raise InputError(
                     f"--set {name} is for a linear model: pass --set network__{name}={others[name]} for the network."
                 )
     check_parameters(estimator, wanted.keys() - others)
@@ -470,9 +470,9 @@ def _pairs(entries: list[str] | None, option: str, example: str) -> dict[str, st
     for entry in entries or []:
         name, equals, value = (part.strip() for part in entry.partition("="))
         if not name or not equals or not value:
-            raise ValueError(f"{option} needs {example}; got {entry!r}.")
+            raise InputError(f"{option} needs {example}; got {entry!r}.")
         if name in found:
-            raise ValueError(f"{option} names {name!r} twice: give it once.")
+            raise InputError(f"{option} names {name!r} twice: give it once.")
         found[name] = value
     return found
 

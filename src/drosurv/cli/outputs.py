@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from drosurv.cli.options import quoted
-from drosurv.errors import WORDING, ArgumentError, ArgumentWarning, worded
+from drosurv.errors import WORDING, ArgumentError, ArgumentWarning, InputError, MissingPackage, worded
 from drosurv.files import check_writable
 from drosurv.presentation import plain
 
@@ -48,12 +48,19 @@ _MENTION = re.compile(
 )
 _BEFORE_A_NAME = re.compile(r"\b(?:in|pass) $", re.IGNORECASE)
 _BAD_INPUT = 2
+_FAULT = (
+    "This is an error in drosurv, not in your table or options. Please report it, with the lines below but without "
+    "data of patients, at https://github.com/drosurv/drosurv/issues."
+)
 # Multiplied by less than this, log risks are nearly equal for all patients.
 _SMALL_FACTOR = 0.2
 
 
 class PlainMessages(TyperGroup):
-    """A group of commands whose bad inputs end in one line on stderr and exit code 2, never in a traceback."""
+    """A group of commands whose bad inputs end in one line on stderr and exit code 2, without a traceback.
+
+    An error in the library's own code is a traceback, after a sentence that asks to report it.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that the user called."""
@@ -85,11 +92,13 @@ class PlainMessages(TyperGroup):
                 say("Error", f"{error.filename}: {error.strerror}." if named else error)
             except MemoryError as error:
                 say("Error", f"not enough memory ({error}): use fewer rows, columns or categories.")
-            except ImportError as error:
-                # Such as torch for a network: the message says which extra to install.
+            except (InputError, MissingPackage) as error:
                 say("Error", error)
-            except ValueError as error:
-                say("Error", error)
+            except Exception as error:
+                # Exits and mistyped options have an exit code.
+                if not (isinstance(error, typer.Abort) or hasattr(error, "exit_code")):
+                    typer.echo(_FAULT, err=True)
+                raise
             finally:
                 WORDING.reset(wording)
             raise typer.Exit(_BAD_INPUT)
@@ -216,13 +225,13 @@ def check_outputs(
     for k, path in enumerate(written):
         check_writable(path)
         if any(_same(path, source) for source in inputs if source is not None):
-            raise ValueError(f"{path} is an input, which would be overwritten: choose another name.")
+            raise InputError(f"{path} is an input, which would be overwritten: choose another name.")
         if path.is_file() and not force and not made_by_drosurv(path):
-            raise ValueError(
+            raise InputError(
                 f"{path} exists and was not written by drosurv: choose another name, or pass --force."
             )
         if any(path.absolute() == other.absolute() or _same(path, other) for other in written[:k]):
-            raise ValueError(f"{path} would be written twice: choose two names.")
+            raise InputError(f"{path} would be written twice: choose two names.")
 
 
 def made_by_drosurv(path: Path) -> bool:
@@ -245,7 +254,7 @@ def made_by_drosurv(path: Path) -> bool:
 def check_picture(path: Path | None) -> None:
     """Raise unless the suffix of a picture's file is one that matplotlib can write."""
     if path is not None and path.suffix.lower() not in _PICTURES:
-        raise ValueError(f"--plot {str(path)!r} must end in {', '.join(_PICTURES)}, which says what to draw.")
+        raise InputError(f"--plot {str(path)!r} must end in {', '.join(_PICTURES)}, which says what to draw.")
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -10,6 +10,7 @@ import typer
 
 from drosurv.cli.options import FileOptions, Json, Names, Seed, TargetOptions, about, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable
+from drosurv.errors import InputError
 from drosurv.presentation import write_figure
 
 _ASSUMED, _WANTED = "Assumptions", "Precision"
@@ -66,7 +67,7 @@ def plan(
     check_outputs([plot], [data, model], force=force)
     check_picture(plot)
     if (data is None) == (events is None):
-        raise ValueError(
+        raise InputError(
             "name a pilot table, as in `drosurv plan pilot.csv --time months --event died`, or pass --events, the "
             "share of the patients who have the event."
         )
@@ -119,9 +120,9 @@ def _pilot(
         return pilot_rates(opened.table(frame, groups=groups, **asdict(target)), opened, seed)
     named = asdict(target)
     if named.pop("entry") is not None:
-        raise ValueError("a plan counts patients from time 0: leave out --entry.")
+        raise InputError("a plan counts patients from time 0: leave out --entry.")
     if named["event"] is None:
-        raise ValueError("a pilot table needs its outcome: pass --time COLUMN and --event COLUMN.")
+        raise InputError("a pilot table needs its outcome: pass --time COLUMN and --event COLUMN.")
     return pilot_rates(read_survival_table(frame, groups=groups, **named), None, seed)
 
 
@@ -135,7 +136,7 @@ def _shares(groups: Names) -> dict[str, float]:
         except ValueError:
             name = ""
         if not name.strip():
-            raise ValueError(
+            raise InputError(
                 f"--groups {entry!r} must be a name and a share of the patients, such as women=0.4; name columns of "
                 "a pilot table only with DATA."
             )

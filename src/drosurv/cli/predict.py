@@ -9,6 +9,7 @@ import typer
 
 from drosurv.cli.options import DataFile, FileOptions, Force, Json, ModelFile, Names, about, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
+from drosurv.errors import InputError
 
 
 @command
@@ -35,7 +36,7 @@ def predict(
 
     check_outputs([output], [model, data], force=force)
     if strata is not None and not times:
-        raise ValueError("--strata changes survival, not log risks: pass --times too, such as 12,24.")
+        raise InputError("--strata changes survival, not log risks: pass --times too, such as 12,24.")
     opened = OpenedModel.open(model)
     marks = file.format.recognised(data)
     frame = marks.read(data)

@@ -25,7 +25,7 @@ from drosurv.cli.options import (
     read_settings,
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
-from drosurv.errors import as_records, recording_warnings
+from drosurv.errors import InputError, as_records, recording_warnings
 from drosurv.presentation import counted
 
 if TYPE_CHECKING:
@@ -88,19 +88,19 @@ def repair(
     check_outputs([output, corrected, hold_out], [source.data, predictions, saved, coefficients], force=True)
     check_outputs([output, corrected], [], force=force)
     if hold_out is not None and predictions is not None:
-        raise ValueError("--hold-out would remove patients from --predictions: leave out one of them.")
+        raise InputError("--hold-out would remove patients from --predictions: leave out one of them.")
     if corrected is not None and predictions is None:
-        raise ValueError(
+        raise InputError(
             "--corrected writes repaired --predictions: pass them, or -o to save a repaired model."
         )
     if saved is not None and predictions is not None:
-        raise ValueError("--predictions takes the place of --model: pass one of them.")
+        raise InputError("--predictions takes the place of --model: pass one of them.")
     if coefficients is not None and (model is not None or predictions is not None):
-        raise ValueError("--coefficients takes the place of --model and --predictions: pass one of them.")
+        raise InputError("--coefficients takes the place of --model and --predictions: pass one of them.")
     if set_ and (saved is not None or predictions is not None or coefficients is not None):
-        raise ValueError("--set is for a model that is trained here: leave it out.")
+        raise InputError("--set is for a model that is trained here: leave it out.")
     if set_ and model is None:
-        raise ValueError("--set is for one model: name it, for example --model cox.")
+        raise InputError("--set is for one model: name it, for example --model cox.")
     with recording_warnings() as warned:
         frame, columns = source.read(), None
         from drosurv.given_predictions import read_columns

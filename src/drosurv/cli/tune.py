@@ -26,7 +26,7 @@ from drosurv.cli.options import (
     read_settings,
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, print_recalibration
-from drosurv.errors import ArgumentError, as_records, recording_warnings, require
+from drosurv.errors import ArgumentError, InputError, as_records, recording_warnings, require
 from drosurv.presentation import counted
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def tune(
             )
         except ArgumentError as error:
             if grid and error.argument in values:
-                raise ValueError(f"--grid {error}") from error
+                raise InputError(f"--grid {error}") from error
             raise
     source.write_held_out(held, hold_out, force=force)
     if output is not None:

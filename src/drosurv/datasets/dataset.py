@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_float_dtype, is_string_dtype
 
 from drosurv.datasets.wheels import WheelFile
+from drosurv.errors import InputError
 from drosurv.target import Target, parse_target
 
 
@@ -54,10 +55,10 @@ class Dataset:
             if not (is_float_dtype(column) or is_string_dtype(column.dropna()))
         ]
         if wrong:
-            raise ValueError(f"X must hold floats and text; convert the columns {', '.join(wrong)}.")
+            raise InputError(f"X must hold floats and text; convert the columns {', '.join(wrong)}.")
         lengths = {name: len(part) for name, part in self._parts().items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(
+            raise InputError(
                 f"the parts of a dataset must describe the same patients, got lengths {lengths}."
             )
 

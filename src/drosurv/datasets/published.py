@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.datasets.dataset import Dataset
+from drosurv.errors import InputError
 
 # Label of code 0, then of code 1. The published splits need intersections in binary order of the codes, which is also
 # the alphabetical order of the labels.
@@ -50,7 +51,7 @@ class SourceTable:
     def text(self, column: str) -> pd.Series[str]:
         """Return a column as text, without spaces around its values."""
         if column not in self._frame:
-            raise ValueError(f"{self.path} has no column {column!r}; it has {list(self._frame)}.")
+            raise InputError(f"{self.path} has no column {column!r}; it has {list(self._frame)}.")
         return self._frame[column].str.strip()
 
     def numbers(self, column: str, *, complete: bool = False) -> pd.Series[float]:
@@ -86,7 +87,7 @@ class SourceTable:
     def _refuse(self, column: str, text: pd.Series[str], bad: pd.Series[bool], reason: str) -> None:
         if bad.any():
             row = int(bad.to_numpy().argmax())
-            raise ValueError(
+            raise InputError(
                 f"{self.path}: {text.iloc[row]!r} in column {column!r}, line {row + 2}, {reason} "
                 f"({int(bad.sum())} such lines)."
             )

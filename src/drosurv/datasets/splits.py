@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drosurv.datasets.dataset import Dataset
-from drosurv.errors import as_number, require
+from drosurv.errors import InputError, as_number, require
 from drosurv.target import IntArray
 
 
@@ -77,7 +77,7 @@ def drawn_rows(dataset: Dataset, size: float, seed: int) -> tuple[IntArray, IntA
 def _imputed(parts: Split) -> Split:
     X = parts.train.X
     if empty := [str(name) for name in X.columns if X[name].isna().all()]:
-        raise ValueError(
+        raise InputError(
             f"the training part has no value of {', '.join(empty)}: drop it, or split with impute=False."
         )
     numbers = X.select_dtypes("float")

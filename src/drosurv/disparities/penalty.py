@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import as_number, require
+from drosurv.errors import InputError, as_number, require
 from drosurv.target import FloatArray, Target
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Penalty(ABC):
     ) -> None:
         require(X.ndim == 2, "X", "have shape (n, d)", X.shape)
         if self.needs_groups and codes is None:
-            raise ValueError(
+            raise InputError(
                 "codes is None, but this penalty compares groups: pass the patients' group codes."
             )
         require(0 <= as_number(scale) < np.inf, "scale", "be a finite number >= 0", scale)
@@ -58,7 +58,7 @@ class Penalty(ABC):
         self.codes = np.asarray(codes) if self.needs_groups else np.zeros(self.n, dtype=np.int64)
         for name, part in (("target", target.time), ("codes", self.codes)):
             if part.shape != (self.n,):
-                raise ValueError(
+                raise InputError(
                     f"{name} must have one entry per row of X, shape ({self.n},); got {part.shape}."
                 )
 
@@ -89,6 +89,6 @@ class Penalty(ABC):
     def check_scores(self, shape: tuple[int, ...]) -> None:
         """Raise ValueError unless scores of this shape fit the patients."""
         if shape[-1:] != (self.n,):
-            raise ValueError(
+            raise InputError(
                 f"scores must have shape (*batch, {self.n}), one score per patient; got {shape}."
             )

@@ -14,7 +14,7 @@ import numpy as np
 
 from drosurv.distributed.parts import DaskParts, ParquetParts
 from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
-from drosurv.errors import ArgumentError, check_count, require, require_extra
+from drosurv.errors import ArgumentError, InputError, check_count, require, require_extra
 from drosurv.estimators.chunks import ChunkCohort, fit_chunks
 
 Estimator = TypeVar("Estimator")
@@ -98,9 +98,9 @@ def _cohort(estimator: Any, outlines: Sequence[Outline]) -> ChunkCohort:
     require(any(part.n for part in outlines), "data", "hold at least one patient", 0)
     flags = np.concatenate([part.flags for part in outlines])
     if not flags.any():
-        raise ValueError("data contains no event: every patient is censored, so no model can be fitted.")
+        raise InputError("data contains no event: every patient is censored, so no model can be fitted.")
     if np.ptp(np.concatenate([part.times for part in outlines])) == 0:
-        raise ValueError("data has the same time for every patient, so no model can be fitted.")
+        raise InputError("data has the same time for every patient, so no model can be fitted.")
     weights = [part.weights for part in outlines if part.weights is not None]
     weight = np.concatenate(weights) if weights else None
     return ChunkCohort.of(estimator, flags, weight, estimator._seed(), folds=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, InputError, require
 from drosurv.solvers.chunks import ChunkState, Marks, Scheme, make_chunk
 from drosurv.target import BoolArray, FloatArray
 
@@ -154,19 +154,19 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> P
     """
     missing = [name for name in columns.all if name not in frame.columns]
     if missing:
-        raise ValueError(
+        raise InputError(
             f"{partition} has no column {missing[0]!r}; every partition needs {list(columns.all)}."
         )
     dtypes = {str(frame[name].dtype) for name in columns.features}
     if dates := [name for name in columns.features if frame[name].dtype.kind in "mM"]:
-        raise ValueError(
+        raise InputError(
             f"{partition}: column {dates[0]!r} holds dates; turn it into a number, such as an age or a number of days."
         )
     dtype = np.float32 if dtypes == {"float32"} else np.float64
     try:
         X = frame[list(columns.features)].to_numpy(dtype=dtype)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{partition}: features must be numbers: {error}.") from error
+        raise InputError(f"{partition}: features must be numbers: {error}.") from error
     where = partition, start
     time = _numbers(frame[columns.time], columns.time, *where)
     weight = None if columns.weight is None else _numbers(frame[columns.weight], columns.weight, *where)
@@ -175,9 +175,9 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> P
         for j, name in enumerate(columns.features):
             _raise_if_any(~np.isfinite(X[:, j]), name, *where)
     if len(time) and time.min() < 0:
-        raise ValueError(f"{partition}: column {columns.time!r} has a negative time, {time.min():g}.")
+        raise InputError(f"{partition}: column {columns.time!r} has a negative time, {time.min():g}.")
     if weight is not None and len(weight) and weight.min() < 0:
-        raise ValueError(
+        raise InputError(
             f"{partition}: column {columns.weight!r} has a weight of {weight.min():g}; weights must not be negative."
         )
     _raise_if_any(frame[columns.event].isna().to_numpy(), columns.event, *where)
@@ -185,7 +185,7 @@ def read_rows(frame: Any, columns: Columns, partition: str, start: int = 0) -> P
     if flags.dtype != np.bool_:
         if not np.isin(flags, (0, 1)).all():
             bad = next(value for value in flags.tolist() if value not in (0, 1))
-            raise ValueError(
+            raise InputError(
                 f"{partition}: column {columns.event!r} must hold 0 (censored) and 1 (event), found {bad!r}."
             )
         flags = flags.astype(np.bool_)
@@ -200,14 +200,14 @@ def _numbers(column: Any, name: str, partition: str, start: int) -> FloatArray:
     try:
         values: FloatArray = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{partition}: column {name!r} must hold numbers: {error}.") from error
+        raise InputError(f"{partition}: column {name!r} must hold numbers: {error}.") from error
     _raise_if_any(~np.isfinite(values), name, partition, start)
     return values
 
 
 def _raise_if_any(bad: BoolArray, name: str, partition: str, start: int) -> None:
     if bad.any():
-        raise ValueError(
+        raise InputError(
             f"{partition}: column {name!r} has {bad.sum()} missing or infinite values (first at its row "
             f"{start + bad.argmax()}); drop or fill those rows."
         )

@@ -12,7 +12,7 @@ from sklearn.utils import gen_batches
 
 from drosurv.curve_values import ProportionalValues, ScoreValues
 from drosurv.curves import SmoothCurves, StepCurves, SurvivalCurves
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, InputError, require
 from drosurv.losses import ConvexLoss
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.full_likelihood import PiecewiseExponential
@@ -187,7 +187,7 @@ class Baseline(Curves):
             )
         without_events = np.flatnonzero(np.isnan(self.log_cumulative[stratum]).any(axis=1))
         if len(without_events):
-            raise ValueError(
+            raise InputError(
                 f"no curve can be predicted for stratum {given[without_events[0]]!r}: it had no event in training."
             )
         return replace(self, stratum=stratum)

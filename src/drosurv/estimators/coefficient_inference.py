@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import ArgumentError, check_choice
+from drosurv.errors import ArgumentError, InputError, check_choice
 from drosurv.estimators.coefficients import (
     CoxTable,
     FittedCox,
@@ -189,7 +189,7 @@ class CoefficientInference:
         model = self.model
         check_linear(model, asked)
         if not maximises_likelihood(model):
-            raise ValueError(
+            raise InputError(
                 f"{asked} is defined for plain Cox, not for {title(model)}; fit a CoxPH to the same patients."
             )
         data = self._data(asked)
@@ -198,7 +198,7 @@ class CoefficientInference:
     def _data(self, asked: str) -> TrainingData:
         data: TrainingData | None = self.model._kept_training
         if data is None:
-            raise ValueError(
+            raise InputError(
                 f"{asked} needs the training data, which a saved model does not contain: call it before saving, or "
                 "fit again."
             )
@@ -299,7 +299,7 @@ def summary(model: Any, level: float = 0.95, method: str = "auto", **options: An
     """
     last = model[-1] if hasattr(model, "steps") else model
     if not hasattr(last, "summary"):
-        raise ValueError(
+        raise InputError(
             f"{type(last).__name__} has no table of coefficients: summary is for linear models of drosurv."
         )
     if not hasattr(model, "steps"):

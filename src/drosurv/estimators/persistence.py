@@ -28,6 +28,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv._version import __version__
+from drosurv.errors import InputError
 from drosurv.files import write_file
 
 Arrays = dict[str, NDArray[Any]]
@@ -160,15 +161,15 @@ def read_saved_model(path: str | os.PathLike[str], **functions: Callable[..., An
     arrays, described = _parse(Path(path))
     form = described.get("format")
     if not isinstance(form, int) or isinstance(form, bool) or form < 1:
-        raise ValueError(f"{path} has the unknown format {form!r}; fit the model again and save it.")
+        raise InputError(f"{path} has the unknown format {form!r}; fit the model again and save it.")
     if form > FORMAT:
-        raise ValueError(
+        raise InputError(
             f"{path} was written by a newer drosurv (format {form}, this version reads up to {FORMAT}): upgrade "
             "drosurv."
         )
     content: Any = described.get("content")
     if described.get("checksum") != _checksum(content, arrays):
-        raise ValueError(
+        raise InputError(
             f"{path} was altered or damaged after it was saved (its checksum does not match): get another copy, or "
             "fit the model again."
         )
@@ -177,14 +178,14 @@ def read_saved_model(path: str | os.PathLike[str], **functions: Callable[..., An
         saved = SavedModel(unpacker.unpack(content["model"]), content["versions"], content["notes"])
         check_is_fitted(saved.model)
     except ValueError as error:
-        raise ValueError(f"{path} cannot be loaded: {str(error).rstrip('.')}.") from error
+        raise InputError(f"{path} cannot be loaded: {str(error).rstrip('.')}.") from error
     except (TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(
+        raise InputError(
             f"{path} was written by another version of drosurv and cannot be read by {__version__} ({error}): load it "
             "with the version that wrote it, or fit the model again."
         ) from error
     if unused := sorted(set(functions) - unpacker.used):
-        raise ValueError(
+        raise InputError(
             f"{unused[0]} was given, but this parameter of the model in {path} is not a function: leave it out."
         )
     return saved
@@ -209,18 +210,18 @@ def _parse(path: Path) -> tuple[Arrays, dict[str, Any]]:
         arrays = from_bytes(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     except (SafetensorError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise ValueError(
+        raise InputError(
             f"{path} is not a model saved by drosurv, or is incomplete: it is not a complete safetensors file."
         ) from error
     metadata = header.get("__metadata__") or {}
     if _KEY not in metadata:
-        raise ValueError(f"{path} is a safetensors file, but not a model saved by drosurv.")
+        raise InputError(f"{path} is a safetensors file, but not a model saved by drosurv.")
     try:
         described = json.loads(metadata[_KEY])
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} was altered or damaged: its description cannot be read.") from error
+        raise InputError(f"{path} was altered or damaged: its description cannot be read.") from error
     if not isinstance(described, dict):
-        raise ValueError(f"{path} was altered or damaged: its description is not one of drosurv.")
+        raise InputError(f"{path} was altered or damaged: its description is not one of drosurv.")
     return arrays, described
 
 
@@ -366,7 +367,7 @@ class Unpacker:
             return self.arrays[content].astype(packed["dtype"])
         if kind == "texts":
             return np.array([str(text) for text in content], dtype=object)
-        raise ValueError(f"it contains a {kind!r}, which this version does not know; upgrade drosurv")
+        raise InputError(f"it contains a {kind!r}, which this version does not know; upgrade drosurv")
 
     def _named(self, packed: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self.unpack(value) for name, value in packed.items()}
@@ -374,7 +375,7 @@ class Unpacker:
     def _object(self, packed: Mapping[str, Any]) -> Any:
         cls = _class(packed["object"])
         if cls is None:
-            raise ValueError(
+            raise InputError(
                 f"it contains a {packed['object']!r}, which this version does not know; upgrade drosurv"
             )
         if "fields" in packed:
@@ -384,7 +385,7 @@ class Unpacker:
         for name in packed["attributes"]:
             defined = getattr(cls, name, None)
             if not _ATTRIBUTE.fullmatch(name) or callable(defined) or isinstance(defined, property):
-                raise ValueError(f"it sets {name!r}, which is not a fitted attribute of {cls.__name__}")
+                raise InputError(f"it sets {name!r}, which is not a fitted attribute of {cls.__name__}")
         estimator.__setstate__({**vars(estimator), **self._named(packed["attributes"])})
         return estimator
 
@@ -392,7 +393,7 @@ class Unpacker:
         if not (isinstance(packed, dict) and "function" in packed):
             return self.unpack(packed)
         if name not in self.functions:
-            raise ValueError(
+            raise InputError(
                 f"its parameter {name} was the function {packed['function']}, which is not saved: pass it, "
                 f"load(path, {name}=...)"
             )

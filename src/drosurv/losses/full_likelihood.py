@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from drosurv.errors import as_whole, require, require_extra
+from drosurv.errors import InputError, as_whole, require, require_extra
 from drosurv.losses.loss import NOTHING, ConvexLoss, InTorch, OnePerPatient, block_sums, one_by_one
 from drosurv.target import FloatArray, IntArray, Target
 
@@ -78,7 +78,7 @@ class Intervals:
         Events (n,) and exposure (K,) are weighted; `index` (n,) is the interval of each patient's time.
         """
         if exposure.sum() == 0:
-            raise ValueError(NO_FOLLOW_UP)
+            raise InputError(NO_FOLLOW_UP)
         with np.errstate(divide="ignore", invalid="ignore"):
             overall = np.log(events.sum() / exposure.sum())
             log_rates: FloatArray = np.log(block_sums(events, index, self.n_intervals)) - np.log(exposure)
@@ -315,7 +315,7 @@ def _cumulative_baseline(psi: Tensor, time: Tensor, cut_points: Tensor) -> tuple
     import torch
 
     if psi.shape[-1] != len(cut_points) + 1:
-        raise ValueError(
+        raise InputError(
             f"psi must hold one value per interval: {len(cut_points)} cut points make {len(cut_points) + 1} "
             f"intervals, got a last axis of {psi.shape[-1]}."
         )

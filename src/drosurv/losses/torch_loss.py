@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from drosurv.errors import require_extra
+from drosurv.errors import InputError, require_extra
 from drosurv.losses.loss import NOTHING, InTorch, OnePerPatient, one_by_one
 from drosurv.target import FloatArray, Target
 
@@ -88,7 +88,7 @@ class TorchLoss(OnePerPatient):
         given = (scores, event, time, extra) if self.n_extra else (scores, event, time)
         losses = self.function(*given)
         if losses.shape != (len(scores), self.n):
-            raise ValueError(
+            raise InputError(
                 f"the loss must return one number per patient, shape {(len(scores), self.n)}; it returned "
                 f"{tuple(losses.shape)}."
             )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from drosurv.errors import InputError
 from drosurv.presentation.wording import Kind, interval_text, plain, written
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class Table:
         """Make a table of cells that are texts, one for every heading."""
         for row in rows:
             if len(row) != len(header):
-                raise ValueError(
+                raise InputError(
                     f"a row of {caption!r} has {len(row)} cells for {len(header)} columns: {list(map(str, row))}."
                 )
         columns = tuple(Column(str(k), label) for k, label in enumerate(header))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.errors import ArgumentError, check_count, check_number, require
+from drosurv.errors import ArgumentError, InputError, check_count, check_number, require
 from drosurv.estimators.coefficient_inference import summary as base_summary
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.metrics import FollowUp
@@ -264,7 +264,7 @@ class RepairedCox(RepairedPredictions):
         validate_data(self, X, skip_check_array=True)
         target = parse_target(y)
         if len(target) < 2:
-            raise ValueError(f"X has {len(target)} sample, but a minimum of 2 is required.")
+            raise InputError(f"X has {len(target)} sample, but a minimum of 2 is required.")
         self.n_patients_, self.n_events_ = len(target), target.n_events
         self.follow_up_ = FollowUp.of(target)
         self._factor = None
@@ -436,7 +436,7 @@ class RepairedCox(RepairedPredictions):
             return pd.DataFrame(list(self.hazard_ratios().rows)) if linear else self.to_frame()
         final = final_step(self.base_)
         if not hasattr(final, "summary"):
-            raise ValueError(
+            raise InputError(
                 f"{type(final).__name__} has no summary: to_frame() lists the repairs of every model."
             )
         found = base_summary(self.base_, level, **options)

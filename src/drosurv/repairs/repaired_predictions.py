@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.curves import CurveType, PointCurves, SurvivalCurves
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, InputError, require
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.capabilities import Capabilities
@@ -172,7 +172,7 @@ class RepairedPredictions(SurvivalModel):
     def _base_curves(self, X: Any) -> SurvivalCurves:
         check_is_fitted(self)
         if self.base_ is None:
-            raise ValueError(
+            raise InputError(
                 "the model was repaired from predictions only, so it cannot predict: pass predictions for these "
                 "patients to correct((times, survival), X)."
             )

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from sklearn.pipeline import Pipeline
 
+from drosurv.errors import InputError
 from drosurv.predictions import final_step
 from drosurv.presentation import Column, Table, axes_or_new, first_upper
 from drosurv.repairs.evidence import EffectColumns
@@ -217,7 +218,7 @@ def hazard_ratio_table(base: Any, columns: EffectColumns, repairs: Sequence[Repa
     """
     coefficients = linear_effects(base)
     if coefficients is None:
-        raise ValueError(
+        raise InputError(
             f"{type(base).__name__} has no coefficients that are log hazard ratios of its columns, and so no table of "
             "them; to_frame() lists the repairs of every model."
         )

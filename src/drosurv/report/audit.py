@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, each_warning_once, worded
+from drosurv.errors import ArgumentError, InputError, each_warning_once, worded
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.from_entry import FromEntry, one_row_each, predict_from_entry, reference_from_entry
@@ -248,7 +248,7 @@ def _check_together(
     copied = rows.weight is not None and (rows.weight != 1).any()
     if folds is not None and (notes or causes or copied):
         what = "several rows of one patient" if notes else "causes" if causes else "sample_weight"
-        raise ValueError(
+        raise InputError(
             f"folds cannot be used with {what}: audit a model that was fitted to other patients."
         )
 

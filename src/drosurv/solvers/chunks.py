@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from drosurv.errors import InputError
 from drosurv.objectives.objective import WorstCase
 from drosurv.solvers.arrays import (
     Array,
@@ -255,7 +256,7 @@ def device_chunks(
     # A sum is finite only if all its terms are.
     if not bool(torch.isfinite(centre).all()):
         column = int((~torch.isfinite(centre)).nonzero()[0])
-        raise ValueError(f"X contains NaN or infinity (first in column {column}); drop or repair those rows.")
+        raise InputError(f"X contains NaN or infinity (first in column {column}); drop or repair those rows.")
     events, weights, *marked = (
         None if values is None else torch.as_tensor(values, device=device)[order]
         for values in (event, weight, *marks)

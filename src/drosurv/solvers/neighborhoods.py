@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, as_whole, require
+from drosurv.errors import ArgumentError, InputError, as_whole, require
 from drosurv.observation import label_codes
 from drosurv.target import FloatArray, IntArray
 
@@ -59,23 +59,23 @@ class MatrixAverages:
             try:
                 matrix = np.asarray(matrix, dtype=np.float64)
             except (TypeError, ValueError):
-                raise ValueError(
+                raise InputError(
                     "the kernel must return an object with average and adjoint, or a row-stochastic matrix; "
                     f"got {type(matrix).__name__}."
                 ) from None
             entries = matrix
         if matrix.shape != (n, n):
-            raise ValueError(
+            raise InputError(
                 f"the kernel's matrix must be ({n}, {n}), one row per patient, got {matrix.shape}."
             )
         if not np.isfinite(entries).all() or (entries < 0).any():
-            raise ValueError(
+            raise InputError(
                 "the kernel's matrix holds negative, NaN or infinite weights; averages need >= 0."
             )
         sums = np.asarray(matrix.sum(axis=1)).ravel()
         if not np.allclose(sums, 1):
             row = int(np.argmax(abs(sums - 1)))
-            raise ValueError(
+            raise InputError(
                 f"the rows of the kernel's matrix must sum to 1; row {row} sums to {sums[row]:.6g}. "
                 "Divide each row by its sum."
             )
@@ -109,17 +109,17 @@ def as_neighborhoods(kernel: Any, n: int) -> Neighborhoods:
     values, weights = rng.normal(size=n), rng.random(n)
     averages, shares = np.asarray(kernel.average(values)), np.asarray(kernel.adjoint(weights))
     if averages.shape != (n,) or shares.shape != (n,):
-        raise ValueError(
+        raise InputError(
             f"the kernel's average and adjoint must keep the shape ({n},), "
             f"got {averages.shape} and {shares.shape}."
         )
     if not np.allclose(kernel.average(np.ones(n)), 1):
-        raise ValueError("the kernel's averages of a constant must be that constant: its rows must sum to 1.")
+        raise InputError("the kernel's averages of a constant must be that constant: its rows must sum to 1.")
     for row in rng.permutation(n)[:8]:
         if np.min(kernel.adjoint(np.eye(1, n, row)[0])) < 0:
-            raise ValueError(f"row {row} of the kernel holds negative weights; averages need weights >= 0.")
+            raise InputError(f"row {row} of the kernel holds negative weights; averages need weights >= 0.")
     if not np.isclose(weights @ averages, shares @ values, rtol=1e-6, atol=1e-9 * n):
-        raise ValueError(
+        raise InputError(
             "the kernel's adjoint is not the transpose of its average: sum(q * average(r)) must equal "
             "sum(adjoint(q) * r)."
         )
@@ -355,7 +355,7 @@ def subgroup_columns(
     varying = columns[:, np.ptp(columns, axis=0) > 0] if columns.size else columns
     if varying.shape[1] == 0:
         which = "X" if subgroup_features is None else f"subgroup_features={list(subgroup_features)}"
-        raise ValueError(
+        raise InputError(
             f"{which} has no column that varies between patients, so it defines no subgroup. "
             "Add a column that varies, or use CoxPH."
         )

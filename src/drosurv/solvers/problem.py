@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from drosurv.disparities import Penalty
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, InputError
 from drosurv.groups import parse_groups
 from drosurv.losses import Loss
 from drosurv.losses.cox_partial import CoxPartial
@@ -193,7 +193,7 @@ class TrainingData:
         rows = np.flatnonzero(counts)
         part, copies = self.take(rows), counts[rows]
         if not part.target.event.any():
-            raise ValueError("none of the patients drawn had an event.")
+            raise InputError("none of the patients drawn had an event.")
         mass = part.mass * copies
         weight = copies if part.weight is None else part.weight * copies
         return replace(part, mass=mass / mass.sum(), weight=weight)

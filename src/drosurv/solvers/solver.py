@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from drosurv.errors import ArgumentError, OnProcessorOnly, warn_caller
+from drosurv.errors import ArgumentError, InputError, OnProcessorOnly, warn_caller
 from drosurv.losses import ConvexLoss
 from drosurv.objectives.objective import Evaluation, Mean
 from drosurv.presentation.progress import bar
@@ -208,7 +208,7 @@ def _solve_adam(
     """
     sizes = {problem.data.X.shape for problem in problems}
     if len(sizes) > 1:
-        raise ValueError(f"training sets trained together must have one shape, got {sorted(sizes)}.")
+        raise InputError(f"training sets trained together must have one shape, got {sorted(sizes)}.")
     if options.early_stopping and len(problems) > 1:
         # Each problem has its own validation set and stops at a different step.
         return [_solve_adam([problem], options, device)[0] for problem in problems]

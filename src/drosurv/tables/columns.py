@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, warn_caller
+from drosurv.errors import ArgumentError, InputError, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.dates import holds_dates
 from drosurv.tables.ids import counts_rows
@@ -49,7 +49,7 @@ class RowsNumbered(UserWarning):
     """A column that numbers the rows was left out."""
 
 
-class HoldsDates(ValueError):
+class HoldsDates(InputError):
     """A column holds dates, which cannot be used as a feature."""
 
 
@@ -152,7 +152,7 @@ class CategoryColumn:
             held = quoted(new)
             problem = f"column {self.name!r} holds {held} in {where}, not seen in training"
             if unseen == "error":
-                raise ValueError(f"{problem}; known are {shown(self.levels)}.")
+                raise InputError(f"{problem}; known are {shown(self.levels)}.")
             warn_caller(f"{problem}; taken as {self.reference!r}.", category=UnseenLevelWarning)
         places = {name: place for place, name in enumerate(self.others)}
         # Missing values have the code -1, which takes the last element.
@@ -208,11 +208,11 @@ def learn_column(
     if column.dtype.kind in "mM":
         raise HoldsDates(name)
     if column.dtype.kind == "c":
-        raise ValueError(f"column {name!r} holds complex numbers: drop it, or take their real part.")
+        raise InputError(f"column {name!r} holds complex numbers: drop it, or take their real part.")
     try:
         codes, distinct = pd.factorize(column)
     except TypeError as error:
-        raise ValueError(
+        raise InputError(
             f"column {name!r} holds lists or other collections: drop it, or take them apart."
         ) from error
     n_missing = int((codes < 0).sum())

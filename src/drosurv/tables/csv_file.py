@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, InputError
 from drosurv.tables.header import header_place
 from drosurv.tables.number_texts import decimal_mark
 
@@ -45,7 +45,7 @@ def binary(path: Path) -> Iterator[Any]:
             with gzip.open(file) as unpacked:
                 yield unpacked
         except (EOFError, gzip.BadGzipFile) as error:
-            raise ValueError(f"{path} begins like a gzip archive but cannot be read: {error}.") from error
+            raise InputError(f"{path} begins like a gzip archive but cannot be read: {error}.") from error
 
 
 def encoding_of(path: Path, sample: bytes) -> str:
@@ -188,7 +188,7 @@ def undecodable(path: Path, encoding: str) -> ArgumentError:
 
 def _header(fields: list[str], path: Path, separator: str) -> list[str]:
     if not any(field.strip() for field in fields):
-        raise ValueError(f"{path} is empty: its first line must name the columns.")
+        raise InputError(f"{path} is empty: its first line must name the columns.")
     names = [field.strip() or f"column {place}" for place, field in enumerate(fields, start=1)]
     if len(names) == 1:
         other = next((mark for mark in (";", "\t", "|", ",") if mark != separator and mark in names[0]), None)
@@ -206,4 +206,4 @@ def refuse_repeated(names: Sequence[str], path: Path) -> None:
     """Raise if two columns of a file have the same name."""
     found = pd.Index(names)
     if found.has_duplicates:
-        raise ValueError(f"{path} has two columns named {found[found.duplicated()][0]!r}: rename one.")
+        raise InputError(f"{path} has two columns named {found[found.duplicated()][0]!r}: rename one.")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from drosurv.errors import ArgumentError, require, warn_caller
+from drosurv.errors import ArgumentError, InputError, require, warn_caller
 from drosurv.observation import in_pandas
 from drosurv.presentation import first_upper
 from drosurv.tables.columns import (
@@ -118,11 +118,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         columns = self._learn(frame.drop(columns=list(self.drop)))
         names = pd.Series([name for column in columns for name in column.features], dtype=object)
         if len(names) == 0:
-            raise ValueError(
+            raise InputError(
                 f"none of the {frame.shape[1]} columns differs between patients (n_samples={len(frame)})."
             )
         if names.duplicated().any():
-            raise ValueError(
+            raise InputError(
                 f"two features would be named {names[names.duplicated()].iloc[0]!r}: rename a column."
             )
         if isinstance(X, pd.DataFrame):
@@ -137,7 +137,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _learn(self, frame: pd.DataFrame) -> list[Column]:
         """Learn the encoding of every column; one error reports the problems of all columns."""
         columns: list[Column] = []
-        problems: list[ValueError] = []
+        problems: list[InputError] = []
         dates: list[str] = []
         for name in frame.columns:
             try:
@@ -151,7 +151,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 )
             except HoldsDates:
                 dates.append(repr(name))
-            except ValueError as problem:
+            except InputError as problem:
                 problems.append(problem)
         if dates:
             problems.insert(0, _dates_error(dates))
@@ -283,7 +283,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             require_columns(frame, self.used_, "feature")
             return frame
         if frame.shape[1] != self.n_features_in_:
-            raise ValueError(
+            raise InputError(
                 f"X has {frame.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input."
             )
@@ -329,7 +329,7 @@ def checked_features(model: Any, X: Any, *, fit: bool = False, dtype: Any = np.f
         return _validated(model, X, fit=fit, dtype=dtype)
     except ValueError as error:
         if "contains NaN" not in str(error):
-            raise
+            raise InputError(str(error)) from error
         # The message of scikit-learn recommends other models.
         or_table = " Or pass a DataFrame, whose missing values are filled in." if fit else ""
         raise ArgumentError(
@@ -372,7 +372,7 @@ def _dates_error(names: list[str]) -> ArgumentError:
     return ArgumentError("drop", f"{text} in drop.")
 
 
-def _combined(problems: list[ValueError]) -> ArgumentError:
+def _combined(problems: list[InputError]) -> ArgumentError:
     """Return one error with the messages of the first few."""
     first, *others = (str(problem) for problem in problems[:_MOST_PROBLEMS])
     left = len(problems) - _MOST_PROBLEMS
@@ -385,10 +385,10 @@ def _as_frame(X: Any) -> pd.DataFrame:
         texts = isinstance(X.columns.dtype, pd.StringDtype)
         frame = X if texts else X.set_axis(X.columns.map(str), axis="columns")
         if frame.columns.has_duplicates:
-            raise ValueError(f"X has two columns named {frame.columns[frame.columns.duplicated()][0]!r}.")
+            raise InputError(f"X has two columns named {frame.columns[frame.columns.duplicated()][0]!r}.")
     else:
         values = check_array(X, dtype=None, ensure_all_finite=False)
         frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])
     if len(frame) == 0 or frame.shape[1] == 0:
-        raise ValueError(f"X must have rows and columns, got shape {frame.shape}.")
+        raise InputError(f"X must have rows and columns, got shape {frame.shape}.")
     return frame

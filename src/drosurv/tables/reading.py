@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, ArgumentWarning, did_you_mean, require, warn_caller
+from drosurv.errors import ArgumentError, ArgumentWarning, InputError, did_you_mean, require, warn_caller
 from drosurv.files import whole_file
 from drosurv.tables.columns import stray_texts
 from drosurv.tables.csv_file import (
@@ -137,7 +137,7 @@ def read_frame(
     if missing:
         frame = _with_missing(frame, missing)
     if len(frame) == 0:
-        raise ValueError(f"{path} has no rows.")
+        raise InputError(f"{path} has no rows.")
     return frame
 
 
@@ -170,7 +170,7 @@ def _kind_of(path: Path) -> str:
         return "workbook"
     for magic, kind in _NOT_TABLES.items():
         if start.startswith(magic):
-            raise ValueError(f"{path} is {kind}: save its table as .xlsx or CSV.")
+            raise InputError(f"{path} is {kind}: save its table as .xlsx or CSV.")
     return "csv"
 
 
@@ -284,7 +284,7 @@ def _parquet(path: Path) -> pd.DataFrame:
     except ImportError as error:
         raise _not_installed(path, "pyarrow") from error
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path} begins like a Parquet file but cannot be read: {error}") from error
+        raise InputError(f"{path} begins like a Parquet file but cannot be read: {error}") from error
     return frame.reset_index(drop=frame.index.names == [None])
 
 
@@ -297,7 +297,7 @@ def _other_format(path: Path) -> pd.DataFrame:
     except ImportError as error:
         raise _not_installed(path, package) from error
     except Exception as error:
-        raise ValueError(f"{path} cannot be read as a {path.suffix} file: {error}") from error
+        raise InputError(f"{path} cannot be read as a {path.suffix} file: {error}") from error
     # These formats store missing text as empty text.
     texts = [column for column in frame if frame[column].dtype.kind == "O" or frame[column].dtype == "str"]
     for column in texts:
@@ -305,8 +305,8 @@ def _other_format(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _not_installed(path: Path, package: str) -> ValueError:
-    return ValueError(f'{path} needs the package {package} to be read: pip install "drosurv[formats]".')
+def _not_installed(path: Path, package: str) -> InputError:
+    return InputError(f'{path} needs the package {package} to be read: pip install "drosurv[formats]".')
 
 
 def _read_workbook(
@@ -317,10 +317,10 @@ def _read_workbook(
         frame, notes = read_workbook(path, sheet, header_row)
     except ImportError as error:
         raise _not_installed(path, "openpyxl") from error
-    except ValueError:
+    except InputError:
         raise
     except Exception as error:
-        raise ValueError(f"{path} cannot be read as a .xlsx file: {error}") from error
+        raise InputError(f"{path} cannot be read as a .xlsx file: {error}") from error
     for note in notes:
         warn_caller(note, category=TableNote)
     everywhere, by_column = _missing_texts(missing, frame)
@@ -348,7 +348,7 @@ def _read_csv(path: Path, marks: FileFormat, missing: Sequence[str]) -> pd.DataF
     except UnicodeError as error:
         raise undecodable(path, marks.encoding or "utf-8") from error
     except csv.Error as error:
-        raise ValueError(
+        raise InputError(
             f"{path} is not a regular table: {error}. Every line needs as many fields as the header."
         ) from error
     everywhere, by_column = _missing_texts(missing, text)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, ArgumentWarning, as_number, require, warn_caller
+from drosurv.errors import ArgumentError, ArgumentWarning, InputError, as_number, require, warn_caller
 from drosurv.observation import in_pandas
 from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS
@@ -293,7 +293,7 @@ class SurvivalTable:
                 np.arange(len(names)), test_size=share, stratify=event, random_state=seed
             )
         except ValueError as error:
-            raise ValueError(
+            raise InputError(
                 f"{len(names)} patients are too few to hold out {share:g} of those with and of those without the event."
             ) from error
         held = np.isin(patient, held_out)
@@ -397,7 +397,7 @@ def read_survival_table(
         complete_cases=complete_cases,
     )
     if table.X.shape[1] == 0:
-        raise ValueError(
+        raise InputError(
             f"{path} has no features: no columns besides {', '.join(map(repr, columns.names))} and those dropped. Drop "
             "fewer, or add some."
         )
@@ -443,7 +443,7 @@ def _features(frame: pd.DataFrame, wanted: Sequence[str], not_features: Sequence
 def _keep_rows(frame: pd.DataFrame, known: BoolArray, lacking: str) -> pd.DataFrame:
     """Return the rows that are `known`, and note how many others were left out because of what they lack."""
     if not known.any():
-        raise ValueError(f"all {len(frame):,} rows have {lacking}: no patient is left.")
+        raise InputError(f"all {len(frame):,} rows have {lacking}: no patient is left.")
     if not known.all():
         text = f"{int((~known).sum()):,} of {len(frame):,} rows have {lacking} and were left out."
         warn_caller(text, category=TableNote)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, worded
+from drosurv.errors import ArgumentError, InputError, worded
 from drosurv.observation import in_pandas
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
@@ -183,7 +183,7 @@ def _unusable_columns(
             refused[name] = (
                 f"column {name!r} holds dates and was left out: turn it into an age or a number of days."
             )
-        except ValueError as error:
+        except InputError as error:
             refused[name] = f"{error} The column was left out."
         else:
             if isinstance(learned, LeftOutColumn):

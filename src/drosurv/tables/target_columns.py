@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, warn_caller
+from drosurv.errors import ArgumentError, InputError, warn_caller
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, time_between, unit_between
 from drosurv.tables.outcome_names import ALIVE, DEAD, NO, YES, names_event, value_word
@@ -219,7 +219,7 @@ class TargetColumns:
                 "end, columns of dates.",
             )
         if column.dtype.kind == "b":
-            raise ValueError(
+            raise InputError(
                 f"time column {self.time!r} holds only true and false, which are no times: is it the event column?"
             )
         times = to_floats(column, "time ")

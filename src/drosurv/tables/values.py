@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, InputError
 from drosurv.presentation import counted
 from drosurv.tables.number_texts import DATE, like_number
 from drosurv.tables.outcome_names import STATES, value_word
@@ -141,7 +141,7 @@ def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
     """
     values = floats(column) if column.dtype.kind in "iuf" else _parsed(column, role)
     if np.isinf(values).any():
-        raise ValueError(
+        raise InputError(
             f"{role}{first_wrong(column, np.isinf(values), 'infinite')}: correct or remove them."
         )
     return values

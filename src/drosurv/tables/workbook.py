@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, did_you_mean, warn_caller
+from drosurv.errors import ArgumentError, InputError, did_you_mean, warn_caller
 from drosurv.presentation import counted, listing
 from drosurv.tables.header import header_place
 
@@ -43,7 +43,7 @@ def read_workbook(path: Path, sheet: str | None, header_row: int | None) -> tupl
     sheets = _sheets(path)
     chosen, notes = _chosen(path, sheets, sheet)
     if not chosen.rows:
-        raise ValueError(f"{path} has no rows in sheet {chosen.name!r}.")
+        raise InputError(f"{path} has no rows in sheet {chosen.name!r}.")
     at = header_place(chosen.rows[:200]) if header_row is None else header_row - 1
     if not 0 <= at < len(chosen.rows):
         raise ArgumentError.must("header_row", f"be between 1 and {len(chosen.rows)}", header_row)
@@ -64,7 +64,7 @@ def read_workbook(path: Path, sheet: str | None, header_row: int | None) -> tupl
     }
     found = pd.Index(list(named.values()))
     if found.has_duplicates:
-        raise ValueError(f"{path} has two columns named {found[found.duplicated()][0]!r}: rename one.")
+        raise InputError(f"{path} has two columns named {found[found.duplicated()][0]!r}: rename one.")
     empty = [name for place, name in named.items() if all(cell is None for cell in columns[place])]
     if body and empty:
         _refuse_formulas(path, chosen.name, empty, at)
@@ -120,7 +120,7 @@ def _chosen(path: Path, sheets: Sequence[Sheet], wanted: str | None) -> tuple[Sh
             "another one; if patients are on several sheets, put them on one.",
         )
     if not sheets:
-        raise ValueError(f"{path} has no visible sheet.")
+        raise InputError(f"{path} has no visible sheet.")
     chosen = tables[0] if tables else max(sheets, key=lambda sheet: len(sheet.rows))
     others = [repr(name) for name in names if name != chosen.name]
     note = f"sheet {chosen.name!r} of {path} was read, and not {listing(others, 8)}."
@@ -144,7 +144,7 @@ def _refuse_formulas(path: Path, sheet: str, empty: Sequence[str], at: int) -> N
     for place, name in enumerate(_names(rows[0])):
         below = (row[place] for row in rows[1:] if place < len(row))
         if name in empty and any(isinstance(cell, str) and cell.startswith("=") for cell in below):
-            raise ValueError(
+            raise InputError(
                 f"column {name!r} of {path} holds formulas whose values are not in the file: open and save it in "
                 "Excel or LibreOffice first."
             )

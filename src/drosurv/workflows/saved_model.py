@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError, BlockingWarning, warn_caller
+from drosurv.errors import ArgumentError, BlockingWarning, InputError, warn_caller
 from drosurv.estimators import PublishedCox
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.persistence import read_saved_model
@@ -109,7 +109,7 @@ class OpenedModel:
             # Its errors name the term that needs a column.
             self.estimator.predict(frame)
         if not hasattr(self.estimator, "feature_names_in_"):
-            raise ValueError(
+            raise InputError(
                 f"{self.path} was trained on an array without column names, so its features cannot be found in a "
                 "table: fit it on a DataFrame."
             )
@@ -271,7 +271,7 @@ class OpenedModel:
                 f"{self.path} does not say which columns hold the target: pass time=COLUMN and event=COLUMN.",
             )
         if len(frame) < 2 and not in_use:
-            raise ValueError("the table holds a single patient: an evaluation needs at least two.")
+            raise InputError("the table holds a single patient: an evaluation needs at least two.")
         target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
         columns = TargetColumns(**target)
         known = [] if self.encoder is None else self.encoder.categorical

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, rankdata
 
+from drosurv.errors import InputError
 from drosurv.estimators.coefficients.fitted_cox import FittedCox, scaled_schoenfeld, schoenfeld
 from drosurv.metrics.inference import holm
 from drosurv.metrics.nonparametric import KaplanMeier
@@ -102,7 +103,7 @@ class ProportionalHazardsTest:
             Axes to draw on; a new figure if not given.
         """
         if feature not in self.names:
-            raise ValueError(f"feature must be one of {list(self.names)}, got {feature!r}.")
+            raise InputError(f"feature must be one of {list(self.names)}, got {feature!r}.")
         ax = axes_or_new(ax)
         j = self.names.index(feature)
         order = np.argsort(self.time, kind="stable")
@@ -190,11 +191,11 @@ def _transformed(target: Target, transform: str | Transform) -> FloatArray:
         return np.asarray(rankdata(target.time), dtype=np.float64)
     if transform == "log":
         if (target.time <= 0).any():
-            raise ValueError("transform='log' needs times above 0; use 'km', 'rank' or 'identity'.")
+            raise InputError("transform='log' needs times above 0; use 'km', 'rank' or 'identity'.")
         return np.log(target.time)
     if transform == "km":
         return _event_share_before(target)
-    raise ValueError(
+    raise InputError(
         f"transform must be 'km', 'rank', 'identity', 'log' or a function of the times, got {transform!r}."
     )
 

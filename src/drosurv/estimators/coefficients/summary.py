@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import ndtri
 from scipy.stats import chi2, norm
 
-from drosurv.errors import as_number, require
+from drosurv.errors import InputError, as_number, require
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.presentation import Column, Table, axes_or_new, counted, p_text, written
 from drosurv.presentation.progress import bar
@@ -481,7 +481,7 @@ def bootstrap_coefficients(
                 draws.append(coef)
             advance()
     if len(draws) < max(2, _LEAST_SUCCESSFUL * n_bootstrap):
-        raise ValueError(
+        raise InputError(
             f"only {len(draws)} of {n_bootstrap} bootstrap refits have a solution: too few events for so many "
             "features. Use fewer features, or set l2 > 0."
         )

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from drosurv.errors import InputError
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.coefficient_inference import encoder_notes, initial_findings
 from drosurv.estimators.coefficients import CoxTable
@@ -74,7 +75,7 @@ class CauseInference(SurvivalModel, abstract=True):
                 table.caption = table.caption.replace("CoxPH", "CauseSpecificCox", 1)
         else:
             if method not in ("auto", "bootstrap"):
-                raise ValueError(
+                raise InputError(
                     f"method={method!r} is defined for plain Cox only: use method='bootstrap', or alpha=1."
                 )
             known = self._known()
@@ -133,7 +134,7 @@ class CauseInference(SurvivalModel, abstract=True):
 
     def _training_and_causes(self) -> tuple[TrainingData, CompetingTarget]:
         if self._kept_training is None:
-            raise ValueError(
+            raise InputError(
                 "summary needs the training data, which a saved model does not contain: call it before saving, or fit "
                 "again."
             )

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from drosurv.curve_values import SumValues
 from drosurv.curves import CompetingCurves, StepCurves
-from drosurv.errors import check_alpha, check_count, check_number
+from drosurv.errors import InputError, check_alpha, check_count, check_number
 from drosurv.estimators.base import training_follow_up
 from drosurv.estimators.baseline import Baseline, Curves, checked_times, piecewise
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
@@ -185,7 +185,7 @@ class CauseSpecificCox(CauseInference):
     def _trained(self, training: TrainingData, target: CompetingTarget) -> tuple[Result, CompetingRisks]:
         """Train all causes together; return the result and the loss by row."""
         if len(np.unique(target.cause[target.cause > 0])) < self.n_causes_:
-            raise ValueError(
+            raise InputError(
                 "a cause has no event among patients of positive weight: count its events as censored (cause 0)."
             )
         of_rows = CompetingRisks(target, self.n_intervals, training.weight, training.observation.offset)
@@ -276,7 +276,7 @@ class CauseSpecificCox(CauseInference):
     def _row(self, cause: int) -> int:
         check_is_fitted(self)
         if cause not in range(1, self.n_causes_ + 1):
-            raise ValueError(f"cause must be one of 1 to {self.n_causes_}, got {cause!r}.")
+            raise InputError(f"cause must be one of 1 to {self.n_causes_}, got {cause!r}.")
         return int(cause) - 1
 
     def _index_of(self, times: ArrayLike | None) -> IntArray:
