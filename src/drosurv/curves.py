@@ -17,7 +17,7 @@ patients, such as a group, share them. :class:`CompetingCurves` hold the curves 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -169,6 +169,69 @@ class ComputedValues(CurveValues):
         """See :meth:`CurveValues.accumulated`."""
         source = self.source.take(rows)
         return source.values.accumulated(source.rows, times)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedValues(CurveValues):
+    """Values of curves of several models: patient i is number `position[i]` of the curves number `part[i]`."""
+
+    parts: Sequence[SurvivalCurves]
+    part: IntArray
+    position: IntArray
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+    def survival(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.survival`."""
+        return self._joined(rows, lambda curves, among: curves.survival(times))
+
+    def hazard(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard`."""
+        return self._joined(rows, lambda curves, among: curves.values.hazard(curves.rows, times))
+
+    def at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.at_patient_times`."""
+        return self._joined(rows, lambda curves, among: curves.at_patient_times(times[among]))
+
+    def hazard_at_patient_times(self, rows: RowIndex, times: FloatArray) -> FloatArray:
+        """See :meth:`CurveValues.hazard_at_patient_times`."""
+        return self._joined(
+            rows, lambda curves, among: curves.values.hazard_at_patient_times(curves.rows, times[among])
+        )
+
+    def accumulated(self, rows: RowIndex, times: FloatArray) -> Accumulated:
+        """See :meth:`CurveValues.accumulated`."""
+        found = self._joined(rows, lambda curves, among: np.column_stack(curves.accumulated(times[among])))
+        return Accumulated(found[:, 0], found[:, 1])
+
+    def _joined(self, rows: RowIndex, read: Callable[[SurvivalCurves, IntArray], FloatArray]) -> FloatArray:
+        """Return what `read` returns for the curves of each part, with the numbers of their rows among those chosen."""
+        chosen = np.arange(len(self))[rows]
+        found: FloatArray | None = None
+        for number, curves in enumerate(self.parts):
+            among = np.flatnonzero(self.part[chosen] == number)
+            if len(among):
+                values = read(curves.take(self.position[chosen[among]]), among)
+                found = np.empty((len(chosen), *values.shape[1:])) if found is None else found
+                found[among] = values
+        assert found is not None
+        return found
+
+
+def joined_curves(n: int, parts: Sequence[tuple[IntArray, SurvivalCurves]]) -> SurvivalCurves:
+    """Return the curves of n patients from curves of one type, each with the rows of its patients."""
+    part, position, until = np.zeros(n, np.intp), np.zeros(n, np.intp), np.full(n, np.inf)
+    for number, (rows, curves) in enumerate(parts):
+        part[rows], position[rows], until[rows] = number, np.arange(len(rows)), curves.known_until
+    times = [curves.times for _, curves in parts if curves.times is not None]
+    return replace(
+        parts[0][1],
+        values=JoinedValues([curves for _, curves in parts], part, position),
+        times=np.unique(np.concatenate(times)) if times else None,
+        known_until=until,
+        rows=None,
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,32 +18,38 @@ ENTRY = np.random.default_rng(1).uniform(-0.5, 0.9, len(X)) * Y["time"]
 
 
 def stacked(model, entry=None):
-    """Person-period rows: features, an indicator of the interval, and whether the event came there."""
+    """Person-period rows: features, an indicator of the interval, whether the event came there, and weights.
+
+    Rows without an event count for the share of their interval between entry and the end of observation.
+    """
     cuts = model.interval_ends_[:-1]
     index = np.searchsorted(cuts, Y["time"], side="left")
     first = np.zeros_like(index) if entry is None else (cuts <= entry[:, None]).sum(axis=1)
     patient = np.repeat(np.arange(len(X)), index - first + 1)
     interval = np.concatenate([np.arange(*ends) for ends in zip(first, index + 1, strict=True)])
     died = (interval == index[patient]) & Y["event"][patient]
-    return np.hstack([X[patient], np.eye(len(cuts) + 1)[interval]]), died
+    begin, end = np.append(0.0, cuts)[interval], model.interval_ends_[interval]
+    since = begin if entry is None else np.maximum(begin, entry[patient])
+    share = (np.minimum(end, Y["time"][patient]) - since) / (end - begin)
+    return np.hstack([X[patient], np.eye(len(cuts) + 1)[interval]]), died, np.where(died, 1.0, share)
 
 
 @pytest.mark.parametrize("entry", [None, ENTRY], ids=["from the start", "from entry on"])
 def test_it_is_a_logistic_regression_on_person_period_rows(entry):
     model = DiscreteTimeHazard(n_intervals=8, tol=1e-12).fit(X, Y, entry=entry)
-    rows, died = stacked(model, entry)
+    rows, died, weight = stacked(model, entry)
     reference = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-10)
-    expected = reference.fit(rows, died).coef_[0]
+    expected = reference.fit(rows, died, weight).coef_[0]
     np.testing.assert_allclose([*model.coef_, *model.levels_], expected, atol=1e-5)
 
 
 def test_with_the_other_link_it_is_the_binary_regression_of_that_link():
     model = DiscreteTimeHazard(n_intervals=4, link="cloglog", tol=1e-12).fit(X, Y)
-    rows, died = stacked(model)
+    rows, died, weight = stacked(model)
 
     def loss(p):
         gone = np.exp(rows @ p)
-        return gone[~died].sum() - np.log(-np.expm1(-gone[died])).sum()
+        return weight[~died] @ gone[~died] - np.log(-np.expm1(-gone[died])).sum()
 
     best = minimize(loss, np.zeros(rows.shape[1]), options={"gtol": 1e-4})
     found = np.concatenate([model.coef_, model.levels_])
@@ -130,3 +136,14 @@ def test_late_entry_reaches_those_who_are_watched_and_is_nothing_before_the_star
 def test_a_wrong_link_is_named():
     with pytest.raises(ValueError, match=r"link must be one of \('logit', 'cloglog'\), got 'probit'"):
         DiscreteTimeHazard(link="probit").fit(X, Y)
+
+
+def test_patients_censored_within_an_interval_do_not_lower_its_hazard():
+    rng = np.random.default_rng(0)
+    time, end = rng.exponential(1.0, 20_000), rng.uniform(0, 2, 20_000)
+    y = Surv.from_arrays(time <= end, np.minimum(time, end))
+    model = DiscreteTimeHazard(n_intervals=20, link="cloglog").fit(np.zeros((20_000, 1)), y)
+    ends = model.interval_ends_
+    np.testing.assert_allclose(
+        -np.log(model.predict_survival_function(np.zeros((1, 1)), times=ends)[0]), ends, rtol=0.08
+    )

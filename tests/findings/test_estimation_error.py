@@ -41,3 +41,17 @@ def test_errors_of_cross_fitted_predictions_cancel_for_everybody():
     ones = np.ones(4)
     assert ones @ (sums.model + sums.error) @ ones < 0.1 * ones @ sums.model @ ones
     assert sums.variance(ones) >= 0.3 * ones @ sums.model @ ones
+
+
+def test_a_parametric_shape_in_time_cancels_only_for_the_whole_follow_up():
+    rng = np.random.default_rng(2)
+    X, target = draw(rng, 400)
+    rate = np.exp(X @ [0.7, 0.3])
+    residuals = martingale_residuals(target, lambda t: (rate * t, rate * t))
+    any_shape, parametric = (
+        EstimationError(residuals, np.ones(4), cross_fitted=True, any_shape=known).covariance(np.ones(400))
+        for known in (True, False)
+    )
+    total, contrast = np.ones(4), np.array([1.0, -1.0, 0.0, 0.0])
+    assert total @ parametric @ total == pytest.approx(total @ any_shape @ total, rel=0.05)
+    assert abs(contrast @ parametric @ contrast) < 0.1 * -contrast @ any_shape @ contrast

@@ -130,7 +130,7 @@ def test_variances_under_the_model_are_those_of_all_outcomes():
     at_end = [1 / G[t] for t in at]
     row = {"observed": F * 0, "expected": np.diff(F, prepend=0), "probability": F, "at_events": at_events}
     row |= {"at_free": at_end, "at_end": at_end, "before": at, "inverse": at, "happened": at, "start": 0.0}
-    row |= {"censored": 0.0}
+    row |= {"censored": 0.0, "variances": F * 0}
     arrays = {name: np.array([value], float) for name, value in row.items()}
     found = WeightedResiduals(ends=np.array(at, float), time=np.ones(1), weight=np.ones(1), **arrays)
     until_ends = np.tril(np.ones((2, 2))) @ found.covariance(np.ones(1)) @ np.tril(np.ones((2, 2))).T

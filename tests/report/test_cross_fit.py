@@ -5,7 +5,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from drosurv import CoxPH, NullModel, Surv
+from drosurv import AcceleratedFailureTime, CoxPH, NullModel, Surv
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation.data import EvaluationData
 from drosurv.evaluation.from_entry import curve_times
@@ -32,8 +32,9 @@ def test_predictions_are_those_of_models_trained_without_the_patient(patients):
         expected = model.predict(scaler.transform(patients.X.iloc[test]))
         centre = model.predict(scaler.transform(patients.X.iloc[train])).mean()
         np.testing.assert_allclose(found.risk[test], expected - centre, atol=1e-8)
-        curves = model.predict_survival_function(scaler.transform(patients.X.iloc[test]), times=found.times)
-        np.testing.assert_allclose(found.survival[test], curves, atol=1e-8)
+        times = np.unique(patients.y["time"])
+        curves = model.predict_survival_function(scaler.transform(patients.X.iloc[test]), times=times)
+        np.testing.assert_allclose(found.survival.survival(times)[test], curves, atol=1e-8)
 
 
 def test_no_model_gains_nothing_over_no_model(patients):
@@ -135,3 +136,25 @@ def test_a_small_cohort_gets_an_answer(patients):
     # A column is called as it is written, also where a sentence is about it.
     assert "Membership" not in report.to_markdown()
     assert any("trained without the patients" in limit for limit in report.parts["method"].facts["limits"])
+
+
+def test_folds_keep_the_hazards_of_their_models(patients):
+    y = Surv.from_arrays(patients.y["event"], np.ceil(2 * patients.y["time"]))
+    parts = fold_parts(y["event"], 4, 0)
+    curves = cross_fitted(CoxPH(), patients.X, y, parts).predictions.survival
+    until = np.minimum(y["time"], 3.0)
+    found = curves.accumulated(until)
+    for train, test in parts:
+        model = CoxPH().fit(patients.X.iloc[train], y[train])
+        own = as_predictions(model, patients.X.iloc[test], len(test)).curves.accumulated(until[test])
+        np.testing.assert_allclose(np.column_stack(found)[test], np.column_stack(own))
+    some = np.array([5, 3, 190])
+    np.testing.assert_allclose(curves.take(some).survival([2.0]), curves.survival([2.0])[some])
+
+
+def test_scores_of_folds_are_of_the_type_of_the_model(patients):
+    parts = fold_parts(patients.y["event"], 3, 0)
+    model = AcceleratedFailureTime("weibull")
+    found = cross_fitted(model, patients.X, patients.y, parts).predictions
+    assert found.score_type == "log time"
+    assert as_predictions(found, None, 200).curves.curve_type == "smooth"

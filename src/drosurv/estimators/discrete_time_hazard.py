@@ -25,8 +25,8 @@ from drosurv.target import FloatArray
 class DiscreteTimeHazard(NetworkEstimator):
     """Discrete-time hazard model: the hazard on the link scale is a level per interval plus the patient's score.
 
-    It equals a binary regression with one row per patient and interval at risk, without creating these rows. With
-    ``entry`` in :meth:`fit`, a patient is at risk from the interval of entry on, for all of that interval.
+    It equals a binary regression with one row per patient and interval at risk, without creating these rows. A patient
+    who enters (``entry`` in :meth:`fit`) or is censored within an interval counts for the share of it that is observed.
 
     Parameters
     ----------

@@ -33,12 +33,16 @@ _LEAST_HAZARD = 1e-12
 
 
 class FromEntry(NamedTuple):
-    """Predictions and outcomes (n,) of patients on the time scale that starts at entry, and notes about it."""
+    """Predictions and outcomes (n,) of patients on the time scale that starts at entry, and notes about it.
+
+    `since_start` are predictions of folds on the time scale of the patients' rows, where it is another one.
+    """
 
     predictions: Predictions
     y: NDArray[Any]
     follow_up: FollowUp
     notes: tuple[str, ...]
+    since_start: Predictions | None = None
 
 
 class Patients(NamedTuple):

@@ -117,14 +117,11 @@ class _Curves:
     """Curves that are known throughout: summed hazards of patients, and where they jump."""
 
     def __init__(self, curves: SurvivalCurves, target: Target) -> None:
-        jumps = curves.times if isinstance(curves, (StepCurves, PointCurves)) else None
-        happened = target.time[target.event]
-        self.discrete = False
-        if jumps is not None and len(happened):
-            at_jumps = np.isin(happened, jumps).mean()
-            self.discrete = bool(at_jumps > _AT_JUMPS)
+        self.discrete = _at_jumps(curves, target) > _AT_JUMPS
         self.interpolated = isinstance(curves, PointCurves) and not self.discrete
-        self.curves = curves.as_steps() if isinstance(curves, PointCurves) and self.discrete else curves
+        self.curves = curves
+        if self.discrete and not isinstance(curves, StepCurves):
+            self.curves = StepCurves(curves.values, curves.times, curves.known_until, curves.rows)
         self.until: Any = curves.known_until
         self._table: FloatArray | None = None
 
@@ -163,6 +160,19 @@ class _Curves:
         rows = np.arange(len(known))
         found: FloatArray = (1 - share) * known[rows, right - 1] + share * known[rows, right]
         return found
+
+
+def _at_jumps(curves: SurvivalCurves, target: Target) -> float:
+    """Return the share of events at jumps of the patients' own curves; of other curves, at the times they have."""
+    happened = np.flatnonzero(target.event)
+    time = target.time[happened]
+    if curves.times is None or len(happened) == 0:
+        return 0.0
+    if not isinstance(curves, StepCurves):
+        return float(np.isin(time, curves.times).mean())
+    own = curves.take(happened)
+    before = own.at_patient_times(np.nextafter(time, -np.inf))
+    return float((own.at_patient_times(time) < before).mean())
 
 
 def known_throughout(curves: SurvivalCurves, target: Target) -> bool:
@@ -215,7 +225,6 @@ def judge_curves(
     reference : SurvivalCurves, optional
         Curves of the model to compare with.
     """
-    _check_monotone(curves)
     few = not known_throughout(curves, cohort.target)
     judged = (_at_few_times if few else _throughout)(curves, cohort, horizon, reference)
     trained = training_events is not None or cross_fitted
@@ -228,27 +237,11 @@ def judge_curves(
             design,
             stratum,
             cross_fitted,
+            any_shape=isinstance(curves, StepCurves),
         )
         for residuals in (judged.residuals, judged.at_horizon)
     ]
     return replace(judged, error=errors[0], error_at_horizon=errors[1], trained=True)
-
-
-def _check_monotone(curves: SurvivalCurves) -> None:
-    """Raise if survival probabilities of a table rise with time."""
-    if not isinstance(curves, PointCurves) or curves.times is None:
-        return
-    survival = curves.survival(curves.times)
-    rises = np.diff(survival, axis=1) > 1e-6
-    if rises.any():
-        row, column = (int(k) for k in np.argwhere(rises)[0])
-        raise ArgumentError(
-            "survival",
-            f"survival must not rise with time, but does in {int(rises.any(axis=1).sum()):,} rows (first in row {row}: "
-            f"{survival[row, column]:g} at {curves.times[column]:g}, {survival[row, column + 1]:g} at "
-            f"{curves.times[column + 1]:g}). Check the order of the columns, and whether they are probabilities of no "
-            "event.",
-        )
 
 
 def _events_in_parts(follow_up: FollowUp, residuals: PatientResiduals, events: float) -> FloatArray:

@@ -91,12 +91,14 @@ LEAST_CROSS_FITTED = 0.4
 class PatientResiduals:
     """Observed and expected events (n, J) of n patients in J parts of the follow-up.
 
-    `ends` (J,) are the ends of the parts, `time` (n,) the ends of the patients' observation, `weight` (n,) their
-    numbers of copies, `clusters` (n,) the numbers of their clusters.
+    `variances` (n, J) are those of the events of one copy in each part, `ends` (J,) the ends of the parts, `time` (n,)
+    the ends of the patients' observation, `weight` (n,) their numbers of copies, `clusters` (n,) the numbers of their
+    clusters.
     """
 
     observed: FloatArray
     expected: FloatArray
+    variances: FloatArray
     ends: FloatArray
     time: FloatArray
     weight: FloatArray
@@ -156,9 +158,7 @@ def by_cluster(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MartingaleResiduals(PatientResiduals):
-    """Residuals of curves that are known throughout; `variances` (n, J) are those of one copy in each part."""
-
-    variances: FloatArray
+    """Residuals of curves that are known throughout."""
 
     def covariance(self, w: FloatArray) -> FloatArray:
         """See :meth:`PatientResiduals.covariance`; residuals of different parts are uncorrelated."""
@@ -417,6 +417,7 @@ def weighted_residuals(
     return WeightedResiduals(
         observed=expected + np.diff(residual, prepend=0.0, axis=1),
         expected=expected,
+        variances=expected * (1 - expected),
         ends=ends,
         time=np.where(other, np.inf, target.time),
         weight=s,

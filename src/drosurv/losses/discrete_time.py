@@ -6,7 +6,7 @@ import numpy as np
 
 from drosurv.losses.full_likelihood import Intervals
 from drosurv.losses.loss import NOTHING, ConvexLoss, OnePerPatient
-from drosurv.target import BoolArray, FloatArray, IntArray, Target
+from drosurv.target import FloatArray, IntArray, Target
 
 LINKS = ("logit", "cloglog")
 
@@ -14,20 +14,20 @@ LINKS = ("logit", "cloglog")
 class DiscreteHazard(OnePerPatient, ConvexLoss):
     """Negative log likelihood of each patient on K intervals, prepared for one target.
 
-        l_i = -sum_{m < k(i)} log(1 - h_im) - d_i log h_ik(i) - (1 - d_i) log(1 - h_ik(i)),
+        l_i = -sum_{m < k(i)} e_im log(1 - h_im) - d_i log h_ik(i) - (1 - d_i) e_ik(i) log(1 - h_ik(i)),
         g(h_im) = a_m + f_i
 
-    with k(i) the interval that contains Y_i, and g the logit or the complementary log-log link. The extra parameters
-    are the a_m. The loss is that of a binary regression with one row per patient and interval, and convex. With an
-    entry time the sum begins at its interval; a patient who enters or is censored within an interval counts as at risk
-    for all of it. Intervals are cut at quantiles of the event times; with ties or few events there are fewer. With the
-    link "cloglog", the hazards of the underlying continuous time are proportional. The weights (n,) apply in the
-    quantiles and in the null model; they do not multiply the losses.
+    with k(i) the interval that contains Y_i, e_im the share of an interval between entry and Y_i, and g the logit or
+    the complementary log-log link. The extra parameters are the a_m. The loss is that of a binary regression with one
+    row per patient and interval, of weight e_im or, with an event, 1, and convex. Intervals are cut at quantiles of the
+    event times; with ties or few events there are fewer. With the link "cloglog", the hazards of the underlying
+    continuous time are proportional. The weights (n,) apply in the quantiles and in the null model; they do not
+    multiply the losses.
     """
 
     # Small enough for the a_m of a plain model to equal those of the binary regression to six digits.
     extra_ridge = 1e-8
-    _by_patient = ("target", "_event", "_first", "_index")
+    _by_patient = ("target", "_event", "_first", "_index", "_missed", "_left_out")
 
     def __init__(
         self,
@@ -43,6 +43,15 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         # The first interval that ends after entry.
         entry = np.zeros(self.n) if target.entry is None else target.entry
         self._first = np.searchsorted(self.intervals.cut_points, entry, side="right")
+        # Shares of the interval before entry, and of that after censoring.
+        begins = np.append(0.0, self.intervals.cut_points)
+        widths = np.diff(np.append(begins, max(float(target.time.max()), begins[-1] + 1e-300)))
+        known = ~target.event | (self._first < self._index)
+        self._missed = np.where(
+            known, np.maximum(entry - begins[self._first], 0.0) / widths[self._first], 0.0
+        )
+        within = (target.time - begins[self._index]) / widths[self._index]
+        self._left_out = np.where(target.event, 0.0, 1.0 - within)
         share = np.ones(self.n) if weight is None else weight
         K = self.intervals.n_intervals
         # Events divided by patients at risk in each interval; by half an event away from 0 and 1.
@@ -92,12 +101,19 @@ class DiscreteHazard(OnePerPatient, ConvexLoss):
         event = (number == self._index[:, None]) & (self._event[:, None] > 0)
         terms = _logit if self.link == "logit" else _cloglog
         at_risk, parts = self._at_risk(), terms(self._eta, event)
-        return tuple(np.where(at_risk, part, 0.0) for part in parts)  # type: ignore[return-value]
+        return tuple(np.where(at_risk > 0, at_risk * part, 0.0) for part in parts)  # type: ignore[return-value]
 
-    def _at_risk(self) -> BoolArray:
-        """Return whether each patient was at risk in each interval, (n, K)."""
-        number = np.arange(self.intervals.n_intervals)
-        return (self._first[:, None] <= number) & (number <= self._index[:, None])
+    def _at_risk(self) -> FloatArray:
+        """Return the share of each interval in which each patient was at risk, (n, K); 1 in that of an event."""
+        number, first, last = (
+            np.arange(self.intervals.n_intervals),
+            self._first[:, None],
+            self._index[:, None],
+        )
+        share = ((first <= number) & (number <= last)).astype(np.float64)
+        share -= np.where(number == last, self._left_out[:, None], 0.0)
+        share -= np.where(number == first, self._missed[:, None], 0.0)
+        return np.maximum(share, 0.0)
 
 
 def log_survived(link: str, eta: FloatArray) -> FloatArray:

@@ -11,14 +11,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from drosurv.curve_values import TableValues
+from drosurv.curves import PointCurves, SurvivalCurves, joined_curves
 from drosurv.errors import ArgumentError, as_whole
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import FromEntry, curve_times, survival_from_entry, time_scale
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, draw_folds, generator
-from drosurv.predictions import as_predictions, final_step, prepared, take
-from drosurv.target import BoolArray, IntArray, parse_target
+from drosurv.predictions import Predicted, as_predictions, final_step, prepared, take
+from drosurv.target import BoolArray, FloatArray, IntArray, parse_target
 
 Parts: TypeAlias = Sequence[tuple[IntArray, IntArray]]
 Folds: TypeAlias = int | Iterable[tuple[IntArray, IntArray]]
@@ -45,7 +47,8 @@ def cross_fitted(
 
     A copy of the estimator is trained for each of the `parts`, pairs of the rows to train on and the rows to predict.
     `fit_options` are further arguments of ``fit`` with one value per patient. Entry, strata and offset of the `rows`
-    are used in training and prediction, as in :func:`~drosurv.evaluation.from_entry.predict_from_entry`.
+    are used in training and prediction, as in :func:`~drosurv.evaluation.from_entry.predict_from_entry`. Curves are
+    those of the models themselves, with their own hazards.
     """
     rows, options, target = rows or Rows(), dict(fit_options or {}), parse_target(y)
     scale = time_scale(y, rows.entry) if rows.observed else None
@@ -60,33 +63,40 @@ def cross_fitted(
                 "model.",
             )
         options[f"{prefix}{name}"] = values
-    risk, survival = np.empty(len(target)), np.empty((len(target), len(times)))
-    curves, trained_on = True, []
+    n, risk, trained_on = len(target), np.empty(len(target)), []
+    found: list[tuple[IntArray, SurvivalCurves]] = []
     for train, test in parts:
         fold_options = {name: take(values, train) for name, values in options.items()}
         model = clone(estimator).fit(take(X, train), y[train], **fold_options)
         follow_up = FollowUp.of(target.take(train))
-        if scale is not None:
-            predicted = as_predictions(model, take(X, test), len(test), rows=rows.take(test))
-            survival[test] = survival_from_entry(predicted, predicted.rows.entry, times)
-            trained_on.append((test, replace(follow_up, other_times=True)))
-            continue
+        trained_on.append((test, follow_up if scale is None else replace(follow_up, other_times=True)))
         last, features = final_step(model), prepared(model, take(X, test))
-        predicted = as_predictions(last, features, len(test))
-        # Scores of different models have different zeros: subtract the mean of each model's training patients.
-        in_training = as_predictions(last, prepared(model, take(X, train)), len(train))
-        risk[test] = predicted.risk - np.mean(in_training.risk)
-        if predicted.curves is None:
-            curves = False
-        else:
-            survival[test] = predicted.curves.survival(times)
-            trained_on.append((test, follow_up))
+        predicted = as_predictions(last, features, len(test), rows=rows.take(test))
+        if scale is None:
+            # Scores of different models have different zeros: subtract the mean of each model's training patients.
+            in_training = as_predictions(last, prepared(model, take(X, train)), len(train))
+            risk[test] = predicted.risk - np.mean(in_training.risk)
+        if predicted.curves is not None:
+            found.append((test, _known_at(predicted.curves, times)))
+    curves = joined_curves(n, found) if found else None
+    score_type = predicted.score_type
     if scale is None:
-        return FromEntry(
-            Predictions(risk, survival, times, trained_on) if curves else Predictions(risk), y, y, ()
-        )
+        known = None if curves is None else trained_on
+        predictions = Predictions(risk, curves, trained_on=known, score_type=score_type)
+        return FromEntry(predictions, y, y, ())
+    since_start = Predictions(survival=curves, trained_on=trained_on, score_type=score_type)
+    survival = survival_from_entry(Predicted(since_start, X, n, Rows()), rows.entry, times)
     from_entry = scale.with_predictions(survival)
-    return from_entry._replace(predictions=replace(from_entry.predictions, trained_on=trained_on))
+    predictions = replace(from_entry.predictions, trained_on=trained_on)
+    return from_entry._replace(predictions=predictions, since_start=since_start)
+
+
+def _known_at(curves: SurvivalCurves, times: FloatArray) -> SurvivalCurves:
+    """Return curves that are known at times of their own as known at common times; others unchanged."""
+    if not isinstance(curves, PointCurves):
+        return curves
+    values = TableValues(times, np.exp(-curves.interpolated_hazard(times)))
+    return PointCurves(values, times, curves.known_until)
 
 
 def cross_fitted_cox(
