@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from drosurv.repairs.periods import repaired_hazard
 from drosurv.repairs.repaired_predictions import SHRINKAGE, BaselineFactor
 from drosurv.target import Surv, parse_target
 
@@ -44,9 +45,9 @@ def test_factors_count_hazards_from_entry_on_and_patients_by_weight():
 
 
 def test_curves_multiply_the_hazard_of_each_interval():
-    factor = BaselineFactor(EDGES, np.array([0.5, 2.0, 3.0]))
     times = np.array([0.2, 0.4, 0.9, 2.5])
-    found = factor.applied(lambda at: np.outer(RATES[:5], at), times)
+    factors = np.array([0.5, 2.0, 3.0])
+    found = repaired_hazard(lambda at: np.outer(RATES[:5], at), times, EDGES, factors)
     step = 1e-3
     middles = np.arange(0, 2.5, step) + step / 2
     rate = np.array([0.5 if at < 0.4 else 2.0 if at < 1.0 else 3.0 for at in middles])

@@ -60,6 +60,7 @@ _HOMES = {
     "IntervalCurves": "drosurv.estimators.discrete_time_hazard",
     "LogTimeCurves": "drosurv.estimators.accelerated_failure_time",
     "MassCurves": "drosurv.estimators.deep_hit",
+    "Periods": "drosurv.repairs.periods",
     "Rule": "drosurv.repairs.rules",
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 from drosurv.curve_values import minus_log
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
 from drosurv.given_predictions import log_mean_hazard
-from drosurv.metrics.expected_events import expected_events
+from drosurv.metrics.expected_events import expected_events, known_everywhere
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.predictions import as_predictions, training_follow_up
 from drosurv.target import FloatArray, IntArray, Target
@@ -102,14 +102,26 @@ def expected_of_fitted(
 
 
 def expected_of_frozen(
-    model: Any, X: Any, target: Target, times: FloatArray, entry: FloatArray | None = None
+    model: Any,
+    X: Any,
+    target: Target,
+    times: FloatArray,
+    entry: FloatArray | None = None,
+    edges: FloatArray | None = None,
 ) -> Expected:
     """Return expected events of a frozen model, counted so that likelihood ratios have mean at most 1 if it is right.
 
     How they are counted depends on the type of the curves: see :mod:`drosurv.metrics.expected_events`. A patient is
-    censored at the end of the curve, and not at risk before entry (n,). The log risk is taken at the times (k,).
+    censored at the end of the curve, and not at risk before entry (n,). The log risk is taken at the times (k,). With
+    ascending `edges` (m,), the expected events are also counted in the m + 1 intervals between them.
     """
     curves = as_predictions(model, X, len(target)).survival_curves
     if isinstance(curves, StepCurves):
         curves = curves.with_probabilities()
-    return Expected(*expected_events(curves, target, entry), log_risk(curves, times))
+    events, hazard = expected_events(curves, target, entry)
+    intervals = None
+    if edges is not None:
+        known = known_everywhere(curves, target, entry=entry)
+        until = np.minimum(target.time, known.known_until)
+        intervals = known.expected_events(until, entry, edges).hazard
+    return Expected(events, hazard, log_risk(curves, times), intervals)

@@ -51,12 +51,29 @@ class Clusters:
 
 
 @dataclass(frozen=True, eq=False)
+class OverTime:
+    """Expected events (n, m) of patients in m intervals of time, and the `interval` (n,) in which follow-up ended.
+
+    The effect of the log risk is 1 per `scale` of its column.
+    """
+
+    expected: FloatArray
+    interval: IntArray
+    scale: float
+
+    def times(self, factor: FloatArray) -> OverTime:
+        """Return the same with expected events multiplied by a factor for each patient, (n,)."""
+        return replace(self, expected=factor[:, None] * self.expected)
+
+
+@dataclass(frozen=True, eq=False)
 class Residuals:
     """Events of n patients, observed and expected, and the columns whose effects may differ.
 
     `events` (n,) are 1 if the event was observed; `expected` (n,) is the cumulative hazard at the patient's time, from
     a model that was fitted without the patient; `columns` (n, p) are ones, the model's log risk, and features, centred
-    and scaled. `cluster` (n,) is the number of each row's cluster; without it, each row is a cluster.
+    and scaled. `cluster` (n,) is the number of each row's cluster; without it, each row is a cluster. `over_time` has
+    the expected events by interval of time, if they are known.
 
     Rows of one cluster may be correlated. Their events and expected events are divided by the number of its patients
     (see :meth:`averaged`), so that a cluster has the mean log likelihood ratio of its patients.
@@ -66,15 +83,19 @@ class Residuals:
     expected: FloatArray
     columns: FloatArray
     cluster: IntArray | None = None
+    over_time: OverTime | None = None
 
     def averaged(self, clusters: Clusters) -> Residuals:
         """Return the residuals with the mean of the patients of each cluster in place of their sum."""
         share = clusters.share
-        return Residuals(share * self.events, share * self.expected, self.columns, clusters.number)
+        over_time = None if self.over_time is None else self.over_time.times(share)
+        return Residuals(share * self.events, share * self.expected, self.columns, clusters.number, over_time)
 
     def after(self, r: FloatArray) -> Residuals:
         """Return the residuals after hazards are multiplied by exp(r)."""
-        return replace(self, expected=self.expected * np.exp(r))
+        factor = np.exp(r)
+        over_time = None if self.over_time is None else self.over_time.times(factor)
+        return replace(self, expected=self.expected * factor, over_time=over_time)
 
     @property
     def counts(self) -> FloatArray:
@@ -230,6 +251,25 @@ def poisson_ridge(
         if not new_value > value + 1e-9 * (1.0 + abs(value)):
             break
         theta, value, mean = moved, new_value, new_mean
+    return theta
+
+
+def fit_above(
+    design: FloatArray,
+    events: FloatArray,
+    expected: FloatArray,
+    penalty: FloatArray,
+    bounded: int | None,
+    least: float,
+) -> FloatArray:
+    """Return the effects of a Poisson ridge regression, one of which (`bounded`) is at least `least`."""
+    theta = poisson_ridge(design, events, expected, penalty)
+    if bounded is None or theta[bounded] >= least:
+        return theta
+    others = np.arange(len(theta)) != bounded
+    at_bound = expected * np.exp(least * design[:, bounded])
+    theta[bounded] = least
+    theta[others] = poisson_ridge(design[:, others], events, at_bound, penalty[others])
     return theta
 
 

@@ -17,6 +17,7 @@ from drosurv.predictions import take
 from drosurv.repairs.curves import Expected
 from drosurv.repairs.estimate import Estimate
 from drosurv.repairs.evidence import RISK, Clusters, EffectColumn, EffectColumns
+from drosurv.repairs.periods import Periods
 from drosurv.repairs.repair_search import Correction, Kind, Trial, Version
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.target import BoolArray, FloatArray, IntArray
@@ -48,14 +49,16 @@ class Repair:
     ----------
     rule : Rule or None
         The subgroup; None for everyone.
-    kind : {"everyone", "effects", "level"}
-        What was searched for.
+    kind : {"everyone", "effects", "level", "times"}
+        What was searched for; "times" is the shape in time.
     version : {"full", "own", "level"}
         What was changed: effects of everyone and of the subgroup, effects in the subgroup only, or its level.
     strength : float
         1, or 1/2 if half the correction gave the checked patients a larger likelihood.
     correction : Correction
         Log hazard ratios per scaled column, at strength 1.
+    periods : Periods or None
+        Log hazard ratios in periods of the follow-up, if the shape in time was corrected.
     patients, events : int, float
         Patients who meet the rule (rows, if patients have several), and their events, counted by weight; for a frozen
         model, events until its curves end.
@@ -100,6 +103,7 @@ class Repair:
     predicted_after: float = float("nan")
     changes: tuple[EffectChange, ...] = ()
     linear_in: str = ""
+    periods: Periods | None = None
 
     @staticmethod
     def of(trial: Trial, expected: Expected, clusters: Clusters) -> Repair:
@@ -107,7 +111,11 @@ class Repair:
         inside = trial.inside
         events, risk = expected.events[inside], expected.log_risk[inside]
         before, after = (r[inside] for r in (trial.r_before, trial.r_after))
-        hazard = expected.hazard[inside]
+        hazards = [trial.factor * expected.hazard * np.exp(r) for r in (trial.r_before, trial.r_after)]
+        if trial.periods is not None:
+            assert expected.by_interval is not None
+            ratios = np.exp(trial.r_before[:, None] + trial.periods.held_out)
+            hazards[1] = (expected.by_interval * ratios).sum(axis=1)
         group = trial.found.inside
         number = clusters.number if clusters.of_several else None
         own, others = (None if number is None else number[rows] for rows in (inside, ~inside))
@@ -115,11 +123,10 @@ class Repair:
         gains = trial.gains / clusters.share
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             slopes = [
-                calibration_slope_of_curves(events, hazard * np.exp(r), risk + r) for r in (before, after)
+                calibration_slope_of_curves(events, hazard[inside], risk + r)
+                for hazard, r in zip(hazards, (before, after), strict=True)
             ]
-        predicted, predicted_after = (
-            float((expected.hazard * np.exp(r))[group].sum()) for r in (trial.r_before, trial.r_after)
-        )
+        predicted, predicted_after = (float(hazard[group].sum()) for hazard in hazards)
         return Repair(
             rule=trial.rule,
             kind=trial.kind,
@@ -129,8 +136,8 @@ class Repair:
             patients=int(group.sum()),
             events=float(expected.events[group].sum()),
             checked=int(inside.sum()),
-            before=_ratio(events, hazard * np.exp(before), own),
-            after=_ratio(events, hazard * np.exp(after), own),
+            before=_ratio(events, hazards[0][inside], own),
+            after=_ratio(events, hazards[1][inside], own),
             slope_before=slopes[0],
             slope_after=slopes[1],
             gain_inside=Estimate.mean(gains[inside], CONFIDENCE, own),
@@ -139,6 +146,7 @@ class Repair:
             overlap=trial.overlap,
             predicted=predicted,
             predicted_after=predicted_after,
+            periods=None if trial.periods is None else trial.periods.periods,
         )
 
     @property
@@ -149,6 +157,8 @@ class Repair:
     @property
     def who(self) -> str:
         """The group in words."""
+        if self.periods is not None:
+            return "everyone, by period of the follow-up"
         return "everyone" if self.rule is None else str(self.rule)
 
     def __repr__(self) -> str:

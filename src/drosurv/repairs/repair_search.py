@@ -7,18 +7,34 @@ product over disjoint folds made below: such an *e-value* exceeds 20 with probab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from drosurv.presentation.progress import ProgressCallback
-from drosurv.repairs.evidence import Limits, Residuals, likelihood_gains_of, poisson_ridge, propose
+from drosurv.repairs.evidence import (
+    Limits,
+    Residuals,
+    fit_above,
+    likelihood_gains_of,
+    poisson_ridge,
+    propose,
+)
+from drosurv.repairs.periods import (
+    FoundPeriods,
+    PeriodVersion,
+    TrialPeriods,
+    after_periods,
+    find_periods,
+    score_of,
+    with_cuts,
+)
 from drosurv.repairs.rules import Atom, CodedTable, Rule
 from drosurv.target import BoolArray, FloatArray, IntArray
 
-Kind = Literal["everyone", "effects", "level"]
+Kind = Literal["everyone", "effects", "level", "times"]
 Version = Literal["full", "own", "level"]
 
 # A single repair multiplies no hazard by more than exp(2.5) = 12, nor by less than 1/12.
@@ -63,20 +79,22 @@ class Found:
     """A group that was found, and each version of its repair.
 
     `atoms` are the conditions of its rule, none for all patients; `inside` (n,) says which patients meet it; `ratios`
-    (v, n) are the log hazard ratios of every choice of version and strength.
+    (v, n) are the log hazard ratios of every choice of version and strength; `log_odds` are the log posterior odds.
     """
 
     atoms: tuple[Atom, ...]
     inside: BoolArray
     corrections: dict[Version, Correction]
     ratios: FloatArray
+    log_odds: float = 0.0
 
 
 class RepairSearch:
     """A search that finds one repair after the other, and fits them, on the counted patients (n,) only.
 
-    The residuals are those of all n patients under the unrepaired model; r (n,) holds their log hazard ratios of all
-    repairs so far, and `slope` how much these change the effect of the log risk for everyone.
+    The residuals are those of all n patients under the model without repairs, but for a correction of the shape in
+    time; r (n,) holds their log hazard ratios of all other repairs so far, and `slope` how much these change the effect
+    of the log risk for everyone.
     """
 
     def __init__(
@@ -91,12 +109,13 @@ class RepairSearch:
         now = self.residuals.after(self.r)
         if kind == "everyone":
             atoms: tuple[Atom, ...] = ()
+            log_odds = 0.0
             inclusion = (np.arange(now.n_effects + 1) <= 1).astype(np.float64)
         else:
             proposal = propose(self.table, now, self.counted, limits, self.max_conditions)
             if proposal is None or proposal.log_odds <= 0:
                 return None
-            atoms, inclusion = proposal.atoms, proposal.group.inclusion
+            atoms, inclusion, log_odds = proposal.atoms, proposal.group.inclusion, proposal.log_odds
         inside = self.table.covers(atoms)
         limits = replace(limits, least_slope=limits.least_slope - self.slope)
         corrections = {
@@ -105,7 +124,21 @@ class RepairSearch:
         }
         whole = {version: fitted.of(now.columns, inside) for version, fitted in corrections.items()}
         ratios = np.stack([strength * whole[version] for version, strength in CHOICES[kind]])
-        return Found(atoms, inside, corrections, ratios)
+        return Found(atoms, inside, corrections, ratios, log_odds)
+
+    @property
+    def score(self) -> FloatArray:
+        """Log risk of all patients with the repairs so far, (n,)."""
+        return score_of(self.residuals, self.r)
+
+    def find_periods(self, *, frozen: bool) -> FoundPeriods | None:
+        """Return corrections of the shape in time; None if they have posterior odds below 1."""
+        return find_periods(self.residuals.after(self.r), self.score, self.counted, frozen=frozen)
+
+    def keep_periods(self, found: FoundPeriods | None, version: PeriodVersion) -> None:
+        """Apply a correction of the shape in time, if one was found."""
+        if found is not None:
+            self.residuals = after_periods(self.residuals, found, version, self.score)
 
     def keep(self, found: Found | None, kind: Kind, choice: int) -> None:
         """Apply a repair, if one was found; the next search starts from the repaired model."""
@@ -137,7 +170,7 @@ def fit_version(
     z = residuals.columns[np.ix_(rows, columns)]
     design = np.hstack([z, z * inside[rows, None]]) if version == "full" else z
     for_everyone = version == "full" or bool(inside.all())
-    theta = _fit_above(
+    theta = fit_above(
         design,
         residuals.events[rows],
         residuals.expected[rows],
@@ -152,25 +185,6 @@ def fit_version(
     return Correction(everywhere, own)
 
 
-def _fit_above(
-    design: FloatArray,
-    events: FloatArray,
-    expected: FloatArray,
-    penalty: FloatArray,
-    bounded: int | None,
-    least: float,
-) -> FloatArray:
-    """Return the effects of a Poisson ridge regression, one of which (`bounded`) is at least `least`."""
-    theta = poisson_ridge(design, events, expected, penalty)
-    if bounded is None or theta[bounded] >= least:
-        return theta
-    others = np.arange(len(theta)) != bounded
-    at_bound = expected * np.exp(least * design[:, bounded])
-    theta[bounded] = least
-    theta[others] = poisson_ridge(design[:, others], events, at_bound, penalty[others])
-    return theta
-
-
 # Normal quantiles: the group must gain significantly (one-sided, 10 %), the others must not lose significantly (5 %).
 LEAST_Z_INSIDE, LEAST_Z_OUTSIDE = 1.282, -1.645
 # Smallest mean overlap (Jaccard) of the groups found without a fold with the group found on all patients.
@@ -179,6 +193,7 @@ LEAST_OVERLAP = 0.3
 LARGEST_EXPONENT = 500.0
 
 _DOING: dict[Kind, str] = {
+    "times": "is the model wrong about the shape in time?",
     "everyone": "is the model wrong for everyone?",
     "effects": "looking for a group with other effects",
     "level": "looking for a group with more or fewer events",
@@ -191,7 +206,7 @@ class Attempt:
 
     Parameters
     ----------
-    kind : {"everyone", "effects", "level"}
+    kind : {"everyone", "effects", "level", "times"}
     rule : Rule or None
         None for everyone.
     gain : float
@@ -215,7 +230,9 @@ class Trial(Attempt):
 
     `found` is the repair found and fitted on all patients; its version and strength are those with the largest gain of
     held-out patients. All arrays (n,) come from repairs found without the patient's fold: whether the patient is in
-    the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood.
+    the group (`inside`), log hazard ratios before and after the repair, and the gain in log likelihood. A correction of
+    the shape in time (`periods`) changes no log hazard ratios that hold at all times; `factor` (n,) is by how much it
+    had changed the expected events before this trial.
     """
 
     found: Found
@@ -225,6 +242,8 @@ class Trial(Attempt):
     r_before: FloatArray
     r_after: FloatArray
     gains: FloatArray
+    factor: FloatArray
+    periods: TrialPeriods | None = None
 
 
 class CheckedSearch:
@@ -296,7 +315,8 @@ class CheckedSearch:
             overlaps.append(shared)
             inside[out] = again.inside[out] if same else ~again.inside[out]
             ratios[:, out] = again.ratios[:, out]
-        gains = likelihood_gains_of(ratios, self.residuals.events, self.residuals.expected * np.exp(r_before))
+        expected = self._held_out_expected()
+        gains = likelihood_gains_of(ratios, self.residuals.events, expected * np.exp(r_before))
         total = gains.sum(axis=1)
         passed = total > 0
         passed &= np.array([self.z_of(gain, inside) for gain in gains]) >= LEAST_Z_INSIDE
@@ -308,7 +328,16 @@ class CheckedSearch:
         e = float("nan")
         earlier: dict[tuple[int, int], Found | None] = {}
         if passed.any() or self.frozen:
-            e, earlier = self._e_value(kind, limits, repeated)
+            ratios_of = [
+                self._log_ratio(search, again, fold)
+                for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True))
+            ]
+
+            def ratio_of_first(key: tuple[int, int], fold: int) -> FloatArray:
+                earlier[key] = self.on_first[key].find(kind, limits)
+                return self._log_ratio(self.on_first[key], earlier[key], fold)
+
+            e = self._e_value(ratios_of, len(CHOICES[kind]), ratio_of_first)
         accepted = bool(passed[best] and e >= self.evidence)
         if accepted:
             # From then on a group must gain more than the best level and slope of each fold.
@@ -322,8 +351,28 @@ class CheckedSearch:
         rule, gain = self.table.rule(found.atoms) if found.atoms else None, float(total[best])
         attempt = (kind, rule, gain, e, overlap, accepted)
         return Trial(
-            *attempt, found, version, strength, inside, r_before, r_before + ratios[best], gains[best]
+            *attempt,
+            found,
+            version,
+            strength,
+            inside,
+            r_before,
+            r_before + ratios[best],
+            gains[best],
+            self._factor(expected),
         )
+
+    def _held_out_expected(self) -> FloatArray:
+        """Return expected events (n,) with the correction of the shape in time that was found without the fold."""
+        expected = self.residuals.expected.copy()
+        for fold, search in enumerate(self.without_fold):
+            expected[self.folds == fold] = search.residuals.expected[self.folds == fold]
+        return expected
+
+    def _factor(self, expected: FloatArray) -> FloatArray:
+        """Return expected events as multiples of those of the model."""
+        before = self.residuals.expected
+        return np.divide(expected, before, out=np.ones_like(expected), where=before > 0)
 
     def z_of(self, gains: FloatArray, own: BoolArray) -> float:
         """Return the sum of the gains of some patients divided by its standard error, from the sums of clusters."""
@@ -332,30 +381,119 @@ class CheckedSearch:
             sums = np.bincount(cluster[own], sums).astype(np.float64)
         return z_of(sums)
 
-    def _e_value(
-        self, kind: Kind, limits: Limits, repeated: list[Found | None]
-    ) -> tuple[float, dict[tuple[int, int], Found | None]]:
-        """Return the e-value, and what was found on the first folds of each order.
+    def try_periods(self, edges: FloatArray) -> Trial | None:
+        """Find a correction of the shape in time and test it; `edges` (m,) are the beginnings of the intervals.
 
-        It is the mean of two e-values: the mean over folds of the likelihood ratio in the fold, of a search on all
-        other folds; and the product of the likelihood ratios of three folds, each of a search on the folds before it.
+        It must gain more than a slope that is the same at all times. Return None if it has posterior odds below 1.
+        """
+        n_steps = 1 + len(self.without_fold) + len(self.on_first)
+        self.progress(0, _DOING["times"], n_steps)
+        found, n = self.on_all.find_periods(frozen=self.frozen), len(self.folds)
+        if found is None:
+            return None
+        versions = list(found.versions)
+        all_gains, r_before = np.zeros((len(versions) + 1, n)), np.zeros(n)
+        repeated, ratios = [], []
+        for fold, search in enumerate(self.without_fold):
+            self.progress(1 + fold)
+            out, again = self.folds == fold, search.find_periods(frozen=self.frozen)
+            r_before[out] = search.r[out]
+            repeated.append(again)
+            ratios.append(self._log_ratio_of_periods(search, again, fold))
+            if again is not None:
+                all_gains[:, out] = again.gains(search.residuals.after(search.r), search.score, out)
+        gains, common = all_gains[:-1], all_gains[-1]
+        if common.sum() > 0:
+            gains = gains - common
+        everyone, total = np.ones(n, dtype=np.bool_), gains.sum(axis=1)
+        passed = np.array([self.z_of(gain, everyone) >= LEAST_Z_INSIDE for gain in gains])
+        best = int(np.where(passed, total, -np.inf).argmax()) if passed.any() else int(total.argmax())
+        e = float("nan")
+        earlier: dict[tuple[int, int], FoundPeriods | None] = {}
+        if passed.any() or self.frozen:
+
+            def ratio_of_first(key: tuple[int, int], fold: int) -> FloatArray:
+                earlier[key] = self.on_first[key].find_periods(frozen=self.frozen)
+                return self._log_ratio_of_periods(self.on_first[key], earlier[key], fold)
+
+            e = self._e_value(ratios, len(versions), ratio_of_first)
+        self.progress(n_steps)
+        version, held_out = versions[best], np.zeros((n, len(edges)))
+        for fold, (search, again) in enumerate(zip(self.without_fold, repeated, strict=True)):
+            out = self.folds == fold
+            if again is not None:
+                periods = with_cuts(again, version, edges)
+                held_out[out] = periods.at_intervals(edges, search.score[out])
+        accepted, factor = bool(passed[best] and e >= self.evidence), np.ones(n)
+        if accepted:
+            self.on_all.keep_periods(found, version)
+            for search, again in zip(self.without_fold, repeated, strict=True):
+                search.keep_periods(again, version)
+            for key, again in earlier.items():
+                self.on_first[key].keep_periods(again, version)
+        no_change = Correction(*np.zeros((2, self.residuals.n_effects + 1)))
+        return Trial(
+            "times",
+            None,
+            float(total[best]),
+            e,
+            1.0,
+            accepted,
+            Found((), everyone, {version: no_change}, np.zeros((1, n))),
+            version,
+            1.0,
+            everyone,
+            r_before,
+            r_before,
+            gains[best],
+            factor,
+            TrialPeriods(with_cuts(found, version, edges), held_out),
+        )
+
+    def _log_ratio_of_periods(
+        self, search: RepairSearch, found: FoundPeriods | None, fold: int
+    ) -> FloatArray:
+        """Return log likelihood ratios (v,) of a fold that the search did not use; (1,) if it found nothing.
+
+        They are relative to the best of these: the model with its earlier repairs; with a slope that is the same at
+        all times; and, after a recalibration of a frozen model, with the best level and slope of that fold.
+        """
+        out = self.folds == fold
+        if found is None:
+            return np.zeros(1)
+        gains = found.gains(search.residuals.after(search.r), search.score, out).sum(axis=1)
+        nulls = [0.0, float(gains[-1])]
+        if self.against_best_level:
+            events, expected, r = search.residuals.events[out], search.residuals.expected[out], search.r[out]
+            change = _best_level(search.residuals, out) - r
+            nulls.append(float(likelihood_gains_of(change, events, expected * np.exp(r)).sum()))
+        ratio: FloatArray = gains[:-1] - max(nulls)
+        return ratio
+
+    def _e_value(
+        self,
+        ratios_of: Sequence[FloatArray],
+        n_choices: int,
+        ratio_of_first: Callable[[tuple[int, int], int], FloatArray],
+    ) -> float:
+        """Return the e-value, the mean of two.
+
+        One is the mean over folds of the likelihood ratio in the fold, of a search on all other folds, `ratios_of`;
+        the other the product of the likelihood ratios of three folds, each of a search on the folds before it,
+        `ratio_of_first`. Each search has log likelihood ratios for all choices, (v,), or (1,) if it found nothing.
         """
         n_folds = len(self.without_fold)
-        ratios = np.zeros((n_folds, len(CHOICES[kind])))
-        for fold, (search, found) in enumerate(zip(self.without_fold, repeated, strict=True)):
-            ratios[fold] = self._log_ratio(search, found, fold)
+        ratios = np.stack([np.broadcast_to(ratio, n_choices) for ratio in ratios_of])
         averaged = _mean_exp(ratios)
-        earlier: dict[tuple[int, int], Found | None] = {}
-        products = []
+        products, step = [], 1 + n_folds
         for which, order in enumerate(self.orders):
             total = ratios[order[-1]].copy()
             for m in range(self.first, n_folds - 1):
-                self.progress(1 + n_folds + len(earlier))
-                search = self.on_first[which, m]
-                earlier[which, m] = search.find(kind, limits)
-                total += self._log_ratio(search, earlier[which, m], order[m])
+                self.progress(step)
+                step += 1
+                total += ratio_of_first((which, m), order[m])
             products.append(_mean_exp(total))
-        return (averaged + float(np.mean(products))) / 2, earlier
+        return (averaged + float(np.mean(products))) / 2
 
     def _log_ratio(self, search: RepairSearch, found: Found | None, fold: int) -> FloatArray:
         """Return log likelihood ratios (v,) of a fold that the search did not use; (1,) if it found nothing.
@@ -364,15 +502,27 @@ class CheckedSearch:
         group cannot gain from an error that the model makes for all patients.
         """
         out = self.folds == fold
-        events, expected = self.residuals.events[out], self.residuals.expected[out]
+        events, expected = search.residuals.events[out], search.residuals.expected[out]
         change = np.zeros((1, len(events))) if found is None else found.ratios[:, out]
         null = search.r[out]
         if self.against_best_level:
-            Z = self.residuals.columns[out, :2]
-            null = Z @ poisson_ridge(Z, events, expected, np.zeros(2))
+            null = _best_level(search.residuals, out)
         change = change + search.r[out] - null
         ratio: FloatArray = likelihood_gains_of(change, events, expected * np.exp(null)).sum(axis=1)
         return ratio
+
+    def shape_first(self, limits: Limits) -> bool:
+        """Whether the shape in time is more probably wrong than the effects in any group."""
+        shape = self.on_all.find_periods(frozen=self.frozen)
+        group = None if shape is None else self.on_all.find("effects", limits)
+        return shape is not None and (group is None or shape.log_odds > group.log_odds)
+
+
+def _best_level(residuals: Residuals, rows: BoolArray) -> FloatArray:
+    """Return the log hazard ratios of some rows with the level and slope that fit them best."""
+    Z = residuals.columns[rows, :2]
+    r: FloatArray = Z @ poisson_ridge(Z, residuals.events[rows], residuals.expected[rows], np.zeros(2))
+    return r
 
 
 def fewest_folds(n_folds: int) -> int:
@@ -404,24 +554,37 @@ def _mean_exp(logs: FloatArray) -> float:
 CLEAR_Z = 1.960
 
 
-def find_repairs(checked: CheckedSearch, limits: Limits, max_repairs: int) -> list[Trial]:
+def find_repairs(
+    checked: CheckedSearch, limits: Limits, max_repairs: int, edges: FloatArray | None = None
+) -> list[Trial]:
     """Search for repairs and test each; return all that were tested, accepted or not, in order.
 
     The first repair, if accepted, is for all patients, so that no group is found because the model is wrong for all. If
-    no group follows, this repair of a fitted model is kept only if its gain is significant.
+    nothing follows, this repair of a fitted model is kept only if its gain is significant.
+
+    If the beginnings (m,) of intervals are given, the shape in time is corrected too: before groups if it is more
+    probably wrong than any of them, because an effect that fades looks like effects that differ in a group; else after
+    them, because effects that differ in a group look like an effect that fades.
     """
     trials: list[Trial] = []
 
     def passed(kind: Kind) -> bool:
-        trial = checked.try_kind(kind, replace(limits, level_only=kind == "level"))
+        if kind == "times":
+            trial = None if edges is None else checked.try_periods(edges)
+        else:
+            trial = checked.try_kind(kind, replace(limits, level_only=kind == "level"))
         trials.extend([] if trial is None else [trial])
         return trial is not None and trial.accepted
 
     n_repairs = int(max_repairs > 0 and passed("everyone"))
+    shape_first = edges is not None and n_repairs < max_repairs and checked.shape_first(limits)
+    n_repairs += shape_first and passed("times")
     while n_repairs < max_repairs and len(checked.table.atoms) and (passed("effects") or passed("level")):
         n_repairs += 1
+    if not shape_first and n_repairs < max_repairs:
+        n_repairs += passed("times")
     kept = [trial for trial in trials if trial.accepted]
-    if len(kept) == 1 and kept[0].rule is None and not (checked.frozen or _is_clear(kept[0], checked)):
+    if len(kept) == 1 and kept[0].kind == "everyone" and not (checked.frozen or _is_clear(kept[0], checked)):
         return [replace(trial, accepted=False) for trial in trials]
     return trials
 

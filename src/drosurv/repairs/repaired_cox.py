@@ -26,14 +26,16 @@ from drosurv.repairs.curves import (
     expected_of_frozen,
     reference_times,
 )
-from drosurv.repairs.evidence import Clusters, EffectColumns, Limits, Residuals
+from drosurv.repairs.evidence import Clusters, EffectColumns, Limits, OverTime, Residuals
 from drosurv.repairs.fold_fits import FoldFits, fit_base
 from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
-from drosurv.repairs.repair_search import Attempt, CheckedSearch, fewest_folds, find_repairs
+from drosurv.repairs.repair_search import Attempt, CheckedSearch, Trial, fewest_folds, find_repairs
 from drosurv.repairs.repaired_predictions import (
     BaselineFactor,
     RepairedPredictions,
     curve_times,
+    intervals_between,
+    intervals_of,
 )
 from drosurv.repairs.rules import CodedTable, readable_table
 from drosurv.repairs.views import (
@@ -46,7 +48,7 @@ from drosurv.repairs.views import (
     repair_table,
     status,
 )
-from drosurv.target import BoolArray, IntArray, Target, parse_target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +100,8 @@ class RepairedCox(RepairedPredictions):
     checked_ : (k, n) bool
         Which training patients are in each repair's subgroup, by the rule found without their fold; not saved.
     held_out_ : (n,) float64
-        Log hazard ratio of each training patient by the repairs found without their fold; not saved.
+        Log hazard ratio of each training patient by the repairs found without their fold, but for a repair by period;
+        not saved.
     status_ : str
         What was found, in one or two sentences.
     min_group_ : int
@@ -215,17 +218,22 @@ class RepairedCox(RepairedPredictions):
         folds = self._drawn(clusters, target.event)
         edges = BaselineFactor.intervals(target)
         fits = FoldFits(base, X, target, given, folds, self._times, edges[1:])
+        over_time = (edges, intervals_of(target.time, edges))
         with bar("", shown=self.verbose) as progress:
             alone = fits.out_of_fold(progress)
             expected = fits.joined(alone)
-            self._find(expected.weighted(weight), tables, folds, clusters, progress)
-            if self.repairs_:
+            accepted = self._find(expected.weighted(weight), tables, folds, clusters, progress, over_time)
+            if accepted:
                 # Once more, with predictions that do not depend on the fold on which a repair is checked.
                 parts = fits.without_each_fold(alone, progress)
                 without = [fits.joined(part).weighted(weight) for part in parts]
-                self._find(expected.weighted(weight), tables, folds, clusters, progress, without=without)
-        if self.repairs_:
-            by_interval = np.exp(self.held_out_)[:, None] * expected.by_interval
+                accepted = self._find(
+                    expected.weighted(weight), tables, folds, clusters, progress, over_time, without=without
+                )
+        if accepted:
+            periods = next((trial.periods for trial in accepted if trial.periods is not None), None)
+            r = self.held_out_[:, None] + (0.0 if periods is None else periods.held_out)
+            by_interval = np.exp(r) * expected.by_interval
             self._factor = BaselineFactor.learn(edges, by_interval, target, weight)
         self._add_changes(X, tables[0])
         return self
@@ -245,13 +253,15 @@ class RepairedCox(RepairedPredictions):
             self.base_, times = None, target.curve_times if known is None else np.union1d(0.0, known)
         # Not quantiles of event times, because the columns of a patient must not depend on outcomes.
         self._curve_times, self._times = times, np.quantile(times, QUARTILES)
-        expected = expected_of_frozen(model, X, target, self._times, rows.entry)
+        edges = intervals_between(times)
+        expected = expected_of_frozen(model, X, target, self._times, rows.entry, edges[1:])
         if self._too_few(target, clusters):
             return self
         # Not stratified by events: the mean of likelihood ratios would then exceed 1.
         folds = self._drawn(clusters)
         with bar("", shown=self.verbose) as progress:
-            self._find(expected, tables, folds, clusters, progress, frozen=True)
+            over_time = (edges, intervals_of(target.time, edges))
+            self._find(expected, tables, folds, clusters, progress, over_time, frozen=True)
         self._add_changes(X, tables[0])
         return self
 
@@ -337,19 +347,26 @@ class RepairedCox(RepairedPredictions):
         folds: IntArray,
         clusters: Clusters,
         progress: ProgressCallback,
+        over_time: tuple[FloatArray, IntArray],
         *,
         frozen: bool = False,
         without: Sequence[Expected] | None = None,
-    ) -> None:
-        """Find repairs, and set the fitted attributes.
+    ) -> list[Trial]:
+        """Find repairs, set the fitted attributes, and return the accepted trials.
 
-        `without` are the expected events that do not depend on each of the folds; by default the same for all.
+        `over_time` are the beginnings (m,) of the intervals of time, and the interval (n,) in which each patient's time
+        lies. `without` are the expected events that do not depend on each of the folds; by default the same for all.
         """
         rules, effects = tables
+        edges, interval = over_time
         self._columns = EffectColumns.learn(effects, expected.log_risk)
 
         def residuals_of(part: Expected) -> Residuals:
-            found = Residuals(part.events, part.hazard, self._columns.of(effects, part.log_risk))
+            by_time = None
+            if part.by_interval is not None:
+                by_time = OverTime(part.by_interval, interval, self._columns.columns[0].scale)
+            columns = self._columns.of(effects, part.log_risk)
+            found = Residuals(part.events, part.hazard, columns, over_time=by_time)
             return found.averaged(clusters) if clusters.of_several else found
 
         residuals = residuals_of(expected)
@@ -367,7 +384,7 @@ class RepairedCox(RepairedPredictions):
         if not frozen:
             # A model without any effect may be right; one with reversed effects is a model of noise.
             limits = replace(limits, least_slope=-self._columns.columns[0].scale)
-        trials = find_repairs(checked, limits, self.max_repairs)
+        trials = find_repairs(checked, limits, self.max_repairs, edges)
         accepted = [trial for trial in trials if trial.accepted]
         self.attempts_ = [Attempt(t.kind, t.rule, t.gain, t.e, t.overlap, t.accepted) for t in trials]
         self.repairs_ = [Repair.of(trial, expected, clusters) for trial in accepted]
@@ -378,6 +395,7 @@ class RepairedCox(RepairedPredictions):
         if clusters.of_several:
             rows, number = f"{self.n_patients_:,} rows", f"{len(clusters):,} clusters"
             self.status_ += f" The {rows} are in {number}, each of which counts as one patient."
+        return accepted
 
     def _add_changes(self, X: Any, rules: pd.DataFrame) -> None:
         """Add to each repair the hazard ratios that it changes."""
@@ -398,7 +416,7 @@ class RepairedCox(RepairedPredictions):
     def in_words(self) -> list[str]:
         """Describe each repair in sentences: who was predicted wrongly, what was changed, and with which effect."""
         check_is_fitted(self)
-        return [in_words(repair) for repair in self.repairs_]
+        return [in_words(repair, frozen=self._factor is None) for repair in self.repairs_]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each repair, with intervals as ``_low`` and ``_high``."""

@@ -22,10 +22,11 @@ from drosurv.observation import in_pandas
 from drosurv.predictions import as_predictions, final_step, take
 from drosurv.repairs.curves import log_risk
 from drosurv.repairs.evidence import EffectColumns
+from drosurv.repairs.periods import repaired_hazard
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.rules import readable_table
 from drosurv.tables.encoder import TableEncoder
-from drosurv.target import FloatArray, Target
+from drosurv.target import FloatArray, IntArray, Target
 
 SMALLEST_SURVIVAL = 1e-300
 
@@ -64,7 +65,9 @@ class RepairedPredictions(SurvivalModel):
     def capabilities(self) -> Capabilities:  # type: ignore[override]
         """Scores are log hazards if those of the base model are."""
         base = getattr(self, "base_", self.base)
-        proportional = base is None or is_proportional(base)
+        # Hazards are not proportional after a correction of the shape in time.
+        by_period = any(repair.periods is not None for repair in getattr(self, "repairs_", ()))
+        proportional = (base is None or is_proportional(base)) and not by_period
         return Capabilities(
             score="log hazard" if proportional else "other",
             exp_coef=None,
@@ -90,7 +93,7 @@ class RepairedPredictions(SurvivalModel):
             Columns that rules use, if ``fit`` was given some; not needed if X has them.
         """
         X, features = self._known(X, features)
-        return self._ratios(X, features, log_risk(self._base_curves(X), self._times))
+        return self._ratios(X, features, log_risk(self._base_curves(X), self._times), self.repairs_)
 
     def predict(self, X: Any, features: Any = None) -> FloatArray:  # type: ignore[override]
         """Predict the log risk (n,) of each patient, higher meaning sooner; parameters as in :meth:`log_hazard_ratios`.
@@ -100,7 +103,7 @@ class RepairedPredictions(SurvivalModel):
         X, features = self._known(X, features)
         risk = log_risk(self._base_curves(X), self._times)
         score: FloatArray = np.asarray(self.base_.predict(X)) if is_proportional(self.base_) else risk
-        return score + self._ratios(X, features, risk)
+        return score + self._ratios(X, features, risk, self.repairs_)
 
     def predict_survival_function(  # type: ignore[override]
         self, X: Any, return_array: bool = False, times: ArrayLike | None = None, *, features: Any = None
@@ -142,13 +145,11 @@ class RepairedPredictions(SurvivalModel):
         curves = as_predictions(predictions, None, len(X), name="predictions").survival_curves
         require(curves.times is not None, "predictions", "hold survival at times", predictions)
         assert curves.times is not None
-        ratios = np.exp(self._ratios(X, features, log_risk(curves, self._times)))[:, None]
-        if self._factor is not None:
-            hazard: Callable[[FloatArray], FloatArray] = partial(cumulative_hazard, curves)
-            if isinstance(curves, PointCurves):
-                hazard = curves.interpolated_hazard
-            return np.exp(-ratios * self._factor.applied(hazard, curves.times))
-        return curves.survival(curves.times) ** ratios
+        hazard: Callable[[FloatArray], FloatArray] = partial(cumulative_hazard, curves)
+        if isinstance(curves, PointCurves):
+            hazard = curves.interpolated_hazard
+        risk = log_risk(curves, self._times)
+        return np.exp(-self._repaired(hazard, curves.times, risk, X, features))
 
     def score(  # type: ignore[override]
         self, X: Any, y: Any, features: Any = None, *, entry: Any = None
@@ -179,19 +180,22 @@ class RepairedPredictions(SurvivalModel):
         validate_data(self, X, skip_check_array=True, reset=False)
         return as_predictions(self.base_, X, len(X)).survival_curves
 
-    def _ratios(self, X: Any, features: Any, risk: FloatArray) -> FloatArray:
+    def _ratios(self, X: Any, features: Any, risk: FloatArray, repairs: list[Repair]) -> FloatArray:
+        """Return what some of the repairs add to the log hazards (n,) at all times."""
         n = len(X)
-        if not self.repairs_:
+        if not repairs:
             return np.zeros(n)
         effects = self._as_encoded(readable_table(X, n, getattr(self, "feature_names_in_", None)))
         table = features if self._own_features else effects
         rules = effects if table is effects or table is None else readable_table(X, n, features=table)
-        wanted = sorted({c.column for r in self.repairs_ if r.rule for c in r.rule.conditions})
+        wanted = sorted({c.column for r in repairs if r.rule for c in r.rule.conditions})
         if missing := [column for column in wanted if table is None or column not in rules]:
             raise ArgumentError(
                 "features", f"features must have the columns {missing}, which the rules of repairs use."
             )
-        return self._sum_of_repairs(rules, effects, risk)
+        columns = self._columns.of(effects, risk)
+        ratios: FloatArray = np.sum([r.log_hazard_ratios(rules, columns) for r in repairs], axis=0)
+        return ratios
 
     def _as_encoded(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table with values that training never saw as the base model takes them, so that rules agree."""
@@ -200,11 +204,6 @@ class RepairedPredictions(SurvivalModel):
             (step for step in (*steps, getattr(final, "encoder_", None)) if step is not None), None
         )
         return encoder.as_encoded(table) if isinstance(encoder, TableEncoder) else table
-
-    def _sum_of_repairs(self, rules: pd.DataFrame, effects: pd.DataFrame, risk: FloatArray) -> FloatArray:
-        columns = self._columns.of(effects, risk)
-        ratios: FloatArray = np.sum([r.log_hazard_ratios(rules, columns) for r in self.repairs_], axis=0)
-        return ratios
 
     def _curves(
         self,
@@ -217,11 +216,35 @@ class RepairedPredictions(SurvivalModel):
         X, features = self._known(X, features)
         curves = self._base_curves(X)
         at = self._curve_times if times is None else checked_times(times)
-        ratios = self._ratios(X, features, log_risk(curves, self._times))
-        hazard = partial(cumulative_hazard, curves)
-        found = hazard(at) if self._factor is None else self._factor.applied(hazard, at)
-        values = transform(found * np.exp(ratios)[:, None])
+        risk = log_risk(curves, self._times)
+        values = transform(self._repaired(partial(cumulative_hazard, curves), at, risk, X, features))
         return values if return_array or times is not None else step_functions(at, values)
+
+    def _repaired(
+        self,
+        hazard: Callable[[FloatArray], FloatArray],
+        times: FloatArray,
+        risk: FloatArray,
+        X: Any,
+        features: Any,
+    ) -> FloatArray:
+        """Return repaired cumulative hazards (n, T), given those of the model and its log risks (n,)."""
+        factor = self._factor
+        constant = np.exp(self._ratios(X, features, risk, self.repairs_))[:, None]
+        by_period = [k for k, repair in enumerate(self.repairs_) if repair.periods is not None]
+        if factor is None and not by_period:
+            return constant * hazard(times)
+        edges, factors = (np.zeros(1), np.ones(1)) if factor is None else (factor.edges, factor.factors)
+        for k in by_period:
+            periods = self.repairs_[k].periods
+            assert periods is not None
+            starts = np.union1d(edges, periods.cuts)
+            factors = factors[np.searchsorted(edges, starts, side="right") - 1]
+            # The score as in the search: centred and clipped, with the repairs before this one.
+            column = self._columns.columns[0]
+            score = column.scale * column.scaled(risk) + self._ratios(X, features, risk, self.repairs_[:k])
+            edges, factors = starts, factors * np.exp(periods.at_intervals(starts, score))
+        return constant * repaired_hazard(hazard, times, edges, factors)
 
 
 def is_proportional(model: Any) -> bool:
@@ -241,6 +264,18 @@ def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
     """Return the times at which a model's curves jump; event times for a model with smooth curves."""
     jumps = as_predictions(model, take(X, np.arange(1)), 1).survival_curves.times
     return target.curve_times if jumps is None else jumps
+
+
+def intervals_of(times: FloatArray, edges: FloatArray) -> IntArray:
+    """Return the interval of each time, given where intervals begin, at first at 0; an end belongs to its interval."""
+    return np.maximum(np.searchsorted(edges, times, side="left") - 1, 0)
+
+
+def intervals_between(times: FloatArray) -> FloatArray:
+    """Return beginnings of about 20 intervals, which are 0 and some of the times (K,)."""
+    shares = np.linspace(0, 1, N_INTERVALS + 1)[1:-1]
+    inner = np.quantile(times, shares, method="inverted_cdf")
+    return np.unique(np.concatenate([[0.0], inner[(inner > 0) & (inner < times.max())]]))
 
 
 N_INTERVALS = 20
@@ -273,20 +308,6 @@ class BaselineFactor:
 
         `by_interval` (n, k) are the expected events of each patient, with all repairs; `weight` (n,) their weights.
         """
-        interval = np.searchsorted(edges, target.time, side="left") - 1
-        events = np.bincount(np.maximum(interval, 0), weight * target.event, minlength=len(edges))
+        interval = intervals_of(target.time, edges)
+        events = np.bincount(interval, weight * target.event, minlength=len(edges))
         return BaselineFactor(edges, (events + SHRINKAGE) / (weight @ by_interval + SHRINKAGE))
-
-    def applied(self, hazard: Callable[[FloatArray], FloatArray], times: FloatArray) -> FloatArray:
-        """Return corrected cumulative hazards (n, T) at the times; `hazard` returns the uncorrected ones."""
-        found = hazard(np.concatenate([self.edges, times]))
-        return self.at(found[:, : len(self.edges)], found[:, len(self.edges) :])
-
-    def at(self, at_edges: FloatArray, at_times: FloatArray) -> FloatArray:
-        """Return corrected cumulative hazards (n, T), from uncorrected ones at the edges (n, k) and at times (n, T)."""
-        out = np.zeros_like(at_times)
-        for m, factor in enumerate(self.factors):
-            low = at_edges[:, [m]]
-            high = at_edges[:, [m + 1]] if m + 1 < len(self.edges) else np.inf
-            out += factor * np.clip(at_times - low, 0.0, high - low)
-        return out

@@ -14,6 +14,7 @@ from drosurv.errors import InputError
 from drosurv.predictions import final_step
 from drosurv.presentation import Column, Table, axes_or_new, first_upper
 from drosurv.repairs.evidence import EffectColumns
+from drosurv.repairs.periods import Periods
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repair_search import LARGEST_REPAIR
 from drosurv.repairs.repaired_predictions import is_proportional
@@ -42,6 +43,7 @@ CHANGED = {
     "own": "effects there",
     "level": "level",
 }
+CHANGED_BY_PERIOD = {"own": "effect of the score and hazard by period", "level": "hazard by period"}
 NOTE = (
     "All numbers but patients and events come from patients not used to find or fit the repair. Slope: calibration "
     "slope, 1 is right. Gain: log likelihood per patient."
@@ -60,7 +62,7 @@ def _row(repair: Repair) -> dict[str, Any]:
         "kind": repair.kind,
         "version": repair.version,
         "strength": repair.strength,
-        "changed": CHANGED[repair.version] + half,
+        "changed": CHANGED_BY_PERIOD[repair.version] if repair.periods else CHANGED[repair.version] + half,
         "patients": repair.patients,
         "events": repair.events,
         "checked": repair.checked,
@@ -103,6 +105,8 @@ def plot_repairs(repairs: Sequence[Repair], ax: Axes | None = None) -> Axes:
 NEEDED_GAIN = 27.0
 # Share of the patients in the example of a group that would have been found.
 TENTH = 0.1
+# Changes of a slope or of a log hazard in a period are mentioned if one of them is as large.
+LEAST_PERIOD = 0.05
 # A smaller ratio would be printed as 0.0.
 LEAST_SAID = 0.05
 
@@ -140,8 +144,13 @@ def detectable(expected: float) -> tuple[float, float]:
     return float(low), float(brentq(missing, 1.0, 1.0 + 10 * NEEDED_GAIN / min(expected, 1.0)))
 
 
-def in_words(repair: Repair) -> str:
-    """Say what the model predicted, what the repair changed, and its effect on patients not used for it."""
+def in_words(repair: Repair, *, frozen: bool) -> str:
+    """Say what the model predicted, what the repair changed, and its effect on patients not used for it.
+
+    The baseline of a model that is not `frozen` was estimated again, so that hazards by period are not said.
+    """
+    if repair.periods is not None:
+        return _periods_in_words(repair, repair.periods, frozen)
     whom = (
         f"all {repair.patients:,} patients"
         if repair.rule is None
@@ -187,6 +196,42 @@ def in_words(repair: Repair) -> str:
             "(1 is right)."
         )
     return " ".join(sentences)
+
+
+def _periods_in_words(repair: Repair, periods: Periods, frozen: bool) -> str:
+    """Say how the effect of the predicted risk, and the hazard, differ from the model's in periods of the follow-up."""
+    slopes, levels = 1 + periods.slopes, np.exp(periods.levels)
+    sentences = []
+    if abs(periods.slopes).max() >= LEAST_PERIOD:
+        sentences.append(f"The effect of the score {_change(slopes)}: {_by_period(slopes, periods.cuts)}.")
+    if frozen and abs(periods.levels).max() >= LEAST_PERIOD:
+        said = _by_period(levels, periods.cuts)
+        sentences.append(f"The hazard of a patient of average risk is {said} what was predicted.")
+    gain = repair.gain_inside
+    sentences.append(
+        f"Checked on all {repair.checked:,} patients, each with a repair that was fitted without them: the gain in log "
+        f"likelihood per patient, beyond that of one slope for all times, is {gain.value:.3f} ({gain.low:.3f} to "
+        f"{gain.high:.3f})."
+    )
+    return " ".join(sentences)
+
+
+def _change(slopes: FloatArray) -> str:
+    """Say whether slopes of the score fade, grow or change; a step back of a quarter of the change is disregarded."""
+    whole = float(slopes[-1] - slopes[0])
+    if np.ptp(slopes) < 2 * LEAST_PERIOD:
+        return "is different from the predicted one"
+    if max(-np.sign(whole) * np.diff(slopes)) > abs(whole) / 4:
+        return "changes"
+    return "grows" if whole > 0 else "fades"
+
+
+def _by_period(values: FloatArray, cuts: FloatArray) -> str:
+    """Say the value of each period, such as "1.4 times until time 1, 0.8 times after 1"."""
+    said = [f"{value:.1f} times" for value in values]
+    parts = [f"{said[0]} until time {cuts[0]:.3g}"]
+    parts += [f"{value} until {cut:.3g}" for value, cut in zip(said[1:-1], cuts[1:], strict=True)]
+    return ", ".join([*parts, f"{said[-1]} after {cuts[-1]:.3g}"])
 
 
 def _count(events: float) -> str:

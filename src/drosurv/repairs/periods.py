@@ -1,0 +1,217 @@
+"""Corrections of a model's shape in time: a factor of the hazard and a slope of the log risk for each of four periods.
+
+In period k the hazard of a patient with log risk s is multiplied by exp(a_k + b_k s): the effect of the predicted risk
+is 1 + b_k times as large there as the model says. Levels a and slopes b are shrunken towards 0, the more the less they
+differ from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from drosurv.repairs.evidence import Residuals, fit_above, likelihood_gains_of
+from drosurv.target import BoolArray, FloatArray, IntArray
+
+N_PERIODS = 4
+# Prior standard deviations of log hazard ratios that are compared; a small one shrinks levels and slopes much.
+TAUS = (0.05, 0.15, 0.5)
+# The hazard of a period is multiplied by at most exp(2.5) = 12, and by at least 1/12.
+LARGEST_CHANGE = 2.5
+# What is corrected in each period: level and slope, or the level only.
+PeriodVersion = Literal["own", "level"]
+
+
+@dataclass(frozen=True, eq=False)
+class Periods:
+    """A correction of the hazards in k periods.
+
+    Periods end at the k - 1 `cuts`, which belong to the earlier one; the last has no end. `levels` (k,) are log hazard
+    ratios of a patient with log risk 0, the mean; `slopes` (k,) are what is added to the effect of the log risk.
+    """
+
+    cuts: FloatArray
+    levels: FloatArray
+    slopes: FloatArray
+
+    def log_ratios(self, score: FloatArray) -> FloatArray:
+        """Return what is added to the log hazards of patients with log risks (n,) in each period, (n, k)."""
+        return np.clip(self.levels + np.outer(score, self.slopes), -LARGEST_CHANGE, LARGEST_CHANGE)
+
+    def at_intervals(self, edges: FloatArray, score: FloatArray) -> FloatArray:
+        """Return the same in the intervals that begin at the edges (m,), of which the cuts are some, (n, m)."""
+        return self.log_ratios(score)[:, np.searchsorted(self.cuts, edges, side="right")]
+
+
+@dataclass(frozen=True, eq=False)
+class FoundPeriods:
+    """Versions of a correction of the shape in time, found on some of the patients.
+
+    The periods begin with the intervals `first` (k,). `common` is a correction with the same slope in all periods, with
+    which the versions are compared; `log_odds` are the log posterior odds against it.
+    """
+
+    first: IntArray
+    versions: dict[PeriodVersion, Periods]
+    common: Periods
+    log_odds: float
+
+    def gains(self, at: Residuals, score: FloatArray, rows: BoolArray) -> FloatArray:
+        """Return the gains in log likelihood of m rows, (v + 1, m): of the versions, and last of the common one."""
+        events, expected = in_periods(at, self.first, rows)
+        changes = np.stack(
+            [found.log_ratios(score[rows]) for found in (*self.versions.values(), self.common)]
+        )
+        gains: FloatArray = likelihood_gains_of(changes, events, expected).sum(axis=2)
+        return gains
+
+
+def after_periods(at: Residuals, found: FoundPeriods, version: PeriodVersion, score: FloatArray) -> Residuals:
+    """Return the residuals after a correction of the shape in time, given the log risks (n,)."""
+    assert at.over_time is not None
+    period = np.searchsorted(found.first, np.arange(at.over_time.expected.shape[1]), side="right") - 1
+    expected = at.over_time.expected * np.exp(found.versions[version].log_ratios(score))[:, period]
+    return replace(at, expected=expected.sum(axis=1), over_time=replace(at.over_time, expected=expected))
+
+
+def score_of(at: Residuals, r: FloatArray) -> FloatArray:
+    """Return the log risk of patients with repairs r (n,): centred, and clipped before repairs."""
+    assert at.over_time is not None
+    return at.over_time.scale * at.columns[:, 1] + r
+
+
+def in_periods(at: Residuals, first: IntArray, rows: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Return observed and expected events of some rows in the periods that begin with the intervals `first`, (m, k)."""
+    assert at.over_time is not None
+    expected = np.add.reduceat(at.over_time.expected[rows], first, axis=1)
+    period = np.searchsorted(first, at.over_time.interval[rows], side="right") - 1
+    return np.where(period[:, None] == np.arange(len(first)), at.events[rows, None], 0.0), expected
+
+
+def find_periods(
+    at: Residuals, score: FloatArray, counted: BoolArray, *, frozen: bool
+) -> FoundPeriods | None:
+    """Return corrections fitted on the counted patients; None if they have posterior odds below 1.
+
+    The periods hold about equally many of their events. The baseline of a fitted model is estimated again after
+    repairs: its corrections are compared with levels of their own for the periods, and must not reverse the effect of
+    the risk. Those of a `frozen` model are compared with one level.
+    """
+    assert at.over_time is not None
+    first = _periods_of(at, counted)
+    if len(first) < 2:
+        return None
+    fits = _Fits(*in_periods(at, first, counted), score[counted], at.over_time.scale, frozen)
+    common, least = fits.common()
+    versions: dict[PeriodVersion, Periods] = {}
+    odds = []
+    for version in fits.versions:
+        found = [fits.by_period(version, tau) for tau in TAUS]
+        evidence = np.array([one for _, one in found])
+        versions[version] = found[int(evidence.argmax())][0]
+        odds.append(np.logaddexp.reduce(evidence) - np.log(len(TAUS)))
+    log_odds = float(max(odds) - max(least, 0.0))
+    return FoundPeriods(first, versions, common, log_odds) if log_odds > 0 else None
+
+
+def _periods_of(at: Residuals, counted: BoolArray) -> IntArray:
+    """Return the first interval of each period: those whose beginnings are nearest to quartiles of the event times."""
+    assert at.over_time is not None
+    m = at.over_time.expected.shape[1]
+    events = np.bincount(at.over_time.interval[counted], at.events[counted], minlength=m)
+    before = np.cumsum(events)[:-1] / max(events.sum(), 1e-12)
+    inner = [int(abs(before - q).argmin()) + 1 for q in np.arange(1, N_PERIODS) / N_PERIODS] if m > 1 else []
+    return np.unique([0, *inner]).astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """Fits of levels and slopes to observed and expected events of n patients in k periods, both (n, k).
+
+    Each fit returns a correction and the log of its Bayes factor against no correction (Laplace's approximation).
+    """
+
+    events: FloatArray
+    expected: FloatArray
+    score: FloatArray
+    scale: float
+    frozen: bool
+
+    @property
+    def versions(self) -> tuple[PeriodVersion, ...]:
+        return ("own", "level") if self.frozen else ("own",)
+
+    def by_period(self, version: PeriodVersion, tau: float) -> tuple[Periods, float]:
+        """Fit each period on its own; tau is the prior standard deviation, per standard deviation of the log risk."""
+        Z = np.column_stack([np.ones(len(self.score)), self.score])[:, : 2 if version == "own" else 1]
+        theta, evidence = np.zeros((self.events.shape[1], 2)), 0.0
+        for k in range(len(theta)):
+            rows = np.flatnonzero((self.expected[:, k] > 0) | (self.events[:, k] > 0))
+            effects, log_factor = self._fitted(Z[rows], self.events[rows, k], self.expected[rows, k], tau)
+            theta[k, : len(effects)] = effects
+            evidence += log_factor
+        return Periods(np.zeros(0), *theta.T.copy()), evidence
+
+    def common(self) -> tuple[Periods, float]:
+        """Fit one slope, and one level for all periods of a frozen model, else one for each."""
+        k = self.events.shape[1]
+        patient, period = np.nonzero((self.expected > 0) | (self.events > 0))
+        levels = np.ones((len(period), 1)) if self.frozen else np.eye(k)[period]
+        Z = np.column_stack([levels, self.score[patient]])
+        events, expected = self.events[patient, period], self.expected[patient, period]
+        effects, evidence = self._fitted(Z, events, expected, max(TAUS))
+        return Periods(np.zeros(0), np.broadcast_to(effects[:-1], k), np.full(k, effects[-1])), evidence
+
+    def _fitted(
+        self, Z: FloatArray, events: FloatArray, expected: FloatArray, tau: float
+    ) -> tuple[FloatArray, float]:
+        """Poisson ridge regression on columns of levels and, if there are several, on the score, which is the last."""
+        last = Z.shape[1] - 1
+        penalty = np.full(last + 1, tau**-2.0)
+        if last:
+            penalty[last] *= self.scale**2
+        bounded = last if last and not self.frozen else None
+        # A slope of -1 leaves no effect of the risk.
+        effects = fit_above(Z, events, expected, penalty, bounded, -1.0)
+        r = np.clip(Z @ effects, -LARGEST_CHANGE, LARGEST_CHANGE)
+        information = (Z * (np.exp(r) * expected)[:, None]).T @ Z
+        spread = np.linalg.slogdet(np.eye(last + 1) + information / penalty)[1]
+        gain = float(likelihood_gains_of(r, events, expected).sum())
+        return effects, gain - 0.5 * float((penalty * effects**2).sum() + spread)
+
+
+@dataclass(frozen=True, eq=False)
+class TrialPeriods:
+    """The correction found on all patients, and the log hazard ratios of the patients in m intervals without them.
+
+    `held_out` (n, m) comes from corrections that were found without the patient's fold.
+    """
+
+    periods: Periods
+    held_out: FloatArray
+
+
+def with_cuts(found: FoundPeriods, version: PeriodVersion, edges: FloatArray) -> Periods:
+    """Return a version with the times of its cuts, given the beginnings (m,) of the intervals."""
+    return replace(found.versions[version], cuts=edges[found.first[1:]])
+
+
+def repaired_hazard(
+    hazard: Callable[[FloatArray], FloatArray], times: FloatArray, edges: FloatArray, factors: FloatArray
+) -> FloatArray:
+    """Return cumulative hazards (n, T) at the times, multiplied by factors in intervals.
+
+    `hazard` returns the uncorrected ones at any times; `edges` (m,) are the beginnings of the intervals, the first 0;
+    the last has no end. The `factors` are those of all patients (m,), or of each patient (n, m).
+    """
+    found = hazard(np.concatenate([edges, times]))
+    at_edges, at_times = found[:, : len(edges)], found[:, len(edges) :]
+    out = np.zeros_like(at_times)
+    for m in range(len(edges)):
+        low = at_edges[:, [m]]
+        high = at_edges[:, [m + 1]] if m + 1 < len(edges) else np.inf
+        out += np.atleast_2d(factors)[:, [m]] * np.clip(at_times - low, 0.0, high - low)
+    return out
