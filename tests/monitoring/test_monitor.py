@@ -227,6 +227,7 @@ def test_a_wrong_group_raises_an_alarm_and_a_right_model_none(model, used):
     assert alarm["date"] == path.index[(path["low"] > 1.1) | (path["high"] < 1 / 1.1)][0]
     assert alarm["date"] == path.index[path["e_value"] >= 1 / own][0]
     assert f"Alarm on {alarm['date']:%Y-%m-%d}, sex m" in found.summary()
+    assert "The numbers of events differ from the predictions for sex m" in found.to_html()
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["alarms"]
 
 
@@ -243,6 +244,8 @@ def test_a_recent_change_is_found_with_its_date(model):
     found = drosurv.monitor(model, X, y, start=start, every=30)
     recent = found.changes.iloc[0]
     assert f"Recent change, found on {recent['date']:.6g}" in found.summary()
+    tolerant = drosurv.monitor(model, X, y, start=start, every=30, tolerance=1.5, alpha=0.01)
+    assert "No alarm, but events may have changed lately for everybody." in tolerant.to_html()
     assert 1400 < recent["date"] < 1750
     assert 1250 < recent["since"] < 1550
     assert recent["ratio"] > 1.5

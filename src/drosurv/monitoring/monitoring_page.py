@@ -29,11 +29,11 @@ _TICKS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _MOST_POINTS = 150
 _COLUMNS = (
     Column("name", "Group"),
+    Column("alarm", "Alarm"),
     Column("patients", "Patients", "count"),
     Column("events", "Events", "count"),
     Column("expected", "Expected", "time"),
     Column("ratio", "Events / expected", "value", ("low", "high")),
-    Column("alarm", "Alarm"),
 )
 
 
@@ -90,18 +90,17 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
 def _statements(found: Monitoring) -> list[str]:
     """Return the headline, alarms and changes, and what cannot be excluded."""
     wrong, changed = (
-        listing(list(dict.fromkeys(map(whose, table["attribute"], table["group"]))))
+        list(dict.fromkeys(map(whose, table["attribute"], table["group"])))
         for table in (found.alarms, found.changes)
     )
-    rest = [*found.sentences, found.excluded]
-    if wrong:
-        lately = f" They may have changed lately for {changed}." if changed else ""
-        return [f"The numbers of events differ from the predictions for {wrong}.{lately}", *rest]
-    return (
-        [f"No alarm, but the numbers of events may have changed lately for {changed}.", *rest]
-        if changed
-        else rest
-    )
+    # Where a model is wrong from the beginning, it also is lately.
+    lately = listing([name for name in changed if name not in wrong])
+    headline = [f"The numbers of events differ from the predictions for {listing(wrong)}."] if wrong else []
+    if lately:
+        headline.append(
+            f"{'They' if wrong else 'No alarm, but events'} may have changed lately for {lately}."
+        )
+    return [*([" ".join(headline)] if headline else ()), *found.sentences, found.excluded]
 
 
 def _name(attribute: str, group: str) -> str:
