@@ -134,7 +134,7 @@ def run(setting: Setting, tolerance: float, seed: int) -> dict[str, Any]:
     }
 
 
-def rates(rows: pd.DataFrame) -> dict[str, Any]:
+def rates(_: Any, rows: pd.DataFrame) -> dict[str, Any]:
     """Return percents of alarms; of a change, also how often it is found, and after how many years in the median."""
     found: dict[str, Any] = {name: round(100 * float(rows[name].mean()), 1) for name in ("alarm", "change")}
     if rows["found"].notna().all():

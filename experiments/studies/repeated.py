@@ -27,7 +27,7 @@ def parser(description: str | None, runs: int = 500) -> argparse.ArgumentParser:
     return options
 
 
-def means(rows: pd.DataFrame) -> dict[str, float]:
+def means(_: Mapping[str, Any], rows: pd.DataFrame) -> dict[str, float]:
     """Return the mean of each column; what is missing counts as 0."""
     return {column: round(float(rows[column].fillna(0.0).mean()), 4) for column in rows}
 
@@ -35,9 +35,9 @@ def means(rows: pd.DataFrame) -> dict[str, float]:
 def repeat(
     simulations: Sequence[tuple[dict[str, Any], Run]],
     options: argparse.Namespace,
-    summarised: Callable[[pd.DataFrame], Mapping[str, Any]] = means,
+    summarised: Callable[[Mapping[str, Any], pd.DataFrame], Mapping[str, Any]] = means,
 ) -> None:
-    """Run each simulation with every seed; print what `summarised` makes of the results, and write it to a file."""
+    """Run each simulation with every seed; print what `summarised` makes of setting and results, and write it."""
     seeds = range(options.first, options.first + options.runs)
     results = []
     with ProcessPoolExecutor(options.jobs, initializer=_in_one_thread) as pool:
@@ -45,7 +45,7 @@ def repeat(
         handed = [(setting, pool.map(run, seeds)) for setting, run in simulations]
         for setting, found in handed:
             rows = pd.DataFrame(found)
-            results.append({**setting, "runs": len(rows), **summarised(rows)})
+            results.append({**setting, "runs": len(rows), **summarised(setting, rows)})
             print(json.dumps(results[-1]), flush=True)
     if options.output is None:
         return

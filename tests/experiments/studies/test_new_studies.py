@@ -8,7 +8,7 @@ from drosurv import CoxPH, Trees
 from experiments.benchmark.contenders import TunedTrees
 from experiments.benchmark.encoded_part import split_in_two
 from experiments.datasets.catalog import EVERY
-from experiments.studies import curved_effects, repair_by_size, shift
+from experiments.studies import curved_effects, monitor, repair_by_size, shift
 
 
 @pytest.mark.parametrize("group", [group for group in repair_by_size.GROUPS if group != "no group"])
@@ -66,3 +66,30 @@ def test_sides_of_a_task_are_apart_and_neither_is_empty(downloads):
         train, test = shift.TASKS[name].rows()
         assert not set(train) & set(test)
         assert min(len(train), len(test)) > 1000
+
+
+@pytest.mark.parametrize(
+    ("setting", "ratio"),
+    [
+        (monitor.Setting(), 1.0),
+        (monitor.Setting(seen="by risk"), 1.0),
+        (monitor.Setting(seen="whole days"), 1.0),
+        (monitor.Setting(ratio=2.0), 2.0),
+        (monitor.Setting(ratio=0.5, group=1), 0.5),
+    ],
+)
+def test_patients_in_use_have_as_many_events_as_their_setting_says(setting, ratio):
+    observed = expected = 0.0
+    for seed in range(12):
+        log_risk, _, group, time, event = monitor.draw(setting, np.random.default_rng(seed))
+        own = np.ones(len(group), bool) if setting.group is None else group == setting.group
+        observed += event[own].sum()
+        expected += (0.12 / monitor.YEAR * np.exp(log_risk) * time)[own].sum()
+    assert observed / expected == pytest.approx(ratio, rel=4 / np.sqrt(observed))
+
+
+def test_survivors_are_known_until_a_visit_and_deaths_at_once():
+    _, _, _, time, event = monitor.draw(monitor.Setting(seen="visits"), np.random.default_rng(0))
+    assert not (time[~event] % monitor.BETWEEN_VISITS).any()
+    assert (time[event] % monitor.BETWEEN_VISITS).all()
+    assert monitor.LAG > monitor.BETWEEN_VISITS
