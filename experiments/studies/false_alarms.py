@@ -185,21 +185,27 @@ def late_entry(n: int, times: str, seed: int) -> dict[str, Any]:
     return ask(as_predictions((at, S), None, n), drawn)
 
 
-def one_cause(n: int, times: str, every_cause: bool, seed: int) -> dict[str, Any]:
-    """Exact incidences of one of two causes, given with or without those of the other."""
+def one_cause(
+    n: int, times: str, every_cause: bool, seed: int, *, threshold: float | None = None, factor: float = 1.0
+) -> dict[str, Any]:
+    """Incidences of one of two causes, given with or without those of the other; exact where the factor is 1."""
     rng = np.random.default_rng(seed)
     x = 0.8 * rng.normal(size=n)
     first, second = 0.15 * np.exp(x), 0.1 * np.exp(-0.5 * x)
     T, C = rng.exponential(1 / (first + second)), rng.uniform(1, 8, n)
+    at = np.array(TIMES.get(times, np.arange(1.0, 8.0)))
+    if times == "the years":
+        T, C = np.ceil(T), np.ceil(C)
     cause = np.where(T > C, 0, np.where(rng.random(n) < first / (first + second), 1, 2))
-    at = np.array(TIMES[times])
+    first = first * factor
     left = -np.expm1(-(first + second)[:, None] * at)
     F = {k: (rate / (first + second))[:, None] * left for k, rate in ((1, first), (2, second))}
     drawn = Drawn(
         Surv.competing(cause, np.minimum(T, C)), rng.random(n) < 0.5, lambda t: left, features=x[:, None]
     )
     given = Predictions(incidence=F, times=at) if every_cause else Predictions(survival=1 - F[1], times=at)
-    return ask(as_predictions(given, None, n), drawn, cause=1)
+    horizon = 3.0 if threshold else None
+    return ask(as_predictions(given, None, n), drawn, cause=1, threshold=threshold, horizon=horizon)
 
 
 # Fitted models.
@@ -373,8 +379,15 @@ EXACT: dict[str, Callable[[int], dict[str, Any]]] = {
     },
     **{f"counted rows, {times}": partial(weighted, 1_000, times) for times in ("one time", "three times")},
     **{f"late entry, {times}": partial(late_entry, 800, times) for times in TIMES},
-    **{f"one cause of two, {times}": partial(one_cause, 1_000, times, True) for times in TIMES},
-    **{f"one column of one cause, {times}": partial(one_cause, 1_000, times, False) for times in TIMES},
+    **{
+        f"{name}, {times}": partial(one_cause, 1_000, times, every)
+        for name, every in (("one cause of two", True), ("one column of one cause", False))
+        for times in (*TIMES, "the years")
+    },
+    **{
+        f"threshold, one cause of two, {times}": partial(one_cause, 1_000, times, True, threshold=0.3)
+        for times in TIMES
+    },
 }
 FITTED: dict[str, Callable[[int], dict[str, Any]]] = {
     **{
@@ -383,8 +396,11 @@ FITTED: dict[str, Callable[[int], dict[str, Any]]] = {
         for trained, n in ((1_000, 600), (500, 2_000), (150, 400))
     },
     **{
-        f"cause 1, {trained:,} to train, {n:,} judged": partial(fitted, "causes", trained, n, cause=1)
-        for trained, n in ((1_000, 600), (150, 400))
+        f"cause {cause}, {trained:,} to train, {n:,} judged": partial(
+            fitted, "causes", trained, n, cause=cause
+        )
+        for cause in (1, 2)
+        for trained, n in ((1_000, 600), (500, 2_000), (150, 400))
     },
     **{
         f"{kind} in folds, n = {n}": partial(folds, kind, n)
@@ -406,6 +422,10 @@ WRONG: dict[str, Callable[[int], dict[str, Any]]] = {
     for times in TIMES
     for n in (500, 2_000)
     if not (kind == "shape in time" and times == "one time")
+} | {
+    f"{name}, 1.4 times, {times}": partial(one_cause, 1_000, times, every, factor=1 / 1.4)
+    for name, every in (("one cause of two", True), ("one column of one cause", False))
+    for times in TIMES
 }
 SETTINGS = {**EXACT, **FITTED, **WRONG}
 

@@ -43,6 +43,8 @@ from drosurv.target import FloatArray, IntArray
 CurveType = Literal["step", "smooth", "points"]
 # Number of values of curves in memory at the same time, and of patients that a model predicts at once.
 _VALUES, _ROWS = 2_000_000, 32_768
+# Number of patients per batch if each has a time of its own.
+_TOGETHER = 256
 # Hazards are summed over 100 to 1,000 jumps, in that range over so few that all patients have 20,000,000 values.
 _MOST_JUMPS, _FEWEST_JUMPS, _MOST_VALUES = 1_000, 100, 20_000_000
 
@@ -432,15 +434,34 @@ class CompetingCurves:
             found[batch] = steps[:, index]
         return found
 
+    def incidence_at_patient_times(self, cause: int, times: FloatArray) -> FloatArray:
+        """Return the probability of an event of a cause by one time each, (n,)."""
+        found = np.empty(len(self))
+        for batch in gen_batches(len(self), _TOGETHER):
+            at, column = np.unique(times[batch], return_inverse=True)
+            found[batch] = self.take(batch).incidence(cause, at)[np.arange(len(column)), column]
+        return found
+
     @staticmethod
-    def of_incidences(times: FloatArray, incidence: Mapping[int, FloatArray]) -> CompetingCurves:
-        """From incidences (n, K) of all causes at K times; the hazard of a jump of a cause is dF / S(t-)."""
+    def of_incidences(
+        times: FloatArray, incidence: Mapping[int, FloatArray], *, between: bool = False
+    ) -> CompetingCurves:
+        """From incidences (n, K) of causes 1, 2, ... at K times; the hazard of a jump of a cause is dF / S(t-).
+
+        If events happen `between` the times, the hazard -log S(t) + log S(t-) of all causes is divided among them in
+        proportion to dF.
+        """
         survival = checked_survival(1.0 - sum(incidence.values(), np.zeros(1)))
         before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
+        left = before - survival
+        divisor = before
+        if between:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                divisor = np.where(left > 0, left / minus_log(survival / before), before)
         causes = []
         for cause in sorted(incidence):
             jump = np.diff(incidence[cause], axis=1, prepend=0.0)
-            hazard = np.divide(jump, before, out=np.zeros_like(jump), where=before > 0)
+            hazard = np.divide(jump, divisor, out=np.zeros_like(jump), where=divisor > 0)
             table = TableValues(times, np.exp(-np.cumsum(hazard, axis=1)))
             causes.append(StepCurves(table, times, times[-1], own_hazard=True))
         return CompetingCurves(tuple(causes), StepCurves(TableValues(times, survival), times, times[-1]))

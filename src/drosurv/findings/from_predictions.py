@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from drosurv.curves import PointCurves, SurvivalCurves, parse_survival
-from drosurv.errors import ArgumentError
+from drosurv.curve_values import minus_log
+from drosurv.curves import CompetingCurves, PointCurves, SurvivalCurves, parse_survival
+from drosurv.errors import ArgumentError, require
 from drosurv.findings.judged import Cohort, Judged, judge_curves, known_throughout
 from drosurv.metrics import FollowUp
 from drosurv.observation import Rows, label_codes
@@ -72,8 +75,12 @@ def judged_patients(
     clusters = None if labels is None else label_codes("clusters", labels, len(target))[0]
     trained = follow_up if follow_up is not None else predicted.follow_up
     events = _training_events(predicted, trained, cause)
-    # Where patients entered late, or one cause is judged, one curve for everybody is that of these patients.
-    stands_in = trained is None or rows.entry is not None or cause is not None
+    known = _of_cause(predicted, target, other, cause)
+    if not target.event.any():
+        raise ArgumentError("cause", f"no patient had an event of cause {cause}: there is nothing to judge.")
+    # With late entries, or one of several causes, one curve for everybody is that of these patients.
+    several = cause is not None and (predicted.competing is None or len(predicted.competing.causes) > 1)
+    stands_in = trained is None or rows.entry is not None or several
     cohort = Cohort(
         target=target,
         follow_up=_own_follow_up(target, rows) if stands_in else FollowUp.parse(trained),
@@ -83,14 +90,16 @@ def judged_patients(
         clusters=clusters,
     )
     return judge_curves(
-        _curves(predicted, target, cause),
+        known.curves,
         cohort,
         horizon=horizon,
         design=design_columns(predicted),
         stratum=stratum,
         training_events=events,
         cross_fitted=predicted.trained_on is not None,
-        reference=None if reference is None else _curves(reference, target, cause),
+        reference=None if reference is None else _of_cause(reference, target, other, cause).curves,
+        incidence=known.incidence,
+        at_times=known.at_times,
     )
 
 
@@ -109,35 +118,83 @@ def _outcomes(y: Any, rows: Rows, cause: int | None) -> tuple[Target, BoolArray 
     return Target(target.event, target.time, rows.entry), None
 
 
-def _curves(predicted: Predicted, target: Target, cause: int | None) -> SurvivalCurves:
+class _OfCause(NamedTuple):
+    """Curves to judge, as in :func:`drosurv.findings.judged.judge_curves`."""
+
+    curves: SurvivalCurves
+    incidence: Callable[[float], FloatArray] | None = None
+    at_times: bool = False
+
+
+def _of_cause(predicted: Predicted, target: Target, other: BoolArray | None, cause: int | None) -> _OfCause:
+    """Return the curves of a cause: its hazards, dF / S(t-) of a table of all causes; its incidence, if it is alone."""
     if cause is None:
-        return predicted.survival_curves
+        return _OfCause(predicted.survival_curves)
     given = predicted.given
-    if predicted.competing is None:
-        curves = predicted.survival_curves
-        if isinstance(curves, PointCurves):
-            # One column of incidences: judged at its times.
-            return curves
-    elif given is None:
-        return predicted.competing.of_cause(cause)
-    else:
-        return _curves_of_incidence(predicted, target, cause)
-    raise ArgumentError("cause", "cause needs a model of causes, or predicted incidences.")
-
-
-def _curves_of_incidence(predicted: Predicted, target: Target, cause: int) -> SurvivalCurves:
-    """Return hazards dF / S(t-) of a table of incidences whose times are close together; else the incidence itself."""
-    assert predicted.given is not None
-    assert predicted.given.incidence is not None
-    assert predicted.competing is not None
-    own = predicted.competing.of_cause(cause)
-    assert own.times is not None
-    table = PointCurves(own.values, own.times, own.known_until)
-    if not known_throughout(table, target):
-        survival = 1 - np.asarray(predicted.given.incidence[cause], dtype=np.float64)
-        return parse_survival(survival, len(predicted), predicted.given.times)
+    if predicted.competing is not None and given is None:
+        own, competing = predicted.competing.of_cause(cause), predicted.competing
+        return _OfCause(own, partial(_incidence, competing, cause, target.entry))
+    curves = predicted.survival_curves
+    if given is None or given.times is None or not isinstance(curves, PointCurves):
+        raise ArgumentError("cause", "cause needs a model of causes, or predicted incidences at times.")
+    tables = {} if given.incidence is None else dict(given.incidence)
+    if given.incidence is not None:
+        require(cause in tables, "cause", f"be one of {sorted(tables)}, whose incidence is given", cause)
+        curves = parse_survival(1 - np.asarray(tables[cause], dtype=np.float64), len(predicted), given.times)
+    assert curves.times is not None
+    # The other causes are known if there are others, or nobody had another.
+    alone = len(tables) < 2 and other is not None and bool(other.any())
+    if alone or not known_throughout(curves, target):
+        return _OfCause(curves, at_times=True)
+    times, number = curves.times, sorted(tables or {cause}).index(cause) + 1
+    tables = {k: np.asarray(F, dtype=np.float64) for k, F in tables.items()} or {
+        cause: 1 - curves.survival(times)
+    }
     # Where events happen at the times of the table, its hazards are their probabilities.
-    return own if np.isin(target.time[target.event], own.times).mean() > 0.5 else table
+    if np.isin(target.time[target.event], times).mean() > 0.5:
+        competing = CompetingCurves.of_incidences(times, tables)
+        return _OfCause(competing.of_cause(number), partial(_incidence, competing, number, target.entry))
+    own = CompetingCurves.of_incidences(times, tables, between=True).of_cause(number)
+    table = partial(_between_times, times, tables, cause, target.entry)
+    return _OfCause(PointCurves(own.values, times, own.known_until), table)
+
+
+def _incidence(
+    competing: CompetingCurves, cause: int, entry: FloatArray | None, horizon: float
+) -> FloatArray:
+    """Return the probability (n,) of an event of a cause by a time since entry, given no event until then."""
+    if entry is None:
+        return competing.incidence(cause, np.array([horizon]))[:, 0]
+    before, then = (competing.incidence_at_patient_times(cause, at) for at in (entry, entry + horizon))
+    alive = competing.any_cause.at_patient_times(entry)
+    return np.divide(then - before, alive, out=np.zeros(len(then)), where=alive > 0)
+
+
+def _between_times(
+    times: FloatArray,
+    tables: Mapping[int, FloatArray],
+    cause: int,
+    entry: FloatArray | None,
+    horizon: float,
+) -> FloatArray:
+    """Return what `_incidence` does, for tables of events between the times: hazards are constant between them."""
+    start = np.zeros((len(tables[cause]), 1))
+    grid, F = np.append(0.0, times), np.column_stack([start, tables[cause]])
+    survival = 1 - np.column_stack([start, sum(tables.values(), np.zeros(1))])
+    logs, rows = minus_log(survival), np.arange(len(F))
+
+    def at(time: FloatArray) -> tuple[FloatArray, FloatArray]:
+        right = np.clip(np.searchsorted(grid, time), 1, len(grid) - 1)
+        ends = (rows, right - 1), (rows, right)
+        passed = np.clip((time - grid[right - 1]) / (grid[right] - grid[right - 1]), 0.0, 1.0)
+        alive = np.exp(-(1 - passed) * logs[ends[0]] - passed * logs[ends[1]])
+        left = survival[ends[0]] - survival[ends[1]]
+        share = np.divide(survival[ends[0]] - alive, left, out=passed.copy(), where=left > 0)
+        return F[ends[0]] + share * (F[ends[1]] - F[ends[0]]), alive
+
+    since = np.zeros(len(F)) if entry is None else entry
+    (before, alive), (then, _) = at(since), at(since + horizon)
+    return np.divide(then - before, alive, out=np.zeros(len(then)), where=alive > 0)
 
 
 def _own_follow_up(target: Target, rows: Rows) -> FollowUp:

@@ -27,6 +27,7 @@ from drosurv.findings.residuals import (
 )
 from drosurv.metrics import FollowUp
 from drosurv.metrics.follow_up import default_horizon
+from drosurv.metrics.nonparametric import aalen_johansen, step_function
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # A table is known throughout if no step between its times has more than this share of the events.
@@ -203,6 +204,8 @@ def judge_curves(
     training_events: float | None = None,
     cross_fitted: bool = False,
     reference: SurvivalCurves | None = None,
+    incidence: Callable[[float], FloatArray] | None = None,
+    at_times: bool = False,
 ) -> Judged:
     """Return what tests of predicted curves are made from.
 
@@ -224,9 +227,15 @@ def judge_curves(
         Whether each patient was predicted by a model that was fitted to the others.
     reference : SurvivalCurves, optional
         Curves of the model to compare with.
+    incidence : callable, optional
+        For one of several causes: the probability (n,) of its event by a time since entry.
+    at_times : bool
+        Whether curves are judged at their times however many these are, as the incidence of one cause alone is.
     """
-    few = not known_throughout(curves, cohort.target)
+    few = at_times or not known_throughout(curves, cohort.target)
     judged = (_at_few_times if few else _throughout)(curves, cohort, horizon, reference)
+    if incidence is not None and not few:
+        judged = replace(judged, risk=incidence(judged.horizon))
     trained = training_events is not None or cross_fitted
     if not trained:
         return judged
@@ -379,7 +388,7 @@ def _at_few_times(
     at_horizon = weighted_residuals(target, times[: at + 1], F[:, : at + 1], columns, parts=1, **how)
     score = _scores_at_times(residuals, cohort, times, unit)
     model = score(survival, None)
-    null = score(cohort.follow_up.survival_at(times), _own_null(cohort))
+    null = score(_null_survival(cohort, times), _own_null(cohort))
     return Judged(
         cohort=cohort,
         residuals=residuals,
@@ -391,6 +400,16 @@ def _at_few_times(
         over_reference=None if reference is None else model - score(reference.survival(times), None),
         few_times=True,
     )
+
+
+def _null_survival(cohort: Cohort, times: FloatArray) -> FloatArray:
+    """Return the probability (k,) of no event by the times, the same for everybody; of a cause by Aalen-Johansen."""
+    if cohort.other is None:
+        return cohort.follow_up.survival_at(times)
+    cause = np.where(cohort.target.event, 1, np.where(cohort.other, 2, 0))
+    curve = aalen_johansen(cause, cohort.target.time, weight=cohort.weight, entry=cohort.target.entry)
+    found: FloatArray = 1 - step_function(curve.times, curve.incidence, times, before=0.0)
+    return found
 
 
 def _scores_at_times(
