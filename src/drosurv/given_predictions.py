@@ -19,7 +19,7 @@ from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predictions
 from drosurv.presentation import PER_YEAR, listing, moment, written
 from drosurv.tables.prediction_columns import PredictionColumns, prediction_numbers
-from drosurv.target import FloatArray, Target, parse_target
+from drosurv.target import FloatArray, Target, of_any_cause, parse_target
 
 Kind: TypeAlias = Literal["survival", "event probability"]
 RiskKind: TypeAlias = Literal["log risk", "hazard ratio", "other"]
@@ -121,26 +121,25 @@ def read_columns(
     unit: str = "",
     kind: Kind | None = None,
     risk_kind: RiskKind | None = None,
+    cause: int | None = None,
 ) -> ReadPredictions:
     """Return the predictions in columns of a table, as :func:`read_predictions` does, and notes on them.
+
+    Columns of incidences are read as those of their causes; if there are none, and a `cause` is given, probabilities
+    are its incidence.
 
     A note says at which time each column was read. If its name tells another unit than `unit`, that of the times of
     the table, it is converted; raise if that is not possible, or if the predictions are implausible at the times that
     names tell and plausible in another unit.
     """
+    if found.incidence or cause is not None:
+        return _read_incidences(found, unit, cause)
+    y = of_any_cause(y)
     if found.survival is None or found.times is None:
         read = read_predictions(None, y, risk=found.risk, risk_kind=risk_kind)
         return ReadPredictions(read.predictions, (f"read as risk scores: {found.names[0]}.", *read.notes))
-    names, times = found.names[: len(found.times)], found.times
-    if found.unit and found.unit != unit:
-        if found.unit not in _IN_A_YEAR or unit not in _IN_A_YEAR:
-            raise ArgumentError(
-                "survival",
-                f"column {names[0]!r} tells {moment(times[0], found.unit)}, and the unit of the times of the table is "
-                f"{unit or 'not known'}: pass survival=[{f'{names[0]}=TIME'!r}], with TIME in that unit.",
-            )
-        times = times * _IN_A_YEAR[unit] / _IN_A_YEAR[found.unit]
-    elif not found.times_given and not found.unit:
+    names, times = found.names[: len(found.times)], _in_unit(found, unit)
+    if not found.times_given and not found.unit:
         _ask_if_implausible(names, found.survival, times, parse_target(y), unit, kind)
     read = read_predictions(
         found.survival,
@@ -155,6 +154,64 @@ def read_columns(
     return ReadPredictions(
         read.predictions, (f"read as predictions: {listing(at, 12)}{scores}.", *read.notes)
     )
+
+
+def _read_incidences(found: PredictionColumns, unit: str, cause: int | None) -> ReadPredictions:
+    """Return the incidences of causes in columns of a table."""
+    if found.times is None:
+        raise ArgumentError(
+            "cause",
+            "cause needs columns of incidences at times, such as incidence_1_365; risk scores have none.",
+        )
+    times = _in_unit(found, unit)
+    tables = dict(found.incidence)
+    if not tables:
+        assert found.survival is not None
+        assert cause is not None
+        tables = {cause: found.survival}
+    notes: list[str] = []
+    if 1 + _ROUNDING < max(values.max() for values in tables.values()) <= _PERCENT:
+        tables = {k: values / _PERCENT for k, values in tables.items()}
+        notes.append("predictions above 1 were read as percentages.")
+    said = []
+    for number, (k, values) in enumerate(tables.items()):
+        names = found.names[number * len(times) : (number + 1) * len(times)]
+        if (
+            (np.diff(values, axis=1) < -_ROUNDING).any()
+            or values.min() < -_ROUNDING
+            or values.max() > 1 + _ROUNDING
+        ):
+            raise ArgumentError(
+                "survival",
+                f"{listing(list(names))} cannot be incidences of cause {k}, probabilities of its event by each time: "
+                "these lie between 0 and 1 and do not fall with time.",
+            )
+        at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
+        said.append(f"of cause {k}, {listing(at, 12)}")
+    total = sum(values[:, -1] for values in tables.values())
+    if np.max(total) > 1 + _ROUNDING:
+        raise ArgumentError(
+            "survival",
+            f"incidences of all causes sum to {float(np.max(total)):.3g} for row {int(np.argmax(total))}, above 1: "
+            "give probabilities of an event of each cause, not 1 minus Kaplan-Meier's.",
+        )
+    notes.insert(0, f"read as incidences: {'; '.join(said)}.")
+    return ReadPredictions(Predictions(incidence=tables, times=times), tuple(notes))
+
+
+def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:
+    """Return the times of the predictions in the unit of the times of the table; raise if that is not possible."""
+    assert found.times is not None
+    if not found.unit or found.unit == unit:
+        return found.times
+    if found.unit not in _IN_A_YEAR or unit not in _IN_A_YEAR:
+        name = found.names[0]
+        raise ArgumentError(
+            "survival",
+            f"column {name!r} tells {moment(found.times[0], found.unit)}, and the unit of the times of the table is "
+            f"{unit or 'not known'}: pass survival=[{f'{name}=TIME'!r}], with TIME in that unit.",
+        )
+    return found.times * _IN_A_YEAR[unit] / _IN_A_YEAR[found.unit]
 
 
 def _named_kind(found: PredictionColumns, times: FloatArray, target: Target) -> Kind | None:

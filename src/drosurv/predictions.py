@@ -69,7 +69,7 @@ class Predictions:
         hazards, the partial likelihood and the Cox calibration slope need log hazards, and are left out otherwise.
     incidence : mapping of causes to (n, k) arrays, optional
         With competing causes: the probability of an event of each cause, from 1, by the `times`. `survival` is by
-        default 1 minus their sum.
+        default 1 minus their sum. Of one cause alone, it is judged at these times only.
 
     Examples
     --------

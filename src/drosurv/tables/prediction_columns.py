@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +36,8 @@ _AT_TIME = re.compile(
 _TIME_FIRST = re.compile(
     rf"(?P<time>\d+(?:\.\d+)?){_SPACE}(?P<unit>{_UNIT}){_SPACE}(?P<name>{_NAMES})", re.IGNORECASE
 )
+# Words before the cause in names of incidences, such as "incidence_2_365" and "CIF cancer 5y".
+_OF_CAUSE = "incidence|cuminc|cif|risk|prob|pred|p|f|event|death|mort|mortality|cause"
 # Names like those of predictions; they are not used if others are.
 _PERHAPS = re.compile(rf"(?:surv|prob|pred)[a-z]*{_SPACE}\d", re.IGNORECASE)
 # Names of fewer letters, such as p53, may be those of anything.
@@ -76,6 +78,8 @@ class PredictionColumns:
         What names of columns say that the probabilities are; empty if they do not.
     risk : (n,) float64 or None
         Risk scores.
+    incidence : mapping of int to (n, k) float64
+        Probabilities of an event of each cause by the `times`, as in the table; then `survival` is None.
     names : tuple of str
         Columns of these predictions.
     unread : tuple of str
@@ -96,10 +100,11 @@ class PredictionColumns:
     unit: str = ""
     times_given: bool = False
     kind: str = ""
+    incidence: Mapping[int, FloatArray] = field(default_factory=dict)
 
 
 def prediction_columns(
-    frame: pd.DataFrame, *, survival: Sequence[str] = (), risk: str | None = None
+    frame: pd.DataFrame, *, survival: Sequence[str] = (), risk: str | None = None, causes: Sequence[str] = ()
 ) -> PredictionColumns:
     """Find the predictions of a table.
 
@@ -112,6 +117,9 @@ def prediction_columns(
         names are times (``365``, ``S365``, ``S(365)``, ``survival_365``, ``surv_1y``) and whose values can be survival.
     risk : str, optional
         Column of risk scores; by default one with a name such as ``risk`` or ``lp``.
+    causes : sequence of str
+        Names of the causes 1, 2, ...: columns whose names hold the number or the name of a cause and a time are its
+        incidences, such as ``incidence_2_365`` and ``CIF cancer 5y``.
 
     Examples
     --------
@@ -125,6 +133,9 @@ def prediction_columns(
     if risk is not None and risk not in frame.columns:
         raise ArgumentError("risk", f"risk={risk!r} is not a column; the table has {[*frame.columns]}.")
     scores = risk or next((name for name in frame.columns if name.lower() in _RISKS), None)
+    by_cause = {} if survival else _of_causes(frame, causes)
+    if by_cause:
+        return _incidences(frame, by_cause, scores)
     # Columns with missing values are considered only if there is no risk score; then they are an error.
     at = (
         _given(frame, survival)
@@ -138,26 +149,87 @@ def prediction_columns(
             "of probabilities at times, or risk=COLUMN for one of risk scores.",
         )
     ordered = sorted(at, key=lambda name: at[name].time)
-    names = (*ordered, *([] if scores is None else [scores]))
+    return PredictionColumns(
+        survival=prediction_numbers(frame[ordered]) if at else None,
+        times=np.array([at[name].time for name in ordered]) if at else None,
+        risk=None if scores is None else prediction_numbers(frame[[scores]])[:, 0],
+        unit=next((at[name].unit for name in ordered), ""),
+        times_given=all(at[name].given for name in ordered),
+        kind=next((at[name].kind for name in ordered), ""),
+        **_beside(frame, (*ordered, *([] if scores is None else [scores]))),
+    )
+
+
+def _beside(frame: pd.DataFrame, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the names of predictions, and which of the other columns are not read, ids, and features."""
     others = frame.drop(columns=list(names))
     numbers = others.select_dtypes("number")
     unread = tuple(name for name in numbers.columns if _PERHAPS.match(name))
     ids = tuple(
         name for name in others.columns if names_patients(name, others[name]) or counts_rows(others[name])
     )
+    used = [name for name in others.columns if name not in (*unread, *ids) and _can_define(others[name])]
+    return {"names": names, "unread": unread, "ids": ids, "features": others[used]}
+
+
+def _of_causes(frame: pd.DataFrame, causes: Sequence[str]) -> dict[int, dict[str, _AtTime]]:
+    """Return the columns of incidences of each cause that has some, and what their names say."""
+    found: dict[int, dict[str, _AtTime]] = {}
+    for number, cause in enumerate(causes, start=1):
+        words = rf"(?:(?:{_OF_CAUSE}){_SPACE})"
+        # A number is that of a cause only after a word.
+        called = (
+            rf"(?:{words}+{number}|{words}*{re.escape(cause)})"
+            if cause != str(number)
+            else rf"{words}+{number}"
+        )
+        pattern = re.compile(
+            rf"{called}{_SPACE}(?:at{_SPACE})?(?P<time>(?<!\d)\d+(?:\.\d+)?){_SPACE}(?P<unit>{_UNIT})?\)?",
+            re.IGNORECASE,
+        )
+        for name in frame.columns:
+            match = pattern.fullmatch(name)
+            if match is not None and pd.api.types.is_numeric_dtype(frame[name]):
+                at = _AtTime(float(match["time"]), _unit_of(match["unit"]), "event probability")
+                found.setdefault(number, {})[name] = at
+    return found
+
+
+def _incidences(
+    frame: pd.DataFrame, by_cause: dict[int, dict[str, _AtTime]], scores: str | None
+) -> PredictionColumns:
+    """Return predictions by cause; raise if their times differ. Survival beside them says the same, and is not used."""
+    ordered: dict[int, list[str]] = {
+        k: sorted(at, key=lambda name: at[name].time) for k, at in by_cause.items()
+    }
+    when = {k: [(by_cause[k][name].time, by_cause[k][name].unit) for name in ordered[k]] for k in by_cause}
+    first = next(iter(when))
+    for cause, times in when.items():
+        if times != when[first]:
+            raise ArgumentError(
+                "survival",
+                f"incidences of cause {first} are at other times ({', '.join(ordered[first])}) than those of cause "
+                f"{cause} ({', '.join(ordered[cause])}): give all causes at the same times.",
+            )
+    names = tuple(name for columns in ordered.values() for name in columns)
+    beside = _beside(frame, (*names, *([] if scores is None else [scores])))
+    # Columns of survival, and risk scores of a cause, say nothing that incidences do not.
+    known = {
+        name
+        for name in frame.columns
+        if ((named := _named(name)) and named.kind == "survival")
+        or re.sub(r"[\s_.-]*\d+$", "", name.lower()) in _RISKS
+    }
+    beside["features"] = beside["features"].drop(columns=known & set(beside["features"].columns))
+    beside["unread"] = tuple(name for name in beside["unread"] if name not in known)
     return PredictionColumns(
-        survival=prediction_numbers(frame[ordered]) if at else None,
-        times=np.array([at[name].time for name in ordered]) if at else None,
+        survival=None,
+        times=np.array([time for time, _ in when[first]]),
         risk=None if scores is None else prediction_numbers(frame[[scores]])[:, 0],
-        names=names,
-        unread=unread,
-        ids=ids,
-        features=others[
-            [name for name in others.columns if name not in (*unread, *ids) and _can_define(others[name])]
-        ],
-        unit=next((at[name].unit for name in ordered), ""),
-        times_given=all(at[name].given for name in ordered),
-        kind=next((at[name].kind for name in ordered), ""),
+        incidence={k: prediction_numbers(frame[columns]) for k, columns in ordered.items()},
+        unit=when[first][0][1],
+        kind="event probability",
+        **beside,
     )
 
 
@@ -181,11 +253,17 @@ def _named(name: str) -> _AtTime | None:
     match = _AT_TIME.fullmatch(name) or _TIME_FIRST.fullmatch(name)
     if match is None:
         return None
-    written = match["unit"] or ""
-    unit = next((unit for unit, words in _UNITS.items() if re.fullmatch(words, written, re.IGNORECASE)), "")
+    unit = _unit_of(match["unit"])
     stem = match["name"].lower()
     kind = "survival" if _SURVIVAL.match(stem) else "event probability" if _EVENT.match(stem) else ""
     return _AtTime(float(match["time"]), unit, kind, stem)
+
+
+def _unit_of(written: str | None) -> str:
+    """Return the unit of times, such as "years", from its abbreviation in a name; empty for none."""
+    return next(
+        (unit for unit, words in _UNITS.items() if re.fullmatch(words, written or "", re.IGNORECASE)), ""
+    )
 
 
 def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, _AtTime]:
