@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import gen_batches
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.target import FloatArray, IntArray
 
 # Rows of an array: a slice, indices or a mask.
@@ -303,7 +303,7 @@ def checked_survival(values: FloatArray) -> FloatArray:
         row = int(np.argwhere(wrong)[0][0])
         raise ArgumentError(
             "survival",
-            f"survival must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; "
-            "pass survival functions, not cumulative hazards or risk scores, and divide percentages by 100.",
+            f"{arg('survival')} must hold probabilities between 0 and 1, got {values[wrong][0]} for row {row}; "
+            f"pass survival functions, not cumulative hazards or risk scores, and divide percentages by 100.",
         )
     return np.clip(values, 0.0, 1.0)

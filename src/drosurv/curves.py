@@ -35,7 +35,7 @@ from drosurv.curve_values import (
     columns_of,
     minus_log,
 )
-from drosurv.errors import ArgumentError, InputError
+from drosurv.errors import ArgumentError, InputError, arg
 from drosurv.presentation import counted
 from drosurv.target import FloatArray, IntArray
 
@@ -491,7 +491,8 @@ def parse_survival(
         curves = _parse_array(survival, times, curve_type)
     if len(curves) != n:
         raise ArgumentError(
-            "survival", f"survival holds {len(curves)} curves for {n} patients: give one curve per row."
+            "survival",
+            f"{arg('survival')} holds {len(curves)} curves for {n} patients: give one curve per row.",
         )
     return curves
 
@@ -512,19 +513,19 @@ def _parse_array(survival: Any, times: Any, curve_type: CurveType) -> SurvivalCu
     if values.ndim != 2:
         raise ArgumentError(
             "survival",
-            f"survival must be one step function per patient or an array of shape (patients, times), "
+            f"{arg('survival')} must be one step function per patient or an array of shape (patients, times), "
             f"got shape {values.shape}.",
         )
     if times is None:
         raise ArgumentError(
             "survival",
-            f"survival is an array of {values.shape[1]} columns: pass their times as well, times=...",
+            f"{arg('survival')} is an array of {values.shape[1]} columns: pass their times as well, times=...",
         )
     grid = np.asarray(times, dtype=np.float64)
     if grid.shape != (values.shape[1],):
         raise ArgumentError(
             "times",
-            f"times must hold one time for each of the {values.shape[1]} columns of survival, got shape "
+            f"{arg('times')} must hold one time for each of the {values.shape[1]} columns of survival, got shape "
             f"{grid.shape}.",
         )
     if not np.isfinite(grid).all() or (grid < 0).any() or not (np.diff(grid) > 0).all():
@@ -545,7 +546,8 @@ def _refuse_rising(survival: FloatArray, times: FloatArray) -> None:
         row, column = map(int, np.argwhere(rising)[0])
         raise ArgumentError(
             "survival",
-            f"survival cannot rise with time, but does for {counted(int(rising.any(axis=1).sum()), 'patient')}, the "
+            f"{arg('survival')} cannot rise with time, but does for "
+            f"{counted(int(rising.any(axis=1).sum()), 'patient')}, the "
             f"first in row {row} after time {times[column]:g}, from {survival[row, column]:g} to "
             f"{survival[row, column + 1]:g}; check the order of the columns, and subtract risks from 1.",
         )

@@ -20,6 +20,24 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
+# How a command writes an argument and its value; unset in Python.
+SPELLING: ContextVar[Callable[[str, str, object], str]] = ContextVar("spelling")
+
+
+def arg(name: str, value: object = None, *, text: str = "") -> str:
+    """Return an argument as the user writes it: ``name=value`` in Python, an option in a command.
+
+    The value may be given as `text`, such as COLUMN. Messages name arguments by this function.
+    """
+    # NumPy's numbers are written as Python's.
+    value = getattr(value, "item", lambda: value)() if getattr(value, "shape", None) == () else value
+    text = text or ("" if value is None else repr(value))
+    spelling = SPELLING.get(None)
+    if spelling is not None:
+        return spelling(name, text, value)
+    return f"{name}={text}" if text else name
+
+
 class InputError(ValueError):
     """Input that cannot be used, as the message says; the command line prints it without a traceback.
 
@@ -32,7 +50,7 @@ class MissingPackage(ImportError):
 
 
 class _AboutArgument(Exception):
-    """A message about one argument; it may mention others as ``name=value``."""
+    """A message about one argument."""
 
     def __init__(self, argument: str | None, message: str) -> None:
         super().__init__(argument, message)
@@ -48,9 +66,9 @@ class ArgumentError(_AboutArgument, InputError):
     Parameters
     ----------
     argument : str or None
-        Name of the argument. The command line writes its option instead.
+        Name of the argument.
     message : str
-        A sentence that mentions the argument by its name, and others as ``name=value``.
+        A sentence that mentions arguments as :func:`arg` writes them.
 
     Examples
     --------
@@ -69,7 +87,7 @@ class ArgumentError(_AboutArgument, InputError):
         """Return the error "`name` must `wanted`, got `got`: `remedy`."."""
         # NumPy's numbers are written as Python's.
         got = got.item() if getattr(got, "shape", None) == () else got
-        return cls(name, f"{name} must {wanted}, got {got!r}{remedy and f': {remedy}'}.")
+        return cls(name, f"{arg(name)} must {wanted}, got {got!r}{remedy and f': {remedy}'}.")
 
 
 def require(holds: object, name: str, wanted: str, got: Any, remedy: str = "") -> None:
@@ -138,7 +156,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 class ArgumentWarning(_AboutArgument, UserWarning):
-    """A warning about one argument, which may mention others as ``name=value``.
+    """A warning about one argument.
 
     Those that are not `in_reports` are only shown when they are given.
     """
@@ -170,16 +188,6 @@ def recording_warnings() -> Iterator[list[Warning]]:
         yield given
 
 
-# Rewrites a message, which is about an argument or None: commands name options instead of arguments.
-WORDING: ContextVar[Callable[[str, str | None], str]] = ContextVar("wording")
-
-
-def worded(message: object) -> str:
-    """Return a message as text that names arguments as the user writes them: in a command, as its options."""
-    rewrite = WORDING.get(None)
-    return str(message) if rewrite is None else rewrite(str(message), getattr(message, "argument", None))
-
-
 def each_warning_once(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Decorate a function so that a call shows each warning once, also if it asks a model for several predictions."""
 
@@ -203,7 +211,7 @@ def each_warning_once(function: Callable[_P, _T]) -> Callable[_P, _T]:
 def as_records(given: Iterable[Warning]) -> list[dict[str, str]]:
     """Return warnings as records for files and reports: a severity, "blocking" or "note", and a text, each once."""
     kept = [one for one in given if getattr(one, "in_reports", True)]
-    severity = {worded(one): "blocking" if isinstance(one, BlockingWarning) else "note" for one in kept}
+    severity = {str(one): "blocking" if isinstance(one, BlockingWarning) else "note" for one in kept}
     return [{"severity": severity, "text": text} for text, severity in severity.items()]
 
 

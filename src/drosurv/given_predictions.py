@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from drosurv.curves import parse_survival
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.follow_up import free_until
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.predictions import Predictions
@@ -90,13 +90,16 @@ def read_predictions(
         scores = risk if probabilities is None else probabilities
         if scores is None:
             raise ArgumentError(
-                "predictions", "predictions or risk is needed: pass probabilities at times, or risk scores."
+                "predictions",
+                f"{arg('predictions')} or risk is needed: pass probabilities at times, or risk scores.",
             )
         return ReadPredictions(*_scores_alone(scores, risk_kind))
     if times is None and hasattr(probabilities, "columns"):
         times = _times_of(probabilities.columns)
     if times is None:
-        raise ArgumentError("times", "times is needed: pass the time of each column of predictions.")
+        raise ArgumentError(
+            "times", f"{arg('times')} is needed: pass the time of each column of predictions."
+        )
     target, at, values = (
         parse_target(y),
         np.asarray(times, dtype=np.float64),
@@ -105,7 +108,7 @@ def read_predictions(
     if len(values) != len(target):
         raise ArgumentError(
             "predictions",
-            f"predictions have {len(values):,} rows for {len(target):,} patients: give one row per patient.",
+            f"{arg('predictions')} have {len(values):,} rows for {len(target):,} patients: give one row per patient.",
         )
     survival, notes = as_survival(values, at, target, kind)
     curves = parse_survival(survival, len(target), at)
@@ -228,8 +231,9 @@ def _named_kind(found: PredictionColumns, times: FloatArray, target: Target) -> 
     if seen != named:
         raise ArgumentError(
             "kind",
-            f"kind is needed: by its name, column {found.names[0]!r} is {named}, but {how.partition(', ')[0]}: pass "
-            "kind='survival' or kind='event probability'.",
+            f"{arg('kind')} is needed: by its name, column {found.names[0]!r} is {named}, but "
+            f"{how.partition(', ')[0]}: pass "
+            f"{arg('kind', 'survival')} or {arg('kind', 'event probability')}.",
         )
     return named
 
@@ -282,8 +286,8 @@ def _ask_if_implausible(
         "survival",
         f"at which time are the predictions of column {names[last]!r}? They give {written(1 - survival[last], 'share')}"
         f" of the patients the event; Kaplan-Meier's estimate is {share(now)} and {share(then)}"
-        f"{f' ({moment(now, best)})' if best in _IN_A_YEAR else ''}. Pass survival={entries[factors[best]]!r} or "
-        f"survival={entries[1.0]!r}.",
+        f"{f' ({moment(now, best)})' if best in _IN_A_YEAR else ''}. Pass {arg('survival', entries[factors[best]])} or "
+        f"{arg('survival', entries[1.0])}.",
     )
 
 
@@ -342,15 +346,18 @@ def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kin
     last = float(times[-1])
     had, free = target.event & (target.time <= last), free_until(target) > last
     if not had.any() or not free.any():
-        raise ArgumentError("kind", "kind is needed: pass kind='survival' or kind='event probability'.")
+        raise ArgumentError(
+            "kind",
+            f"{arg('kind')} is needed: pass {arg('kind', 'survival')} or {arg('kind', 'event probability')}.",
+        )
     higher = mannwhitneyu(values[had, -1], values[free, -1])
     share = higher.statistic / (had.sum() * free.sum())
     # Where all predictions are equal, some versions of scipy give no p-value.
     if not higher.pvalue <= _UNSURE:
         raise ArgumentError(
             "kind",
-            "kind is needed, because patients with and without the event have similar predictions: pass "
-            "kind='survival' or kind='event probability'.",
+            f"{arg('kind')} is needed, because patients with and without the event have similar predictions: pass "
+            f"{arg('kind', 'survival')} or {arg('kind', 'event probability')}.",
         )
     if share > 0.5:
         return (
@@ -378,7 +385,8 @@ def log_risk(
         if max(plain_fit, log_fit) < -_GOOD_FIT:
             raise ArgumentError(
                 "risk",
-                "risk decreases with the predicted risk, but higher must mean sooner: pass it with the other sign.",
+                f"{arg('risk')} decreases with the predicted risk, but higher must mean sooner: pass it with the "
+                "other sign.",
             )
         kind = (
             "log risk"
@@ -411,7 +419,7 @@ def _scores_alone(risk: Any, kind: RiskKind | None) -> tuple[Predictions, tuple[
         return Predictions(score), ()
     note = (
         "all risk scores are above 0, so they may be hazard ratios or log risks: only ranking is judged. Pass "
-        "risk_kind='log risk' or 'hazard ratio' to judge more.",
+        f"{arg('risk_kind', 'log risk')} or 'hazard ratio' to judge more.",
     )
     return Predictions(score, score_type="other"), note if kind is None else ()
 
@@ -430,6 +438,6 @@ def _times_of(columns: Any) -> FloatArray:
     except (TypeError, ValueError):
         raise ArgumentError(
             "times",
-            f"times is needed: the columns of predictions are not named by times: "
+            f"{arg('times')} is needed: the columns of predictions are not named by times: "
             f"{[str(name) for name in columns]}.",
         ) from None

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, InputError
+from drosurv.errors import ArgumentError, InputError, arg
 from drosurv.observation import in_pandas
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -151,7 +151,7 @@ def _coded(column: Any, name: str, missing: Missing) -> Groups:
         raise ArgumentError(
             name.partition(" ")[0],
             f"{name} has patients without a label and a group called {MISSING_LABEL!r}: rename that group, "
-            "or pass missing='drop'.",
+            f"or pass {arg('missing', 'drop')}.",
         )
     return Groups(np.where(codes < 0, len(labels), codes), (*labels, MISSING_LABEL), name)
 

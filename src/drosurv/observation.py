@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from drosurv.errors import ArgumentError, as_number, require, require_extra, warn_caller
+from drosurv.errors import ArgumentError, arg, as_number, require, require_extra, warn_caller
 from drosurv.target import FloatArray, IntArray, Target
 
 # Packages whose tables are converted.
@@ -259,14 +259,14 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
     """Return an argument as finite numbers (n,); raise otherwise."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        raise ArgumentError(name, f"{name} must hold numbers, got {array.dtype}.")
+        raise ArgumentError(name, f"{arg(name)} must hold numbers, got {array.dtype}.")
     array = array.astype(np.float64)
     require(array.shape == (n,), name, f"have one value per row, shape ({n},)", array.shape)
     bad = np.flatnonzero(~np.isfinite(array))
     if len(bad):
         raise ArgumentError(
             name,
-            f"{name} contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or repair "
+            f"{arg(name)} contains {len(bad)} NaN or infinite values (first at row {bad[0]}); drop or repair "
             "those rows.",
         )
     return array
@@ -275,9 +275,11 @@ def numbers(name: str, values: Any, n: int) -> FloatArray:
 def with_offset(scores: FloatArray, offset: Any, *, fitted_with: bool) -> FloatArray:
     """Add the offset to scores (n,); raise unless it is given exactly if the model was fitted with one."""
     if fitted_with and offset is None:
-        raise ArgumentError("offset", "the model was fitted with an offset: give offset, zeros for none.")
+        raise ArgumentError(
+            "offset", f"the model was fitted with an offset: give {arg('offset')}, zeros for none."
+        )
     if offset is not None and not fitted_with:
-        raise ArgumentError("offset", "the model was fitted without an offset; leave offset out.")
+        raise ArgumentError("offset", f"the model was fitted without an offset; leave {arg('offset')} out.")
     return scores if offset is None else scores + numbers("offset", offset, len(scores))
 
 
@@ -290,7 +292,8 @@ def label_codes(name: str, values: Any, n: int) -> tuple[IntArray, tuple[Any, ..
     if len(missing):
         raise ArgumentError(
             name,
-            f"{name} contains {len(missing)} missing labels (first at row {missing[0]}): drop those rows, or give each "
+            f"{arg(name)} contains {len(missing)} missing labels (first at row {missing[0]}): drop those rows, or "
+            "give each "
             "a label of its own.",
         )
     codes, found = pd.factorize(series, sort=True)
@@ -305,7 +308,7 @@ def entry_times(entry: Any, target: Target) -> FloatArray:
         row = late[0]
         raise ArgumentError(
             "entry",
-            f"entry must be before the time of the row; it is not in {len(late)} rows (first at row "
+            f"{arg('entry')} must be before the time of the row; it is not in {len(late)} rows (first at row "
             f"{row}: entry {since[row]}, time {target.time[row]}). Such a row is never at risk: drop it, or correct "
             "its times.",
         )
@@ -335,7 +338,7 @@ def _check_rows_of_patients(
         first = order[np.flatnonzero(same)[0]]
         raise ArgumentError(
             "id",
-            f"id names several rows of one patient (first at row {first}), but there are no entry times: give "
+            f"{arg('id')} names several rows of one patient (first at row {first}), but there are no entry times: give "
             f"each row's start as entry.",
         )
     over = same & (entry[order][1:] < target.time[order][:-1])

@@ -28,7 +28,7 @@ from drosurv.curves import (
     curves_of_type,
     parse_survival,
 )
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.metrics.scores import parse_risk
 from drosurv.observation import Rows, in_pandas
 from drosurv.solvers.arrays import is_tensor
@@ -93,7 +93,7 @@ class Predictions:
             total = sum(np.asarray(of_cause, dtype=np.float64) for of_cause in self.incidence.values())
             object.__setattr__(self, "survival", 1.0 - total)
         if self.risk is None and self.survival is None:
-            raise ArgumentError("risk", "give risk, survival or both.")
+            raise ArgumentError("risk", f"give {arg('risk')}, survival or both.")
         known = get_args(ScoreType)
         require(self.score_type in known, "score_type", f"be one of {list(known)}", self.score_type)
 
@@ -166,7 +166,8 @@ class Predicted:
         if self.given is not None:
             if self.given.risk is None:
                 raise ArgumentError(
-                    self.name, f"{self.name} holds survival curves only: give its risk scores too."
+                    self.name,
+                    f"{arg(self.name)} holds survival curves only: give its risk scores too.",
                 )
             return parse_risk(self.given.risk, self.n, name=f"the risk of {self.name}")
         self._check_rows()
@@ -202,12 +203,12 @@ class Predicted:
         if self.given is not None:
             raise ArgumentError(
                 self.name,
-                f"{self.name} has risk scores but no survival curves, which expected events need: give "
+                f"{arg(self.name)} has risk scores but no survival curves, which expected events need: give "
                 "a pair (times, survival), or Predictions(survival=..., times=...).",
             )
         raise ArgumentError(
             self.name,
-            f"{self.name}: {type(final_step(self.model)).__name__} has neither predict_survival_function nor "
+            f"{arg(self.name)}: {type(final_step(self.model)).__name__} has neither predict_survival_function nor "
             "predict_cumulative_hazard_function: give a fitted survival model with curves, or a pair (times, "
             "survival).",
         )
@@ -316,7 +317,9 @@ def _one_form(model: Any, name: str) -> Any:
         return model
     if isinstance(model, tuple) and not (len(model) > 0 and all(np.ndim(part) == 0 for part in model)):
         if len(model) != 2:
-            raise ArgumentError(name, f"{name} must be a pair (times, survival), got {len(model)} items.")
+            raise ArgumentError(
+                name, f"{arg(name)} must be a pair (times, survival), got {len(model)} items."
+            )
         return Predictions(survival=model[1], times=model[0])
     model = unwrapped(model)
     if hasattr(model, "predict") or _predicts_curves(final_step(model)):
@@ -325,7 +328,8 @@ def _one_form(model: Any, name: str) -> Any:
         return Predictions(risk=parse_risk(model, name=name))
     raise ArgumentError(
         name,
-        f"{name} must be a fitted survival model with a predict method, drosurv.evaluation.Predictions, a pair (times, "
+        f"{arg(name)} must be a fitted survival model with a predict method, drosurv.evaluation.Predictions, a pair "
+        "(times, "
         f"survival), or an array of risk scores; got {type(model).__name__}.",
     )
 

@@ -1,12 +1,13 @@
 import warnings
 from functools import partial
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from drosurv.cli.outputs import PlainMessages, as_options, print_recalibration, printable, spelled
-from drosurv.errors import ArgumentError, ArgumentWarning, MissingPackage
+from drosurv.cli.outputs import PlainMessages, as_option, print_recalibration, printable
+from drosurv.errors import SPELLING, ArgumentError, ArgumentWarning, MissingPackage, arg
 
 app = typer.Typer(cls=PlainMessages)
 
@@ -14,7 +15,10 @@ app = typer.Typer(cls=PlainMessages)
 @app.command()
 def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
     if kind == "value":
-        raise ArgumentError("event_value", "which value?\n  Pass event_value, for example event_value='yes'.")
+        raise ArgumentError(
+            "event_value",
+            f"which value?\n  Pass {arg('event_value')}, for example {arg('event_value', 'yes')}.",
+        )
     if kind == "file":
         open("/nonexistent/file")  # noqa: SIM115 - never opens
     if kind == "own file":
@@ -30,7 +34,9 @@ def fail(event_value: str = "", groups: str = "", kind: str = "value") -> None:
     for _ in range(2):
         with warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.warn(ArgumentWarning("sensitive_features", "pass sensitive_features"), stacklevel=1)
+            warnings.warn(
+                ArgumentWarning("sensitive_features", f"pass {arg('sensitive_features')}"), stacklevel=1
+            )
     warnings.warn("old", DeprecationWarning, stacklevel=1)
     typer.echo("done")
 
@@ -85,37 +91,48 @@ def test_warnings_are_lines_on_stderr_said_once_and_deprecations_are_not_for_use
 
 
 @pytest.mark.parametrize(
-    ("argument", "expected"),
+    ("name", "value", "expected"),
     [
-        ("separator=';'", "--separator ';'"),
-        ("missing", "--missing"),
-        ("missing=['age=999', 'x']", "--missing 'age=999,x'"),
-        ("missing=['crp=<0,5']", """--missing '"crp=<0,5"'"""),
-        ("hold_out_share", "--hold-out-share"),
-        ("share", "--hold-out-share"),
-        ("n_jobs", "--jobs"),
-        ("cv=9", "--folds 9"),
-        ("as_json", "--json"),
-        ("recalibrate=True", "--recalibrate"),
-        ("recalibrate=False", "--no-recalibrate"),
+        ("separator", ";", "--separator ';'"),
+        ("missing", None, "--missing"),
+        ("missing", ["age=999", "x"], "--missing 'age=999,x'"),
+        ("missing", ["crp=<0,5"], """--missing '"crp=<0,5"'"""),
+        ("hold_out_share", None, "--hold-out-share"),
+        ("share", None, "--hold-out-share"),
+        ("n_jobs", None, "--jobs"),
+        ("cv", 9, "--folds 9"),
+        ("cv", np.int64(9), "--folds 9"),
+        ("as_json", None, "--json"),
+        ("recalibrate", True, "--recalibrate"),
+        ("recalibrate", False, "--no-recalibrate"),
         # A parameter of an estimator without an option of its own.
-        ("min_group=37", "--set min_group=37"),
-        ("penalty='keya_group'", "--set penalty='keya_group'"),
+        ("min_group", 37, "--set min_group=37"),
+        ("penalty", "keya_group", "--set penalty='keya_group'"),
         # What the command line does not know stays as the library writes it.
-        ("X", "X"),
-        ("y_train=3", "y_train=3"),
+        ("X", None, "X"),
+        ("y_train", 3, "y_train=3"),
     ],
 )
-def test_arguments_are_named_as_options(argument, expected):
+def test_arguments_are_named_as_options(name, value, expected):
     names = ("separator", "missing", "hold_out_share", "jobs", "folds", "recalibrate")
     options = {name: f"--{name.replace('_', '-')}" for name in names} | {"set_": "--set", "as_json": "--json"}
-    message = f"the value does not fit: pass {argument}, or another one."
-    shown = as_options(message, argument.partition("=")[0], partial(spelled, options))
-    assert shown == f"the value does not fit: pass {expected}, or another one."
+    token = SPELLING.set(partial(as_option, options))
+    try:
+        assert arg(name, value) == expected
+    finally:
+        SPELLING.reset(token)
+
+
+def test_python_names_arguments_by_their_names():
+    assert [arg("missing"), arg("missing", ["x"]), arg("id", text="COLUMN")] == [
+        "missing",
+        "missing=['x']",
+        "id=COLUMN",
+    ]
 
 
 def test_a_command_without_settings_names_parameters_as_python_does():
-    assert spelled({"jobs": "--jobs"}, "min_group", "37") == "min_group=37"
+    assert as_option({"jobs": "--jobs"}, "min_group", "37") == "min_group=37"
 
 
 def test_control_characters_do_not_reach_the_terminal():

@@ -22,7 +22,7 @@ from drosurv.cli.options import (
     command,
 )
 from drosurv.cli.outputs import check_outputs, printable, say
-from drosurv.errors import InputError, as_records, recording_warnings, require, worded
+from drosurv.errors import InputError, as_records, recording_warnings, require
 
 if TYPE_CHECKING:
     from drosurv.report import AuditReport
@@ -195,7 +195,7 @@ def _audit_predictions(
     read = read_columns(found, table.y, unit=_unit(words, table), **kinds)
     say_columns(found)
     say_notes(read.notes)
-    notes = [{"severity": "note", "text": worded(text)} for text in read.notes]
+    notes = [{"severity": "note", "text": text} for text in read.notes]
     return audited(
         read.predictions,
         None,
@@ -233,7 +233,7 @@ def say_columns(found: PredictionColumns) -> None:
 def say_notes(notes: Iterable[str]) -> None:
     """Say how predictions were read."""
     for note in notes:
-        say("Note", worded(note))
+        say("Note", note)
 
 
 def _unit(words: dict[str, Any], table: SurvivalTable) -> str:

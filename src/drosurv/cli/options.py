@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, ge
 import typer
 from typer.core import TyperCommand
 
-from drosurv.errors import ArgumentError, InputError, did_you_mean
+from drosurv.errors import ArgumentError, InputError, arg, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -441,7 +441,7 @@ def check_parameters(estimator: Any, names: Iterable[str], option: str = "") -> 
                 remedy = ": pass --model dro-cox, or another robust model"
             elif name.startswith("network__") and "network" in taken:
                 remedy = " with this network: pass --network mlp or --network trees"
-            named = f"{option} {name}" if option else name
+            named = f"{option} {name}" if option else arg(name)
             raise ArgumentError(
                 name,
                 f"{named} has no meaning for {type(estimator).__name__}{remedy}.{did_you_mean(name, taken)}",

@@ -7,9 +7,7 @@ import math
 import re
 import sys
 import warnings
-from ast import literal_eval
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from drosurv.cli.options import quoted
-from drosurv.errors import WORDING, ArgumentError, ArgumentWarning, InputError, MissingPackage, worded
+from drosurv.errors import SPELLING, InputError, MissingPackage
 from drosurv.files import check_writable
 from drosurv.presentation import plain
 
@@ -41,12 +39,6 @@ _ALIASES = {
     "n_columns": "columns",
     "n_tests": "tests",
 }
-Spelling = Callable[[str, str], str]
-# A name in a message, with or without "=value".
-_MENTION = re.compile(
-    r"""(?<![\w.'"-])(?P<name>[A-Za-z_]\w*)(?:=(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|\([^)]*\)|-?\w+(?:\.\w+)*))?(?![\w'"])"""
-)
-_BEFORE_A_NAME = re.compile(r"\b(?:in|pass) $", re.IGNORECASE)
 _BAD_INPUT = 2
 _FAULT = (
     "This is an error in drosurv, not in your table or options. Please report it, with the lines below but without "
@@ -81,7 +73,7 @@ class PlainMessages(TyperGroup):
 
             warnings.showwarning = show
             # The command, and so its options, is known only when it runs.
-            wording = WORDING.set(lambda text, argument: as_options(text, argument, self._spelling(ctx)))
+            spelling = SPELLING.set(lambda *named: as_option(self._options(ctx), *named))
             try:
                 return super().invoke(ctx)
             except BrokenPipeError:
@@ -100,51 +92,35 @@ class PlainMessages(TyperGroup):
                     typer.echo(_FAULT, err=True)
                 raise
             finally:
-                WORDING.reset(wording)
+                SPELLING.reset(spelling)
             raise typer.Exit(_BAD_INPUT)
 
-    def _spelling(self, ctx: Any) -> Spelling:
-        """Return a function that writes parameters of the command as options, such as event_value as --event-value."""
+    def _options(self, ctx: Any) -> dict[str, str]:
+        """Return how the options of the command are written, such as --event-value, by the names of its parameters."""
         command = self.get_command(ctx, ctx.invoked_subcommand or "")
         options = [] if command is None else [p for p in command.params if p.param_type_name == "option"]
-        return partial(spelled, {str(option.name): max(option.opts, key=len) for option in options})
+        return {str(option.name): max(option.opts, key=len) for option in options}
 
 
-def spelled(options: Mapping[str, str], argument: str, value: str = "") -> str:
-    """Write an argument as an option of a command, such as ``--event-value 'yes'`` or ``--set min_group=37``."""
+def as_option(options: Mapping[str, str], argument: str, text: str, value: object = None) -> str:
+    """Write an argument as an option of a command, such as ``--event-value 'yes'`` or ``--set min_group=37``.
+
+    `text` is its value as Python writes it, empty if none is given, and `value` the value itself if it is known.
+    """
     name = argument if argument in options else _ALIASES.get(argument, argument)
     if name in options:
-        if value.startswith("["):
-            value = repr(",".join(map(quoted, literal_eval(value))))
-        flag = {"True": options[name], "False": f"--no-{options[name].removeprefix('--')}"}
-        return flag.get(value) or f"{options[name]} {value}".rstrip()
-    written = f"{argument}={value}" if value else argument
+        if isinstance(value, bool):
+            return options[name] if value else f"--no-{options[name].removeprefix('--')}"
+        if isinstance(value, list):
+            text = repr(",".join(map(quoted, value)))
+        return f"{options[name]} {text}".rstrip()
+    written = f"{argument}={text}" if text else argument
     return f"{options['set_']} {written}" if "set_" in options and _is_parameter(argument) else written
 
 
-def as_options(text: str, argument: str | None, spelling: Spelling) -> str:
-    """Replace the arguments in a message by the options of the command.
-
-    Arguments are recognised as ``name=value``, as names with an underscore, as names after "in" or "pass", and as the
-    first mention of the argument that the message is about.
-    """
-    replaced = False
-
-    def option(found: re.Match[str]) -> str:
-        nonlocal replaced
-        name, value = found["name"], found["value"] or ""
-        about = name == argument and not replaced
-        replaced = replaced or about
-        named = value or about or "_" in name or _BEFORE_A_NAME.search(text, 0, found.start())
-        return spelling(name, value) if named else found[0]
-
-    return _MENTION.sub(option, text)
-
-
 def say(kind: str, message: object) -> None:
-    """Print an "Error", "Warning" or "Note" as one line on stderr, its arguments as the command writes them."""
-    text = worded(message) if isinstance(message, (ArgumentError, ArgumentWarning)) else str(message)
-    typer.echo(f"{kind}: {printable(' '.join(text.split()))}", err=True)
+    """Print an "Error", "Warning" or "Note" as one line on stderr."""
+    typer.echo(f"{kind}: {printable(' '.join(str(message).split()))}", err=True)
 
 
 def printable(text: str) -> str:

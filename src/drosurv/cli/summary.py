@@ -42,7 +42,7 @@ def summary(
     last = final_step(opened.model)
     if cause is not None and not hasattr(last, "n_causes_"):
         raise ArgumentError(
-            "cause", f"cause has no meaning for {type(last).__name__}, which has one event: leave it out."
+            "cause", f"--cause has no meaning for {type(last).__name__}, which has one event: leave it out."
         )
     repaired = hasattr(last, "hazard_ratios")
     if repaired and linear_effects(last.base_) is not None:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError, check_choice
+from drosurv.errors import ArgumentError, arg, check_choice
 from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.coefficient_inference import check_linear, feature_names, title
@@ -147,8 +147,8 @@ class AcceleratedFailureTime(NetworkEstimator):
             if getattr(self, name) != plain:
                 raise ArgumentError(
                     name,
-                    f"{name}={getattr(self, name)!r} is not maximum likelihood, so the information gives no "
-                    f"standard errors; fit a model with {name}={plain!r} as well.",
+                    f"{arg(name, getattr(self, name))} is not maximum likelihood, so the information gives no "
+                    f"standard errors; fit a model with {arg(name, plain)} as well.",
                 )
         units = np.append(np.ones(len(self.coef_)) if scale is None else scale, [1.0, 1.0])
         values = np.append(self.coef_, [self.intercept_, np.log(self.scale_)])

@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from drosurv.curves import CurveType
-from drosurv.errors import ArgumentError, as_number, require
+from drosurv.errors import ArgumentError, arg, as_number, require
 from drosurv.estimators.baseline import Curves, checked_times, cox_baseline, step_functions
 from drosurv.estimators.capabilities import WEIGHTED, Capabilities, require_capabilities
 from drosurv.losses.cox_partial import CoxPartial
@@ -221,13 +221,14 @@ class SurvivalModel(BaseEstimator):
         if needed_by is None and sensitive_features is not None:
             raise ArgumentError(
                 "sensitive_features",
-                f"sensitive_features would have no effect: {type(self).__name__} with these parameters does not "
+                f"{arg('sensitive_features')} would have no effect: {type(self).__name__} with these parameters does "
+                "not "
                 "compare groups. Leave it out, or use GroupDROCox.",
             )
         if needed_by is not None and sensitive_features is None:
             raise ArgumentError(
                 "sensitive_features",
-                f"{needed_by} compares groups: pass sensitive_features to fit (one label per patient).",
+                f"{needed_by} compares groups: pass {arg('sensitive_features')} to fit (one label per patient).",
             )
 
     def _features(self, X: Any, y: Any) -> Any:
@@ -405,7 +406,8 @@ class SurvivalModel(BaseEstimator):
         """Return standard errors (n, T) of cumulative hazards; raise for a model that has none."""
         raise ArgumentError(
             "level",
-            f"{type(self).__name__} has no intervals of survival curves, which CoxPH and CoxPHCV have: leave level "
+            f"{type(self).__name__} has no intervals of survival curves, which CoxPH and CoxPHCV have: leave "
+            f"{arg('level')} "
             "out.",
         )
 

@@ -12,7 +12,7 @@ from sklearn.utils import gen_batches
 
 from drosurv.curve_values import ProportionalValues, ScoreValues
 from drosurv.curves import SmoothCurves, StepCurves, SurvivalCurves
-from drosurv.errors import ArgumentError, InputError, require
+from drosurv.errors import ArgumentError, InputError, arg, require
 from drosurv.losses import ConvexLoss
 from drosurv.losses.cox_partial import CoxPartial
 from drosurv.losses.full_likelihood import PiecewiseExponential
@@ -70,7 +70,7 @@ class Curves(ABC):
     def of_patients(self, strata: Any, n: int) -> Curves:
         """Return the curves for n patients in given strata (n,); `strata` is None for a model without strata."""
         if strata is not None:
-            raise ArgumentError("strata", "the model was fitted without strata; leave strata out.")
+            raise ArgumentError("strata", f"the model was fitted without strata; leave {arg('strata')} out.")
         return self
 
     def of_scores(self, scores: FloatArray, known_until: float) -> SurvivalCurves:
@@ -174,7 +174,7 @@ class Baseline(Curves):
         if strata is None:
             raise ArgumentError(
                 "strata",
-                f"the model was fitted with strata {list(self.strata)}: pass strata, one label per patient.",
+                f"the model was fitted with strata {list(self.strata)}: pass {arg('strata')}, one label per patient.",
             )
         given = np.asarray(strata, dtype=object)
         require(given.shape == (n,), "strata", f"have one label per row, shape ({n},)", given.shape)
@@ -183,7 +183,8 @@ class Baseline(Curves):
         if (stratum < 0).any():
             known, unknown = list(self.strata), given[stratum < 0][0]
             raise ArgumentError(
-                "strata", f"strata contains {unknown!r}, but the model was fitted with {known}."
+                "strata",
+                f"{arg('strata')} contains {unknown!r}, but the model was fitted with {known}.",
             )
         without_events = np.flatnonzero(np.isnan(self.log_cumulative[stratum]).any(axis=1))
         if len(without_events):

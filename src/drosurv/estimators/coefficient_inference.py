@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import ArgumentError, InputError, check_choice
+from drosurv.errors import ArgumentError, InputError, arg, check_choice
 from drosurv.estimators.coefficients import (
     CoxTable,
     FittedCox,
@@ -101,7 +101,8 @@ class CoefficientInference:
             ]
             raise ArgumentError(
                 "level",
-                f"level needs coefficients with standard errors, which {', '.join(lost)} have not, because other "
+                f"{arg('level')} needs coefficients with standard errors, which {', '.join(lost)} have not, because "
+                "other "
                 "features determine them, or they do not vary: leave them out, or leave level out.",
             )
         return hazard_errors(fit, covariance, X, log_risk, times, stratum)
@@ -218,7 +219,8 @@ def check_linear(model: Any, asked: str) -> None:
     check_is_fitted(model)
     if not hasattr(model, "coef_"):
         raise ArgumentError(
-            "network", f"{asked} needs coefficients, which network={model.network!r} does not have."
+            "network",
+            f"{asked} needs coefficients, which {arg('network', model.network)} does not have.",
         )
 
 

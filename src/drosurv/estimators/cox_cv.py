@@ -12,7 +12,16 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from drosurv.errors import ArgumentError, as_number, as_whole, check_choice, check_count, require, warn_caller
+from drosurv.errors import (
+    ArgumentError,
+    arg,
+    as_number,
+    as_whole,
+    check_choice,
+    check_count,
+    require,
+    warn_caller,
+)
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.coefficient_inference import encoder_notes, initial_findings, name_references
@@ -229,7 +238,7 @@ class CoxPHCV(SurvivalModel):
             )
         if with_event < self.cv:
             warn_caller(
-                f"{with_event} patients had an event: {with_event} folds are used instead of cv={self.cv}."
+                f"{with_event} patients had an event: {with_event} folds are used instead of {arg('cv', self.cv)}."
             )
         return draw_folds(
             len(event),

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError, check_count
+from drosurv.errors import ArgumentError, arg, check_count
 from drosurv.estimators.baseline import Curves, checked_times
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.discrete_time_hazard import interpolate, interval_ends
@@ -83,7 +83,8 @@ class DeepHit(NetworkEstimator):
         if self.alpha < 1 and not self.split:
             raise ArgumentError(
                 "alpha",
-                f"alpha={self.alpha!r} needs split=True: the ranking loss compares patients with each other, and the "
+                f"{arg('alpha', self.alpha)} needs {arg('split', True)}: the ranking loss compares patients with each "
+                "other, and the "
                 "worst case needs independent losses.",
             )
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, as_number, check_choice, require
+from drosurv.errors import ArgumentError, arg, as_number, check_choice, require
 from drosurv.estimators.capabilities import ROW_ARGUMENTS, Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.losses.cox_split import CoxSplit
@@ -106,12 +106,13 @@ def first_half(event: BoolArray, n1: float, seed: int | None, *, both: bool) -> 
     for half, name in ((in_first, "D1"), (~in_first, "D2")):
         if not half.any():
             raise ArgumentError(
-                "n1", f"n1={n1!r} leaves {name} empty among {n} patients; choose n1 nearer to 0.5."
+                "n1",
+                f"{arg('n1', n1)} leaves {name} empty among {n} patients; choose n1 nearer to 0.5.",
             )
     if not (event & in_first).any() or (both and not (event & ~in_first).any()):
         raise ArgumentError(
             "n1",
-            f"n1={n1!r} leaves a half without events ({int(event.sum())} in all); choose n1 nearer to 0.5.",
+            f"{arg('n1', n1)} leaves a half without events ({int(event.sum())} in all); choose n1 nearer to 0.5.",
         )
     return in_first
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from drosurv.errors import ArgumentError, check_count, check_share
+from drosurv.errors import ArgumentError, arg, check_count, check_share
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.subgroup_robust_cox import averaged_problem, describe_subgroups
@@ -86,7 +86,7 @@ class GroupDROCox(NetworkEstimator):
         if data.n_groups < 2:
             raise ArgumentError(
                 "sensitive_features",
-                "sensitive_features has a single group, but GroupDROCox compares groups. Use CoxPH.",
+                f"{arg('sensitive_features')} has a single group, but GroupDROCox compares groups. Use CoxPH.",
             )
         share = np.bincount(data.codes, data.mass).min() if self.alpha is None else self.alpha
         groups = known_groups(data.codes, sample_weight=data.weight)

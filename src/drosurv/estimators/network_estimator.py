@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from drosurv.errors import (
     ArgumentError,
+    arg,
     as_whole,
     check_choice,
     check_count,
@@ -93,13 +94,14 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         if self.solver == "convex" and not self._is_linear:
             raise ArgumentError(
                 "solver",
-                "solver='convex' needs network='linear': other networks are not convex. Use solver='adam'.",
+                f"{arg('solver', 'convex')} needs {arg('network', 'linear')}: other networks are not convex. Use "
+                f"{arg('solver', 'adam')}.",
             )
         if self.solver == "convex" and not able.convex:
             raise ArgumentError(
                 "solver",
-                f"solver='convex' cannot train {type(self).__name__}: its criterion is not convex. Use "
-                f"solver='adam'.",
+                f"{arg('solver', 'convex')} cannot train {type(self).__name__}: its criterion is not convex. Use "
+                f"{arg('solver', 'adam')}.",
             )
         check_choice("ties", self.ties, TIES)
         if able.no_ties and self.ties != "breslow":
@@ -111,8 +113,8 @@ class NetworkEstimator(SurvivalModel, abstract=True):
         if self.recalibrate is True and able.no_recalibration:
             raise ArgumentError(
                 "recalibrate",
-                f"recalibrate=True multiplies log hazards by a factor, but {type(self).__name__} "
-                f"{able.no_recalibration}. Use recalibrate=False.",
+                f"{arg('recalibrate', True)} multiplies log hazards by a factor, but {type(self).__name__} "
+                f"{able.no_recalibration}. Use {arg('recalibrate', False)}.",
             )
         if self.device not in ("auto", "cpu"):
             require_extra("torch", "deep", f"device={self.device!r}")
@@ -148,7 +150,7 @@ class NetworkEstimator(SurvivalModel, abstract=True):
             raise ArgumentError(
                 "batch_size",
                 f"batch_size={network.batch_size!r} trains on the CPU, but "
-                f"device={self.device!r}; use device='cpu', or no batches.",
+                f"{arg('device', self.device)}; use {arg('device', 'cpu')}, or no batches.",
             )
 
     def set_params(self, **params: Any) -> Self:
@@ -211,7 +213,8 @@ class NetworkEstimator(SurvivalModel, abstract=True):
                 least = ball.alpha_of_mass(max(smallest))
                 named = f"{least:.4g}" if float(f"{least:.4g}") >= least else f"{1.001 * least:.4g}"
                 warn_caller(
-                    f"alpha={alpha} protects groups smaller than one patient, so that training minimises only the "
+                    f"{arg('alpha', alpha)} protects groups smaller than one patient, so that training minimises only "
+                    "the "
                     f"largest loss; use alpha > {named} or more patients."
                 )
             if protected <= min(smallest):
@@ -331,8 +334,8 @@ class NetworkEstimator(SurvivalModel, abstract=True):
             if self.recalibrate != "auto":
                 raise ArgumentError(
                     "recalibrate",
-                    f"recalibrate=True also trains on four fifths of the patients, which failed: "
-                    f"{str(error).rstrip('.')}; or use recalibrate=False.",
+                    f"{arg('recalibrate', True)} also trains on four fifths of the patients, which failed: "
+                    f"{str(error).rstrip('.')}; or use {arg('recalibrate', False)}.",
                 ) from error
 
     def _checked_factor(self, factor: float) -> float | None:

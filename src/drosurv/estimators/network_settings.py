@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from drosurv.errors import (
     ArgumentError,
+    arg,
     as_number,
     check_choice,
     check_count,
@@ -178,6 +179,6 @@ def check_nested(network: Any, names: Sequence[str]) -> None:
         )
         raise ArgumentError(
             names[0],
-            f"{names[0]} is a setting of a network that is given as a value, but network={network!r}: use "
-            f"network={value}.",
+            f"{names[0]} is a setting of a network that is given as a value, but {arg('network', network)}: use "
+            f"{arg('network', value)}.",
         )

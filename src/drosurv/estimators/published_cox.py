@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from drosurv.curves import CurveType
-from drosurv.errors import ArgumentError, as_number, require
+from drosurv.errors import ArgumentError, arg, as_number, require
 from drosurv.estimators.score_terms import FEW_PATIENTS, Term, parse_terms
 from drosurv.observation import in_pandas
 from drosurv.step_function import StepFunction
@@ -182,7 +182,8 @@ class PublishedCox(BaseEstimator):
         if len(unknown):
             published = ", ".join(f"{time:g}" for time in self.unique_times_)
             raise ArgumentError(
-                "times", f"times holds {unknown[0]:g}, but the score gives survival at {published} only."
+                "times",
+                f"{arg('times')} holds {unknown[0]:g}, but the score gives survival at {published} only.",
             )
 
     def _checked(self) -> tuple[Term, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from drosurv.errors import ArgumentError, check_count, warn_caller
+from drosurv.errors import ArgumentError, arg, check_count, warn_caller
 from drosurv.estimators.baseline import piecewise
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.estimators.network_estimator import NetworkEstimator
@@ -141,7 +141,9 @@ class SubgroupRobustCox(NetworkEstimator):
     def _describe(self, result: Result) -> None:
         super()._describe(result)
         describe_subgroups(
-            self, result, "Raise min_group or alpha: averages over few patients are mostly noise."
+            self,
+            result,
+            f"Raise {arg('min_group')} or alpha: averages over few patients are mostly noise.",
         )
 
     def _columns(self, data: TrainingData) -> FloatArray:
@@ -153,12 +155,12 @@ class SubgroupRobustCox(NetworkEstimator):
         share = self.alpha * n
         if share < least:
             enough = math.ceil(1000 * least / n - 1e-9) / 1000
-            larger = f", or alpha={enough!r} or more" if least <= n else ""
+            larger = f", or {arg('alpha', enough)} or more" if least <= n else ""
             raise ArgumentError(
                 "alpha",
-                f"alpha={self.alpha!r} of {n} patients is {share:.4g}, fewer than "
-                f"min_group={least!r}: no subgroup can be that small. Use "
-                f"min_group={max(int(share), 1)!r} or less{larger}.",
+                f"{arg('alpha', self.alpha)} of {n} patients is {share:.4g}, fewer than "
+                f"{arg('min_group', least)}: no subgroup can be that small. Use "
+                f"{arg('min_group', max(int(share), 1))} or less{larger}.",
             )
         return subgroup_columns(data.X, self.subgroup_features, names)
 

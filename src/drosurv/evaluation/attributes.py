@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, as_number, require, warn_caller
+from drosurv.errors import ArgumentError, arg, as_number, require, warn_caller
 from drosurv.groups import Groups, Missing, intersections, parse_groups
 from drosurv.metrics.scores import warn_undefined
 from drosurv.observation import in_pandas
@@ -120,7 +120,7 @@ def parse_attributes(
     if EVERYONE in columns:
         raise ArgumentError(
             name,
-            f"{name} has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
+            f"{arg(name)} has an attribute called {EVERYONE!r}, which is what the tables call all patients: "
             "rename it.",
         )
     mapped = labels is None or isinstance(labels, Mapping)
@@ -144,7 +144,7 @@ def parse_attributes(
         if len(numbers) > MOST_LEVELS and attribute.name not in known:
             raise ArgumentError(
                 name,
-                f"{name} {attribute.name!r} holds {len(numbers):,} different numbers, each of which would be a "
+                f"{arg(name)} {attribute.name!r} holds {len(numbers):,} different numbers, each of which would be a "
                 f"group: cut it first, for example in two groups, above {np.median(numbers):g} and not.",
             )
     return found
@@ -169,7 +169,7 @@ def intersection_of(attributes: Sequence[Attribute]) -> Attribute:
     if len(found) == 0:
         raise ArgumentError(
             "sensitive_features",
-            f"no patient has a label of every attribute, {name}: leave one out, or pass missing='group'.",
+            f"no patient has a label of every attribute, {name}: leave one out, or pass {arg('missing', 'group')}.",
         )
     return Attribute(name, found)
 
@@ -182,7 +182,7 @@ def named_columns(features: Any, name: str) -> dict[str, Any]:
     if isinstance(features, pd.DataFrame):
         columns = {str(key): features.iloc[:, place] for place, key in enumerate(features.columns)}
         if len(columns) < features.shape[1]:
-            raise ArgumentError(name, f"{name} has two columns of the same name: {[*features.columns]}.")
+            raise ArgumentError(name, f"{arg(name)} has two columns of the same name: {[*features.columns]}.")
         return columns
     if isinstance(features, pd.Series):
         return {single if features.name is None else str(features.name): features}

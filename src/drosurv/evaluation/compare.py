@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluate import MIN_EVENTS, MIN_GROUP, prepare
@@ -174,7 +174,7 @@ def _predicted(models: Mapping[str, Any], X: Any, n: int, observed: Rows) -> dic
     fitted_with = {name: getattr(final_step(model), "_fitted_with", ()) for name, model in models.items()}
     for what in observed.for_models:
         if not any(what in names for names in fitted_with.values()):
-            raise ArgumentError(what, f"none of the models was fitted with {what}: leave it out.")
+            raise ArgumentError(what, f"none of the models was fitted with {arg(what)}: leave it out.")
     found = {
         name: as_predictions(model, X, n, rows=observed.only(fitted_with[name]), name=f"models[{name!r}]")
         for name, model in models.items()

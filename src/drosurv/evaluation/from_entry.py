@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.evaluation.data import middle, parse_horizons
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.observation import Rows, ends_of_patients, parse_observation
@@ -197,7 +197,8 @@ def survival_from_entry(predicted: Predicted, entry: FloatArray | None, times: F
     if jumps is None or curves.curve_type == "points":
         raise ArgumentError(
             "entry",
-            f"entry needs curves that are known at all times, and {predicted.name} has curves at some times only, or "
+            f"{arg('entry')} needs curves that are known at all times, and {predicted.name} has curves at some times "
+            "only, or "
             "functions of time: pass Predictions(survival=..., times=..., curve_type='step').",
         )
     out = np.empty((len(curves), len(times)))

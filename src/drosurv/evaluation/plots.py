@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.reference import disparity_column
@@ -141,7 +141,8 @@ def control_plot(
     control = result.control
     if control is None:
         raise ArgumentError(
-            "metric", "there is no shrinkage control without a reference: pass reference or X_train."
+            "metric",
+            f"there is no shrinkage control without a reference: pass {arg('reference')} or {arg('X_train')}.",
         )
     column = disparity_column(attribute, metric)
     if column not in control.curve:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import CoxPH
 from drosurv.evaluation.data import Subset, hazards_exist
 from drosurv.evaluation.evaluator import Evaluator, Key
@@ -47,11 +47,12 @@ def standardised_features(X: Any, X_train: Any) -> Features:
         )
     if train is None:
         far = np.abs(test.mean(axis=0)).max() > _MEAN or test.std(axis=0).max() > _SPREAD
-        note = "F_I takes distances in X as it is, which is not standardised: pass a numeric X_train to scale by."
+        note = f"F_I takes distances in X as it is, not standardised: pass a numeric {arg('X_train')} to scale by."
         return Features(test, None, note if far else "")
     if train.shape[1] != test.shape[1]:
         raise ArgumentError(
-            "X_train", f"X_train has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same."
+            "X_train",
+            f"{arg('X_train')} has {train.shape[1]} columns, X has {test.shape[1]}: they must be the same.",
         )
     scaled_train, scaled_test = standardise(train, test)
     return Features(scaled_test, scaled_train)
@@ -67,12 +68,14 @@ def fit_plain_cox(model: Any, features: Features, y_train: Any) -> tuple[CoxPH |
     if isinstance(y_train, FollowUp) or features.train is None or features.test is None:
         return None, (
             "the share of plain Cox's likelihood gain and the shrinkage control are left out: pass a fitted reference "
-            "model, or, where there are no entry times, strata, offsets or causes, y_train and numeric X_train to fit "
+            "model, or, where there are no entry times, strata, offsets or causes, y_train and numeric "
+            f"{arg('X_train')} to fit "
             "plain Cox on."
         )
     if len(features.train) != len(y_train):
         raise ArgumentError(
-            "X_train", f"X_train has {len(features.train)} rows, y_train has {len(y_train)}: they must match."
+            "X_train",
+            f"{arg('X_train')} has {len(features.train)} rows, y_train has {len(y_train)}: they must match.",
         )
     return plain_cox(model).fit(features.train, y_train), ""
 
@@ -84,7 +87,7 @@ def _in_order_of(X: Any, X_train: Any) -> Any:
     if odd := set(X.columns) ^ set(X_train.columns):
         raise ArgumentError(
             "X_train",
-            f"X_train and X must have the same columns; only one of them has "
+            f"{arg('X_train')} and X must have the same columns; only one of them has "
             f"{', '.join(sorted(map(str, odd)))}.",
         )
     return X_train[list(X.columns)]

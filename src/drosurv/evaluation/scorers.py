@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.evaluation.attributes import EVERYONE, Attribute, intersection_of, parse_attributes
 from drosurv.evaluation.catalogue import CATALOGUE, Metric
 from drosurv.evaluation.data import EvaluationData, Subset
@@ -104,7 +104,7 @@ class SurvivalScorer:
         if sensitive_features is None:
             raise ArgumentError(
                 "sensitive_features",
-                f"the score {self.name!r} needs sensitive_features: call "
+                f"the score {self.name!r} needs {arg('sensitive_features')}: call "
                 "sklearn.set_config(enable_metadata_routing=True) and pass params={'sensitive_features': ...} to "
                 "cross_validate, or sensitive_features=... to fit of a search.",
             )

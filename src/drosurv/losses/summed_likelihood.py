@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.losses.full_likelihood import PiecewiseExponential
 from drosurv.losses.loss import NOTHING, ConvexLoss, block_sums
 from drosurv.target import CompetingTarget, FloatArray, IntArray, Target
@@ -139,7 +139,7 @@ class StratifiedLikelihood(SummedParts):
             if not target.time[rows].any():
                 raise ArgumentError(
                     "strata",
-                    "strata contains a stratum in which every observed time is 0, so that no hazard can be "
+                    f"{arg('strata')} contains a stratum in which every observed time is 0, so that no hazard can be "
                     "estimated there. Leave its patients out, or merge it with another stratum.",
                 )
             weight, known = (None if part is None else part[rows] for part in (sample_weight, offset))

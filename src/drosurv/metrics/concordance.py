@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.groups import Missing
 from drosurv.metrics.follow_up import FollowUp
 from drosurv.metrics.pair_order import PairCounts, PairOrder
@@ -225,8 +225,8 @@ def uno_concordance(
     if tau is not None and tau > follow_up.end:
         raise ArgumentError(
             "tau",
-            f"tau={tau:g} lies beyond the training follow-up, which ends at {follow_up.end:g}: choose "
-            "tau up to there, or leave tau=None.",
+            f"{arg('tau', tau)} lies beyond the training follow-up, which ends at {follow_up.end:g}: choose "
+            f"tau up to there, or leave {arg('tau', text='None')}.",
         )
     weights = follow_up.uno_weights(scored.target)
     if tau is not None:

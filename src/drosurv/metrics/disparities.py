@@ -15,7 +15,7 @@ import numpy as np
 from drosurv.disparities.censoring_aware import censored_event_hinge_sum
 from drosurv.disparities.group import group_gap, log_ratio_gap
 from drosurv.disparities.pairs import pairwise_hinge_sum, unit_rows
-from drosurv.errors import ArgumentError, as_number, require
+from drosurv.errors import ArgumentError, arg, as_number, require
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.sampled_pairs import (
     SAMPLED,
@@ -232,7 +232,8 @@ def hazards_of(risk: Any, n: int | None = None) -> FloatArray:
     if largest > np.log(np.finfo(np.float64).max):
         raise ArgumentError(
             "risk",
-            f"risk holds a score of {largest:g}, whose hazard exp({largest:g}) overflows: disparities of hazards "
+            f"{arg('risk')} holds a score of {largest:g}, whose hazard exp({largest:g}) overflows: disparities of "
+            "hazards "
             "cannot be computed; check the model's convergence.",
         )
     return np.exp(scores)
@@ -259,7 +260,8 @@ def _tiled_sum(hazard: FloatArray, rows: FloatArray, scale: float, device: str) 
 
     if torch.device(device).type == "cuda" and not torch.cuda.is_available():
         raise ArgumentError(
-            "device", f"device={device!r}: torch sees no CUDA device here; leave device=None."
+            "device",
+            f"{arg('device', device)}: torch sees no CUDA device here; leave {arg('device', text='None')}.",
         )
     on_device = torch.as_tensor(hazard, dtype=torch.float64, device=device)
     return float(PairTiles.of_all_pairs(rows, scale).value_and_gradient(on_device[None])[0])
@@ -324,7 +326,7 @@ def intersectional_disparity(
         lowest = parsed.labels[int(parsed.sums(hazard).argmin())]
         raise ArgumentError(
             "risk",
-            f"risk is so low for {lowest!r} of attributes that the hazards exp(risk) are 0: the log ratio "
+            f"{arg('risk')} is so low for {lowest!r} of attributes that the hazards exp(risk) are 0: the log ratio "
             "is undefined; check the model's convergence, or add a constant to all scores.",
         )
     return log_ratio_gap(hazard, parsed.codes, len(parsed), smooth)

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.metrics.nonparametric import KaplanMeier, step_function, weighted_quantiles
 from drosurv.metrics.scores import parse_weights
@@ -436,7 +436,8 @@ def brier_times(
     chosen = _valid(times, start, stop, closed=_is_inside(grid))
     if len(chosen) < 2:
         raise ArgumentError(
-            "times", f"times must hold at least two times to integrate over, got {chosen.tolist()}."
+            "times",
+            f"{arg('times')} must hold at least two times to integrate over, got {chosen.tolist()}.",
         )
     return chosen
 
@@ -457,8 +458,9 @@ def _valid(times: Any, start: float, end: float, *, closed: bool) -> FloatArray:
         found = f"got {chosen[0]:g} to {chosen[-1]:g}" if len(chosen) else "got none"
         raise ArgumentError(
             "times",
-            f"times must lie in [{start:g}, {end:g}{']' if closed else ')'}, where scored patients are still observed "
+            f"{arg('times')} must lie in [{start:g}, {end:g}{']' if closed else ')'}, where scored patients are still "
+            "observed "
             f"and the training follow-up gives censoring weights; {found}. Choose times in this range, or leave "
-            "times=None with grid='inside' (for evaluate and compare: convention='paper').",
+            f"{arg('times', text='None')} with {arg('grid', 'inside')} (for evaluate and compare: convention='paper').",
         )
     return chosen

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv.errors import ArgumentError, warn_caller
+from drosurv.errors import ArgumentError, arg, warn_caller
 from drosurv.groups import Groups, Missing, parse_groups
 from drosurv.observation import copies, entry_times, label_codes
 from drosurv.target import FloatArray, Target, parse_target
@@ -82,24 +82,25 @@ def parse_risk(risk: Any, n: int | None = None, *, name: str = "risk") -> FloatA
         try:
             scores = scores.astype(np.float64)
         except (TypeError, ValueError):
-            raise ArgumentError(name, f"{name} must hold numbers, got dtype {scores.dtype}.") from None
+            raise ArgumentError(name, f"{arg(name)} must hold numbers, got dtype {scores.dtype}.") from None
     scores = np.ascontiguousarray(scores, dtype=np.float64)
     if scores.ndim == 2 and scores.shape[1] == 1:
         scores = scores[:, 0]
     if scores.ndim != 1:
-        raise ArgumentError(name, f"{name} must be one score per patient, got shape {scores.shape}.")
+        raise ArgumentError(name, f"{arg(name)} must be one score per patient, got shape {scores.shape}.")
     if len(scores) == 0:
-        raise ArgumentError(name, f"{name} is empty: at least one patient is needed.")
+        raise ArgumentError(name, f"{arg(name)} is empty: at least one patient is needed.")
     if n is not None and len(scores) != n:
         raise ArgumentError(
-            name, f"{name} has {len(scores)} scores for the {n} patients of y: give one score per row."
+            name,
+            f"{arg(name)} has {len(scores)} scores for the {n} patients of y: give one score per row.",
         )
     finite = np.isfinite(scores)
     if not finite.all():
         row = int(np.flatnonzero(~finite)[0])
         raise ArgumentError(
             name,
-            f"{name} contains {int((~finite).sum())} NaN or infinite scores (first at row {row}: "
+            f"{arg(name)} contains {int((~finite).sum())} NaN or infinite scores (first at row {row}: "
             f"{scores[row]}); such a patient cannot be ranked: drop the row or repair the model.",
         )
     return scores

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
-from drosurv.errors import ArgumentError, require, warn_caller
+from drosurv.errors import ArgumentError, arg, require, warn_caller
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes
 from drosurv.findings.judged import known_throughout
 from drosurv.monitoring.looks import Calendar
@@ -155,7 +155,8 @@ class Log:
         warn_caller(
             f"half of the patients without the event were last seen more than {gap:.4g}{unit} before the last date of "
             "the table. If deaths are known at once but survivors only until their last visit, too few events are "
-            f"expected. Pass lag=N with N longer than the time between two visits; it is {self.lag:g}{unit} now.",
+            f"expected. Pass {arg('lag', text='N')} with N longer than the time between two visits; it is "
+            f"{self.lag:g}{unit} now.",
             argument="lag",
         )
 
@@ -202,7 +203,8 @@ def curves_to_monitor(predicted: Predicted, target: Target, cause: int | None) -
         curves = predicted.survival_curves
     elif predicted.competing is None:
         raise ArgumentError(
-            "cause", f"cause={cause} needs predictions of each cause, which the model does not give."
+            "cause",
+            f"{arg('cause', cause)} needs predictions of each cause, which the model does not give.",
         )
     else:
         curves = predicted.competing.of_cause(cause)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, as_number, check_choice, require
+from drosurv.errors import ArgumentError, arg, as_number, check_choice, require
 from drosurv.tables.dates import dates_in_numbers, to_dates
 from drosurv.target import FloatArray
 
@@ -34,10 +34,13 @@ class Calendar:
         """Return the calendar of n starts, dates or numbers, and their positions (n,)."""
         given = pd.Series(start).reset_index(drop=True)
         if len(given) != n:
-            raise ArgumentError("start", f"start has {len(given)} values for {n} patients: give one each.")
+            raise ArgumentError(
+                "start", f"{arg('start')} has {len(given)} values for {n} patients: give one each."
+            )
         if missing := int(given.isna().sum()):
             raise ArgumentError(
-                "start", f"start is missing for {missing:,} of {n:,} patients: fill it in, or leave them out."
+                "start",
+                f"{arg('start')} is missing for {missing:,} of {n:,} patients: fill it in, or leave them out.",
             )
         form = dates_in_numbers(given)
         if given.dtype.kind in "iuf" and not form:
@@ -82,7 +85,8 @@ class Calendar:
         if len(found) == 0:
             raise ArgumentError(
                 "every",
-                f"every={every!r} gives no look: the table goes from {self.text(first)} to {self.text(last)}. Choose a "
+                f"{arg('every', every)} gives no look: the table goes from {self.text(first)} to {self.text(last)}. "
+                "Choose a "
                 "shorter period.",
             )
         return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from drosurv.errors import OnProcessorOnly
+from drosurv.errors import OnProcessorOnly, arg
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ class Objective(ABC):
 
     def _needs_cpu(self) -> OnProcessorOnly:
         name = type(self).__name__
-        return OnProcessorOnly("device", f"device must be 'auto' or 'cpu': {name} runs only on the CPU.")
+        return OnProcessorOnly(
+            "device", f"{arg('device')} must be 'auto' or 'cpu': {name} runs only on the CPU."
+        )
 
 
 class Moments(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from drosurv.errors import as_number, check_count, require
+from drosurv.errors import arg, as_number, check_count, require
 from drosurv.metrics.inference.gaps import shared_level
 from drosurv.planning.risk_spread import NormalLogRisks
 from drosurv.planning.subgroup_search import SubgroupSearch, events_for_power, power_of
@@ -183,7 +183,7 @@ def _checked(
     require(0 < as_number(event_rate) < 1, "event_rate", "lie between 0 and 1", event_rate)
     if c_index is not None:
         require(0.5 < as_number(c_index) < 0.98, "c_index", "lie between 0.5 and 0.98", c_index)
-        require(spread is None, "spread", "be left out where c_index is given", spread)
+        require(spread is None, "spread", f"be left out where {arg('c_index')} is given", spread)
     if spread is not None:
         require(0 < as_number(spread) <= 5, "spread", "be above 0 and at most 5", spread)
     if n is not None:

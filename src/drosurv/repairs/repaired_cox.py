@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from drosurv.errors import ArgumentError, InputError, check_count, check_number, require
+from drosurv.errors import ArgumentError, InputError, arg, check_count, check_number, require
 from drosurv.estimators.coefficient_inference import summary as base_summary
 from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.metrics import FollowUp
@@ -177,7 +177,8 @@ class RepairedCox(RepairedPredictions):
             if value is not None:
                 raise ArgumentError(
                     name,
-                    f"{name} is not supported by RepairedCox, whose rules are for all patients: leave it out, give it "
+                    f"{arg(name)} is not supported by RepairedCox, whose rules are for all patients: leave it out, "
+                    "give it "
                     "as a column of X, or fit one model for each stratum.",
                 )
         return self._fit(self._base(), X, y, features, sample_weight, entry, clusters, id)
@@ -539,7 +540,7 @@ def repair(
             if value is not None:
                 raise ArgumentError(
                     name,
-                    f"{name} is not supported in a repair of a frozen model: leave it out.",
+                    f"{arg(name)} is not supported in a repair of a frozen model: leave it out.",
                 )
         return RepairedCox(**options)._fit_frozen(model, X, y, features, entry, clusters, id)
     given = {"entry": entry, "id": id, "strata": strata, "offset": offset}

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from drosurv.curves import CurveType, PointCurves, SurvivalCurves
-from drosurv.errors import ArgumentError, InputError, require
+from drosurv.errors import ArgumentError, InputError, arg, require
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.capabilities import Capabilities
@@ -174,7 +174,8 @@ class RepairedPredictions(SurvivalModel):
         check_is_fitted(self)
         if self.base_ is None:
             raise InputError(
-                "the model was repaired from predictions only, so it cannot predict: pass predictions for these "
+                f"the model was repaired from predictions only, so it cannot predict: pass {arg('predictions')} for "
+                "these "
                 "patients to correct((times, survival), X)."
             )
         validate_data(self, X, skip_check_array=True, reset=False)
@@ -191,7 +192,8 @@ class RepairedPredictions(SurvivalModel):
         wanted = sorted({c.column for r in repairs if r.rule for c in r.rule.conditions})
         if missing := [column for column in wanted if table is None or column not in rules]:
             raise ArgumentError(
-                "features", f"features must have the columns {missing}, which the rules of repairs use."
+                "features",
+                f"{arg('features')} must have the columns {missing}, which the rules of repairs use.",
             )
         columns = self._columns.of(effects, risk)
         ratios: FloatArray = np.sum([r.log_hazard_ratios(rules, columns) for r in repairs], axis=0)

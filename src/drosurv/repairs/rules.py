@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.observation import in_pandas
 from drosurv.solvers.arrays import on_host
 from drosurv.target import BoolArray, FloatArray
@@ -234,10 +234,10 @@ def readable_table(X: Any, n: int, names: Any = None, features: Any = None) -> p
     ]
     require(table.shape[1], name, "have columns that rules can use", table.shape)
     if len(table) != n:
-        raise ArgumentError(name, f"{name}: the table has {len(table)} rows, but y has {n} patients.")
+        raise ArgumentError(name, f"{arg(name)}: the table has {len(table)} rows, but y has {n} patients.")
     if not table.columns.is_unique:
         repeated = sorted(set(table.columns[table.columns.duplicated()]))
-        raise ArgumentError(name, f"{name}: columns {repeated} occur more than once: rename them.")
+        raise ArgumentError(name, f"{arg(name)}: columns {repeated} occur more than once: rename them.")
     return table
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from drosurv.curves import SurvivalCurves
-from drosurv.errors import ArgumentError, as_number, as_whole, each_warning_once, require
+from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning_once, require
 from drosurv.evaluation.data import gains_over_null
 from drosurv.evaluation.from_entry import one_row_each, predict_from_entry
 from drosurv.metrics import default_horizon
@@ -185,7 +185,8 @@ def certify(
     if len(subgroups) == 0:
         raise ArgumentError(
             "alpha",
-            f"no subgroup has at least alpha={alpha:g} of the {n} patients and {LEAST_EXPECTED:g} predicted events: "
+            f"no subgroup has at least {arg('alpha', alpha)} of the {n} patients and {LEAST_EXPECTED:g} predicted "
+            "events: "
             "test more patients.",
         )
     error = model_errors(fitted, events, subgroups, follow_up)

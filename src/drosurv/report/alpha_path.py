@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import DROCox
 from drosurv.estimators.capabilities import WEIGHTED
 from drosurv.estimators.grid import fit_grid
@@ -73,8 +73,8 @@ def find_stops(
         if len(alphas) and alpha_path is not None and not can_train:
             raise ArgumentError(
                 "alpha_path",
-                "alpha_path names alphas to train models with, which needs training patients: pass "
-                "X_train and y_train.",
+                f"{arg('alpha_path')} names alphas to train models with, which needs training patients: pass "
+                f"{arg('X_train')} and y_train.",
             )
         path = train_alpha_path(model, X_train, y_train, alphas) if can_train and len(alphas) else {}
         skipped = [

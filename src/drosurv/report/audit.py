@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, each_warning_once, worded
+from drosurv.errors import ArgumentError, InputError, arg, each_warning_once
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.from_entry import FromEntry, one_row_each, predict_from_entry, reference_from_entry
@@ -210,7 +210,7 @@ def audit(
                 random_state=random_state,
                 on_step=lambda name, steps: progress(doing=name, of=steps),
                 also=also,
-                warnings=(*page.warnings, *({"severity": "note", "text": worded(note)} for note in notes)),
+                warnings=(*page.warnings, *({"severity": "note", "text": note} for note in notes)),
                 threshold=threshold,
                 sections=tuple(page.sections),
             )
@@ -236,14 +236,14 @@ def _check_together(
     if folds is not None and others:
         raise ArgumentError(
             "folds",
-            "folds trains the model and plain Cox on the audited patients only: leave out "
+            f"{arg('folds')} trains the model and plain Cox on the audited patients only: leave out "
             "training patients, shares of the slider and a reference.",
         )
     if (rows.observed or causes) and trained:
         raise ArgumentError(
             "alpha_path",
             f"the models of the slider and plain Cox would be trained without "
-            f"{next(iter(rows.observed), 'causes')}: leave out alpha_path and X_train.",
+            f"{next(iter(rows.observed), 'causes')}: leave out {arg('alpha_path')} and {arg('X_train')}.",
         )
     copied = rows.weight is not None and (rows.weight != 1).any()
     if folds is not None and (notes or causes or copied):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.curves import PointCurves
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import curve_times
 from drosurv.given_predictions import log_mean_hazard
@@ -78,7 +78,7 @@ def until(y: Any, end: float, time_unit: str) -> tuple[Any, tuple[str, ...]]:
     if not cut[event].any():
         raise ArgumentError(
             "predictions",
-            f"predictions end at {moment(end, time_unit)}, before the first event: predict later times, "
+            f"{arg('predictions')} end at {moment(end, time_unit)}, before the first event: predict later times, "
             "in the unit of the observed times.",
         )
     return cut, (

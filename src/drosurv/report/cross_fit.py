@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from drosurv.curve_values import TableValues
 from drosurv.curves import PointCurves, SurvivalCurves, joined_curves
-from drosurv.errors import ArgumentError, as_whole
+from drosurv.errors import ArgumentError, arg, as_whole
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.from_entry import FromEntry, curve_times, survival_from_entry, time_scale
 from drosurv.evaluation.reference import plain_cox, standardised_features
@@ -59,7 +59,7 @@ def cross_fitted(
         if name not in signature(final_step(estimator).fit).parameters:
             raise ArgumentError(
                 name,
-                f"{type(final_step(estimator)).__name__} does not support {name}: leave it out, or audit another "
+                f"{type(final_step(estimator)).__name__} does not support {arg(name)}: leave it out, or audit another "
                 "model.",
             )
         options[f"{prefix}{name}"] = values
@@ -130,7 +130,7 @@ def fold_parts(event: BoolArray, folds: Folds, random_state: int, patients: Any 
             )
             raise ArgumentError(
                 "folds",
-                f"folds must predict every patient once, by a model that was trained without them: {wrong}.",
+                f"{arg('folds')} must predict every patient once, by a model that was trained without them: {wrong}.",
             )
         return given
     fewest = int(np.sum(event))

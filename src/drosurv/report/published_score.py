@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.given_predictions import ReadPredictions
 from drosurv.predictions import Predictions, as_predictions, final_step
 
@@ -28,7 +28,7 @@ def predictions_of_score(model: Any, X: Any, n: int, refused: Mapping[str, Any])
         if value is not None:
             raise ArgumentError(
                 argument,
-                f"{argument} is not for {type(score).__name__}, which is known at some times only: leave it out.",
+                f"{arg(argument)} is not for {type(score).__name__}, which is known at some times only: leave it out.",
             )
     predicted = as_predictions(model, X, n)
     times = np.asarray(score.unique_times_, dtype=np.float64)

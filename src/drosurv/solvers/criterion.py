@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from drosurv.disparities import Penalty
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.losses import ConvexLoss, Loss
 from drosurv.objectives import Objective
 from drosurv.objectives.objective import Blocks, Evaluation
@@ -200,7 +200,8 @@ class Criterion:
         if around is not None and not isinstance(around, TakesPatients):
             raise ArgumentError(
                 "kernel",
-                "kernel cannot average over a subset of the patients, which batches and early stopping need: use "
+                f"{arg('kernel')} cannot average over a subset of the patients, which batches and early stopping "
+                "need: use "
                 "'forest', or an object with a method take(rows).",
             )
         return Criterion(

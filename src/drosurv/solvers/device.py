@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def check_device(device: Any) -> None:
         torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ArgumentError(
-            "device", f"device={device!r} is not a torch device; use 'auto', 'cpu' or 'cuda'."
+            "device", f"{arg('device', device)} is not a torch device; use 'auto', 'cpu' or 'cuda'."
         ) from error
 
 
@@ -113,7 +113,8 @@ def resolve_device(device: str, worthwhile: bool) -> str:
         return "cuda" if available else "cpu"
     if torch.device(device).type == "cuda" and not available:
         raise ArgumentError(
-            "device", f"device={device!r} needs a CUDA device, and torch finds none; use device='cpu'."
+            "device",
+            f"{arg('device', device)} needs a CUDA device, and torch finds none; use {arg('device', 'cpu')}.",
         )
     return device
 

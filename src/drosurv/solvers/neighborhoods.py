@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, InputError, as_whole, require
+from drosurv.errors import ArgumentError, InputError, arg, as_whole, require
 from drosurv.observation import label_codes
 from drosurv.target import FloatArray, IntArray
 
@@ -249,8 +249,8 @@ def forest(
     if n // 2 < 2 * min_group:
         raise ArgumentError(
             "min_group",
-            f"min_group={min_group!r} allows no split: a tree is fitted to half of the {n} patients, "
-            f"and each leaf needs {min_group} of them. Use min_group={max(n // 4, 1)!r} or less, or more "
+            f"{arg('min_group', min_group)} allows no split: a tree is fitted to half of the {n} patients, "
+            f"and each leaf needs {min_group} of them. Use {arg('min_group', max(n // 4, 1))} or less, or more "
             "patients.",
         )
     rng = np.random.default_rng(random_state)

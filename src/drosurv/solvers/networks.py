@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, require_extra
+from drosurv.errors import ArgumentError, arg, require_extra
 from drosurv.target import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -306,7 +306,9 @@ def _per_patient(scores: Tensor, n: int, n_outputs: int) -> Tensor:
         wanted = f"one score per patient, shape ({n},) or ({n}, 1)"
         if n_outputs > 1:
             wanted = f"{n_outputs} scores per patient, shape ({n}, {n_outputs})"
-        raise ArgumentError("network", f"network must return {wanted}; it returned {tuple(scores.shape)}.")
+        raise ArgumentError(
+            "network", f"{arg('network')} must return {wanted}; it returned {tuple(scores.shape)}."
+        )
     return scores
 
 
@@ -420,6 +422,7 @@ def restored(state: Any, build: Callable[[], Module]) -> Any:
         module.load_state_dict({name: torch.tensor(values) for name, values in state.items()})
     except RuntimeError as error:
         raise ArgumentError(
-            "network", f"network builds a module of another shape than the trained one: {error}"
+            "network",
+            f"{arg('network')} builds a module of another shape than the trained one: {error}",
         ) from error
     return module.eval()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from drosurv.errors import ArgumentError, InputError, OnProcessorOnly, warn_caller
+from drosurv.errors import ArgumentError, InputError, OnProcessorOnly, arg, warn_caller
 from drosurv.losses import ConvexLoss
 from drosurv.objectives.objective import Evaluation, Mean
 from drosurv.presentation.progress import bar
@@ -115,8 +115,8 @@ def _choose_solver(problem: Problem, options: Options) -> str:
     if options.solver == "convex" and not convex:
         raise ArgumentError(
             "solver",
-            f"solver='convex' cannot train {options.name}: its loss has no second derivatives. Use "
-            f"solver='adam'.",
+            f"{arg('solver', 'convex')} cannot train {options.name}: its loss has no second derivatives. Use "
+            f"{arg('solver', 'adam')}.",
         )
     if options.solver == "auto":
         return "convex" if convex else "adam"
@@ -238,7 +238,7 @@ def _solve_adam(
             if not np.isfinite(scores).all():
                 raise ArgumentError(
                     "lr",
-                    f"training diverged to infinite scores; lower lr (now {tiled.lr[k]}) or "
+                    f"training diverged to infinite scores; lower {arg('lr')} (now {tiled.lr[k]}) or "
                     "standardise the features.",
                 )
             results.append(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, warn_caller
+from drosurv.errors import ArgumentError, InputError, arg, warn_caller
 from drosurv.presentation import counted
 from drosurv.tables.dates import holds_dates
 from drosurv.tables.ids import counts_rows
@@ -247,7 +247,7 @@ def _warn_of_identifier(values: FloatArray, name: str) -> None:
     whole = (values == np.floor(values)).all()
     if whole and len(values) >= _FEWEST_DIFFERENT and len(np.unique(values)) == len(values):
         warn_caller(
-            f"column {name!r} is a different whole number in every row; name it in drop if it "
+            f"column {name!r} is a different whole number in every row; name it in {arg('drop')} if it "
             "identifies patients.",
             argument="drop",
         )
@@ -274,7 +274,7 @@ def _learn_category(
     elif reference not in order:
         raise ArgumentError(
             "reference",
-            f"reference {reference!r} is not a level of column {name!r}, which has {shown(order)}.",
+            f"{arg('reference')} {reference!r} is not a level of column {name!r}, which has {shown(order)}.",
         )
     shares = np.array([counts[level] for level in order if level != reference]) / len(column)
     means = shares if standardize else np.zeros(len(shares))
@@ -333,7 +333,7 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
             "missing",
             f"column {name!r} holds numbers in {sum(counts.values()) - rows:,} rows and {quoted(held)} in "
             f"{counted(rows, 'row')}: if those texts mean a missing value, pass "
-            f"missing={here!r}; if the column is a category, name it in categorical; or "
+            f"{arg('missing', here)}; if the column is a category, name it in {arg('categorical')}; or "
             "correct the table.",
         )
     if commas.mean() > 0.5:
@@ -341,21 +341,24 @@ def _check_texts(counts: Mapping[str, int], name: str) -> None:
         raise ArgumentError(
             "decimal",
             f"column {name!r} holds numbers with a comma, such as {written}: if it is the "
-            f"decimal mark, read the table with decimal=','; if it separates thousands, remove it; if "
-            f"the column is a category, name it in categorical.",
+            f"decimal mark, read the table with {arg('decimal', ',')}; if it separates thousands, remove it; if "
+            f"the column is a category, name it in {arg('categorical')}.",
         )
     if len(counts) > _MOST_PERIODS and holds_dates(pd.Series(texts)):
         raise HoldsDates(name)
     if len(counts) > MOST_LEVELS:
-        patient = "; if it names the patient, in id" if len(counts) > sum(counts.values()) / 2 else ""
+        patient = (
+            f"; if it names the patient, in {arg('id')}" if len(counts) > sum(counts.values()) / 2 else ""
+        )
         raise ArgumentError(
             "drop",
-            f"column {name!r} holds {len(counts):,} different texts: name it in drop{patient}; or, if they are "
-            "categories, in categorical.",
+            f"column {name!r} holds {len(counts):,} different texts: name it in {arg('drop')}{patient}; or, if they "
+            "are "
+            f"categories, in {arg('categorical')}.",
         )
     if len(counts) > _MOST_RARE and sum(rows < FEWEST_QUOTED for rows in counts.values()) > len(counts) / 2:
         raise ArgumentError(
             "drop",
             f"column {name!r} holds {len(counts):,} different texts, most in fewer than {FEWEST_QUOTED} rows, as free "
-            "text does: name it in drop; or, if they are categories, in categorical.",
+            f"text does: name it in {arg('drop')}; or, if they are categories, in {arg('categorical')}.",
         )

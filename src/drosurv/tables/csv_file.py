@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError
+from drosurv.errors import ArgumentError, InputError, arg
 from drosurv.tables.header import header_place
 from drosurv.tables.number_texts import decimal_mark
 
@@ -180,7 +180,7 @@ def undecodable(path: Path, encoding: str) -> ArgumentError:
     other = "utf-16" if content.startswith(_UTF_16) else "cp1252"
     usual = ", which is usual for files from Windows" if other == "cp1252" else ""
     known = codecs.lookup(other).name == codecs.lookup(encoding).name
-    advice = "" if known else f", or pass encoding={other!r}{usual}"
+    advice = "" if known else f", or pass {arg('encoding', other)}{usual}"
     return ArgumentError(
         "encoding", f"{path} is not text in {encoding.upper()}{position}: save it as UTF-8 CSV{advice}."
     )
@@ -196,7 +196,7 @@ def _header(fields: list[str], path: Path, separator: str) -> list[str]:
             raise ArgumentError(
                 "separator",
                 f"{path} has a single column {names[0][:60]!r}; its fields seem to be separated by {other!r}: pass "
-                f"separator={other!r}.",
+                f"{arg('separator', other)}.",
             )
     refuse_repeated(names, path)
     return names

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.presentation import counted
 from drosurv.tables.values import first_wrong, holds_numbers, labels, quoted, row_number, to_floats
 from drosurv.target import FloatArray
@@ -65,7 +65,7 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
     """
     unit = unit_between(start, end)
     if unit == "time":
-        time = to_floats(end, "end ") - to_floats(start, "start ")
+        time = to_floats(end, "end") - to_floats(start, "start")
     elif unit == "months":
         time = _months(end, "end") - _months(start, "start")
     else:
@@ -79,7 +79,7 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
             row = int(wrong.argmax())
             raise ArgumentError(
                 "end",
-                f"end column {end.name!r} {fault} start column {start.name!r} in "
+                f"{arg('end')} column {end.name!r} {fault} start column {start.name!r} in "
                 f"{counted(int(wrong.sum()), 'row')} (first in row {row_number(end.index, row)}: {start.iloc[row]} to "
                 f"{end.iloc[row]}): correct or remove them.",
             )
@@ -88,14 +88,15 @@ def time_between(start: pd.Series[Any], end: pd.Series[Any]) -> FloatArray:
 
 def _months(column: pd.Series[Any], argument: str) -> FloatArray:
     """Return the months since year 0 of numbers such as 202103."""
-    values = to_floats(column, f"{argument} ")
+    values = to_floats(column, argument)
     wrong = np.isfinite(values) & ((values % 100 < 1) | (values % 100 > 12) | (values > 100 * _YEARS[1] + 12))
     wrong |= values < 100 * _YEARS[0]
     if dates_in_numbers(column) != "YYYYMM" or wrong.any():
         fault = first_wrong(column, wrong if wrong.any() else ~np.isnan(values), "no month like 202103")
         raise ArgumentError(
             argument,
-            f"{argument} {fault}, as those of the other column are: write both alike, and the date of the last visit "
+            f"{arg(argument)} {fault}, as those of the other column are: write both alike, and the date of the last "
+            "visit "
             "where the end is not known.",
         )
     return values // 100 * 12 + values % 100
@@ -110,7 +111,7 @@ def _dates(column: pd.Series[Any], argument: str) -> pd.Series[Any]:
         others = known[[not holds_dates(pd.Series([value])) for value in known.index]]
         raise ArgumentError(
             argument,
-            f"{argument} column {column.name!r} holds {quoted(others, 3)}, no dates like "
+            f"{arg(argument)} column {column.name!r} holds {quoted(others, 3)}, no dates like "
             "2021-03-31: correct it.",
         )
     if form:
@@ -138,7 +139,7 @@ def _possible(written: pd.Series[Any], read: pd.Series[Any], argument: str) -> p
             remedy = "correct it"
             if fault.startswith("a date"):
                 remedy = "if it means that the date is not known, write the date of the last visit there"
-            raise ArgumentError(argument, f"{argument} {what}: {remedy}.")
+            raise ArgumentError(argument, f"{arg(argument)} {what}: {remedy}.")
     return read
 
 
@@ -155,7 +156,8 @@ def _format(text: pd.Series[str], argument: str, name: Any) -> str:
         return f"%m{mark}%d{mark}%Y"
     raise ArgumentError(
         argument,
-        f"{argument} column {name!r} holds dates such as {text.iloc[0]!r}, and no row shows whether the day or the "
+        f"{arg(argument)} column {name!r} holds dates such as {text.iloc[0]!r}, and no row shows whether the day or "
+        "the "
         "month comes first: write them like 2021-03-31.",
     )
 

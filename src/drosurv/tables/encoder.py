@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from drosurv.errors import ArgumentError, InputError, require, warn_caller
+from drosurv.errors import ArgumentError, InputError, arg, require, warn_caller
 from drosurv.observation import in_pandas
 from drosurv.presentation import first_upper
 from drosurv.tables.columns import (
@@ -162,7 +162,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _warn_of_leaks(self, frame: pd.DataFrame, y: Any) -> None:
         for name, reason in find_leaks(frame[self.used_], y).items():
             warn_caller(
-                f"column {name!r} may give the outcome away: {reason}. Name it in drop if it is not "
+                f"column {name!r} may give the outcome away: {reason}. Name it in {arg('drop')} if it is not "
                 "known when predictions are made.",
                 category=LeakWarning,
                 argument="drop",
@@ -334,7 +334,7 @@ def checked_features(model: Any, X: Any, *, fit: bool = False, dtype: Any = np.f
         or_table = " Or pass a DataFrame, whose missing values are filled in." if fit else ""
         raise ArgumentError(
             "X",
-            "X contains NaN: fill in missing values first, for example by make_pipeline(TableEncoder(), "
+            f"X contains NaN: fill in missing values first, for example by make_pipeline(TableEncoder(), "
             f"{type(model).__name__}()), with drosurv.tables.TableEncoder, or by sklearn.impute.{or_table}",
         ) from None
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.observation import in_pandas
 from drosurv.presentation import listing
 from drosurv.tables.dates import dates_in_numbers, holds_dates
@@ -96,12 +96,12 @@ class GuessedColumns:
         """
         values = {role: getattr(self, role) for role in self.guessed}
         parts = [
-            f"{role}={','.join(value) if isinstance(value, tuple) else value!r}"
+            arg(role, ",".join(value) if isinstance(value, tuple) else value)
             for role, value in values.items()
             if value
         ]
         if event_value is not None:
-            parts.append(f"event_value={event_value!r}")
+            parts.append(arg("event_value", event_value))
         return (
             f"Guessed from names and values: {', '.join(parts)}. Pass others if these are wrong."
             if parts
@@ -149,7 +149,7 @@ def guess_columns(
         if time is None and (starts := start_dates(frame, found[0], found[1:])):
             raise UnknownColumns(
                 None,
-                f"{dates_as_numbers(starts, found[0])} If it is a time, pass time={found[0]!r}.",
+                f"{dates_as_numbers(starts, found[0])} If it is a time, pass {arg('time', found[0])}.",
             )
         time, event = found
     if entry is None:
@@ -302,7 +302,8 @@ def _refuse_without_events(frame: pd.DataFrame, pairs: Sequence[_Pair]) -> None:
             raise ArgumentError(
                 "event",
                 f"column {name!r} is named like the event, but it is {str(found[0])!r} in all rows: it does not tell "
-                "patients with the event from others. If another column holds the event, pass event=COLUMN.",
+                "patients with the event from others. If another column holds the event, pass "
+                f"{arg('event', text='COLUMN')}.",
             )
 
 
@@ -329,7 +330,7 @@ def _related(time: str, event: str) -> float:
 def _ambiguous(
     frame: pd.DataFrame, time: str | None, event: str | None, pairs: Sequence[_Pair]
 ) -> UnknownColumns:
-    options = " or ".join(f"time={pair.time!r} event={pair.event!r}" for pair in pairs)
+    options = " or ".join(f"{arg('time', pair.time)} {arg('event', pair.event)}" for pair in pairs)
     error = UnknownColumns(
         "time", f"which columns hold {_missing(time, event)}? Pass {options}. {_columns(frame)}"
     )
@@ -344,8 +345,9 @@ def _unknown(
     maybe = f" The time may be {listing([repr(name) for name in found])}." if found else ""
     return UnknownColumns(
         "time",
-        f"which columns hold {_missing(time, event)}? It cannot be guessed from names and values. Pass time=COLUMN and "
-        f"event=COLUMN.{maybe} {_columns(frame)}",
+        f"which columns hold {_missing(time, event)}? It cannot be guessed from names and values. Pass "
+        f"{arg('time', text='COLUMN')} and "
+        f"{arg('event', text='COLUMN')}.{maybe} {_columns(frame)}",
     )
 
 
@@ -374,7 +376,8 @@ def _dated(frame: pd.DataFrame) -> str:
     dates = [str(name) for name in frame.columns if holds_dates(frame[name])]
     if len(dates) < 2:
         return ""
-    return f" Columns {listing(dates)} hold dates: for times in days, pass start=COLUMN and end=COLUMN."
+    start, end = arg("start", text="COLUMN"), arg("end", text="COLUMN")
+    return f" Columns {listing(dates)} hold dates: for times in days, pass {start} and {end}."
 
 
 def _dated_numbers(frame: pd.DataFrame) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 
 # Numbers with leading zeros, or with more digits than a float holds, such as ids of patients.
 CODE = r"[+-]?(?:0\d|\d{16})"
@@ -129,7 +129,7 @@ def _own_mark(known: pd.Series[str]) -> str:
     raise ArgumentError(
         "decimal",
         f"column {known.name!r} holds numbers such as {example!r}, which may be {as_thousands} or {as_decimal}: pass "
-        f"decimal={_OTHER[held]!r} if it is {as_thousands}, decimal={held!r} if it is {as_decimal}.",
+        f"{arg('decimal', _OTHER[held])} if it is {as_thousands}, {arg('decimal', held)} if it is {as_decimal}.",
     )
 
 
@@ -145,7 +145,8 @@ def _with_point(text: pd.Series[str], decimal: str) -> pd.Series[str] | None:
         raise ArgumentError(
             "decimal",
             f"column {text.name!r} holds {', '.join(map(repr, marked[~fits].unique()[:3].tolist()))}, with a point "
-            f"that does not separate thousands, although decimal={decimal!r}: write all numbers with the same decimal "
+            f"that does not separate thousands, although {arg('decimal', decimal)}: write all numbers with the same "
+            "decimal "
             "mark.",
         )
     return text.str.replace(other, "", regex=False).str.replace(decimal, ".", regex=False)

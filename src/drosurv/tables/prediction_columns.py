@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.presentation import counted
 from drosurv.tables.ids import counts_rows, names_patients
 from drosurv.tables.values import row_number
@@ -131,7 +131,7 @@ def prediction_columns(
     """
     frame = frame.rename(columns=str)
     if risk is not None and risk not in frame.columns:
-        raise ArgumentError("risk", f"risk={risk!r} is not a column; the table has {[*frame.columns]}.")
+        raise ArgumentError("risk", f"{arg('risk', risk)} is not a column; the table has {[*frame.columns]}.")
     scores = risk or next((name for name in frame.columns if name.lower() in _RISKS), None)
     by_cause = {} if survival else _of_causes(frame, causes)
     if by_cause:
@@ -145,8 +145,9 @@ def prediction_columns(
     if not at and scores is None:
         raise ArgumentError(
             "survival",
-            "no column of the table is recognised as predictions: pass survival=['S365=365', 'S730=730'] for columns "
-            "of probabilities at times, or risk=COLUMN for one of risk scores.",
+            f"no column of the table is recognised as predictions: pass {arg('survival', ['S365=365', 'S730=730'])} "
+            "for columns "
+            f"of probabilities at times, or {arg('risk', text='COLUMN')} for one of risk scores.",
         )
     ordered = sorted(at, key=lambda name: at[name].time)
     return PredictionColumns(
@@ -278,14 +279,15 @@ def _given(frame: pd.DataFrame, entries: Sequence[str]) -> dict[str, _AtTime]:
         if name not in frame.columns or match is None:
             raise ArgumentError(
                 "survival",
-                f"survival={entry!r} must be a column whose name ends in its time, or COLUMN=TIME; the "
+                f"{arg('survival', entry)} must be a column whose name ends in its time, or COLUMN=TIME; the "
                 f"table has {[*frame.columns]}.",
             )
         found[name] = _AtTime(float(match[1]), kind="" if named is None else named.kind, given=bool(time))
     if len({at.unit for at in found.values()}) > 1:
         raise ArgumentError(
             "survival",
-            f"survival names columns with times in different units: {', '.join(entries)}. Pass COLUMN=TIME for each, "
+            f"{arg('survival')} names columns with times in different units: {', '.join(entries)}. Pass COLUMN=TIME "
+            "for each, "
             "in the unit of the times of the table.",
         )
     return found
@@ -332,14 +334,15 @@ def prediction_numbers(predictions: Any) -> FloatArray:
         where = f": the columns {[*predictions.columns]}" if named else ""
         raise ArgumentError(
             "predictions",
-            f"predictions{where} must hold numbers only. If a comma is the decimal mark, pass decimal=','.",
+            f"{arg('predictions')}{where} must hold numbers only. If a comma is the decimal mark, pass "
+            f"{arg('decimal', ',')}.",
         ) from None
     if np.isnan(values).any():
         rows = np.flatnonzero(np.isnan(values).any(axis=1))
         first = row_number(predictions.index, rows[0]) if named else rows[0]
         raise ArgumentError(
             "predictions",
-            f"predictions are missing for {counted(len(rows), 'patient')}, the first in row {first}: "
+            f"{arg('predictions')} are missing for {counted(len(rows), 'patient')}, the first in row {first}: "
             "leave such patients out, and report that.",
         )
     return values

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentWarning
+from drosurv.errors import ArgumentWarning, arg
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.ids import is_id_name
@@ -78,7 +78,7 @@ def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
         yield ArgumentWarning(
             "drop",
             f"more than half of the values of {named} are missing and are filled with one value. Name such columns in "
-            f"drop, unless their known values are informative.",
+            f"{arg('drop')}, unless their known values are informative.",
         )
 
 
@@ -92,7 +92,8 @@ def copied_rows(
         first = int(np.flatnonzero(numbers == numbers[second])[0])
         rows = [row_number(frame.index, place) for place in (second, first)]
         remedy = (
-            "Each is counted as a patient. If they belong to the same patient, pass id=COLUMN, or remove the copies."
+            f"Each is counted as a patient. If they belong to the same patient, pass {arg('id', text='COLUMN')}, or "
+            "remove the copies."
             if id is None
             else "They have the same id too: remove them if they were entered twice."
         )
@@ -108,7 +109,8 @@ def numbered_patients(name: str, constant: Sequence[str], frame: pd.DataFrame) -
     return (
         f"column {name!r} has {frame[name].nunique():,} values in {len(frame):,} rows, and "
         f"{listing([repr(one) for one in constant], 4)} are the same in all rows of a value: it seems to number "
-        f"patients. Pass id={name!r}; or name it in numeric or in categorical if it is a feature."
+        f"patients. Pass {arg('id', name)}; or name it in {arg('numeric')} or in {arg('categorical')} if it is a "
+        "feature."
     )
 
 
@@ -122,7 +124,7 @@ def _repeated_ids(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[Argu
             yield ArgumentWarning(
                 "id",
                 f"column {name!r} names {different:,} different patients in {n:,} rows: to keep the rows of a patient "
-                f"together{purpose} pass id={str(name)!r}.",
+                f"together{purpose} pass {arg('id', str(name))}.",
             )
 
 
@@ -145,7 +147,7 @@ def _intervals(
                 "entry",
                 f"column {name!r} equals the time of the row before in {follows:,} rows, and lies before {time!r} in "
                 f"all: rows seem to be intervals of a patient's time that start there. It is used as a feature; if it "
-                f"is the start, pass entry={name!r}{patient}.",
+                f"is the start, pass {arg('entry', name)}{patient}.",
             )
 
 
@@ -176,7 +178,7 @@ def dates_as_numbers(starts: Sequence[str], end: str) -> str:
     return (
         f"column {end!r} looks like an end date written as a number, not like a time: it is never small, and never "
         f"below {starts[0]!r}{also}, which looks like a start date. For the time between them, pass "
-        f"start={starts[0]!r} end={end!r}."
+        f"{arg('start', starts[0])} {arg('end', end)}."
     )
 
 
@@ -201,7 +203,7 @@ def _nested(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWa
             yield ArgumentWarning(
                 "drop",
                 f"column {narrow!r} determines {wide!r}, as a region determines its continent: their coefficients are "
-                f"not identifiable and have no standard errors. Pass drop={wide!r}.",
+                f"not identifiable and have no standard errors. Pass {arg('drop', wide)}.",
             )
 
 
@@ -213,7 +215,7 @@ def _codes(frame: pd.DataFrame, features: Sequence[str]) -> Iterator[ArgumentWar
         yield ArgumentWarning(
             "categorical",
             f"codes or amounts? Columns of few whole numbers, or named like codes ({examples}{more}), are taken as "
-            f"amounts. Name codes in categorical, amounts in numeric.",
+            f"amounts. Name codes in {arg('categorical')}, amounts in {arg('numeric')}.",
         )
 
 

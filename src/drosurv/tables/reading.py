@@ -20,7 +20,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, ArgumentWarning, InputError, did_you_mean, require, warn_caller
+from drosurv.errors import (
+    ArgumentError,
+    ArgumentWarning,
+    InputError,
+    arg,
+    did_you_mean,
+    require,
+    warn_caller,
+)
 from drosurv.files import whole_file
 from drosurv.tables.columns import stray_texts
 from drosurv.tables.csv_file import (
@@ -275,7 +283,9 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], role: str) -> N
         if column not in frame.columns:
             hint = did_you_mean(column, frame.columns)
             shown = ", ".join(map(str, frame.columns[:30])) + (", ..." if frame.shape[1] > 30 else "")
-            raise ArgumentError(role, f"{role} column {column!r} is not in the table.{hint} It has: {shown}.")
+            raise ArgumentError(
+                role, f"{arg(role)} column {column!r} is not in the table.{hint} It has: {shown}."
+            )
 
 
 def _parquet(path: Path) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.tables.ids import counts_rows, names_patients
 from drosurv.tables.values import floats, holds_numbers, label, labels
 from drosurv.target import BoolArray, FloatArray, IntArray
@@ -86,7 +86,8 @@ def patients_not_in(frame: pd.DataFrame, others: pd.DataFrame, id: str | None = 
         return np.ones(len(frame), dtype=np.bool_)
     if not new.any():
         raise ArgumentError(
-            "train", "train holds no patient who is not also in the other table: pass another table."
+            "train",
+            f"{arg('train')} holds no patient who is not also in the other table: pass another table.",
         )
     return new.to_numpy(dtype=np.bool_)
 

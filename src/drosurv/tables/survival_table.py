@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, ArgumentWarning, InputError, as_number, require, warn_caller
+from drosurv.errors import (
+    ArgumentError,
+    ArgumentWarning,
+    InputError,
+    arg,
+    as_number,
+    require,
+    warn_caller,
+)
 from drosurv.observation import in_pandas
 from drosurv.presentation import counted
 from drosurv.tables.columns import MOST_LEVELS
@@ -49,7 +57,7 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
     if cut is None and spec not in frame.columns and re.search("[<>=]", spec):
         raise ArgumentError(
             "groups",
-            f"groups {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which "
+            f"{arg('groups')} {spec!r} is neither a column nor a cut: cuts are written like 'age>65', which "
             "divides into '<=65' and '>65'.",
         )
     if spec in frame.columns or cut is None:
@@ -59,21 +67,23 @@ def _labels(frame: pd.DataFrame, spec: str, categorical: Sequence[str]) -> pd.Se
             middle = f"{np.nanmedian(to_floats(column)):g}"
             raise ArgumentError(
                 "groups",
-                f"groups column {spec!r} holds {column.nunique():,} different numbers: cut it in two, "
-                f"for example groups={f'{spec}>{middle}'!r}, or name it in categorical if "
+                f"{arg('groups')} column {spec!r} holds {column.nunique():,} different numbers: cut it in two, "
+                f"for example {arg('groups', f'{spec}>{middle}')}, or name it in {arg('categorical')} if "
                 "they are codes.",
             )
         if column.nunique() > MOST_LEVELS:
             raise ArgumentError(
                 "groups",
-                f"groups column {spec!r} holds {column.nunique():,} different values, too many groups to "
+                f"{arg('groups')} column {spec!r} holds {column.nunique():,} different values, too many groups to "
                 f"compare: choose a column with at most {MOST_LEVELS}.",
             )
         return labels(column)
     name, limit = cut["column"], cut["cut"]
     require_columns(frame, [name], "groups")
     if not holds_numbers(frame[name]):
-        raise ArgumentError("groups", f"groups {spec!r} cuts column {name!r}, which does not hold numbers.")
+        raise ArgumentError(
+            "groups", f"{arg('groups')} {spec!r} cuts column {name!r}, which does not hold numbers."
+        )
     values = to_floats(frame[name])
     if cut["sign"] in (">", "<="):
         sides = np.where(values > float(limit), f">{limit}", f"<={limit}")
@@ -157,12 +167,13 @@ class SurvivalTable:
         if self.columns.entry is None:
             return None
         column = self.frame[self.columns.entry]
-        since = to_floats(column, "entry ")
+        since = to_floats(column, "entry")
         late = since >= self.y[self.columns.time_name]
         if late.any():
             fault = first_wrong(column, late, "not before the time of the row")
             raise ArgumentError(
-                "entry", f"entry {fault}: such a row is never at risk. Drop it, or correct its times."
+                "entry",
+                f"{arg('entry')} {fault}: such a row is never at risk. Drop it, or correct its times.",
             )
         return since
 
@@ -262,7 +273,7 @@ class SurvivalTable:
     ) -> None:
         """Raise if there are entry times; `who`, such as "a search", does not support them."""
         if self.columns.entry is not None:
-            raise ArgumentError("entry", f"entry is not supported by {who}: {remedy}.")
+            raise ArgumentError("entry", f"{arg('entry')} is not supported by {who}: {remedy}.")
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -374,12 +385,12 @@ def read_survival_table(
     named = [*columns.names, *drop, *numeric, *categorical, *groups, *(observed or {}).values()]
     if id is None and (id := repeated_id(frame, [*named, *features])) is not None:
         patients = f"{counted(frame[id].nunique(), 'patient')} in {len(frame):,} rows"
-        text = f"column {id!r} names {patients}, and was taken as id; if it is none, pass drop={id!r}."
+        text = f"column {id!r} names {patients}, and was taken as id; if it is none, pass {arg('drop', id)}."
         warn_caller(text, category=TableNote)
     if not features:
         drop = [*drop, *_ids(frame, [*named, id])]
     for name in numeric:
-        to_floats(frame[name], "numeric ")
+        to_floats(frame[name], "numeric")
     if id is None:
         _refuse_unnamed_ids(
             frame, columns, [*features, *drop, *numeric, *categorical, *(observed or {}).values()]
@@ -405,7 +416,7 @@ def read_survival_table(
         raise ArgumentError(
             "event_value",
             f"event column {event!r} holds no event: every one of the {len(table):,} patients is censored. Pass "
-            f"event_value if another value means the event.",
+            f"{arg('event_value')} if another value means the event.",
         )
     for problem in table.problems(categorical, numeric, os.path.basename(path)):
         warn_caller(problem)
@@ -417,7 +428,7 @@ def _ids(frame: pd.DataFrame, others: Sequence[str | None]) -> list[str]:
     found = [str(name) for name in frame.columns if name not in others and names_patients(name, frame[name])]
     for name in found:
         repeated = frame[name].nunique() < frame[name].count()
-        rows = f"; pass id={name!r} to keep rows of one patient together" if repeated else ""
+        rows = f"; pass {arg('id', name)} to keep rows of one patient together" if repeated else ""
         warn_caller(f"column {name!r} names patients and is no feature{rows}.", category=TableNote)
     return found
 
@@ -435,7 +446,8 @@ def _features(frame: pd.DataFrame, wanted: Sequence[str], not_features: Sequence
     taken = [name for name in wanted if name in not_features]
     if taken:
         raise ArgumentError(
-            "features", f"features names {taken[0]!r}, which another argument names too: leave it out of one."
+            "features",
+            f"{arg('features')} names {taken[0]!r}, which another argument names too: leave it out of one.",
         )
     return list(dict.fromkeys(wanted)) or [name for name in frame.columns if name not in not_features]
 

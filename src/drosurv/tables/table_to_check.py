@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, worded
+from drosurv.errors import ArgumentError, InputError, arg
 from drosurv.observation import in_pandas
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
@@ -47,7 +47,9 @@ class WantedColumns:
         """Guess the columns that were not named, and the value that means the event."""
         if (self.start is None) != (self.end is None) or (self.time is not None and self.start is not None):
             raise ArgumentError(
-                "start", "pass either time, or both start and end, columns of dates or of numbers."
+                "start",
+                f"pass either {arg('time')}, or both {arg('start')} and {arg('end')}, columns of "
+                "dates or of numbers.",
             )
         time = self.end or self.time
         for role, name in (("start", self.start), ("end", self.end)):
@@ -118,8 +120,7 @@ def prepare_table(
         found, columns = wanted.guess(frame)
         patients, problems, left_out = _patients(frame, found, columns, wanted, table_name)
     messages = tuple(warning.message for warning in caught if isinstance(warning.message, UserWarning))
-    told = dict.fromkeys(map(worded, [*_stray_problems(strays), *problems, *messages]))
-    found = replace(found, notes=tuple(map(worded, found.notes)))
+    told = dict.fromkeys(map(str, [*_stray_problems(strays), *problems, *messages]))
     return TableToCheck(patients, found, tuple(told), left_out, strays, messages, len(frame))
 
 
@@ -148,7 +149,8 @@ def _patients(
         id=found.id,
     )
     leaks = {
-        name: f"column {name!r} may give the outcome away and was left out: {reason}. Name it in keep_columns if it is "
+        name: f"column {name!r} may give the outcome away and was left out: {reason}. Name it in "
+        f"{arg('keep_columns')} if it is "
         "known when a prediction is made."
         for name, reason in find_leaks(
             patients.X.drop(columns=list(wanted.keep_columns), errors="ignore"), patients.y
@@ -200,7 +202,7 @@ def _usable_rows(frame: pd.DataFrame, columns: TargetColumns, problems: list[str
         (frame[columns.event].isna().to_numpy(), f"no event in column {columns.event!r}"),
     ]
     if columns.entry is not None:
-        since = to_floats(frame[columns.entry], "entry ")
+        since = to_floats(frame[columns.entry], "entry")
         wrong.append((~(since < times), f"an entry in column {columns.entry!r} that is not before the time"))
     usable = np.ones(len(frame), dtype=np.bool_)
     for rows, why in wrong:
@@ -220,10 +222,13 @@ def _times(frame: pd.DataFrame, columns: TargetColumns) -> FloatArray:
     if holds_dates(column):
         raise ArgumentError(
             "time",
-            f"time column {columns.time!r} holds dates: pass a column of numbers, such as days, or start and end, "
+            f"{arg('time')} column {columns.time!r} holds dates: pass a column of numbers, such as days, or start and "
+            "end, "
             "columns of dates.",
         )
-    times = to_floats(column, "time ")
+    times = to_floats(column, "time")
     if np.isinf(times).any():
-        raise ArgumentError("time", f"time {first_wrong(column, np.isinf(times), 'infinite')}: correct it.")
+        raise ArgumentError(
+            "time", f"{arg('time')} {first_wrong(column, np.isinf(times), 'infinite')}: correct it."
+        )
     return times

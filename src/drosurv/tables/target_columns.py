@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from drosurv.errors import ArgumentError, InputError, warn_caller
+from drosurv.errors import ArgumentError, InputError, arg, warn_caller
 from drosurv.presentation import counted, listing, unit_in
 from drosurv.tables.dates import holds_dates, time_between, unit_between
 from drosurv.tables.outcome_names import ALIVE, DEAD, NO, YES, names_event, value_word
@@ -90,8 +90,8 @@ class TargetColumns:
     def __post_init__(self) -> None:
         if (self.start is None) != (self.end is None) or (self.time is None) == (self.start is None):
             raise ArgumentError("time",
-                "the times are needed: pass either time, a column of numbers, or both "
-                "start and end, columns of dates or of numbers.")  # fmt: skip
+                f"the times are needed: pass either {arg('time')}, a column of numbers, or both "
+                f"{arg('start')} and {arg('end')}, columns of dates or of numbers.")  # fmt: skip
 
     @property
     def time_name(self) -> str:
@@ -133,7 +133,7 @@ class TargetColumns:
         if holds_dates(frame[self.event]):
             raise ArgumentError(
                 "event",
-                f"event column {self.event!r} holds dates, and not whether the event happened: name a "
+                f"{arg('event')} column {self.event!r} holds dates, and not whether the event happened: name a "
                 "column that says so, with 1 where there is a date and 0 where there is none.",
             )
 
@@ -152,7 +152,8 @@ class TargetColumns:
         if self.causes and self.event_value is not None:
             raise ArgumentError(
                 "event_value",
-                "event_value is not used for competing causes, where every code but 0 is a cause: leave it out.",
+                f"{arg('event_value')} is not used for competing causes, where every code but 0 is a cause: leave it "
+                "out.",
             )
         unit = "" if self.start is None else unit_between(frame[self.start], frame[self.end])
         columns = replace(self, time_unit=unit)
@@ -173,7 +174,7 @@ class TargetColumns:
             reason = ", because of the name of the column" if found == "0" else reason
             warn_caller(
                 f"{found!r} of event column {self.event!r} ({rows:,} of {int(counts.sum()):,} rows) was taken as the "
-                f"event{reason}; pass event_value if another value means it.",
+                f"event{reason}; pass {arg('event_value')} if another value means it.",
                 category=TableNote,
             )
         return replace(columns, event_value=found)
@@ -196,7 +197,8 @@ class TargetColumns:
             if unknown.any():
                 raise ArgumentError(
                     "event",
-                    f"event column {self.event!r} holds a cause in {counted(int(unknown.sum()), 'row')} that is not "
+                    f"{arg('event')} column {self.event!r} holds a cause in {counted(int(unknown.sum()), 'row')} that "
+                    "is not "
                     f"one of {shown(self.cause_names)}: correct it.",
                 )
             numbers = {name: number for number, name in enumerate(self.cause_names, start=1)}
@@ -215,19 +217,19 @@ class TargetColumns:
             raise ArgumentError(
                 "start",
                 f"time column {self.time!r} holds dates: a time is a number, such as the days from the start of "
-                f"follow-up to the event or the last visit. To compute it from dates, pass start and "
+                f"follow-up to the event or the last visit. To compute it from dates, pass {arg('start')} and "
                 "end, columns of dates.",
             )
         if column.dtype.kind == "b":
             raise InputError(
                 f"time column {self.time!r} holds only true and false, which are no times: is it the event column?"
             )
-        times = to_floats(column, "time ")
+        times = to_floats(column, "time")
         if (times < 0).any():
             fault = first_wrong(column, times < 0, "negative or infinite")
             raise ArgumentError(
                 "drop_missing_target",
-                f"time {fault}: correct them, or pass drop_missing_target to leave such rows out.",
+                f"time {fault}: correct them, or pass {arg('drop_missing_target')} to leave such rows out.",
             )
         return times
 
@@ -244,7 +246,8 @@ class TargetColumns:
         if not same and wanted != expected:
             raise ArgumentError(
                 "event_value",
-                f"event_value {self.event_value!r} does not occur in event column {self.event!r}, which "
+                f"{arg('event_value')} {self.event_value!r} does not occur in {arg('event')} column {self.event!r}, "
+                "which "
                 f"holds {quoted(counts)}.",
             )
         others = [
@@ -267,7 +270,8 @@ class TargetColumns:
         if len(causes) == len(names) or len(causes) > _MOST_OUTCOMES:
             raise ArgumentError(
                 "event",
-                f"event column {self.event!r} holds {len(names)} different texts, none of which is known to mean "
+                f"{arg('event')} column {self.event!r} holds {len(names)} different texts, none of which is known to "
+                "mean "
                 "censored: write 0 or censored there, and a code or text for each cause.",
             )
         told = listing([f"{number} is {name!r}" for number, name in enumerate(causes, start=1)], 8)
@@ -280,7 +284,7 @@ class TargetColumns:
         if len(counts) > _MOST_OUTCOMES:
             return ArgumentError(
                 "event",
-                f"event column {self.event!r} holds {len(counts):,} different values "
+                f"{arg('event')} column {self.event!r} holds {len(counts):,} different values "
                 f"({quoted(counts, 3)}), and not whether the event happened. Name the column that says so; were "
                 "the columns of time and event swapped?",
             )
@@ -298,7 +302,7 @@ class TargetColumns:
         )
         return ArgumentError(
             "event_value",
-            f"{question}the one that does as event_value; every other then means censored.{causes}",
+            f"{question}the one that does as {arg('event_value')}; every other then means censored.{causes}",
         )
 
 
@@ -321,7 +325,7 @@ def _refuse_missing(column: pd.Series[Any], role: str) -> None:
         raise ArgumentError(
             "drop_missing_target",
             f"{role} column {column.name!r} is empty in {counted(int(missing.sum()), 'row')} (first in row {first}): "
-            f"fill or remove those rows, or pass drop_missing_target to leave them out.{hint}",
+            f"fill or remove those rows, or pass {arg('drop_missing_target')} to leave them out.{hint}",
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError
+from drosurv.errors import ArgumentError, InputError, arg
 from drosurv.presentation import counted
 from drosurv.tables.number_texts import DATE, like_number
 from drosurv.tables.outcome_names import STATES, value_word
@@ -137,8 +137,9 @@ def holds_numbers(column: pd.Series[Any]) -> bool:
 def to_floats(column: pd.Series[Any], role: str = "") -> FloatArray:
     """Return the numbers of a column, (n,), NaN where missing; raise where text is not a number.
 
-    `role`, such as ``"time "``, comes before the column's name in messages.
+    `role` is the argument that names the column, for messages.
     """
+    role = f"{arg(role)} " if role else ""
     values = floats(column) if column.dtype.kind in "iuf" else _parsed(column, role)
     if np.isinf(values).any():
         raise InputError(
@@ -155,12 +156,12 @@ def _parsed(column: pd.Series[Any], role: str) -> FloatArray:
         # A value such as "n/k" keeps a whole column as text, with its decimal commas: report that value.
         others = wrong & ~column.map(has_decimal_comma).to_numpy(dtype=np.bool_)
         wrong = others if others.any() else wrong
-        comma = "if the comma is a decimal mark, read the table with decimal=','; otherwise "
+        comma = f"if the comma is a decimal mark, read the table with {arg('decimal', ',')}; otherwise "
         raise ArgumentError(
             "missing",
             f"{role}{first_wrong(column, wrong, 'not a number')}: "
             f"{comma if has_decimal_comma(column[wrong].iloc[0]) else ''}correct it, or name it in "
-            f"missing.",
+            f"{arg('missing')}.",
         )
     return values
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentError, InputError, did_you_mean, warn_caller
+from drosurv.errors import ArgumentError, InputError, arg, did_you_mean, warn_caller
 from drosurv.presentation import counted, listing
 from drosurv.tables.header import header_place
 
@@ -49,7 +49,7 @@ def read_workbook(path: Path, sheet: str | None, header_row: int | None) -> tupl
         raise ArgumentError.must("header_row", f"be between 1 and {len(chosen.rows)}", header_row)
     if header_row is None and at > 0:
         notes.append(
-            f"{path} was read with header_row={at + 1}: {counted(at, 'row')} above it named no columns."
+            f"{path} was read with {arg('header_row', at + 1)}: {counted(at, 'row')} above it named no columns."
         )
     names = _names(chosen.rows[at])
     width = max(len(row) for row in chosen.rows[at:])
@@ -109,14 +109,16 @@ def _chosen(path: Path, sheets: Sequence[Sheet], wanted: str | None) -> tuple[Sh
         for sheet in (*by_name, *by_place):
             return sheet, []
         raise ArgumentError(
-            "sheet", f"sheet {wanted!r} is not in {path}, which has {names}.{did_you_mean(wanted, names)}"
+            "sheet",
+            f"{arg('sheet')} {wanted!r} is not in {path}, which has {names}.{did_you_mean(wanted, names)}",
         )
     tables = [sheet for sheet in sheets if sheet.is_table]
     if len(tables) > 1:
         sizes = [f"{sheet.name!r} ({counted(len(sheet.rows), 'row')})" for sheet in tables]
         raise ArgumentError(
             "sheet",
-            f"which sheet of {path} holds the patients? It has {listing(sizes, 8)}: pass sheet={tables[0].name!r} or "
+            f"which sheet of {path} holds the patients? It has {listing(sizes, 8)}: pass "
+            f"{arg('sheet', tables[0].name)} or "
             "another one; if patients are on several sheets, put them on one.",
         )
     if not sheets:

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError, as_records, worded
+from drosurv.errors import ArgumentError, arg, as_records
 from drosurv.estimators import CoxPHCV
 from drosurv.estimators.coefficients import CoxTable
 from drosurv.predictions import final_step
@@ -122,7 +122,7 @@ class CheckResult:
     def guesses(self) -> str:
         """All columns that were guessed, in one sentence; empty if none were."""
         value = None if self.event_value_given else self.table.columns.event_value
-        return worded(self.columns.in_one_line(value))
+        return self.columns.in_one_line(value)
 
     @property
     def _name(self) -> str:
@@ -245,7 +245,7 @@ def check(
     if patients.n_with_event < _FEWEST_EVENTS:
         raise ArgumentError(
             "event",
-            f"event column {found.event!r} has {counted(patients.n_with_event, 'patient')} with the event, of "
+            f"{arg('event')} column {found.event!r} has {counted(patients.n_with_event, 'patient')} with the event, of "
             f"{patients.n_patients:,}: at least {_FEWEST_EVENTS} are needed to check a model.",
         )
     with warnings.catch_warnings(record=True):
@@ -263,7 +263,7 @@ def check(
             X, patients.y, **patients.row_arguments
         )
         step(_STEPS[4], len(_STEPS))
-        guesses = worded(found.in_one_line(None if event_value is not None else patients.columns.event_value))
+        guesses = found.in_one_line(None if event_value is not None else patients.columns.event_value)
         notes = [{"severity": "note", "text": guesses}] if guesses else []
         report = _audited(
             trained,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from drosurv.errors import ArgumentError
+from drosurv.errors import ArgumentError, arg
 from drosurv.predictions import Predictions
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable
@@ -55,7 +55,8 @@ def predictions_in(frame: pd.DataFrame, survival: Sequence[str] = ()) -> Predict
     if found.survival is None:
         raise ArgumentError(
             "predictions",
-            "predictions hold risk scores only, which a repair cannot use: give survival probabilities at times, in "
+            f"{arg('predictions')} hold risk scores only, which a repair cannot use: give survival probabilities at "
+            "times, in "
             "columns such as survival_12.",
         )
     return found

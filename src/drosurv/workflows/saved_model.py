@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError, BlockingWarning, InputError, warn_caller
+from drosurv.errors import ArgumentError, BlockingWarning, InputError, arg, warn_caller
 from drosurv.estimators import PublishedCox
 from drosurv.estimators.baseline import Baseline
 from drosurv.estimators.persistence import read_saved_model
@@ -200,7 +200,7 @@ class OpenedModel:
             if curve[0] == curve[1]:
                 how = "given as at that time, which is too high"
             warn_caller(
-                f"times {late[0]:g} lies after the longest follow-up in training, {end:g}: survival is {how}.",
+                f"{arg('times')} {late[0]:g} lies after the longest follow-up in training, {end:g}: survival is {how}.",
                 argument="times",
             )
 
@@ -268,7 +268,8 @@ class OpenedModel:
         if "event" not in target or not any(target.get(name) for name in times):
             raise ArgumentError(
                 "time",
-                f"{self.path} does not say which columns hold the target: pass time=COLUMN and event=COLUMN.",
+                f"{self.path} does not say which columns hold the target: pass {arg('time', text='COLUMN')} and "
+                f"{arg('event', text='COLUMN')}.",
             )
         if len(frame) < 2 and not in_use:
             raise InputError("the table holds a single patient: an evaluation needs at least two.")
@@ -291,7 +292,7 @@ class OpenedModel:
             raise ArgumentError(
                 "event_value",
                 f"event column {columns.event!r} holds no event, so a model cannot be evaluated: pass "
-                f"event_value if another value means the event, or give more patients.",
+                f"{arg('event_value')} if another value means the event, or give more patients.",
             )
         return table
 

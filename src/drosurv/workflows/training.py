@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError, warn_caller
+from drosurv.errors import ArgumentError, arg, warn_caller
 from drosurv.estimators import CoxPH
 from drosurv.estimators.coefficient_inference import summary
 from drosurv.estimators.coefficients import CoxTable, check_design
@@ -43,10 +43,6 @@ _LARGEST_COEFFICIENT = 8.0
 # The test of proportional hazards costs n d^2 and d^4.
 _MOST_TESTED, _MOST_WORK = 60, 1e9
 _OBSERVED = ("entry", "strata", "clusters", "id")
-_DROP_OR_KEEP = (
-    "If a column is not known when a prediction is made, name it in drop; if it is known, name it in "
-    "keep_columns."
-)
 # Largest number of steps of the baseline curve in the file.
 _CURVE_TIMES = 1000
 
@@ -105,7 +101,7 @@ class Trained:
             raise ArgumentError(
                 "drop",
                 f"the model is not saved: {listing([f'column {name!r}' for name in leaks])} may give the outcome away, "
-                f"and the model separates patients with and without the event perfectly. {_DROP_OR_KEEP}",
+                f"and the model separates patients with and without the event perfectly. {_drop_or_keep()}",
             )
         # A repaired model holds its base model, with which it is compared.
         notes = {} if isinstance(self.model, RepairedCox) else self._plain_notes()
@@ -284,7 +280,8 @@ def train(
     if bootstrap and (repaired or not hasattr(estimator, "summary")):
         raise ArgumentError(
             "bootstrap",
-            f"bootstrap has no meaning for {type(estimator).__name__}, whose coefficients have no standard errors.",
+            f"{arg('bootstrap')} has no meaning for {type(estimator).__name__}, whose coefficients have no standard "
+            "errors.",
         )
     if repaired:
         X, base = readable_and_base(table, encoder, estimator._base())
@@ -302,7 +299,7 @@ def train(
     if trained.levels_without_events:
         warn_caller(
             f"nobody with {listing(trained.levels_without_events, 3)} had the event, so the model predicts that such "
-            "patients never have it. Merge levels, or use a penalty such as l2=0.1."
+            f"patients never have it. Merge levels, or use a penalty such as {arg('l2', 0.1)}."
         )
     _warn_of_design(trained)
     return trained
@@ -362,7 +359,14 @@ def refuse_copies_of_time(table: SurvivalTable, keep_columns: Sequence[str] = ()
             for name in find_leaks(X, table.y)
             if name not in copies
         ]
-        raise ArgumentError("drop", f"{listing(named)}. {_DROP_OR_KEEP}")
+        raise ArgumentError("drop", f"{listing(named)}. {_drop_or_keep()}")
+
+
+def _drop_or_keep() -> str:
+    return (
+        f"If a column is not known when a prediction is made, name it in {arg('drop')}; if it is known, name it "
+        f"in {arg('keep_columns')}."
+    )
 
 
 def table_encoder(
@@ -415,7 +419,7 @@ def _warn_of_few_events(estimator: Any, n_features: int) -> None:
         warn_caller(
             f"{counted(events, 'event')} for {counted(n_features, 'feature')}, fewer than {EVENTS_PER_FEATURE} for "
             "each: coefficients are unstable and predicted risks too extreme. Use fewer columns, or a penalty such as "
-            f"l2=0.1."
+            f"{arg('l2', 0.1)}."
         )
 
 
@@ -431,7 +435,7 @@ def _warn_of_coarse_times(estimator: Any, table: SurvivalTable) -> None:
     if too_high >= _TOO_HIGH:
         warn_caller(
             f"many events share a time: predicted survival is up to {100 * too_high:.0f} percentage points too high. "
-            "Pass ties='efron'."
+            f"Pass {arg('ties', 'efron')}."
         )
 
 

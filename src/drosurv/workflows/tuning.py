@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from drosurv.errors import ArgumentError, require
+from drosurv.errors import ArgumentError, arg, require
 from drosurv.evaluation import compare
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.metrics.inference import holm
@@ -74,7 +74,8 @@ def default_grid(estimator: Any) -> dict[str, list[Any]]:
     if not grid:
         raise ArgumentError(
             "grid",
-            f"{type(estimator).__name__} has no parameter that is tuned by default: give a grid, such as l2 with the "
+            f"{type(estimator).__name__} has no parameter that is tuned by default: give a {arg('grid')}, such as l2 "
+            "with the "
             "values 0, 0.01 and 0.1.",
         )
     return grid
