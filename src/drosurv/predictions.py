@@ -401,7 +401,7 @@ def check_takes(model: Any, columns: Mapping[str, Any]) -> None:
     missing = [name for name in columns if name not in signature(method).parameters]
     if missing:
         raise ArgumentError(
-            missing[0], f"{type(final).__name__} does not support {missing[0]}: leave it out."
+            missing[0], f"{type(final).__name__} does not support {arg(missing[0])}: leave it out."
         )
 
 

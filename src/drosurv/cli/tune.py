@@ -105,7 +105,7 @@ def tune(
             )
         except ArgumentError as error:
             if grid and error.argument in values:
-                raise InputError(f"--grid {error}") from error
+                raise InputError(f"--grid {str(error).removeprefix('--set ')}") from error
             raise
     source.write_held_out(held, hold_out, force=force)
     if output is not None:

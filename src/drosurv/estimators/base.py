@@ -196,8 +196,8 @@ class SurvivalModel(BaseEstimator):
         if unsupported := [argument for argument in given if argument not in able.row_arguments]:
             raise ArgumentError(
                 unsupported[0],
-                f"{name} does not support {unsupported[0]}: {able.no_row_arguments}. Use CoxPH, DROCox, DROCoxSplit or "
-                "RegularizedCox.",
+                f"{name} does not support {arg(unsupported[0])}: {able.no_row_arguments}. Use CoxPH, DROCox, "
+                "DROCoxSplit or RegularizedCox.",
             )
         return data.observed(target, given, name=name, robust=able.objective in WEIGHTED)
 

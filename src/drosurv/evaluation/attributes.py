@@ -134,7 +134,12 @@ def parse_attributes(
         Attribute(
             key,
             parse_groups(
-                column, n, name=f"{name} {key!r}", missing=missing, labels=known.get(key), at_least=at_least
+                column,
+                n,
+                name=f"{arg(name)} {key!r}",
+                missing=missing,
+                labels=known.get(key),
+                at_least=at_least,
             ),
         )
         for key, column in columns.items()

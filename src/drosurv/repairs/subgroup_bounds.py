@@ -228,7 +228,7 @@ def _brier_time(
         require(time is None or as_number(time) > 0, name, "be a time above 0", time)
         if time is not None and time > longest:
             raise ArgumentError(
-                name, f"{name}={time:g} must not lie after the longest time in y, {longest:g}."
+                name, f"{arg(name, time)} must not lie after the longest time in y, {longest:g}."
             )
     given = horizon if brier_time is None else brier_time
     if given is not None:

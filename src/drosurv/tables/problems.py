@@ -246,7 +246,7 @@ def _sentinels(column: pd.Series[Any]) -> Iterator[ArgumentWarning]:
     for value in found:
         rows = int((values == value).sum())
         rest = values[~np.isin(values, found)]
-        meant = f"missing={[f'{column.name}={value:g}']!r}"
+        meant = arg("missing", [f"{column.name}={value:g}"])
         yield ArgumentWarning(
             None,
             f"column {column.name!r} holds {value:g} in {counted(rows, 'row')}, far outside the rest ({rest.min():g} "

@@ -231,7 +231,7 @@ class FileFormat:
         found = replace(found, decimal=decimal, header_row=self.header_row if first else header_row)
         usual = {"separator": ",", "decimal": ".", "encoding": "utf-8", "header_row": None}
         if marks := [
-            f"{name}={getattr(found, name)!r}"
+            arg(name, getattr(found, name))
             for name, value in usual.items()
             if getattr(self, name) is None and getattr(found, name) not in (value, None)
         ]:

@@ -292,7 +292,7 @@ class TargetColumns:
         held = _with_counts(counts)
         question = f"which value of event column {self.event!r} means the event? It holds {held}{more}: pass "
         if len(counts) == 2:
-            first, second = (f"event_value={str(value)!r}" for value in counts.index)
+            first, second = (arg("event_value", str(value)) for value in counts.index)
             return ArgumentError("event_value", f"{question}{first} or {second}.")
         causes = (
             " A third value may be a competing cause, such as another death: CauseSpecificCox (`drosurv fit --model "
