@@ -212,7 +212,7 @@ def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:
         raise ArgumentError(
             "survival",
             f"column {name!r} tells {moment(found.times[0], found.unit)}, and the unit of the times of the table is "
-            f"{unit or 'not known'}: pass survival=[{f'{name}=TIME'!r}], with TIME in that unit.",
+            f"{unit or 'not known'}: pass {arg('survival', [f'{name}=TIME'])}, with TIME in that unit.",
         )
     return found.times * _IN_A_YEAR[unit] / _IN_A_YEAR[found.unit]
 
