@@ -2,6 +2,7 @@
 
 python -m experiments.neutral PATH --jobs 16                          # PATH: the publication's repository
 python -m experiments.neutral PATH --datasets veteran,nwtco --iterations 3 --document trial.md
+python -m experiments.neutral docs/neutral_fits.csv                   # the document from finished fits
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import joblib
 import pandas as pd
 
 from drosurv.errors import ArgumentError
-from experiments.neutral.document import write_document
+from experiments.neutral.document import read_fits, write_document
 from experiments.neutral.fits import METHODS, Fit, evaluate
 from experiments.neutral.repository import dataset_names, published_scores, table, test_rows
 from experiments.runs import Progress, run_units
@@ -32,7 +33,11 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    options.add_argument("path", type=Path, help="checkout of slds-lmu/paper_2023_survival_benchmark")
+    options.add_argument(
+        "path",
+        type=Path,
+        help="checkout of slds-lmu/paper_2023_survival_benchmark, or a CSV file of finished fits",
+    )
     options.add_argument("--methods", default=",".join(METHODS), help=f"of {', '.join(METHODS)}")
     options.add_argument("--datasets", default="", help="names, separated by commas; all by default")
     options.add_argument("--iterations", type=int, help="at most so many of each dataset; all by default")
@@ -66,6 +71,9 @@ def main() -> int:
     """Run what is missing and write the document."""
     options = parser().parse_args()
     path = options.path.resolve()
+    if path.is_file():
+        _write(options.document, read_fits(path))
+        return 0
     datasets = chosen(options.datasets, dataset_names(path), "datasets")
     methods = chosen(options.methods, list(METHODS), "methods")
     # Everything is compared with Cox.
@@ -98,10 +106,18 @@ def main() -> int:
         ]
     )
     rows["rules"] = [rules if isinstance(rules, list) else [] for rules in rows["rules"]]
-    rows = rows.sort_values("dataset", key=lambda names: names.str.lower(), kind="stable")
-    for file in write_document(options.document, rows, published_scores(PUBLISHED)):
-        print(f"written: {file}")
+    order = {method: k for k, method in enumerate(METHODS)}
+    rows = rows.sort_values(
+        ["dataset", "method", "iteration"],
+        key=lambda found: found.str.lower() if found.name == "dataset" else found.replace(order),
+    )
+    _write(options.document, rows)
     return int(len(run.finished) < len(fits))
+
+
+def _write(document: Path, rows: pd.DataFrame) -> None:
+    for file in write_document(document, rows, published_scores(PUBLISHED)):
+        print(f"written: {file}")
 
 
 if __name__ == "__main__":

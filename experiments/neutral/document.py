@@ -1,7 +1,8 @@
-"""The comparison as a Markdown document, and our mean scores as a small CSV file beside it."""
+"""The comparison as a Markdown document, and all of our fits as a CSV file beside it, from which it can be written."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -25,17 +26,27 @@ from experiments.studies.pages import table
 COMMAND = "python -m experiments.neutral PATH"
 # Our c-index of plain Cox is expected to agree with the published one this closely.
 AGREEMENT = 0.0002
-# A rule that was found less often than this is not listed.
-LEAST_OFTEN = 2
+# At most so many kinds of rules are listed for a dataset.
+MOST_LISTED = 5
 
 
 def write_document(path: Path, rows: pd.DataFrame, published: pd.DataFrame) -> list[Path]:
     """Write the document and the CSV file; `rows` has one row per dataset, method and iteration."""
-    means = own_means(rows)
-    beside = path.with_suffix(".csv")
-    means.round(6).to_csv(beside, index=False, lineterminator="\n")
-    path.write_text(text(rows, means, published), encoding="utf-8")
+    beside = path.with_name(f"{path.stem}_fits.csv")
+    # Rounded, so that the document is the same if it is written from the file.
+    kept = rows.assign(rules=rows["rules"].map("; ".join)).round({"c": 6, "ibs": 6, "seconds_to_fit": 3})
+    kept.to_csv(beside, index=False, lineterminator="\n")
+    rows = read_fits(beside)
+    path.write_text(text(rows, own_means(rows), published), encoding="utf-8")
     return [path, beside]
+
+
+def read_fits(path: Path) -> pd.DataFrame:
+    """Read fits that :func:`write_document` wrote."""
+    rows = pd.read_csv(
+        path, keep_default_na=False, na_values={"c": [""], "ibs": [""], "seconds_to_fit": [""]}
+    )
+    return rows.assign(rules=[rules.split("; ") if rules else [] for rules in rows["rules"]])
 
 
 def text(rows: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame) -> str:
@@ -79,8 +90,8 @@ def _opening(means: pd.DataFrame, published: pd.DataFrame, rows: pd.DataFrame) -
         "the training patients and integrated until 80 % of the test patients are no longer at risk. Levels of a "
         "factor under 5 % are merged as there, and ties are Efron's. Nothing was tuned on test patients.",
         "",
-        f"Written by `{COMMAND}` on a checkout of that repository; our mean scores by dataset are in `neutral.csv`, "
-        "theirs in `neutral_published.csv`.",
+        f"Written by `{COMMAND}` on a checkout of that repository; our fits are in [neutral_fits.csv]"
+        "(neutral_fits.csv), their mean scores in [neutral_published.csv](neutral_published.csv).",
         "",
     ]
     if missing:
@@ -238,23 +249,33 @@ def _by_dataset(means: pd.DataFrame, ours: list[str]) -> list[str]:
 
 
 def _rules(rows: pd.DataFrame) -> list[str]:
-    """Rules by dataset with how often they were found, the columns only where thresholds differ."""
+    """What was repaired by dataset with how often; rules by their columns, because thresholds differ by iteration."""
     own = rows[rows["method"] == "repaired"]
     body = []
     for name, found in own.groupby("dataset", sort=False):
         if not (found["rules"].map(len) > 0).any():
             continue
-        counts = Counter(rule for rules in found["rules"] for rule in rules)
-        listed = [
-            f"{rule} ({k})" for rule, k in counts.most_common(4) if k >= LEAST_OFTEN or len(counts) <= 3
-        ]
-        rest = sum(counts.values()) - sum(k for rule, k in counts.items() if f"{rule} ({k})" in listed)
-        others = f"{rest} others" if rest else ""
+        # In how many iterations, however many rules of one have the same columns.
+        counts = Counter(what for rules in found["rules"] for what in dict.fromkeys(map(_columns, rules)))
+        listed = [f"{what} ({k})" for what, k in counts.most_common(MOST_LISTED)]
+        others = f"{len(counts) - len(listed)} others" if len(counts) > len(listed) else ""
         acted = f"{int((found['rules'].map(len) > 0).sum())} of {len(found)}"
         body.append([str(name), acted, "; ".join(part for part in (*listed, others) if part)])
     if not body:
         return ["", "Nothing was repaired.", ""]
-    return ["", *table(["dataset", "iterations repaired", "repaired, with how often"], body)]
+    return [
+        "",
+        "Columns of the rules, in how many iterations. *Everyone* is a recalibration; *by period of the follow-up*, "
+        "the effect of the score changes with time.",
+        "",
+        *table(["dataset", "iterations repaired", "repaired, with how often"], body),
+    ]
+
+
+def _columns(rule: str) -> str:
+    """The columns of a rule, such as "age and sex" of "age > 60 and sex is f"."""
+    names = (re.split(r" (?:<=|>|is not|is|in) ", part)[0] for part in rule.split(" and "))
+    return " and ".join(dict.fromkeys(names))
 
 
 def _seconds(means: pd.DataFrame) -> list[str]:

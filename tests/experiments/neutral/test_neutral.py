@@ -7,7 +7,7 @@ import pytest
 from drosurv.target import Surv, parse_target
 from experiments.neutral.__main__ import PUBLISHED
 from experiments.neutral.differences import SCORES, against, mean_ranks, own_less_cox, own_means
-from experiments.neutral.document import text
+from experiments.neutral.document import read_fits, text, write_document
 from experiments.neutral.fits import METHODS, Fit, evaluate
 from experiments.neutral.repository import dataset_names, load_fold, published_scores
 from experiments.neutral.scores import harrell_c, integrated_brier, score_times
@@ -95,7 +95,7 @@ def test_rare_levels_join_the_rarest_of_the_five_most_frequent(repository):
     assert "status" not in fold.X_train
 
 
-def test_every_method_is_scored_and_the_document_has_all_learners(repository):
+def test_every_method_is_scored_and_the_document_has_all_learners(repository, tmp_path):
     rows = []
     for method in METHODS:
         for iteration in (1, 2):
@@ -106,9 +106,16 @@ def test_every_method_is_scored_and_the_document_has_all_learners(repository):
     rows = pd.DataFrame(rows)
     assert (rows["error"] == "").all()
     assert rows["c"].between(0, 1).all()
-    page = text(rows, own_means(rows), published_scores(PUBLISHED))
+    rules = ["age > 1 and age <= 5", "age > 2", "sex is f and age > 1"]
+    rows["rules"] = [rules if method == "repaired" else [] for method in rows["method"]]
+    published = published_scores(PUBLISHED)
+    written, fits = write_document(tmp_path / "page.md", rows, published)
+    page = written.read_text()
     assert "oblique forest" in page
     assert "Not complete" in page
+    assert "| bladder0 | 2 of 2 | age (2); sex and age (2) |" in page
+    # The file of fits is all that the document needs.
+    assert text(read_fits(fits), own_means(read_fits(fits)), published) == page
 
 
 def test_ranks_and_differences_are_from_the_same_datasets():
