@@ -38,11 +38,31 @@ _IMPLAUSIBLE, _STANDARD_ERRORS = 2.0, 2.0
 _IN_A_YEAR = {**PER_YEAR, "years": 1.0}
 
 
+class Form(NamedTuple):
+    """How probabilities are written: of survival or of the event, as fractions or in percent."""
+
+    kind: Kind
+    percent: bool
+
+    def survival(self, values: FloatArray) -> FloatArray:
+        """Return probabilities (n, k) as survival between 0 and 1."""
+        values = values / _PERCENT if self.percent else values
+        return 1 - values if self.kind == "event probability" else values
+
+
 class ReadPredictions(NamedTuple):
     """Predictions, or a pair (times, survival), and notes on how they were read."""
 
     predictions: Any
     notes: tuple[str, ...]
+
+
+class ReadColumns(NamedTuple):
+    """Predictions, notes on how they were read, and how the probabilities were written; None if there are none."""
+
+    predictions: Predictions
+    notes: tuple[str, ...]
+    form: Form | None = None
 
 
 def read_predictions(
@@ -84,6 +104,13 @@ def read_predictions(
     >>> found.predictions.survival[0].tolist(), len(found.notes)
     ([0.9, 0.7], 2)
     """
+    return ReadPredictions(*_read(probabilities, y, times, risk, kind, risk_kind)[:2])
+
+
+def _read(
+    probabilities: Any, y: Any, times: Any, risk: Any, kind: Kind | None, risk_kind: RiskKind | None
+) -> ReadColumns:
+    """Return what :func:`read_predictions` does, and the form of the probabilities."""
     require(kind is None or kind in KINDS, "kind", f"be one of {KINDS}", kind)
     require(risk_kind is None or risk_kind in RISK_KINDS, "risk_kind", f"be one of {RISK_KINDS}", risk_kind)
     if probabilities is None or np.ndim(probabilities) == 1:
@@ -93,7 +120,7 @@ def read_predictions(
                 "predictions",
                 f"{arg('predictions')} or risk is needed: pass probabilities at times, or risk scores.",
             )
-        return ReadPredictions(*_scores_alone(scores, risk_kind))
+        return ReadColumns(*_scores_alone(scores, risk_kind))
     if times is None and hasattr(probabilities, "columns"):
         times = _times_of(probabilities.columns)
     if times is None:
@@ -110,11 +137,12 @@ def read_predictions(
             "predictions",
             f"{arg('predictions')} have {len(values):,} rows for {len(target):,} patients: give one row per patient.",
         )
-    survival, notes = as_survival(values, at, target, kind)
+    form, notes = form_of(values, at, target, kind)
+    survival = form.survival(values)
     curves = parse_survival(survival, len(target), at)
     implied = log_mean_hazard(curves.cumulative_hazard(at[at > 0]))
     score, more = (implied, ()) if risk is None else log_risk(risk, implied, risk_kind)
-    return ReadPredictions(Predictions(score, survival, at), (*notes, *more))
+    return ReadColumns(Predictions(score, survival, at), (*notes, *more), form)
 
 
 def read_columns(
@@ -125,7 +153,7 @@ def read_columns(
     kind: Kind | None = None,
     risk_kind: RiskKind | None = None,
     cause: int | None = None,
-) -> ReadPredictions:
+) -> ReadColumns:
     """Return the predictions in columns of a table, as :func:`read_predictions` does, and notes on them.
 
     Columns of incidences are read as those of their causes; if there are none, and a `cause` is given, probabilities
@@ -139,27 +167,19 @@ def read_columns(
         return _read_incidences(found, unit, cause)
     y = of_any_cause(y)
     if found.survival is None or found.times is None:
-        read = read_predictions(None, y, risk=found.risk, risk_kind=risk_kind)
-        return ReadPredictions(read.predictions, (f"read as risk scores: {found.names[0]}.", *read.notes))
-    names, times = found.names[: len(found.times)], _in_unit(found, unit)
+        read = _read(None, y, None, found.risk, None, risk_kind)
+        return read._replace(notes=(f"read as risk scores: {found.names[0]}.", *read.notes))
+    names, times = found.at_times, _in_unit(found, unit)
     if not found.times_given and not found.unit:
         _ask_if_implausible(names, found.survival, times, parse_target(y), unit, kind)
-    read = read_predictions(
-        found.survival,
-        y,
-        times=times,
-        risk=found.risk,
-        kind=kind or _named_kind(found, times, parse_target(y)),
-        risk_kind=risk_kind,
-    )
+    kind = kind or _named_kind(found, times, parse_target(y))
+    read = _read(found.survival, y, times, found.risk, kind, risk_kind)
     at = [f"{name} at {moment(time, unit)}" for name, time in zip(names, times, strict=True)]
     scores = "" if found.risk is None else f"; as risk scores: {found.names[-1]}"
-    return ReadPredictions(
-        read.predictions, (f"read as predictions: {listing(at, 12)}{scores}.", *read.notes)
-    )
+    return read._replace(notes=(f"read as predictions: {listing(at, 12)}{scores}.", *read.notes))
 
 
-def _read_incidences(found: PredictionColumns, unit: str, cause: int | None) -> ReadPredictions:
+def _read_incidences(found: PredictionColumns, unit: str, cause: int | None) -> ReadColumns:
     """Return the incidences of causes in columns of a table."""
     if found.times is None:
         raise ArgumentError(
@@ -199,7 +219,7 @@ def _read_incidences(found: PredictionColumns, unit: str, cause: int | None) -> 
             "give probabilities of an event of each cause, not 1 minus Kaplan-Meier's.",
         )
     notes.insert(0, f"read as incidences: {'; '.join(said)}.")
-    return ReadPredictions(Predictions(incidence=tables, times=times), tuple(notes))
+    return ReadColumns(Predictions(incidence=tables, times=times), tuple(notes))
 
 
 def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:
@@ -319,17 +339,18 @@ def log_mean_hazard(hazard: FloatArray) -> FloatArray:
     return risk
 
 
-def as_survival(
+def form_of(
     values: FloatArray, times: FloatArray, target: Target, kind: Kind | None = None
-) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return probabilities (n, k) as survival between 0 and 1, and notes on how they were read."""
+) -> tuple[Form, tuple[str, ...]]:
+    """Return how probabilities (n, k) are written, and notes on how that was recognised."""
     notes: tuple[str, ...] = ()
-    if 1 + _ROUNDING < values.max(initial=0.0) <= _PERCENT and values.min(initial=0.0) >= 0:
+    percent = bool(1 + _ROUNDING < values.max(initial=0.0) <= _PERCENT and values.min(initial=0.0) >= 0)
+    if percent:
         values, notes = values / _PERCENT, ("predictions above 1 were read as percentages.",)
     if kind is None:
         kind, how = _kind_of(values, times, target)
         notes += (how,) if how else ()
-    return (1 - values if kind == "event probability" else values), notes
+    return Form(kind, percent), notes
 
 
 def _kind_of(values: FloatArray, times: FloatArray, target: Target) -> tuple[Kind, str]:

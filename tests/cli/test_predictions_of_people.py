@@ -112,3 +112,60 @@ def test_the_times_stand_in_the_report_for_programs(audit, patients, tmp_path):
     _, probability = patients
     audit("ok", "-o", tmp_path / "r.json", S60=1 - probability(60))
     assert "S60 at 60 months" in json.dumps(json.loads((tmp_path / "r.json").read_text()))
+
+
+def hospital(n, seed):
+    """Patients of whom those over 68 have three times the predicted hazard, and their predictions in percent."""
+    rng = np.random.default_rng(seed)
+    age = np.round(60 + 10 * rng.normal(size=n))
+    predicted = 0.008 * np.exp(0.8 * rng.normal(size=n))
+    time = rng.exponential(1 / (predicted * np.where(age > 68, 3.0, 1.0)))
+    censoring = rng.uniform(30, 130, n)
+    frame = pd.DataFrame(
+        {
+            "pat_id": [f"P{seed}{i:03d}" for i in range(n)],
+            "months": np.minimum(time, censoring).round(1) + 0.1,
+            "died": (time <= censoring).astype(int),
+            "age": age,
+        }
+    )
+    risks = {f"risk_{at}": (100 * (1 - np.exp(-predicted * at))).round(2) for at in (12, 60)}
+    return frame, pd.DataFrame({"pat_id": frame["pat_id"], **risks})
+
+
+def test_repaired_predictions_name_patients_and_are_applied_to_others_and_audited(drosurv, tmp_path):
+    (frame, made), (others, theirs) = hospital(800, 1), hospital(600, 2)
+    data, shuffled, new = tmp_path / "data.csv", tmp_path / "made.csv", tmp_path / "new.csv"
+    frame.to_csv(data, index=False)
+    # A vendor's table has its own order, and more patients.
+    pd.concat([made, theirs]).sample(frac=1, random_state=0).to_csv(shuffled, index=False)
+    target = ("--time", "months", "--event", "died")
+    saved, written = tmp_path / "repaired", tmp_path / "corrected.csv"
+    options = ("--predictions", shuffled, "--corrected", written, "-o", saved, "--max-conditions", "1")
+    assert "age > 6" in drosurv.ok("repair", data, *target, *options).stdout
+    corrected = pd.read_csv(written)
+    pd.testing.assert_frame_equal(corrected[list(frame.columns)], frame, check_dtype=False)
+    # The same repair applied by hand: patients over 68 only have their hazard multiplied.
+    ratio = np.log(corrected["survival_60"]) / np.log(1 - made["risk_60"] / 100)
+    assert ratio[frame["age"] > 70].median() > 2 * ratio[frame["age"] < 65].median()
+    # New patients, whose predictions are in a table of their own, or beside their columns.
+    others.to_csv(new, index=False)
+    theirs[::-1].to_csv(tmp_path / "theirs.csv", index=False)
+    keep = ("--keep", "months,died,age", "-o")
+    drosurv.ok("predict", saved, new, "--predictions", tmp_path / "theirs.csv", *keep, tmp_path / "a.csv")
+    others.merge(theirs).to_csv(new, index=False)
+    drosurv.ok("predict", saved, new, *keep, tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    found = pd.read_csv(tmp_path / "a.csv")
+    assert list(found.columns) == ["pat_id", "months", "died", "age", "survival_12", "survival_60"]
+
+    def verdict(path):
+        given = ("--predictions", path, *target, "--groups", "age>68", *FAST, "--force")
+        return drosurv.ok("audit", *given, "-o", tmp_path / "r.html").stdout.splitlines()[1]
+
+    assert "wrong" in verdict(new)
+    assert "No problem is shown" in verdict(tmp_path / "a.csv")
+    assert "apply it with `drosurv predict" in drosurv.fails("audit", saved, new, *target)
+    assert "leave out --times" in drosurv.fails("predict", saved, new, "--times", "12")
+    line = drosurv.fails("repair", data, *target, "--predictions", tmp_path / "theirs.csv")
+    assert "lack 800 patients of the table, by column 'pat_id' (first in row 1)" in line

@@ -9,7 +9,7 @@ from drosurv import CoxPH, Surv
 from drosurv.curves import parse_survival
 from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
-from drosurv.given_predictions import as_survival, log_mean_hazard, log_risk, read_predictions
+from drosurv.given_predictions import form_of, log_mean_hazard, log_risk, read_predictions
 from drosurv.metrics.expected_events import expected_events
 from drosurv.metrics.imparity import concordance_case_mix_test
 from drosurv.report import Page, audit
@@ -328,16 +328,16 @@ FORMATS = {
 @pytest.mark.parametrize("times", [TIMES, [1.0]], ids=["several times", "one time"])
 def test_every_format_of_probabilities_is_read_as_the_same_survival(model, patients, written, times):
     survival = model.predict_survival_function(patients.X, times=times)
-    found, notes = as_survival(written(survival), np.array(times), parse_target(patients.y))
-    np.testing.assert_allclose(found, survival, atol=1e-12)
+    form, notes = form_of(written(survival), np.array(times), parse_target(patients.y))
+    np.testing.assert_allclose(form.survival(written(survival)), survival, atol=1e-12)
     assert any("percentages" in note for note in notes) == (written(survival).max() > 1)
 
 
 @pytest.mark.parametrize("kind", ["survival", "event probability"])
 def test_the_kind_that_is_given_decides(model, patients, kind):
     survival = model.predict_survival_function(patients.X, times=[1.0])
-    found, _ = as_survival(survival, np.array([1.0]), parse_target(patients.y), kind)
-    np.testing.assert_allclose(found, survival if kind == "survival" else 1 - survival)
+    form, _ = form_of(survival, np.array([1.0]), parse_target(patients.y), kind)
+    np.testing.assert_allclose(form.survival(survival), survival if kind == "survival" else 1 - survival)
 
 
 def test_a_hazard_ratio_is_recognised_by_the_probabilities(model, patients):

@@ -23,6 +23,10 @@ def predict(
     times: Annotated[Names, about("Times at which to give survival probabilities, such as 12,24.")] = (),
     keep: Annotated[Names, about("Columns of the table to copy, such as the patient's number.")] = (),
     strata: Annotated[str | None, about("Column of strata, if not the one trained with.")] = None,
+    predictions: Annotated[
+        Path | None,
+        about("For repaired predictions: table of those of these patients, if they are not columns of DATA."),
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -32,15 +36,27 @@ def predict(
 
     Example: drosurv predict model new_patients.csv --times 12,24 --keep id -o predictions.csv
     """
-    from drosurv.workflows import OpenedModel
+    from drosurv.workflows import OpenedModel, repaired_predictions
 
-    check_outputs([output], [model, data], force=force)
+    check_outputs([output], [model, data, predictions], force=force)
     if strata is not None and not times:
         raise InputError("--strata changes survival, not log risks: pass --times too, such as 12,24.")
     opened = OpenedModel.open(model)
     marks = file.format.recognised(data)
     frame = marks.read(data)
-    predicted = opened.predictions(frame, times=times, keep=keep, strata=strata)
+    if opened.needs_predictions:
+        if times or strata is not None:
+            raise InputError(
+                f"{model} repairs predictions at their own times: leave out --times and --strata."
+            )
+        made = None if predictions is None else file.format.read(predictions)
+        predicted = repaired_predictions(opened, frame, made, keep)
+    elif predictions is not None:
+        raise InputError(
+            f"{model} predicts by itself: leave out --predictions, which is for repaired predictions."
+        )
+    else:
+        predicted = opened.predictions(frame, times=times, keep=keep, strata=strata)
     opened.note_rows_seen(frame, data)
     findings = opened.findings(frame, strata)
     if len(findings):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from drosurv.cli.options import (
     about,
     command,
     make_estimator,
+    piped,
     read_settings,
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
@@ -33,9 +35,24 @@ if TYPE_CHECKING:
     from drosurv.repairs import RepairedCox
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableToRepair(TrainingTable):
+    """A training table, which is that of the predictions if it is not named."""
+
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="Table, as of `drosurv fit`; by default that of --predictions.",
+            callback=piped,
+            show_default=False,
+        ),
+    ] = Path()
+
+
 @command
 def repair(
-    source: TrainingTable,
+    source: TableToRepair,
     model: Annotated[
         str | None,
         about(
@@ -84,6 +101,10 @@ def repair(
 
     Example: drosurv repair patients.csv --time months --event died -o model
     """
+    if source.data == Path():
+        if predictions is None:
+            raise InputError("name a table, as in `drosurv repair patients.csv --time months --event died`.")
+        source = replace(source, data=predictions)
     saved = Path(model) if model is not None and Path(model).is_file() else None
     check_outputs([output, corrected, hold_out], [source.data, predictions, saved, coefficients], force=True)
     check_outputs([output, corrected], [], force=force)
@@ -106,11 +127,19 @@ def repair(
         from drosurv.given_predictions import read_columns
         from drosurv.predictions import final_step
         from drosurv.repairs.views import linear_effects
-        from drosurv.workflows import OpenedModel, predictions_in, repair_from_table, save_with_notes
+        from drosurv.workflows import (
+            OpenedModel,
+            noted_predictions,
+            predictions_in,
+            repair_from_table,
+            same_patients,
+            save_with_notes,
+        )
         from drosurv.workflows import corrected as corrections
 
         if predictions is not None:
-            columns = predictions_in(source.format.read(predictions), survival)
+            made = same_patients(source.format.read(predictions), frame, source.id)
+            columns = predictions_in(made.drop(columns=_target(source), errors="ignore"), survival)
             # Predictions do not define subgroups.
             frame = frame.drop(columns=[name for name in columns.names if name in frame.columns])
         table, held = source.hold_out(source.parse(frame), hold_out, hold_out_share, seed, force=force)
@@ -118,12 +147,14 @@ def repair(
         opened = opened if coefficients is None else OpenedModel.of_score(coefficients)
         if opened is not None:
             opened.warn_of_rows_seen(table, source.data)
-        given = None
+        given, notes = None, {}
         if columns is not None:
+            columns = columns.take(frame.index.get_indexer(table.frame.index))
             read = read_columns(columns, table.y, unit=table.columns.unit, kind=kind_of(kind))
             say_columns(columns)
             say_notes(read.notes)
             given = read.predictions
+            notes = {"predictions": noted_predictions(columns, read)}
         trained = opened is None and given is None
         repaired = repair_from_table(
             table,
@@ -141,10 +172,10 @@ def repair(
     source.write_held_out(held, hold_out, force=force)
     if output is not None:
         save_with_notes(
-            repaired, output, table, source.data, row_hashes=row_hashes, warnings=as_records(warned)
+            repaired, output, table, source.data, row_hashes=row_hashes, warnings=as_records(warned), **notes
         )
     if corrected is not None and given is not None:
-        source.format.recognised(source.data).write(corrections(repaired, table, given), corrected)
+        source.format.recognised(source.data).write(corrections(repaired, table.frame, given), corrected)
     ratios = repaired.hazard_ratios() if linear_effects(repaired.base_) is not None else None
     if as_json:
         print_json(
@@ -162,6 +193,12 @@ def repair(
         for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
             if path is not None:
                 typer.echo(f"{what} saved to {path}.")
+
+
+def _target(source: TrainingTable) -> list[str]:
+    """Return the columns of the target, which hold no predictions."""
+    named = (source.time, source.start, source.end, source.entry, source.event)
+    return [name for name in named if name is not None]
 
 
 def in_words(model: RepairedCox) -> list[str]:

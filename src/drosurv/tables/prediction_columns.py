@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from drosurv.errors import ArgumentError, arg
 from drosurv.presentation import counted
 from drosurv.tables.ids import counts_rows, names_patients
 from drosurv.tables.values import row_number
-from drosurv.target import FloatArray
+from drosurv.target import FloatArray, IntArray
 
 _ROUNDING = 1e-6
 _NAMES = "x|s|t|p|surv|survival|prob|pred|risk|mort|mortality|death|event|cif|incidence"
@@ -101,6 +101,21 @@ class PredictionColumns:
     times_given: bool = False
     kind: str = ""
     incidence: Mapping[int, FloatArray] = field(default_factory=dict)
+
+    @property
+    def at_times(self) -> list[str]:
+        """Columns of predictions at times."""
+        return [] if self.times is None else list(self.names[: len(self.times)])
+
+    def take(self, rows: IntArray) -> PredictionColumns:
+        """Return the predictions of some rows."""
+        return replace(
+            self,
+            survival=None if self.survival is None else self.survival[rows],
+            risk=None if self.risk is None else self.risk[rows],
+            incidence={cause: values[rows] for cause, values in self.incidence.items()},
+            features=self.features.iloc[rows],
+        )
 
 
 def prediction_columns(

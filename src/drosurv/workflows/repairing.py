@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg
+from drosurv.given_predictions import Form, ReadColumns
 from drosurv.predictions import Predictions
+from drosurv.presentation import counted
 from drosurv.repairs import RepairedCox, repair
 from drosurv.tables import SurvivalTable
-from drosurv.tables.prediction_columns import PredictionColumns, prediction_columns
+from drosurv.tables.ids import names_patients
+from drosurv.tables.prediction_columns import PredictionColumns, prediction_columns, prediction_numbers
+from drosurv.tables.reading import require_columns
+from drosurv.tables.values import labels, row_number
 from drosurv.workflows.saved_model import OpenedModel
 from drosurv.workflows.training import readable_and_base, refuse_copies_of_time, table_encoder
 
@@ -43,10 +49,90 @@ def repair_from_table(
     return repair(base, X, table.y, **options)
 
 
-def corrected(model: RepairedCox, table: SurvivalTable, predictions: Predictions) -> pd.DataFrame:
-    """Return repaired survival probabilities of a table's patients, a column ``survival_TIME`` for every time."""
-    found = model.correct(predictions, table.X[list(model.feature_names_in_)])
-    return pd.DataFrame(found, columns=[f"survival_{time:g}" for time in predictions.times])
+def corrected(
+    model: RepairedCox, frame: pd.DataFrame, predictions: Any, keep: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Return the columns `keep` of a table's patients, by default all, beside their repaired predictions.
+
+    `predictions` are a pair (times, survival), or :class:`Predictions`; there is a column ``survival_TIME`` for every
+    time.
+    """
+    require_columns(frame, list(model.feature_names_in_), "feature")
+    found = model.correct(predictions, frame[list(model.feature_names_in_)])
+    times = predictions[0] if isinstance(predictions, tuple) else predictions.times
+    names = [f"survival_{time:g}" for time in times]
+    kept = frame if keep is None else frame[list(keep)]
+    repaired = pd.DataFrame(found, columns=names, index=frame.index)
+    return pd.concat([kept.drop(columns=names, errors="ignore"), repaired], axis=1)
+
+
+def noted_predictions(columns: PredictionColumns, read: ReadColumns) -> dict[str, Any]:
+    """Return what a file keeps of predictions that were repaired, to read those of other patients alike."""
+    assert read.form is not None, "of probabilities"
+    form = {"kind": read.form.kind, "percent": read.form.percent}
+    return {"columns": columns.at_times, "times": read.predictions.times.tolist(), **form}
+
+
+def repaired_predictions(
+    opened: OpenedModel, frame: pd.DataFrame, made: pd.DataFrame | None = None, keep: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Apply the repairs of predictions to those of other patients, as :func:`corrected` does.
+
+    The predictions are columns of the table `made`, by default of the patients' own table `frame`, named and written
+    as those that were repaired.
+    """
+    require_columns(frame, keep, "keep")
+    noted = opened.notes.get("predictions")
+    if noted is None:
+        raise ArgumentError(
+            "predictions",
+            f"{opened.path} does not say which predictions it was repaired from: repair them with `drosurv repair "
+            "--predictions`.",
+        )
+    given = frame if made is None else same_patients(made, frame, opened.notes.get("id"))
+    require_columns(given, noted["columns"], "predictions")
+    values = prediction_numbers(given[noted["columns"]])
+    survival = Form(noted["kind"], noted["percent"]).survival(values)
+    ids = [str(name) for name in frame.columns if names_patients(name, frame[name])]
+    kept = dict.fromkeys([*([opened.notes["id"]] if opened.id_column(frame) else ids[:1]), *keep])
+    return corrected(opened.model, frame, (np.array(noted["times"]), survival), list(kept))
+
+
+def same_patients(predictions: pd.DataFrame, frame: pd.DataFrame, id: str | None = None) -> pd.DataFrame:
+    """Return the rows of a table of predictions in the order of the patients of another table.
+
+    Patients are matched by the column `id`, or by one that names patients, if both tables have it. Without one, the
+    tables must have as many rows, in the same order.
+    """
+    shared = [name for name in predictions.columns if name in frame.columns]
+    found = [id] if id in shared else [name for name in shared if names_patients(name, frame[name])]
+    if not found:
+        if len(predictions) != len(frame):
+            raise ArgumentError(
+                "predictions",
+                f"{arg('predictions')} have {len(predictions):,} rows for {len(frame):,} patients: give one row per patient, or "
+                "a column that names the patients in both tables.",
+            )
+        return predictions.set_axis(frame.index)
+    name = str(found[0])
+    wanted, known = labels(frame[name]), labels(predictions[name])
+    missing = ~wanted.isin(set(known.dropna())).to_numpy()
+    if missing.any():
+        raise ArgumentError(
+            "predictions",
+            f"{arg('predictions')} lack {counted(int(missing.sum()), 'patient')} of the table, by column {name!r} (first in row "
+            f"{row_number(frame.index, int(missing.argmax()))}): add them, or leave them out of the table.",
+        )
+    if known.duplicated().any():
+        if len(predictions) == len(frame) and (known.to_numpy() == wanted.to_numpy()).all():
+            # Patients with several rows, which have their own predictions.
+            return predictions.set_axis(frame.index)
+        row = row_number(predictions.index, int(known.duplicated().to_numpy().argmax()))
+        raise ArgumentError(
+            "predictions",
+            f"{arg('predictions')} hold a patient of column {name!r} twice (row {row}): give one row per patient.",
+        )
+    return predictions.set_axis(known.to_numpy()).loc[wanted.to_numpy()].set_axis(frame.index)
 
 
 def predictions_in(frame: pd.DataFrame, survival: Sequence[str] = ()) -> PredictionColumns:

@@ -101,6 +101,11 @@ class OpenedModel:
         """The model without its encoder."""
         return self.model if self.encoder is None else self.model[-1]
 
+    @property
+    def needs_predictions(self) -> bool:
+        """Whether the file holds repairs of predictions, and no model that predicts."""
+        return getattr(self.estimator, "base_", self) is None
+
     def features(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the estimator's features of a table."""
         if self.encoder is not None:
@@ -257,6 +262,11 @@ class OpenedModel:
 
         The table of a model `in_use` may begin with one patient, and without events.
         """
+        if self.needs_predictions:
+            raise InputError(
+                f"{self.path} holds repairs of predictions, and no model: apply it with `drosurv predict {self.path} "
+                "new.csv -o repaired.csv`, and audit what it writes with `drosurv audit --predictions repaired.csv`."
+            )
         given = {name: value for name, value in named.items() if value is not None}
         noted = self.notes.get("target", {})
         times = {"time", "start", "end"}
