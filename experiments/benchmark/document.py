@@ -183,7 +183,7 @@ def _rank_table(ranks: dict[str, Ranks | None], labels: dict[str, str]) -> str:
         ]
         for method in order
     ]
-    rows.append(["Friedman's p", *(p_text(value.p_value) for value in found.values())])
+    rows.append(["Friedman's p", *(p_text(value.p) for value in found.values())])
     rows.append(["critical difference", *(f"{value.critical_difference:.2f}" for value in found.values())])
     notes = (
         "Mean rank over datasets, 1 is best; a method that failed on a split is last on its dataset.",

@@ -25,13 +25,13 @@ LEVEL = 0.95
 class Ranks:
     """Mean rank of each method over datasets, the best first, and which of them differ beyond chance.
 
-    `p_value` is of Friedman's test of "all methods are alike". Mean ranks that differ by more than
+    `p` is of Friedman's test of "all methods are alike". Mean ranks that differ by more than
     `critical_difference` differ beyond chance (Nemenyi, 5 %).
     """
 
     mean: pd.Series[float]
     datasets: int
-    p_value: float
+    p: float
     critical_difference: float
 
 
@@ -115,8 +115,8 @@ def rank(results: pd.DataFrame, measure: Measure) -> Ranks | None:
     ranks: FloatArray = np.vstack([rankdata(np.where(np.isnan(row), np.inf, row)) for row in worst_first])
     mean = pd.Series(ranks.mean(axis=0), index=means.columns).sort_values(kind="stable")
     # All alike everywhere has no spread to test.
-    p_value = float(friedmanchisquare(*ranks.T).pvalue) if np.ptp(ranks) > 0 else 1.0
-    return Ranks(mean, len(means), p_value, critical_difference(means.shape[1], len(means)))
+    p = float(friedmanchisquare(*ranks.T).pvalue) if np.ptp(ranks) > 0 else 1.0
+    return Ranks(mean, len(means), p, critical_difference(means.shape[1], len(means)))
 
 
 def critical_difference(methods: int, datasets: int) -> float:

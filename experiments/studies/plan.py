@@ -89,7 +89,7 @@ def power_of_group(event_rate: float, spread: float, share: float, seed: int) ->
     group = rng.random(n) < share
     log_risk, y = cohort(n, event_rate, spread, rng, np.where(group, 1.2, 1.0))
     expected = (np.exp(log_risk) * y["time"])[group].sum()
-    return {"power": observed_over_expected(y["event"][group].sum(), expected).p_value <= 1 - LEVEL}
+    return {"power": observed_over_expected(y["event"][group].sum(), expected).p <= 1 - LEVEL}
 
 
 def search_data(

@@ -167,7 +167,7 @@ def confirmed_on_other_half(data: Simulated, seed: int) -> list[np.ndarray]:
     large = (size >= ALPHA * first.sum()) & (expected >= LEAST_EXPECTED)
     inside = subgroups.rule(int(np.where(large, deviation, -np.inf).argmax())).holds(data.X)
     _, events, predicted = values[inside & ~first].sum(axis=0)
-    return [inside] if observed_over_expected(events, predicted).p_value <= 0.05 else []
+    return [inside] if observed_over_expected(events, predicted).p <= 0.05 else []
 
 
 def methods(n: int, events: float, replicates: int, seed: int, ratio: float) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def test_gaps_of_several_attributes_are_tested_alone_and_together(drosurv, held_
 def test_every_number_goes_into_the_file(drosurv, held_out, tmp_path):
     drosurv.ok("evaluate", *held_out[:2], "--groups", "sex", "--bootstrap", "0", "-o", tmp_path / "out.csv")
     table = pd.read_csv(tmp_path / "out.csv")
-    assert {"attribute", "group", "metric", "value", "low", "high", "p_value"} <= set(table.columns)
+    assert {"attribute", "group", "metric", "value", "low", "high", "p"} <= set(table.columns)
     assert set(table["attribute"]) == {"overall", "sex"}
 
 

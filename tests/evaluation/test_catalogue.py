@@ -54,7 +54,7 @@ def by_definition(name, model, train, held_out, rows):
         "calibration_slope": lambda: metrics.calibration_slope(y, risk),
         "calibration_difference": lambda: metrics.calibration_at(y, curves, [12.0])["difference"].item(),
         "integrated_calibration_index": lambda: metrics.integrated_calibration_index(y, curves, 12.0),
-        "d_calibration_p": lambda: metrics.d_calibration(y, curves).p_value,
+        "d_calibration_p": lambda: metrics.d_calibration(y, curves).p,
         "gain_over_null": lambda: metrics.gain_over_null(y, risk),
         "share_of_gain": lambda: metrics.share_of_gain(y, risk, reference_of(held_out)[rows]),
         "integrated_brier_score": lambda: scores.model[rows].mean(),

@@ -79,7 +79,7 @@ def test_differences_are_paired_on_the_same_replicates(table, models, held_out):
         assert (row["difference_low"], row["difference_high"]) == pytest.approx(
             (expected.difference.low, expected.difference.high)
         )
-        assert row["p"] == pytest.approx(expected.p_value)
+        assert row["p"] == pytest.approx(expected.p)
 
 
 def test_the_first_model_is_compared_with_nothing(table):

@@ -128,7 +128,7 @@ def test_gaps_are_the_largest_difference_between_groups_and_name_them(result):
     assert gap["value"] == pytest.approx(a - b)
     assert gap["group"] == "a vs b"
     assert gap["test"] == "permutation"
-    assert gap["p_value"] < 0.05
+    assert gap["p"] < 0.05
     assert gap["low"] > 0
 
 
@@ -174,7 +174,7 @@ def test_the_result_does_not_depend_on_threads(model, train, held_out):
 
 def test_without_bootstrap_there_are_values_and_no_intervals_or_tests(plain, model, train, held_out):
     table = plain.to_frame()
-    assert table[["low", "high", "standard_error", "p_value"]].isna().all(axis=None)
+    assert table[["low", "high", "standard_error", "p"]].isna().all(axis=None)
     assert table["value"].notna().all()
 
 
@@ -418,9 +418,9 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
         (alone,) = dropped.select(metric=metric, attribute="site", kind="gap")
         # The value, and the permutations, are of the same patients.
         assert gaps["site"].value == pytest.approx(alone.value)
-        assert (gaps["site"].group, gaps["site"].p_value) == (alone.group, alone.p_value)
+        assert (gaps["site"].group, gaps["site"].p) == (alone.group, alone.p)
         (everybody,) = found.select(metric=metric, attribute="sex", kind="gap")
-        assert (gaps["sex"].value, gaps["sex"].p_value) == (everybody.value, everybody.p_value)
+        assert (gaps["sex"].value, gaps["sex"].p) == (everybody.value, everybody.p)
     (told,) = (s.text for s in found.statements() if s.code == "worst_group")
     assert "few" not in told
     assert {row.attribute for row in found.gaps("group_disparity")} == {"site", "sex"}
@@ -499,7 +499,7 @@ def test_names_of_attributes_and_groups_do_not_collide_with_those_of_the_table(m
         quiet(model, train, held_out, sensitive_features=with_intersections(given, 240), n_bootstrap=2)
         for given in (held_out.sensitive_features, renamed)
     )
-    columns = ["metric", "kind", "value", "low", "high", "p_value", "n", "status"]
+    columns = ["metric", "kind", "value", "low", "high", "p", "n", "status"]
     pd.testing.assert_frame_equal(odd.to_frame()[columns], plain.to_frame()[columns], rtol=1e-9)
 
 
@@ -517,7 +517,7 @@ def test_a_group_that_the_null_model_errs_nothing_on_has_no_skill_and_stops_noth
         found = quick(model, train, held_out, y=y, sensitive_features={"site": site}, n_bootstrap=20)
     assert np.isnan(found.value("brier_skill", "site", "early"))
     gap = found.select(metric="brier_skill", attribute="site", kind="gap")[0]
-    assert 0 < gap.p_value <= 1
+    assert 0 < gap.p <= 1
     assert set(gap.group.split(" vs ")) == {"a", "b"}
     model_with_groups = get_scorer("worst_group_brier_skill")
     with pytest.warns(UndefinedMetricWarning, match="worst_group_brier_skill is undefined .* site early"):
@@ -543,13 +543,13 @@ def test_a_gap_has_its_own_and_the_adjusted_p_value(result):
     gaps = table[(table["metric"] == "concordance_index") & (table["kind"] == "gap")].set_index("attribute")
     assert len(gaps) == 3
     # Holm's method by hand.
-    order = gaps["p_value"].sort_values().index
-    expected = np.minimum(np.maximum.accumulate(gaps.loc[order, "p_value"] * [3, 2, 1]), 1.0)
+    order = gaps["p"].sort_values().index
+    expected = np.minimum(np.maximum.accumulate(gaps.loc[order, "p"] * [3, 2, 1]), 1.0)
     np.testing.assert_allclose(gaps.loc[order, "p_adjusted"], expected)
     assert (gaps["high_adjusted"] >= gaps["high"]).all()
     assert (gaps["low_adjusted"] <= gaps["low"]).all()
     # Where the test finds no gap, the interval holds none.
-    assert (gaps.loc[gaps["p_value"] >= 0.05, "low"] == 0).all()
+    assert (gaps.loc[gaps["p"] >= 0.05, "low"] == 0).all()
     assert table.loc[table["kind"] == "group", "p_adjusted"].isna().all()
 
 

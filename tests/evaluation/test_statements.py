@@ -15,11 +15,11 @@ from drosurv.presentation import literal
 NAN = float("nan")
 
 
-def row(attribute, group, metric, kind, value, low=NAN, high=NAN, p_value=NAN, status="ok"):
-    return Row(attribute, group, metric, kind, "", value, low, high, 0.0, p_value, "", 100, 40, 0.6, status)
+def row(attribute, group, metric, kind, value, low=NAN, high=NAN, p=NAN, status="ok"):
+    return Row(attribute, group, metric, kind, "", value, low, high, 0.0, p, "", 100, 40, 0.6, status)
 
 
-def gap_of(attribute, values, p_value, *, small=()):
+def gap_of(attribute, values, p, *, small=()):
     """Rows of the groups' c-indices and of the gap between all of them."""
     rows = [
         row(
@@ -35,7 +35,7 @@ def gap_of(attribute, values, p_value, *, small=()):
     spread = max(values.values()) - min(values.values())
     return [
         *rows,
-        row(attribute, "x vs y", "concordance_index", "gap", spread, spread - 0.01, spread + 0.01, p_value),
+        row(attribute, "x vs y", "concordance_index", "gap", spread, spread - 0.01, spread + 0.01, p),
     ]
 
 
@@ -43,7 +43,7 @@ def adjusted(rows):
     """Rows whose gaps allow for each other, as an evaluation makes them."""
     gaps = [row for row in rows if row.kind == "gap"]
     wider = widening(0.95, len(gaps))
-    raised = dict(zip(map(id, gaps), holm([row.p_value for row in gaps]), strict=True))
+    raised = dict(zip(map(id, gaps), holm([row.p for row in gaps]), strict=True))
     return [
         row
         if row.kind != "gap"
@@ -109,12 +109,12 @@ def test_lowest_c_index_is_named_and_decides_nothing():
     assert not first.concern
 
 
-def imparity_of(attribute, values, p_value):
+def imparity_of(attribute, values, p):
     """Rows of groups' concordance fractions and of the imparity between them."""
     names = {"concordance_index": "concordance_fraction"}
     return [
         one._replace(metric="concordance_imparity" if one.kind == "gap" else names[one.metric])
-        for one in gap_of(attribute, values, p_value)
+        for one in gap_of(attribute, values, p)
     ]
 
 

@@ -188,7 +188,7 @@ def test_right_models_of_every_kind_have_slope_1_at_the_nominal_rate(kind):
     ]
     assert np.mean([one.estimate for one in found]) == pytest.approx(1.0, abs=0.03)
     # 5 of 100 are expected; none or more than 12 in fewer than one of a hundred cases.
-    assert 1 <= sum(one.p_value < 0.05 for one in found) <= 12
+    assert 1 <= sum(one.p < 0.05 for one in found) <= 12
 
 
 def test_training_events_widen_the_interval_by_the_error_of_the_fit():

@@ -113,7 +113,7 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
     found = (
         Column("group", "Subgroup"),
         Column("patients", "Patients", "count"),
-        Column("p", "p", "p_value"),
+        Column("p", "p", "p"),
     )
     parts = {
         "verdict": Part(

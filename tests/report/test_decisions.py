@@ -38,7 +38,7 @@ def test_a_group_of_lower_sensitivity_enters_the_verdict(unfair):
     problems = [p for p in unfair.parts["verdict"].facts["problems"] if p["status"] == "wrong_decisions"]
     assert any("Sensitivity" in p["text"] and p["who"] == "site b" for p in problems)
     gaps = {row["metric"]: row for row in unfair.tables["decision_gaps"].rows}
-    assert gaps["Sensitivity"]["p_value"] < 0.001
+    assert gaps["Sensitivity"]["p"] < 0.001
 
 
 def test_values_are_those_of_the_metric_and_of_counting(unfair):
@@ -60,7 +60,7 @@ def test_what_cannot_be_estimated_is_said_and_does_not_look_fair(unfair):
     assert "no patient is predicted positive" in row["reason"]
     gap = next(r for r in unfair.tables["decision_gaps"].rows if r["metric"] == "Positive predictive value")
     assert gap["value"] is None
-    assert gap["p_value"] is None
+    assert gap["p"] is None
     assert "cannot be estimated" in gap["reason"]
     assert "cannot be estimated" in unfair.to_html()
 

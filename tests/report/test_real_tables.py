@@ -227,7 +227,7 @@ def shown_p_values(report):
     """Every p-value on the page, with the table, the row and the number."""
     for table in (*report.tables.values(), *report.audited.tables.values()):
         for column in table.columns:
-            if column.kind == "p_value" or column.key in ("p", "p_value"):
+            if column.kind == "p" or column.key == "p":
                 for row in table.rows:
                     if row.get(column.key) is not None:
                         yield table.key, row, row[column.key]

@@ -76,10 +76,8 @@ def searched(*significant, rescaled=None):
     )
 
 
-def further(status, p_value, *, who="sex f"):
-    return pd.DataFrame(
-        [{"status": status, "who": who, "text": f"There is a gap for {who}", "p_value": p_value}]
-    )
+def further(status, p, *, who="sex f"):
+    return pd.DataFrame([{"status": status, "who": who, "text": f"There is a gap for {who}", "p": p}])
 
 
 LEAK = {"severity": "blocking", "text": "the model was trained on 233 of 233 rows of test.csv."}

@@ -198,8 +198,8 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
             "groups": row.whose,
             "metric": label,
             "value": row.text,
-            "p alone": written(row.p_value, "p_value"),
-            **({"p adjusted": written(row.p_adjusted, "p_value")} if adjusted else {}),
+            "p alone": written(row.p, "p"),
+            **({"p adjusted": written(row.p_adjusted, "p")} if adjusted else {}),
         }
         for label, row in gaps
     ]

@@ -186,7 +186,7 @@ class EffectTable(CoxTable):
             Column("contrast", "contrast"),
             Column("shrunken exp(coef)", f"{self.ratio}, shrunken", "value"),
             Column("exp(coef)", f"unpenalised ({percent} interval)", "value", bounds),
-            Column("p nonlinear", "p nonlinear", "p_value"),
+            Column("p nonlinear", "p nonlinear", "p"),
         ]
         frame = pd.DataFrame(self).rename_axis("covariate").reset_index()
         return Table.of("effects", self.caption, columns, frame, self.notes)

@@ -251,7 +251,7 @@ def integrated_calibration_index(subset: Subset, weight: FloatArray) -> float:
 @metric("D-calibration p", "higher", needs=("survival",), resampled=False, bounds=(0.0, 1.0))
 def d_calibration_p(subset: Subset, weight: FloatArray) -> float:
     """P-value of the hypothesis that predicted survival is calibrated over its whole range."""
-    return metrics.d_calibration(subset.target, subset.curves).p_value
+    return metrics.d_calibration(subset.target, subset.curves).p
 
 
 @metric("LPL gain", "higher", needs=("log hazard",), by_group=False)

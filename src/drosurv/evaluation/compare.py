@@ -161,7 +161,7 @@ def compare(
                         "difference": from_first.difference.estimate,
                         "difference_low": from_first.difference.low,
                         "difference_high": from_first.difference.high,
-                        "p": from_first.p_value,
+                        "p": from_first.p,
                     }
                 )
             baseline = baseline or numbers

@@ -282,7 +282,7 @@ class Evaluator:
                 random_state=inference.random_state,
                 n_jobs=inference.n_jobs,
             )
-            found[name, metric.name] = result.p_value
+            found[name, metric.name] = result.p
             advance()
         return found
 
@@ -339,7 +339,7 @@ class Row(NamedTuple):
     low: float
     high: float
     standard_error: float
-    p_value: float
+    p: float
     test: str
     n: int
     events: int
@@ -399,7 +399,7 @@ def rows_of(
             interval.low,
             interval.high,
             interval.standard_error,
-            interval.p_value,
+            interval.p,
             interval.test,
             count.n,
             count.events,

@@ -226,7 +226,7 @@ def _tested(row: dict[str, Any], tests: int, level: float, training_events: floa
     for name in ("ratio", *_GAINS):
         ends = (np.nan, np.nan, np.nan)
         if name in found:
-            ends = found[name].low, found[name].high, min(found[name].p_value * tests, 1.0)
+            ends = found[name].low, found[name].high, min(found[name].p * tests, 1.0)
         row |= dict(zip((f"{name}_low", f"{name}_high", f"{name}_p"), ends, strict=True))
     wrong = row["ratio_p"] < 1 - level and abs(row["ratio"] - 1) >= _LEAST_RATIO
     harmed = row["gain_high"] < 0 and abs(row["gain"]) >= LEAST_DIFFERENCE

@@ -106,7 +106,7 @@ class EvaluationResult:
 
         Its columns are ``attribute`` and ``group`` ("overall" and "all" for everybody; a gap names the two groups, the
         higher value first), ``metric``, ``kind`` ("overall", "group" or "gap"), ``better`` (which values are good),
-        ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p_value`` of "no gap" and the
+        ``value`` with the interval ``low`` to ``high`` and its ``standard_error``, ``p`` of "no gap" and the
         ``test`` it comes from, patients ``n``, ``events``, ``censoring`` and ``status`` ("ok", "small group" or
         "undefined"; a gap is "small group" if one of the two groups that differ most is small). A gap's ``p_adjusted``,
         ``low_adjusted`` and ``high_adjusted`` are adjusted for all attributes in which the metric was compared.

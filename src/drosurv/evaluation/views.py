@@ -227,7 +227,7 @@ def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
     """
     of_group = "concordance_fraction" if metric == "concordance_imparity" else metric
     tested = result.gaps(metric)
-    n_tested = sum(not isnan(row.p_value) for row in tested)
+    n_tested = sum(not isnan(row.p) for row in tested)
     found = []
     for row in tested:
         groups = result.select(metric=of_group, attribute=row.attribute, kind="group")
@@ -242,7 +242,7 @@ def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
                 best=(best.group, best.value),
                 low=row.low_adjusted,
                 high=row.high_adjusted,
-                p_value=row.p_adjusted,
+                p=row.p_adjusted,
                 n_tested=n_tested,
                 beyond_chance=is_beyond_chance(row.p_adjusted, result.settings.level),
             )
@@ -472,8 +472,8 @@ def _gaps(result: Any, attribute: str) -> str:
         Column("metric", "gap"),
         Column("group", "between"),
         Column("value", "size", "value", _ENDS),
-        Column("p_value", "p", "p_value"),
-        Column("p_adjusted", "p, adjusted", "p_value"),
+        Column("p", "p", "p"),
+        Column("p_adjusted", "p, adjusted", "p"),
         Column("test", "test"),
     ]
     return _table(columns, rows)

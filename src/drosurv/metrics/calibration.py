@@ -203,12 +203,12 @@ class DCalibration:
     """Pearson's chi-square test that the survival probabilities of n patients fall equally often into each bin.
 
     `shares` (n_bins,) are the shares of patients in the bins, from the lowest survival probability to the highest; a
-    calibrated model has 1 / n_bins each. `p_value` is the probability of a `statistic` at least as large if the model
+    calibrated model has 1 / n_bins each. `p` is the probability of a `statistic` at least as large if the model
     is calibrated.
     """
 
     statistic: float
-    p_value: float
+    p: float
     shares: FloatArray
     n: int
 

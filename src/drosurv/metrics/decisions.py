@@ -253,7 +253,7 @@ def _tables(
                 "value": found.estimate,
                 "lower": found.low,
                 "upper": found.high,
-                "p": largest.p_value,
+                "p": largest.p,
                 "reason": "",
             }
         )

@@ -158,12 +158,12 @@ class CaseMixTest:
     """Groups' shares of rightly ranked pairs, the shares that their scores imply, and the test of the difference.
 
     `fractions` are the concordance fractions by label, `implied` those of a right model with the same scores. The
-    `p_value` is of the largest difference between two groups in (fraction - implied), adjusted for the pairs of groups.
+    `p` is of the largest difference between two groups in (fraction - implied), adjusted for the pairs of groups.
     """
 
     fractions: dict[Any, float]
     implied: dict[Any, float]
-    p_value: float
+    p: float
 
     @property
     def worst(self) -> Any:
@@ -221,9 +221,9 @@ def concordance_case_mix_test(
     >>> old = rng.random(2000) < 0.5
     >>> risk = np.where(old, 1 + 0.2 * rng.normal(size=2000), rng.normal(size=2000))
     >>> y = Surv.from_arrays(rng.random(2000) < 0.7, rng.exponential(np.exp(-risk)))
-    >>> concordance_imparity_test(y, risk, old, permutations=99, random_state=0).p_value
+    >>> concordance_imparity_test(y, risk, old, permutations=99, random_state=0).p
     0.01
-    >>> concordance_case_mix_test(y, risk, old).p_value > 0.05
+    >>> concordance_case_mix_test(y, risk, old).p > 0.05
     True
     """
     scored, parsed = parse_grouped(y, risk, groups, missing=missing)

@@ -50,7 +50,7 @@ class Statement:
 class GroupGap:
     """The difference between the groups of an attribute with the worst and the best value (label and value).
 
-    Interval and `p_value` are adjusted for the number of gaps that were tested, `n_tested`; NaN without a test.
+    Interval and `p` are adjusted for the number of gaps that were tested, `n_tested`; NaN without a test.
     """
 
     attribute: str
@@ -58,7 +58,7 @@ class GroupGap:
     best: tuple[str, float]
     low: float
     high: float
-    p_value: float
+    p: float
     n_tested: int
     beyond_chance: bool
 
@@ -79,7 +79,7 @@ def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, s
 def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
     """State the concordance imparity by attribute: one sentence for each significant one, one for all others."""
     gaps = [gap for gap in gaps if gap.size > 0]
-    others = [gap for gap in gaps if not gap.beyond_chance and not isnan(gap.p_value)]
+    others = [gap for gap in gaps if not gap.beyond_chance and not isnan(gap.p)]
     others = others if len(others) > 1 else []
     found = []
     for gap in gaps:
@@ -97,7 +97,7 @@ def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
     if others:
         called = headings({gap.attribute: [gap.worst[0], gap.best[0]] for gap in gaps})
         sizes = [
-            f"{called[gap.attribute]} ({written(gap.size, 'points')} percentage points, {p_text(gap.p_value)})"
+            f"{called[gap.attribute]} ({written(gap.size, 'points')} percentage points, {p_text(gap.p)})"
             for gap in others
         ]
         text = (
@@ -117,9 +117,9 @@ def gap_text(gap: GroupGap) -> str:
 
 def chance_text(gap: GroupGap) -> str:
     """Say whether a gap may be chance, by its adjusted p-value."""
-    if isnan(gap.p_value):
+    if isnan(gap.p):
         return "Whether it is chance was not tested."
-    tested = p_text(gap.p_value)
+    tested = p_text(gap.p)
     if gap.n_tested > 1:
         tested += f", adjusted for {gap.n_tested} attributes"
     verdict = "is more than chance would explain" if gap.beyond_chance else "may be chance"

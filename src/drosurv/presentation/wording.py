@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-Kind = Literal["text", "count", "share", "points", "signed_points", "value", "p_value", "time"]
+Kind = Literal["text", "count", "share", "points", "signed_points", "value", "p", "time"]
 NOTHING = "–"
 # Larger numbers are written as powers of ten.
 HUGE = 1e9
@@ -66,13 +66,13 @@ def interval_text(low: Any, high: Any, kind: Kind = "value", *, beside: Any = 0.
     return f"{first.removesuffix(' %')} to {last}"
 
 
-def p_text(p_value: float) -> str:
+def p_text(p: float) -> str:
     """Return a p-value for a sentence.
 
     >>> p_text(0.0312), p_text(0.00001)
     ('p = 0.031', 'p below 0.001')
     """
-    shown = written(p_value, "p_value")
+    shown = written(p, "p")
     return f"p {shown}" if shown.startswith("below") else f"p = {shown}"
 
 
@@ -148,7 +148,7 @@ def _number(value: float, kind: Kind, largest: float) -> str:
     elif kind in ("points", "signed_points"):
         text = _fixed(100 * value, 1)
         text = f"+{text}" if kind == "signed_points" and float(text.replace(",", "")) > 0 else text
-    elif kind == "p_value":
+    elif kind == "p":
         text = "below 0.001" if value < 0.001 else f"{value:.3f}"
     elif kind == "time":
         text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

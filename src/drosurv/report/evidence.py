@@ -240,7 +240,7 @@ class Evidence:
         """Tests besides those of the group table: of the calibration slope, and of decisions and ranking of groups."""
         rows = [*_slope_test(self.audited, self._model_error), *_decision_tests(self.audited)]
         rows += [*self._ranking_tests()]
-        return pd.DataFrame(rows, columns=["status", "attribute", "metric", "who", "text", "p_value"])
+        return pd.DataFrame(rows, columns=["status", "attribute", "metric", "who", "text", "p"])
 
     def _ranking_tests(self) -> Iterator[dict[str, Any]]:
         """Test whether the groups of an attribute are ranked differently from what their scores imply."""
@@ -272,7 +272,7 @@ class Evidence:
                 "who": worst,
                 "text": f"Compared with all patients, {worst} is ranked right in {shares[test.worst]}, and {best} in "
                 f"{shares[test.best]}",
-                "p_value": test.p_value,
+                "p": test.p,
             }
 
     @cached_property
@@ -320,7 +320,7 @@ def _slope_test(result: EvaluationResult, model_error: float) -> Iterator[dict[s
                 "who": ALL_PATIENTS,
                 "text": f"In the predicted probabilities, differences between patients are {direction}stated: "
                 f"calibration slope {with_interval(row.value, row.low, row.high)}, where 1 is right",
-                "p_value": float(2 * norm.sf(abs(row.value - 1) / (error * np.sqrt(1 + model_error)))),
+                "p": float(2 * norm.sf(abs(row.value - 1) / (error * np.sqrt(1 + model_error)))),
             }
 
 
@@ -346,7 +346,7 @@ def _decision_tests(result: EvaluationResult) -> Iterator[dict[str, Any]]:
             "who": worst,
             "text": f"{first_upper(what)} at the threshold of {written(result.settings.threshold, 'share')} is {low} "
             f"for {worst} and {high} for {best}",
-            "p_value": _small_p_value(float(gap.p), gap.value, gap.high, result),
+            "p": _small_p_value(float(gap.p), gap.value, gap.high, result),
         }
 
 

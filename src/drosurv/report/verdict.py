@@ -68,7 +68,7 @@ def judge(
 
     `groups` is the group table of :func:`drosurv.evaluate`, and `bounds` are those of :func:`drosurv.certify`, both
     with p-values adjusted for all `n_tests`; or `bounds` is the reason why subgroups were not searched. `tests` are
-    further tests, not adjusted yet: ``status``, ``who``, ``text`` and ``p_value``. `warnings` have a ``severity``,
+    further tests, not adjusted yet: ``status``, ``who``, ``text`` and ``p``. `warnings` have a ``severity``,
     "blocking" or "note", and a ``text``.
     """
     rows = plain_rows(groups)
@@ -162,7 +162,7 @@ def _further(tests: pd.DataFrame | None, n_tests: int, level: float) -> Iterator
 
 def adjusted_p_values(tests: pd.DataFrame, n_tests: int) -> list[float]:
     """Return Bonferroni-adjusted p-values; 1 if a test could not be made."""
-    return [1.0 if isnan(p) else min(p * max(n_tests, 1), 1.0) for p in tests["p_value"].astype(float)]
+    return [1.0 if isnan(p) else min(p * max(n_tests, 1), 1.0) for p in tests["p"].astype(float)]
 
 
 def _without_problems(rows: list[dict[str, Any]], *, searched: bool) -> tuple[str, str]:

@@ -74,7 +74,7 @@ def test_friedman_agrees_with_scipy_also_with_ties():
     rng = np.random.default_rng(2)
     values = np.round(rng.normal(size=(12, 4, 1)), 0)
     found = rank(results(values), GAIN)
-    assert found.p_value == pytest.approx(friedmanchisquare(*values[:, :, 0].T).pvalue)
+    assert found.p == pytest.approx(friedmanchisquare(*values[:, :, 0].T).pvalue)
     assert found.mean.sum() == pytest.approx(1 + 2 + 3 + 4)
     assert found.datasets == 12
 

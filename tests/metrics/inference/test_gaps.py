@@ -24,7 +24,7 @@ from drosurv.target import Surv
 def test_the_p_value_counts_replicates_further_off_than_no_gap():
     gap = largest_difference(np.array([0.3, 0.0]), np.array([[0.3, 0.0], [0.9, 0.0], [0.0, 0.0], [0.4, 0.0]]))
     # Off by 0, 0.6, 0.3 and 0.1 from a gap of 0.3: two are at least as far.
-    assert gap.p_value == pytest.approx((1 + 2) / (1 + 4))
+    assert gap.p == pytest.approx((1 + 2) / (1 + 4))
 
 
 def test_groups_without_a_value_are_left_out_of_gaps():
@@ -37,14 +37,14 @@ def test_groups_without_a_value_are_left_out_of_gaps():
 def test_a_gap_between_fewer_than_two_groups_is_nan_and_so_are_its_interval_and_test():
     alone = largest_difference(np.array([0.7, np.nan]), np.array([[0.7, 0.2], [0.6, 0.3], [0.5, 0.1]]))
     interval = alone.interval(0.95)
-    assert np.isnan([alone.estimate, interval.low, interval.high, alone.p_value]).all()
+    assert np.isnan([alone.estimate, interval.low, interval.high, alone.p]).all()
 
 
 def test_replicates_of_other_groups_than_the_estimated_ones_give_no_interval():
     gap = largest_difference(np.array([0.7, 0.5, np.nan]), np.array([[0.7, np.nan, 0.5], [0.6, np.nan, 0.2]]))
     interval = gap.interval(0.95)
     assert gap.estimate == pytest.approx(0.2)
-    assert np.isnan([interval.low, interval.high, gap.p_value]).all()
+    assert np.isnan([interval.low, interval.high, gap.p]).all()
 
 
 def test_the_largest_deviation_is_from_the_centre_not_between_groups():
@@ -61,7 +61,7 @@ def test_without_replicates_there_is_no_interval_and_no_test():
         Draws(0.1, np.empty(0), largest_errors=np.empty(0)),
     ):
         interval = number.interval(0.95)
-        assert np.isnan([interval.low, interval.high, interval.standard_error, number.p_value]).all()
+        assert np.isnan([interval.low, interval.high, interval.standard_error, number.p]).all()
 
 
 def test_gap_interval_covers_all_differences_at_once_and_is_cut_at_zero():
@@ -94,7 +94,7 @@ def test_a_gap_alone_is_judged_as_if_there_were_no_family():
     (found,) = judge_gaps({"sex": gap}).values()
     alone = gap.interval(0.95)
     assert (found.low, found.high) == (found.low_adjusted, found.high_adjusted) == (alone.low, alone.high)
-    assert found.p_value == found.p_adjusted == gap.p_value
+    assert found.p == found.p_adjusted == gap.p
     assert (found.test, found.n_tests) == ("bootstrap", 1)
 
 
@@ -106,14 +106,14 @@ def test_a_family_widens_intervals_and_raises_p_values_to_match():
     found = judge_gaps(family, level=0.95)
     for name, gap in found.items():
         assert gap.n_tests == 3
-        assert gap.p_adjusted >= gap.p_value
+        assert gap.p_adjusted >= gap.p
         assert gap.high_adjusted >= gap.high
         assert gap.low_adjusted <= gap.low
         # A third of the doubt each: the interval of the 98.3 % level.
         assert gap.high_adjusted == family[name].interval(1 - 0.05 / 3).high
         # What is not beyond chance has an interval that says so.
         assert gap.beyond_chance or gap.low_adjusted == 0.0
-        assert gap.p_value < 0.05 or gap.low == 0.0
+        assert gap.p < 0.05 or gap.low == 0.0
     assert [gap.beyond_chance for gap in found.values()] == [True, False, False]
 
 
@@ -121,7 +121,7 @@ def test_a_permutation_test_wins_over_the_bootstrap_and_its_interval_agrees():
     gap = noisy([0.7, 0.6])
     assert gap.interval(0.95).low > 0
     found = judge_gaps({"sex": gap}, p_values={"sex": 0.2})["sex"]
-    assert (found.p_value, found.test, found.low) == (0.2, "permutation", 0.0)
+    assert (found.p, found.test, found.low) == (0.2, "permutation", 0.0)
     assert not found.beyond_chance
 
 
@@ -129,7 +129,7 @@ def test_a_gap_that_was_not_tested_is_left_out_of_the_adjustment():
     nothing = largest_difference(np.array([0.7, np.nan]), np.full((9, 2), np.nan))
     found = judge_gaps({"sex": noisy([0.7, 0.6]), "race": nothing})
     assert found["sex"].n_tests == 1
-    assert found["sex"].p_adjusted == found["sex"].p_value
+    assert found["sex"].p_adjusted == found["sex"].p
     assert (found["race"].test, found["race"].beyond_chance) == ("", False)
 
 
@@ -176,7 +176,7 @@ def test_a_model_does_not_differ_from_itself():
     y, risk, _, _ = cohort()
     found = paired_comparison(statistic(y, risk), statistic(y, risk), len(y), replicates=50, random_state=0)
     assert (found.difference.estimate, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0)
-    assert found.p_value == 1.0
+    assert found.p == 1.0
 
 
 def test_a_clear_difference_is_seen_in_both_directions():
@@ -188,7 +188,7 @@ def test_a_clear_difference_is_seen_in_both_directions():
     assert first.first == concordance_index(y, risk)
     assert first.second == concordance_index(y, noise)
     assert first.difference.low > 0 > second.difference.high
-    assert first.p_value == second.p_value == 1 / 200
+    assert first.p == second.p == 1 / 200
 
 
 def test_pairing_removes_what_the_patients_have_in_common():
@@ -212,7 +212,7 @@ def test_p_values_are_uniform_when_two_models_are_equally_good():
         test = paired_comparison(
             statistic(y, first), statistic(y, second), 100, replicates=39, random_state=seed, n_jobs=1
         )
-        p_values.append(test.p_value)
+        p_values.append(test.p)
     assert 0.3 < np.mean(p_values) < 0.7
     # A rate of 5 % gives more than 5 of 30 in fewer than one of a hundred cases.
     assert (np.array(p_values) <= 0.05).sum() <= 5
@@ -243,7 +243,7 @@ def test_any_gap_can_be_tested():
         return abs(means[0] - means[1])
 
     test = permutation_test(gap_of_means, groups, permutations=199, random_state=0)
-    assert test.p_value == 1 / 200
+    assert test.p == 1 / 200
     assert test.gap == 15.0
 
 
@@ -254,7 +254,7 @@ def test_permutations_without_a_value_are_left_out_of_the_p_value():
         return 1.0 if shuffled.codes[0] == 0 else np.nan
 
     test = permutation_test(undefined_unless_unshuffled, groups, permutations=99, random_state=0)
-    assert test.p_value == 1.0
+    assert test.p == 1.0
 
 
 def test_a_mean_is_compared_in_welchs_standard_errors():

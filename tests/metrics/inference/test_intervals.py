@@ -148,7 +148,7 @@ def test_p_value_agrees_with_the_interval():
     for observed in range(1, 30):
         for training in (None, 40):
             found = observed_over_expected(observed, 10.0, training_events=training)
-            assert (found.p_value < 0.05) == (not found.low <= 1 <= found.high)
+            assert (found.p < 0.05) == (not found.low <= 1 <= found.high)
 
 
 def test_many_training_events_are_a_given_model():
@@ -162,10 +162,10 @@ def test_with_training_events_a_right_rate_is_rarely_rejected():
     training = poisson.ppf(place, 100)
     observed = poisson.ppf(np.arange(400) * (np.sqrt(5) - 1) / 2 % 1, 80)
     pairs = list(zip(observed, 80 * training / 100, training, strict=True))
-    wrong = [observed_over_expected(o, e, training_events=d).p_value < 0.05 for o, e, d in pairs]
+    wrong = [observed_over_expected(o, e, training_events=d).p < 0.05 for o, e, d in pairs]
     assert 0.025 < np.mean(wrong) < 0.055
     # Taken as given, the same models are called wrong too often.
-    assert np.mean([observed_over_expected(o, e).p_value < 0.05 for o, e, _ in pairs[::3]]) > 0.10
+    assert np.mean([observed_over_expected(o, e).p < 0.05 for o, e, _ in pairs[::3]]) > 0.10
 
 
 def test_no_expected_event_has_no_ratio():
@@ -175,4 +175,4 @@ def test_no_expected_event_has_no_ratio():
 def test_normal_interval_is_the_textbook_one():
     found = normal_interval(2.0, 0.5, level=0.95)
     assert (found.low, found.high) == pytest.approx((2 - 1.959964 * 0.5, 2 + 1.959964 * 0.5))
-    assert found.p_value == pytest.approx(6.334e-5, rel=1e-3)
+    assert found.p == pytest.approx(6.334e-5, rel=1e-3)

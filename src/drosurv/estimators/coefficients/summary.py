@@ -95,7 +95,7 @@ class CoxTable(pd.DataFrame):
         columns += [
             Column("se(coef)", "standard error", "value"),
             Column("z", "z", "value"),
-            Column("p", "p", "p_value"),
+            Column("p", "p", "p"),
         ]
         if "change" in self.columns:
             columns.append(Column("plain exp(coef)", "hazard ratio, plain Cox", "value"))

@@ -17,7 +17,7 @@ whose largest error is at least the estimate. Two models are compared on the sam
 `compare_draws`).
 
 **Adjustment.** The gaps of one metric over several attributes are one family. The p-values of a family are adjusted by
-Holm's method, the intervals by Bonferroni's (`judge_gaps`, `holm`, `widening`). A :class:`Gap` has both: `p_value`,
+Holm's method, the intervals by Bonferroni's (`judge_gaps`, `holm`, `widening`). A :class:`Gap` has both: `p`,
 `low` and `high` are not adjusted; `p_adjusted`, `low_adjusted` and `high_adjusted` are. A gap is significant
 (`beyond_chance`) if `p_adjusted` is below one minus the level. If the test does not reject, the lower end of the
 interval is 0, so that test and interval agree.

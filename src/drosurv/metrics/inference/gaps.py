@@ -86,7 +86,7 @@ Key = TypeVar("Key", bound=Hashable)
 class Gap(Interval):
     """A gap between groups with its intervals and its test.
 
-    `p_adjusted`, `low_adjusted` and `high_adjusted` are adjusted for the `n_tests` gaps of its family; `p_value`, `low`
+    `p_adjusted`, `low_adjusted` and `high_adjusted` are adjusted for the `n_tests` gaps of its family; `p`, `low`
     and `high` are not. `test` is "permutation", "bootstrap", or "" if the gap was not tested.
     """
 
@@ -120,26 +120,26 @@ def judge_gaps(
     (True, False, 0.0)
     """
     permuted = {} if p_values is None else p_values
-    raw = [permuted.get(key, gap.p_value) for key, gap in gaps.items()]
+    raw = [permuted.get(key, gap.p) for key, gap in gaps.items()]
     n_tests = int(np.count_nonzero(~np.isnan(raw)))
     found = {}
-    for (key, gap), p_value, adjusted in zip(gaps.items(), raw, holm(raw), strict=True):
+    for (key, gap), p, adjusted in zip(gaps.items(), raw, holm(raw), strict=True):
         alone, together = gap.interval(level), gap.interval(shared_level(level, n_tests))
         test = "permutation" if key in permuted else "bootstrap"
         found[key] = Gap(
-            **vars(replace(alone, low=_lower_end(alone.low, p_value, level), p_value=p_value)),
+            **vars(replace(alone, low=_lower_end(alone.low, p, level), p=p)),
             p_adjusted=adjusted,
             low_adjusted=_lower_end(together.low, adjusted, level),
             high_adjusted=together.high,
-            test="" if np.isnan(p_value) else test,
+            test="" if np.isnan(p) else test,
             n_tests=n_tests,
         )
     return found
 
 
-def _lower_end(low: float, p_value: float, level: float) -> float:
+def _lower_end(low: float, p: float, level: float) -> float:
     """The lower end of a gap's interval: 0 if the test does not reject, so that test and interval agree."""
-    return 0.0 if low > 0 and p_value >= 1 - level else low
+    return 0.0 if low > 0 and p >= 1 - level else low
 
 
 def largest_gap(values: FloatArray) -> FloatArray:
@@ -182,7 +182,7 @@ class PairedComparison:
     first: float
     second: float
     difference: Interval
-    p_value: float
+    p: float
 
 
 def paired_comparison(
@@ -226,7 +226,7 @@ def paired_comparison(
     ...     n=200,
     ...     random_state=0,
     ... )
-    >>> found.p_value < 0.01
+    >>> found.p < 0.01
     True
     """
 
@@ -243,9 +243,9 @@ def paired_comparison(
 def compare_draws(first: Draws, second: Draws, level: float) -> PairedComparison:
     """Compare two numbers from their values on the same replicates."""
     estimate, draws = first.estimate - second.estimate, first.draws - second.draws
-    p_value = no_difference_p_value(estimate, np.abs(draws - estimate))
+    p = no_difference_p_value(estimate, np.abs(draws - estimate))
     difference = interval_of(estimate, draws, level)
-    return PairedComparison(first.estimate, second.estimate, difference, p_value)
+    return PairedComparison(first.estimate, second.estimate, difference, p)
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class PermutationTest:
 
     gap: float
     statistic: float
-    p_value: float
+    p: float
     permutations: int
 
 
@@ -302,7 +302,7 @@ def permutation_test(
     >>> def gap_of_means(groups):
     ...     means = groups.sums(values) / groups.sizes
     ...     return abs(means[0] - means[1])
-    >>> permutation_test(gap_of_means, parse_groups(values > 9), random_state=0).p_value
+    >>> permutation_test(gap_of_means, parse_groups(values > 9), random_state=0).p
     0.001
     """
     require(as_whole(permutations) >= 1, "permutations", "be a whole number, at least 1", permutations)

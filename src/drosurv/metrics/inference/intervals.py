@@ -32,7 +32,7 @@ _SAME = 1e-12
 class Interval:
     """An estimate with a confidence interval from `low` to `high`, whose nominal coverage is `level`.
 
-    What is unknown is NaN. The function that returns the interval says which hypothesis `p_value` tests. `replicates`
+    What is unknown is NaN. The function that returns the interval says which hypothesis `p` tests. `replicates`
     is the number of bootstrap replicates, `undefined` the number of them that had no value and were left out.
     """
 
@@ -43,7 +43,7 @@ class Interval:
     standard_error: float = np.nan
     replicates: int = 0
     undefined: int = 0
-    p_value: float = np.nan
+    p: float = np.nan
 
     def where_replicates_differ(self) -> Interval:
         """Return the interval, with NaN as its ends if all replicates are equal.
@@ -92,7 +92,7 @@ def observed_over_expected(
     Examples
     --------
     >>> found = observed_over_expected(10, 5.0)
-    >>> found.estimate, round(found.low, 3), round(found.high, 3), round(found.p_value, 3)
+    >>> found.estimate, round(found.low, 3), round(found.high, 3), round(found.p, 3)
     (2.0, 0.959, 3.678, 0.064)
     """
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
@@ -115,8 +115,8 @@ def observed_over_expected(
         total = observed + d
         at_most, at_least = binom.cdf(observed, total, share), binom.sf(observed - 1, total, share)
         error = ratio * np.sqrt(1 / observed + 1 / d) if observed > 0 else np.nan
-    p_value = min(1.0, 2 * float(min(at_most, at_least)))
-    return Interval(ratio, float(low), float(high), level, float(error), p_value=p_value)
+    p = min(1.0, 2 * float(min(at_most, at_least)))
+    return Interval(ratio, float(low), float(high), level, float(error), p=p)
 
 
 def normal_interval(
@@ -127,15 +127,15 @@ def normal_interval(
     Examples
     --------
     >>> found = normal_interval(1.5, 0.25, null=1.0)
-    >>> round(found.low, 2), round(found.high, 2), round(found.p_value, 3)
+    >>> round(found.low, 2), round(found.high, 2), round(found.p, 3)
     (1.01, 1.99, 0.046)
     """
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
     reach = float(ndtri((1 + level) / 2)) * standard_error
-    p_value = np.nan
+    p = np.nan
     if standard_error > 0:
-        p_value = 2 * float(norm.sf(abs(estimate - null) / standard_error))
-    return Interval(estimate, estimate - reach, estimate + reach, level, standard_error, p_value=p_value)
+        p = 2 * float(norm.sf(abs(estimate - null) / standard_error))
+    return Interval(estimate, estimate - reach, estimate + reach, level, standard_error, p=p)
 
 
 T = TypeVar("T")
@@ -239,7 +239,7 @@ class Draws(NamedTuple):
         return replace(found, low=low, high=high)
 
     @property
-    def p_value(self) -> float:
+    def p(self) -> float:
         """P-value of "no difference" between any two groups; NaN without `largest_errors`."""
         errors = np.empty(0) if self.largest_errors is None else self.largest_errors
         return no_difference_p_value(self.estimate, errors)

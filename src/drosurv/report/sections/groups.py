@@ -111,10 +111,10 @@ def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
     for metric in (*JUDGED_GAPS, "group_disparity"):
         words = {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
         for row in result.gaps(metric):
-            p_value = p_values.get(row.attribute) if metric == "concordance_imparity" else None
+            p = p_values.get(row.attribute) if metric == "concordance_imparity" else None
             # An unadjusted interval could contradict the adjusted p-value.
-            no_interval = dict.fromkeys(ENDS) if p_value is not None else {}
-            rows.append(_worded(row) | words | no_interval | {"between": row.whose, "p_value": p_value})
+            no_interval = dict.fromkeys(ENDS) if p is not None else {}
+            rows.append(_worded(row) | words | no_interval | {"between": row.whose, "p": p})
     for metric, between in BETWEEN.items():
         rows += [
             _worded(row, per_pair(metric, result)) | {"between": between}
@@ -124,7 +124,7 @@ def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
         Column("metric", "Measure"),
         Column("between", "Between"),
         Column("value", "Estimate", "value", ENDS),
-        Column("p_value", "p, adjusted", "p_value"),
+        Column("p", "p, adjusted", "p"),
     )
     return Table(
         "fairness",
@@ -261,7 +261,7 @@ def _decision_gaps(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
             "between": evidence.audited.headings[row["attribute"]],
             "metric": METRICS[row["metric"]],
             **{name: row[name] for name in ("value", "low", "high")},
-            "p_value": p_values.get(("wrong_decisions", row["attribute"], row["metric"])),
+            "p": p_values.get(("wrong_decisions", row["attribute"], row["metric"])),
             "reason": row["reason"] and f"{UNKNOWN}: {row['reason']}",
         }
         for row in plain_rows(gaps)
@@ -270,7 +270,7 @@ def _decision_gaps(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
         Column("between", "Between groups of"),
         Column("metric", "Measure"),
         Column("value", "Largest difference", "value"),
-        Column("p_value", "p, adjusted", "p_value"),
+        Column("p", "p, adjusted", "p"),
         Column("reason", "Note"),
     )
     yield Table("decision_gaps", "Differences between groups in decisions", columns, tuple(rows))

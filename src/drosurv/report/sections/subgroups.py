@@ -29,7 +29,7 @@ SIGNIFICANT = (
     Column("observed", "Events", "count"),
     Column("expected", "Expected", "time"),
     Column("ratio", "Observed / expected", "value"),
-    Column("p", "p, adjusted", "p_value"),
+    Column("p", "p, adjusted", "p"),
 )
 
 

@@ -153,7 +153,7 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
         Column("observed", "Events", "count"),
         Column("expected", "Expected", "time"),
         Column("ratio", "Observed / expected", "value", ("ratio_low", "ratio_high")),
-        Column("ratio_p", "p, adjusted", "p_value"),
+        Column("ratio_p", "p, adjusted", "p"),
         Column("survival_predicted", "Survival, predicted", "share"),
         Column("survival_observed", "Survival, observed", "share"),
         Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
