@@ -116,7 +116,8 @@ class Predicted:
     """What a model predicts for n patients; scores and curves are computed when first needed.
 
     Made by :func:`as_predictions`. `model` is the fitted model, or :class:`Predictions`; `X` are the features as given,
-    `rows` the strata and offsets of the patients. Error messages call the model by `name`.
+    `rows` the strata and offsets of the patients. Error messages call the model by `name`. With a `cause`, scores and
+    curves are those of its hazard.
     """
 
     model: Any
@@ -124,6 +125,7 @@ class Predicted:
     n: int
     rows: Rows
     name: str = "model"
+    cause: int | None = None
 
     def __len__(self) -> int:
         return self.n
@@ -171,6 +173,9 @@ class Predicted:
                 )
             return parse_risk(self.given.risk, self.n, name=f"the risk of {self.name}")
         self._check_rows()
+        if self.cause is not None:
+            found = final_step(self.model).predict(self.features, self.cause, **_taken("predict", self))
+            return parse_risk(found, self.n, name=f"the prediction of {self.name}")
         sign = 1.0 if getattr(final_step(self.model), "_predict_risk_score", True) else -1.0
         if self.rows.for_models:
             found = final_step(self.model).predict(self.features, **_taken("predict", self))
@@ -185,7 +190,9 @@ class Predicted:
 
     @cached_property
     def curves(self) -> SurvivalCurves | None:
-        """Survival curves; None if there are none. With causes, of an event of any cause."""
+        """Survival curves; None if there are none. With causes, of an event of any cause, or the hazards of the one."""
+        if self.cause is not None:
+            return self._curves_of_cause(self.cause)
         if self.given is not None:
             if self.given.survival is None:
                 return None
@@ -194,6 +201,21 @@ class Predicted:
             return None
         self._check_rows()
         return _curves_of_model(self)
+
+    def _curves_of_cause(self, cause: int) -> SurvivalCurves:
+        if self.competing is None:
+            raise ArgumentError(
+                "cause",
+                f"{arg('cause')} needs a model of causes, such as CauseSpecificCox, or predicted incidences of all "
+                "causes.",
+            )
+        if self.given is None:
+            return self.competing.of_cause(cause)
+        assert self.given.incidence is not None
+        times = np.asarray(self.given.times, dtype=np.float64)
+        tables = {k: np.asarray(F, dtype=np.float64) for k, F in self.given.incidence.items()}
+        own = CompetingCurves.of_incidences(times, tables, between=True).of_cause(cause)
+        return curves_of_type(self.given.curve_type, own.values, times, own.known_until)
 
     @property
     def survival_curves(self) -> SurvivalCurves:
@@ -217,7 +239,10 @@ class Predicted:
     def competing(self) -> CompetingCurves | None:
         """Curves of each cause; None without causes."""
         if self.given is not None:
-            if self.given.incidence is None:
+            if self.given.incidence is None or set(self.given.incidence) != {
+                *range(1, len(self.given.incidence) + 1)
+            }:
+                # Of one cause alone, hazards are not known.
                 return None
             times = np.asarray(self.given.times, dtype=np.float64)
             incidence = {k: np.asarray(v, dtype=np.float64) for k, v in self.given.incidence.items()}
@@ -252,7 +277,7 @@ class Predicted:
         """Return the predictions of some patients."""
         model = self.model if self.given is None else self.given.take(rows)
         X = None if self.X is None else take(self.X, rows)
-        return Predicted(model, X, len(rows), self.rows.take(rows), self.name)
+        return Predicted(model, X, len(rows), self.rows.take(rows), self.name, self.cause)
 
     def _check_rows(self) -> None:
         if self.X is None:
@@ -270,6 +295,7 @@ def as_predictions(
     rows: Rows | None = None,
     name: str = "model",
     need_curves: bool = False,
+    cause: int | None = None,
 ) -> Predicted:
     """Return the predictions of n patients as one record.
 
@@ -288,6 +314,8 @@ def as_predictions(
         Name of the argument, for error messages.
     need_curves : bool
         Whether risk scores alone are an error.
+    cause : int, optional
+        One of several causes.
 
     Examples
     --------
@@ -300,7 +328,7 @@ def as_predictions(
     if isinstance(model, Predicted):
         return model
     rows = Rows() if rows is None else rows
-    predicted = Predicted(_one_form(model, name), X, n, rows, name)
+    predicted = Predicted(_one_form(model, name), X, n, rows, name, cause)
     fitted = final_step(predicted.model)
     if isinstance(fitted, BaseEstimator) and hasattr(fitted, "fit"):
         check_is_fitted(fitted)

@@ -125,7 +125,9 @@ def evaluate_by_cause(
     known = times <= follow_up.end
     groups = rows_by_group(parse_attributes(sensitive_features, len(target), missing=missing))
     one_baseline = strata is None and (since is None or np.ptp(since) == 0) and predicted.given is None
-    training_events = getattr(final, "n_events_", np.full(len(curves.causes), np.nan))
+    training_events: Any = getattr(final, "n_events_", np.nan)
+    if np.shape(training_events) != (len(curves.causes),):
+        training_events = np.full(len(curves.causes), np.nan)
     tables = []
     for cause in range(1, len(curves.causes) + 1):
         incidence = _incidence(curves, since, times, cause)

@@ -108,14 +108,16 @@ def expected_of_frozen(
     times: FloatArray,
     entry: FloatArray | None = None,
     edges: FloatArray | None = None,
+    cause: int | None = None,
 ) -> Expected:
     """Return expected events of a frozen model, counted so that likelihood ratios have mean at most 1 if it is right.
 
     How they are counted depends on the type of the curves: see :mod:`drosurv.metrics.expected_events`. A patient is
     censored at the end of the curve, and not at risk before entry (n,). The log risk is taken at the times (k,). With
-    ascending `edges` (m,), the expected events are also counted in the m + 1 intervals between them.
+    ascending `edges` (m,), the expected events are also counted in the m + 1 intervals between them. With a `cause`,
+    they are those of its hazard.
     """
-    curves = as_predictions(model, X, len(target)).survival_curves
+    curves = as_predictions(model, X, len(target), cause=cause).survival_curves
     if isinstance(curves, StepCurves):
         curves = curves.with_probabilities()
     events, hazard = expected_events(curves, target, entry)

@@ -48,7 +48,16 @@ from drosurv.repairs.views import (
     repair_table,
     status,
 )
-from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
+from drosurv.target import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Target,
+    has_causes,
+    of_any_cause,
+    parse_competing_target,
+    parse_target,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -246,16 +255,18 @@ class RepairedCox(RepairedPredictions):
         target, tables = self._begin(X, y, features)
         rows = parse_observation(target, entry=entry, clusters=clusters, id=id)
         clusters = self._parse_clusters(rows, len(target))
-        predicted = as_predictions(model, X, len(target), need_curves=True)
+        predicted = as_predictions(model, X, len(target), need_curves=True, cause=self._cause)
+        if predicted.competing is not None:
+            self._n_causes = len(predicted.competing.causes)
         if predicted.given is None:
-            self.base_, times = model, curve_times(model, X, target)
+            self.base_, times = model, curve_times(model, X, target, self._cause)
         else:
             known = predicted.survival_curves.times
             self.base_, times = None, target.curve_times if known is None else np.union1d(0.0, known)
         # Not quantiles of event times, because the columns of a patient must not depend on outcomes.
         self._curve_times, self._times = times, np.quantile(times, QUARTILES)
         edges = intervals_between(times)
-        expected = expected_of_frozen(model, X, target, self._times, rows.entry, edges[1:])
+        expected = expected_of_frozen(model, X, target, self._times, rows.entry, edges[1:], self._cause)
         if self._too_few(target, clusters):
             return self
         # Not stratified by events: the mean of likelihood ratios would then exceed 1.
@@ -486,6 +497,7 @@ def repair(
     id: Any = None,
     strata: Any = None,
     offset: Any = None,
+    cause: int | None = None,
     **options: Any,
 ) -> RepairedCox:
     """Find the subgroups a survival model is wrong about, and correct it there.
@@ -500,7 +512,7 @@ def repair(
     X : (n, d) array or DataFrame
         Features, as the model takes them.
     y : structured array (n,)
-        Event flag and time; see :class:`drosurv.Surv`.
+        Event flag and time; see :class:`drosurv.Surv`. With causes, name one as `cause`.
     features : (n, d') DataFrame, optional
         Columns that rules may use, in units a reader knows; ``X`` by default.
     frozen : bool
@@ -513,6 +525,9 @@ def repair(
         patient of each row; see :meth:`drosurv.RepairedCox.fit`.
     strata, offset
         Not supported, see :meth:`drosurv.RepairedCox.fit`.
+    cause : int, optional
+        One of several causes, whose hazards are repaired: of a fitted model of causes, or of predicted incidences of
+        all causes. The result predicts incidences of all causes.
     **options
         Parameters of :class:`drosurv.RepairedCox`, such as ``max_repairs`` or ``random_state``.
 
@@ -542,6 +557,33 @@ def repair(
                     name,
                     f"{arg(name)} is not supported in a repair of a frozen model: leave it out.",
                 )
-        return RepairedCox(**options)._fit_frozen(model, X, y, features, entry, clusters, id)
+        if cause is None:
+            kept, y = RepairedCox(**options), of_any_cause(y)
+        else:
+            kept = _of_cause(model, y, cause, options)
+            y = parse_competing_target(y, complete=False).of_cause(cause)
+        return kept._fit_frozen(model, X, y, features, entry, clusters, id)
+    if cause is not None or has_causes(y):
+        raise ArgumentError(
+            "cause",
+            "causes are repaired in a fitted model, or in predicted incidences of all causes: pass frozen=True and one "
+            f"of them as {arg('cause')}.",
+        )
     given = {"entry": entry, "id": id, "strata": strata, "offset": offset}
     return RepairedCox(base=model, **options).fit(X, y, features, clusters, sample_weight, **given)
+
+
+def _of_cause(model: Any, y: Any, cause: int, options: dict[str, Any]) -> RepairedCox:
+    """Return the unfitted repair of one cause; raise if the hazards of the cause are not known."""
+    from drosurv.repairs.repaired_cause import RepairedCause
+
+    causes = parse_competing_target(y, complete=False)
+    require((causes.cause == cause).any(), "cause", "be a cause of which y has events", cause)
+    given = model.incidence if isinstance(model, Predictions) else None
+    if isinstance(model, (Predictions, tuple)) and len(given or ()) < causes.n_causes:
+        raise ArgumentError(
+            "cause",
+            f"a repair of cause {cause} needs predicted incidences of all {causes.n_causes} causes, from which its "
+            "hazards follow: pass Predictions(incidence={1: ..., 2: ...}, times=...).",
+        )
+    return RepairedCause(cause=cause, **options)

@@ -44,6 +44,8 @@ class RepairedPredictions(SurvivalModel):
     _times: FloatArray
     _curve_times: FloatArray
     _own_features: bool
+    # The cause whose hazards are repaired, None without causes.
+    _cause: int | None = None
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether the model was fitted."""
@@ -142,7 +144,9 @@ class RepairedPredictions(SurvivalModel):
         check_is_fitted(self)
         X, features = self._known(X, features)
         validate_data(self, X, skip_check_array=True, reset=False)
-        curves = as_predictions(predictions, None, len(X), name="predictions").survival_curves
+        curves = as_predictions(
+            predictions, None, len(X), name="predictions", cause=self._cause
+        ).survival_curves
         require(curves.times is not None, "predictions", "hold survival at times", predictions)
         assert curves.times is not None
         hazard: Callable[[FloatArray], FloatArray] = partial(cumulative_hazard, curves)
@@ -179,7 +183,7 @@ class RepairedPredictions(SurvivalModel):
                 "patients to correct((times, survival), X)."
             )
         validate_data(self, X, skip_check_array=True, reset=False)
-        return as_predictions(self.base_, X, len(X)).survival_curves
+        return as_predictions(self.base_, X, len(X), cause=self._cause).survival_curves
 
     def _ratios(self, X: Any, features: Any, risk: FloatArray, repairs: list[Repair]) -> FloatArray:
         """Return what some of the repairs add to the log hazards (n,) at all times."""
@@ -262,9 +266,9 @@ def cumulative_hazard(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     return -np.log(np.maximum(curves.survival(times), SMALLEST_SURVIVAL))
 
 
-def curve_times(model: Any, X: Any, target: Target) -> FloatArray:
+def curve_times(model: Any, X: Any, target: Target, cause: int | None = None) -> FloatArray:
     """Return the times at which a model's curves jump; event times for a model with smooth curves."""
-    jumps = as_predictions(model, take(X, np.arange(1)), 1).survival_curves.times
+    jumps = as_predictions(model, take(X, np.arange(1)), 1, cause=cause).survival_curves.times
     return target.curve_times if jumps is None else jumps
 
 
