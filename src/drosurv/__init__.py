@@ -56,7 +56,7 @@ _HOME = {
     "load": "drosurv.estimators.persistence",
     "monitor": "drosurv.monitoring",
     "plan": "drosurv.planning",
-    "repair": "drosurv.repairs.repaired_cox",
+    "repair": "drosurv.repairs.repair_model",
     "save": "drosurv.estimators.persistence",
     "summary": "drosurv.estimators.coefficient_inference",
 }

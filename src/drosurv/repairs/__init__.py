@@ -1,7 +1,8 @@
 """Subgroups that a survival model is wrong about: find them, bound them, and correct the model there."""
 
 from drosurv.repairs.repair import Repair
-from drosurv.repairs.repaired_cox import RepairedCox, repair
+from drosurv.repairs.repair_model import repair
+from drosurv.repairs.repaired_cox import RepairedCox
 from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
 
 __all__ = ["Repair", "RepairedCox", "SubgroupBounds", "certify", "repair"]

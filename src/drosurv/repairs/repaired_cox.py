@@ -17,7 +17,7 @@ from drosurv.estimators.cox_cv import CoxPHCV
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Observation, draw_folds, generator, parse_observation
-from drosurv.predictions import Predictions, as_predictions, final_step
+from drosurv.predictions import as_predictions, final_step
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
 from drosurv.repairs.curves import (
@@ -48,16 +48,7 @@ from drosurv.repairs.views import (
     repair_table,
     status,
 )
-from drosurv.target import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Target,
-    has_causes,
-    of_any_cause,
-    parse_competing_target,
-    parse_target,
-)
+from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -482,108 +473,3 @@ class RepairedCox(RepairedPredictions):
         """Draw observed over expected events of each repaired subgroup, before and after."""
         check_is_fitted(self)
         return plot_repairs(self.repairs_, ax)
-
-
-def repair(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    features: Any = None,
-    frozen: bool = False,
-    clusters: Any = None,
-    sample_weight: Any = None,
-    entry: Any = None,
-    id: Any = None,
-    strata: Any = None,
-    offset: Any = None,
-    cause: int | None = None,
-    **options: Any,
-) -> RepairedCox:
-    """Find the subgroups a survival model is wrong about, and correct it there.
-
-    Parameters
-    ----------
-    model : estimator, None, Predictions, or a pair (times, survival)
-        With ``frozen=False`` an unfitted estimator, or None as ``base`` of :class:`drosurv.RepairedCox`; it is fitted
-        on all patients, and in folds to estimate its errors. With ``frozen=True`` a fitted model, which is not
-        refitted. Predictions, such as survival probabilities (n, m) at m increasing times, are always frozen. A frozen
-        model must have been trained on other patients.
-    X : (n, d) array or DataFrame
-        Features, as the model takes them.
-    y : structured array (n,)
-        Event flag and time; see :class:`drosurv.Surv`. With causes, name one as `cause`.
-    features : (n, d') DataFrame, optional
-        Columns that rules may use, in units a reader knows; ``X`` by default.
-    frozen : bool
-        Whether the model is fitted already and not refitted. Then the probability of a false repair is bounded for any
-        data: see the guide on repairs.
-    clusters : (n,) labels, optional
-        Clusters of correlated rows: they stay in the same fold, and count in the evidence as their mean.
-    sample_weight, entry, id : (n,) arrays, optional
-        Weights, which ``frozen=True`` does not support, times from which patients are under observation, and the
-        patient of each row; see :meth:`drosurv.RepairedCox.fit`.
-    strata, offset
-        Not supported, see :meth:`drosurv.RepairedCox.fit`.
-    cause : int, optional
-        One of several causes, whose hazards are repaired: of a fitted model of causes, or of predicted incidences of
-        all causes. The result predicts incidences of all causes.
-    **options
-        Parameters of :class:`drosurv.RepairedCox`, such as ``max_repairs`` or ``random_state``.
-
-    Returns
-    -------
-    RepairedCox
-        Fitted. If only predictions were given, use its ``correct``.
-
-    Examples
-    --------
-    A model trained in one hospital, repaired with patients of another:
-
-    >>> import drosurv
-    >>> from drosurv.datasets import make_hidden_minority
-    >>> there = make_hidden_minority(n_samples=2000, minority=0.0, random_state=0)
-    >>> here = make_hidden_minority(n_samples=2000, minority=0.3, random_state=1)
-    >>> model = drosurv.CoxPH().fit(there.X, there.y)
-    >>> repaired = drosurv.repair(model, here.X, here.y, frozen=True, random_state=0)
-    >>> str(repaired.repairs_[-1].rule)
-    'x5 > 0.54'
-    """
-    if frozen or isinstance(model, (Predictions, tuple)) or hasattr(model, "__array__"):
-        refused = {"sample_weight": sample_weight, "strata": strata, "offset": offset}
-        for name, value in refused.items():
-            if value is not None:
-                raise ArgumentError(
-                    name,
-                    f"{arg(name)} is not supported in a repair of a frozen model: leave it out.",
-                )
-        if cause is None:
-            kept, y = RepairedCox(**options), of_any_cause(y)
-        else:
-            kept = _of_cause(model, y, cause, options)
-            y = parse_competing_target(y, complete=False).of_cause(cause)
-        return kept._fit_frozen(model, X, y, features, entry, clusters, id)
-    if cause is not None or has_causes(y):
-        raise ArgumentError(
-            "cause",
-            "causes are repaired in a fitted model, or in predicted incidences of all causes: pass frozen=True and one "
-            f"of them as {arg('cause')}.",
-        )
-    given = {"entry": entry, "id": id, "strata": strata, "offset": offset}
-    return RepairedCox(base=model, **options).fit(X, y, features, clusters, sample_weight, **given)
-
-
-def _of_cause(model: Any, y: Any, cause: int, options: dict[str, Any]) -> RepairedCox:
-    """Return the unfitted repair of one cause; raise if the hazards of the cause are not known."""
-    from drosurv.repairs.repaired_cause import RepairedCause
-
-    causes = parse_competing_target(y, complete=False)
-    require((causes.cause == cause).any(), "cause", "be a cause of which y has events", cause)
-    given = model.incidence if isinstance(model, Predictions) else None
-    if isinstance(model, (Predictions, tuple)) and len(given or ()) < causes.n_causes:
-        raise ArgumentError(
-            "cause",
-            f"a repair of cause {cause} needs predicted incidences of all {causes.n_causes} causes, from which its "
-            "hazards follow: pass Predictions(incidence={1: ..., 2: ...}, times=...).",
-        )
-    return RepairedCause(cause=cause, **options)
