@@ -130,25 +130,43 @@ class CensoringModel:
             where=self.remaining > 1e-9 * self.at_risk,
         )
 
+    def influences(self, values: FloatArray, before: FloatArray) -> FloatArray:
+        """Return each patient's influence (n, K) on K sums of `values` (n, K), all divided by G at `before` (n,)."""
+        end = np.searchsorted(self.times, before, side="left")
+        mass = values * self.relative[:, None]
+        sums = np.zeros((len(self.times) + 1, values.shape[1]))
+        order = np.argsort(end, kind="stable")
+        ends, first = np.unique(end[order], return_index=True)
+        sums[ends] = np.add.reduceat(mass[order], first, axis=0)
+        by_time = np.cumsum(sums[:0:-1], axis=0)[::-1]
+        by_coefficient = self.columns.T @ (values * self.cumulative_hazard(before)[:, None])
+        by_coefficient -= self.mean_columns.T @ (by_time * self.hazard[:, None])
+        return self._influence(by_time, by_coefficient)
+
     def influence(self, sensitivity: Sensitivity) -> FloatArray:
         """Return each patient's influence (n,) on a weighted sum through the estimated hazards of censoring."""
+        return self._influence(sensitivity.by_time[:, None], sensitivity.by_coefficient[:, None])[:, 0]
+
+    def _influence(self, by_time: FloatArray, by_coefficient: FloatArray) -> FloatArray:
+        """Return influences (n, K) from derivatives by the log hazards (V, K) and by the coefficients (q, K)."""
         share = np.divide(
-            sensitivity.by_time, self.at_risk, out=np.zeros_like(self.at_risk), where=self.at_risk > 0
+            by_time,
+            self.at_risk[:, None],
+            out=np.zeros_like(by_time),
+            where=self.at_risk[:, None] > 0,
         )
-        slope = self.inverse @ sensitivity.by_coefficient
+        slope = self.inverse @ by_coefficient
         # A patient's martingale is the censoring less the hazard while at risk.
-        sums = np.append(0.0, np.cumsum(share * self.hazard))
+        none = np.zeros((1, share.shape[1]))
+        sums = np.vstack([none, np.cumsum(share * self.hazard[:, None], axis=0)])
         means = np.vstack(
-            [np.zeros(self.columns.shape[1]), np.cumsum(self.hazard[:, None] * self.mean_columns, axis=0)]
+            [none, np.cumsum(self.hazard[:, None] * (self.mean_columns @ slope), axis=0)]
         )
         until, since = self.until, self.first
         hazard = self.cumulative[until] - self.cumulative[since]
-        found: FloatArray = -self.relative * (
-            sums[until]
-            - sums[since]
-            + hazard * (self.columns @ slope)
-            - (means[until] - means[since]) @ slope
-        )
+        own = sums - means
+        found: FloatArray = own[until] - own[since] + hazard[:, None] * (self.columns @ slope)
+        found *= -self.relative[:, None]
         at = self.position[self.censored]
         found[self.censored] += share[at] + (self.columns[self.censored] - self.mean_columns[at]) @ slope
         return found

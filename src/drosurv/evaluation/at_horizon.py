@@ -1,0 +1,138 @@
+"""Outcomes at a horizon, weighted for censoring, and bands from the influence of each patient.
+
+Who had the event by the horizon is known of the patients who were not censored before it; each counts as one over the
+probability of being uncensored (`drosurv.findings.censoring`). Sums over groups add up to the sum over everybody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from drosurv.findings.censoring import CensoringModel
+from drosurv.findings.residuals import weighted_residuals
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
+
+# Normal draws from which the quantile of the largest error of a curve is taken.
+_DRAWS = 4_000
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomesAtHorizon:
+    """Predicted risk and outcome of n patients at a horizon.
+
+    `happened` (n,) is 1 for patients who had the event by the horizon; `inverse` (n,) is one over the probability of
+    being uncensored, 0 where the outcome is not known. `weight` (n,) are numbers of copies, `clusters` (n,) numbers of
+    clusters.
+    """
+
+    horizon: float
+    risk: FloatArray
+    happened: FloatArray
+    inverse: FloatArray
+    weight: FloatArray
+    until: FloatArray
+    censoring: CensoringModel | None = None
+    clusters: IntArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        risk: FloatArray,
+        horizon: float,
+        columns: FloatArray,
+        *,
+        other: BoolArray | None = None,
+        weight: FloatArray | None = None,
+        clusters: IntArray | None = None,
+    ) -> OutcomesAtHorizon:
+        """Weight the outcomes of patients with predicted risks (n,); censoring may depend on columns (n, q) too.
+
+        `other` (n,) are patients whose observation ended with an event of another cause; the risk is then the
+        incidence.
+        """
+        found = weighted_residuals(
+            target,
+            np.array([horizon]),
+            risk[:, None],
+            columns,
+            other=other,
+            parts=1,
+            weight=weight,
+            clusters=clusters,
+        )
+        return cls(
+            horizon=horizon,
+            risk=risk,
+            happened=found.happened[:, 0].astype(np.float64),
+            inverse=found.inverse[:, 0],
+            weight=found.weight,
+            until=found.before[:, 0],
+            censoring=found.censoring,
+            clusters=clusters,
+        )
+
+    def __len__(self) -> int:
+        return len(self.risk)
+
+    @property
+    def events(self) -> FloatArray:
+        """Weighted events (n,), whose mean is the observed risk."""
+        found: FloatArray = self.happened * self.inverse
+        return found
+
+    def contributions(self, centred: FloatArray, weighted: FloatArray) -> FloatArray:
+        """Return contributions (n, K) of the patients to the errors of K sums.
+
+        `centred` (n, K) are the terms of the sums less their means. `weighted` (n, K) are those of their parts that are
+        weighted for censoring: through these, each patient also has an influence on the weights of others.
+        """
+        found: FloatArray = self.weight[:, None] * centred
+        if self.censoring is not None and weighted.any():
+            influence = self.censoring.influences(self.weight[:, None] * weighted, self.until)
+            found = found + self.weight[:, None] * influence
+        return found
+
+    def covariance(self, contributions: FloatArray) -> FloatArray:
+        """Return the covariance (K, K) of sums from the contributions (n, K) of patients, or of their clusters."""
+        if self.clusters is None:
+            # A patient of weight 2 stands for two independent ones.
+            rows = contributions / np.sqrt(np.maximum(self.weight, 1e-12))[:, None]
+            n = float(self.weight.sum())
+        else:
+            n_clusters = int(self.clusters.max()) + 1
+            rows = np.column_stack(
+                [np.bincount(self.clusters, column, n_clusters) for column in contributions.T]
+            )
+            n = n_clusters
+        found: FloatArray = rows.T @ rows * (n / max(n - 1.0, 1.0))
+        return found
+
+
+class Reach(NamedTuple):
+    """Half widths (K,) of a band that contains K values at once, and the standard errors (K,)."""
+
+    simultaneous: FloatArray
+    error: FloatArray
+
+
+def simultaneous_reach(covariance: FloatArray, level: float, seed: int = 0) -> Reach:
+    """Return half widths (K,) within which all errors of K estimates lie at once with a probability.
+
+    They are multiples of the standard errors; the factor is a quantile of the largest standardised error in normal
+    draws, as in a bootstrap with normal multipliers of the patients' contributions.
+    """
+    error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    known = error > 1e-12 * max(float(error.max(initial=0.0)), 1e-300)
+    if not known.any():
+        return Reach(np.zeros_like(error), error)
+    scaled = covariance[np.ix_(known, known)] / np.outer(error[known], error[known])
+    values, vectors = np.linalg.eigh(scaled)
+    large = values > 1e-10 * values[-1]
+    root = vectors[:, large] * np.sqrt(values[large])
+    draws = np.random.default_rng(seed).standard_normal((_DRAWS, root.shape[1])) @ root.T
+    factor = float(np.quantile(np.abs(draws).max(axis=1), level))
+    return Reach(factor * error, error)

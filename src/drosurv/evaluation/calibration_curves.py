@@ -1,0 +1,280 @@
+r"""Calibration curves: observed against predicted risk at a horizon, by group.
+
+Where a group has enough events, its curve is a regression of the outcome at the horizon, weighted for censoring,
+
+.. math:: \log(-\log(1 - P(T \le t \mid p))) = s(\log(-\log(1 - p))),
+
+with s a restricted cubic spline. If the predictions p are right, s is the identity, at any horizon: hazards need not be
+proportional. Smaller groups get up to ten parts by predicted risk, or one point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from drosurv.estimators.spline_design import find_knots, knots_for_events
+from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
+from drosurv.findings.residuals import cloglog
+from drosurv.splines import spline_columns
+from drosurv.target import FloatArray, IntArray
+
+# A spline needs so many patients with the event, and so many without.
+_FEWEST_FOR_SPLINE = 30
+# A part of a group without a spline has at least so many patients, and on average so many events.
+_MOST_PARTS, _FEWEST_IN_PART, _EVENTS_IN_PART = 10, 20, 5
+# A slope needs so many patients with the event, and so many without.
+_FEWEST_FOR_SLOPE = 10
+# Points of a curve, between these quantiles of the predicted risks.
+_POINTS, _ENDS = 41, (0.01, 0.99)
+_BINS = 20
+_MOST_STEPS, _TOLERANCE = 50, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationCurves:
+    """Calibration of everybody and of every group at the horizon, as tables.
+
+    Attributes
+    ----------
+    points : DataFrame
+        ``attribute``, ``group``, ``kind`` ("spline", "parts" or "point"), ``predicted`` and ``observed`` risk with a
+        band ``low`` to ``high`` that contains all of a group's points at once, and ``patients`` of parts.
+    numbers : DataFrame
+        ``attribute``, ``group``, ``patients``, ``observed`` and ``expected`` events by the horizon, their ``ratio``,
+        the ``slope`` and the mean distance between curve and prediction (``ici``), with ``_low`` and ``_high``.
+    histogram : DataFrame
+        ``attribute``, ``group``, ``low``, ``high`` and ``patients``: how many have a predicted risk between these.
+    """
+
+    points: pd.DataFrame
+    numbers: pd.DataFrame
+    histogram: pd.DataFrame
+
+
+class Regression(NamedTuple):
+    """Coefficients (q,) of a regression, and their covariance (q, q)."""
+
+    coef: FloatArray
+    covariance: FloatArray
+
+
+def calibration_curves(
+    outcomes: OutcomesAtHorizon,
+    groups: Mapping[tuple[str, str], IntArray],
+    *,
+    level: float = 0.95,
+    intervals: bool = True,
+) -> CalibrationCurves:
+    """Return the calibration curves of groups, given by the rows of their patients, with bands of this level."""
+    edges = np.linspace(0.0, max(float(outcomes.risk.max(initial=0.0)), 1e-3), _BINS + 1)
+    points, numbers, bars = [], [], []
+    for (attribute, group), rows in groups.items():
+        if outcomes.weight[rows].sum() == 0:
+            continue
+        who = {"attribute": attribute, "group": group}
+        found = _Group(outcomes, rows, level)
+        curve, summary = found.curve(), found.numbers()
+        if not intervals:
+            curve |= {"low": np.nan, "high": np.nan}
+            summary |= {key: np.nan for key in summary if key.endswith(("_low", "_high"))}
+        points.append(pd.DataFrame(who | curve))
+        numbers.append(who | summary)
+        counts = np.histogram(outcomes.risk[rows], edges, weights=outcomes.weight[rows])[0]
+        bars.append(pd.DataFrame(who | {"low": edges[:-1], "high": edges[1:], "patients": counts}))
+    return CalibrationCurves(
+        pd.concat(points, ignore_index=True), pd.DataFrame(numbers), pd.concat(bars, ignore_index=True)
+    )
+
+
+class _Group:
+    """Calibration of the patients in some rows."""
+
+    def __init__(self, outcomes: OutcomesAtHorizon, rows: IntArray, level: float) -> None:
+        self.outcomes, self.rows, self.level = outcomes, rows, level
+        self.risk, self.weight = outcomes.risk[rows], outcomes.weight[rows]
+        self.x = cloglog(self.risk)
+        known = self.weight * (outcomes.inverse[rows] > 0)
+        self.n_events = float(known @ outcomes.happened[rows])
+        self.fewer = min(self.n_events, float(known.sum()) - self.n_events)
+        self.total = float(self.weight.sum())
+        self.knots = np.empty(0)
+        if self.fewer >= _FEWEST_FOR_SPLINE:
+            (self.knots,) = find_knots(self.x[:, None], self.weight, knots_for_events(self.fewer))
+        self.fitted = self._fit(self._basis(self.x)) if len(self.knots) else None
+
+    def _basis(self, x: FloatArray) -> FloatArray:
+        return np.vstack([np.ones(len(x)), spline_columns(x, self.knots)]).T
+
+    def _fit(self, basis: FloatArray) -> Regression | None:
+        return fit_regression(self.outcomes, self.rows, basis)
+
+    def curve(self) -> dict[str, Any]:
+        """Return points of the curve with their band."""
+        if self.fitted is None:
+            return self._parts()
+        ends = np.quantile(self.risk, _ENDS)
+        at = np.linspace(*ends, _POINTS) if ends[1] > ends[0] else ends[:1]
+        observed, low, high = self._predict(at)
+        return {
+            "kind": "spline",
+            "predicted": at,
+            "observed": observed,
+            "low": low,
+            "high": high,
+            "patients": np.nan,
+        }
+
+    def _predict(self, risk: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the curve at risks (k,) and the ends of its band."""
+        assert self.fitted is not None
+        basis = self._basis(cloglog(risk))
+        eta = basis @ self.fitted.coef
+        reach = self._factor() * np.sqrt(np.einsum("ij,jk,ik->i", basis, self.fitted.covariance, basis))
+        low, high = (-np.expm1(-np.exp(np.minimum(eta + sign * reach, 5.0))) for sign in (-1, 1))
+        return -np.expm1(-np.exp(np.minimum(eta, 5.0))), low, high
+
+    def _factor(self) -> float:
+        """Return the number of standard errors within which the whole curve lies."""
+        assert self.fitted is not None
+        basis = self._basis(cloglog(np.linspace(*np.quantile(self.risk, _ENDS), _POINTS)))
+        reach = simultaneous_reach(basis @ self.fitted.covariance @ basis.T, self.level)
+        return float((reach.simultaneous / np.maximum(reach.error, 1e-300)).max())
+
+    def _parts(self) -> dict[str, Any]:
+        """Return points of parts of the patients by predicted risk, with intervals that hold for all at once."""
+        n_parts = int(
+            min(_MOST_PARTS, self.total // _FEWEST_IN_PART, max(self.n_events // _EVENTS_IN_PART, 1))
+        )
+        order = np.argsort(self.risk, kind="stable")
+        place = (np.cumsum(self.weight[order]) - self.weight[order] / 2) / self.total
+        part = np.empty(len(order), np.intp)
+        part[order] = np.minimum((place * max(n_parts, 1)).astype(np.intp), max(n_parts, 1) - 1)
+        # Equal predictions are not divided.
+        _, first = np.unique(self.risk, return_inverse=True)
+        part = np.array([part[first == k].min() for k in range(first.max() + 1)])[first]
+        found = [self._point(np.flatnonzero(part == k), len(np.unique(part))) for k in np.unique(part)]
+        names = ("predicted", "observed", "low", "high", "patients")
+        columns = dict(zip(names, map(np.array, zip(*found, strict=True)), strict=True))
+        return {"kind": "parts" if len(found) > 1 else "point", **columns}
+
+    def _point(self, members: IntArray, n_parts: int) -> tuple[float, float, float, float, float]:
+        """Return mean predicted and observed risk of some of the patients, with an interval, and their number."""
+        rows, weight = self.rows[members], self.weight[members]
+        total = float(weight.sum())
+        events = self.outcomes.events[rows]
+        observed = float(weight @ events) / total
+        error = self._error_of_sum(rows, events - observed, events) / total
+        low, high = _score_interval(observed, error, total, 1 - (1 - self.level) / n_parts)
+        return float(weight @ self.risk[members]) / total, min(observed, 1.0), low, high, total
+
+    def _error_of_sum(self, rows: IntArray, centred: FloatArray, weighted: FloatArray) -> float:
+        outcomes = self.outcomes
+        columns = np.zeros((2, len(outcomes), 1))
+        columns[0, rows, 0], columns[1, rows, 0] = centred, weighted
+        return float(np.sqrt(outcomes.covariance(outcomes.contributions(*columns))[0, 0]))
+
+    def numbers(self) -> dict[str, Any]:
+        """Return observed over expected events, the slope and the mean distance from the curve, with intervals."""
+        events = self.outcomes.events[self.rows]
+        observed, expected = float(self.weight @ events), float(self.weight @ self.risk)
+        ratio = observed / expected if expected > 0 else np.nan
+        error = self._error_of_sum(self.rows, events - ratio * self.risk, events) if observed > 0 else 0.0
+        z = float(ndtri((1 + self.level) / 2))
+        if observed > 0:
+            ends = ratio * np.exp(np.array([-z, z]) * error / observed)
+        else:
+            # With no event, the largest rate that a Poisson count of 0 does not exclude.
+            ends = np.array([0.0, -np.log((1 - self.level) / 2) / max(expected, 1e-12)])
+        slope = slope_low = slope_high = np.nan
+        if self.fewer >= _FEWEST_FOR_SLOPE and np.ptp(self.x) > 0:
+            line = self._fit(np.column_stack([np.ones(len(self.x)), self.x]))
+            if line is not None:
+                slope, spread = float(line.coef[1]), float(np.sqrt(line.covariance[1, 1]))
+                slope_low, slope_high = slope - z * spread, slope + z * spread
+        ici = ici_low = ici_high = np.nan
+        if self.fitted is not None:
+            curve, low, high = self._predict(self.risk)
+            ici = float(self.weight @ np.abs(curve - self.risk)) / self.total
+            # The smallest and the largest mean distance of any curve inside the band.
+            nearest = np.maximum(np.maximum(low - self.risk, self.risk - high), 0.0)
+            furthest = np.maximum(np.abs(low - self.risk), np.abs(high - self.risk))
+            ici_low, ici_high = (float(self.weight @ one) / self.total for one in (nearest, furthest))
+        return {
+            "patients": round(self.total),
+            "observed": observed,
+            "expected": expected,
+            "ratio": ratio,
+            "ratio_low": float(ends[0]),
+            "ratio_high": float(ends[1]),
+            "slope": slope,
+            "slope_low": slope_low,
+            "slope_high": slope_high,
+            "ici": ici,
+            "ici_low": ici_low,
+            "ici_high": ici_high,
+        }
+
+
+def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArray) -> Regression | None:
+    """Regress the outcomes of some rows on columns (n, q), weighted for censoring, by the complementary log-log link.
+
+    Return None if it does not converge, as where the columns separate events from others. The covariance is that of
+    the patients' (or clusters') contributions, and includes the estimation error of the weights for censoring.
+    """
+    y, inverse = outcomes.happened[rows], outcomes.inverse[rows]
+    mass = outcomes.weight[rows] * inverse
+    scale = np.maximum(np.abs(basis).max(axis=0), 1e-12)
+    B = basis / scale
+    q = B.shape[1]
+    coef = np.zeros(q)
+    mean = float(mass @ y / max(mass.sum(), 1e-12))
+    coef[0] = float(cloglog(np.array([mean]))[0])
+    likelihood = -np.inf
+    step = np.zeros(q)
+    for _ in range(_MOST_STEPS):
+        hazard = np.exp(np.clip(B @ (coef + step), -30.0, 3.5))
+        free = np.exp(-hazard)
+        new = float(mass @ (y * np.log(np.maximum(-np.expm1(-hazard), 1e-300)) - (1 - y) * hazard))
+        if new < likelihood - 1e-10 * abs(likelihood):
+            step = step / 2
+            if np.abs(step).max() < 1e-8:
+                break
+            continue
+        converged = np.abs(step).max() < _TOLERANCE and np.isfinite(likelihood)
+        coef, likelihood = coef + step, new
+        # Score and expected information by the linear predictor.
+        score = hazard * (y * free / np.maximum(-np.expm1(-hazard), 1e-300) - (1 - y))
+        information = hazard**2 * free / np.maximum(-np.expm1(-hazard), 1e-300)
+        A = (B * (mass * information)[:, None]).T @ B
+        if np.linalg.cond(A) > 1e13:
+            return None
+        if converged:
+            break
+        step = np.linalg.solve(A, B.T @ (mass * score))
+    else:
+        return None
+    inner = np.linalg.inv(A)
+    terms, weighted = np.zeros((2, len(outcomes), q))
+    weighted[rows] = B * (inverse * score)[:, None]
+    # Residuals of patients who pull the curve towards themselves are too small; this is the jackknife's correction.
+    pull = inverse * information * np.einsum("ij,jk,ik->i", B, inner, B)
+    terms[rows] = weighted[rows] / (1 - np.minimum(pull, 0.9))[:, None]
+    contributions = outcomes.contributions(terms, weighted) @ (inner / scale)
+    return Regression(coef / scale, outcomes.covariance(contributions))
+
+
+def _score_interval(share: float, error: float, n: float, level: float) -> tuple[float, float]:
+    """Return Wilson's interval of a share, for as many patients as have its standard error."""
+    z = float(ndtri((1 + level) / 2))
+    share = min(max(share, 0.0), 1.0)
+    spread = share * (1 - share)
+    size = min(spread / error**2, n) if error > 0 and spread > 0 else n
+    centre = (share + z**2 / (2 * size)) / (1 + z**2 / size)
+    reach = z / (1 + z**2 / size) * np.sqrt(spread / size + z**2 / (4 * size**2))
+    return max(centre - reach, 0.0), min(centre + reach, 1.0)

@@ -1,0 +1,131 @@
+r"""Decision curves: net benefit of treating patients above a threshold of predicted risk, by group.
+
+With :math:`\pi` the share of patients whose predicted risk is at least the threshold t, and TP the share who are above
+it and have the event by the horizon,
+
+.. math:: NB(t) = TP - (\pi - TP) \frac{t}{1 - t}, \qquad \text{avoided per 100} = 100 (NB - NB_{all}) \frac{1 - t}{t}.
+
+Treating nobody has 0. TP counts patients with known outcome, weighted for censoring. So the curves of the groups,
+weighted by their shares, add up to that of everybody. Without columns that censoring depends on, treating everybody has
+the net benefit from the Kaplan-Meier curve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drosurv.errors import ArgumentError
+from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
+from drosurv.target import FloatArray, IntArray, as_numbers
+
+COLUMNS = (
+    *("attribute", "group", "threshold", "net_benefit", "low", "high", "treat_all", "treat_none"),
+    *("avoided_per_100", "patients"),
+)
+# The default thresholds are multiples of a round number, at most so many.
+_MOST_THRESHOLDS = 50
+_HIGHEST_QUANTILE = 0.99
+
+
+def parse_thresholds(thresholds: Any, risk: FloatArray, marked: float | None = None) -> FloatArray:
+    """Return ascending thresholds between 0 and 1; by default round numbers up to the 99th percentile of the risks.
+
+    The threshold that is marked, if any, is one of them.
+    """
+    if thresholds is None:
+        found = _default_thresholds(float(np.quantile(risk, _HIGHEST_QUANTILE)))
+    else:
+        found = np.atleast_1d(as_numbers(thresholds))
+        if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
+            raise ArgumentError.must("thresholds", "be numbers between 0 and 1", thresholds)
+    return np.unique(found if marked is None else np.append(found, marked))
+
+
+def _default_thresholds(highest: float) -> FloatArray:
+    highest = min(max(highest, 1e-4), 0.99)
+    power = 10.0 ** math.floor(math.log10(highest / _MOST_THRESHOLDS))
+    step = next(
+        factor * power for factor in (1, 2, 5, 10) if highest / (factor * power) <= _MOST_THRESHOLDS + 1e-9
+    )
+    # Rounded, so that 3 * 0.01 is 0.03.
+    return np.round(step * np.arange(1, math.floor(highest / step + 1e-9) + 1), 10)
+
+
+def decision_curves(
+    outcomes: OutcomesAtHorizon,
+    groups: Mapping[tuple[str, str], IntArray],
+    thresholds: FloatArray,
+    *,
+    level: float | None = 0.95,
+) -> pd.DataFrame:
+    """Return the decision curve of each group, with a band that contains the whole curve with probability `level`.
+
+    Parameters
+    ----------
+    outcomes : OutcomesAtHorizon
+        Predicted risks and outcomes of all patients.
+    groups : mapping
+        Rows of the patients of each group, by attribute and label.
+    thresholds : (K,) array
+        Thresholds between 0 and 1.
+    level : float, optional
+        Coverage of the band; None for no band.
+    """
+    odds = thresholds / (1 - thresholds)
+    tables = []
+    for (attribute, group), rows in groups.items():
+        weight = outcomes.weight[rows]
+        total = float(weight.sum())
+        if total == 0:
+            continue
+        above = outcomes.risk[rows, None] >= thresholds
+        events = outcomes.events[rows, None] * above
+        benefit = weight @ (events * (1 + odds) - above * odds) / total
+        everybody = float(weight @ outcomes.events[rows]) / total
+        treat_all = everybody * (1 + odds) - odds
+        low = high = np.full(len(thresholds), np.nan)
+        if level is not None:
+            reach = _reach(outcomes, rows, above, events * (1 + odds), odds, benefit, level)
+            low, high = benefit - reach, benefit + reach
+        tables.append(
+            pd.DataFrame(
+                {
+                    "attribute": attribute,
+                    "group": group,
+                    "threshold": thresholds,
+                    "net_benefit": benefit,
+                    "low": low,
+                    "high": high,
+                    "treat_all": treat_all,
+                    "treat_none": 0.0,
+                    "avoided_per_100": 100 * (benefit - treat_all) / odds,
+                    "patients": round(total),
+                }
+            )
+        )
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
+
+
+def _reach(
+    outcomes: OutcomesAtHorizon,
+    rows: IntArray,
+    above: FloatArray,
+    events: FloatArray,
+    odds: FloatArray,
+    benefit: FloatArray,
+    level: float,
+) -> FloatArray:
+    """Return the half width (K,) of the simultaneous band of one group."""
+    centred, weighted = np.zeros((2, len(outcomes), len(odds)))
+    centred[rows] = events - above * odds - benefit
+    weighted[rows] = events
+    total = float(outcomes.weight[rows].sum())
+    covariance = outcomes.covariance(outcomes.contributions(centred, weighted))
+    # One more patient, whose risk is the threshold: where nobody is above it, the net benefit is not known exactly.
+    covariance += np.sqrt(np.outer(odds, odds))
+    return simultaneous_reach(covariance / total**2, level).simultaneous
