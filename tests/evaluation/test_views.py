@@ -114,52 +114,11 @@ def test_the_forest_plot_has_a_point_and_a_name_for_everybody_and_every_group(fu
     np.testing.assert_allclose(sorted(drawn), sorted(expected))
 
 
-def test_the_calibration_plot_shows_predicted_against_observed(full, axes):
-    full.plot_calibration("site", ax=axes)
-    rows = full.calibration.query("attribute == 'site' and group == 'b'")
-    line = next(line for line in axes.get_lines() if np.array_equal(line.get_xdata(), rows["predicted"]))
-    np.testing.assert_array_equal(line.get_ydata(), rows["observed"])
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["site a", "site b"]
-
-
-def test_one_horizon_may_be_chosen(full, axes):
-    full.plot_calibration("site", horizon=full.settings.horizon, ax=axes)
-    assert max(len(line.get_xdata()) for line in axes.get_lines()[1:]) == 1
-    with pytest.raises(ValueError, match="horizon must be one of"):
-        full.plot_calibration("site", horizon=0.123, ax=axes)
-
-
-def test_the_plot_of_tenths_shows_observed_risk_by_tenth_of_predicted_risk(full, model, held_out, axes):
-    horizon = full.settings.horizon
-    risk = 1 - model.predict_survival_function(held_out.X, times=[horizon])[:, 0]
-    rows = full.tenths.query("attribute == 'overall'")
-    assert rows["patients"].tolist() == [24] * 10
-    order = np.argsort(risk)
-    # The highest tenth, from the definition of Kaplan-Meier.
-    y, left = held_out.y[order[-24:]], 1.0
-    for time in np.unique(y["time"][y["event"] & (y["time"] <= horizon)]):
-        left *= 1 - (y["event"] & (y["time"] == time)).sum() / (y["time"] >= time).sum()
-    assert rows.iloc[-1]["observed"] == pytest.approx(1 - left)
-    assert rows.iloc[-1]["predicted"] == pytest.approx(risk[order[-24:]].mean())
-    assert (rows["low"] <= rows["observed"]).all()
-    full.plot_tenths(ax=axes)
-    line = next(line for line in axes.get_lines() if np.array_equal(line.get_xdata(), rows["predicted"]))
-    np.testing.assert_array_equal(line.get_ydata(), rows["observed"])
-
-
-def test_tenths_may_be_drawn_by_group(full, axes):
-    full.plot_tenths("site", ax=axes)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["site a", "site b"]
-    counts = full.tenths.query("attribute == 'site'").groupby("group")["patients"].sum()
-    assert counts.sum() == 240
-
-
-def test_plots_of_survival_and_calibration_show_the_groups_of_the_first_attribute(full, axes):
+def test_plots_show_the_groups_of_the_first_attribute(full, axes):
     full.plot_survival(ax=axes)
     assert [text.get_text() for text in axes.get_legend().get_texts()][:2] == ["site a", "site b"]
-    axes.clear()
-    full.plot_calibration(ax=axes)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["site a", "site b"]
+    for draw in (full.plot_calibration, full.plot_decision_curves):
+        assert [panel.get_title() for panel in draw().axes] == ["site a", "site b"]
 
 
 def test_the_steps_are_at_event_times(full, held_out):
@@ -191,7 +150,7 @@ def test_plots_make_their_own_axes(full):
     for draw in (
         full.plot_groups,
         full.plot_calibration,
-        full.plot_tenths,
+        full.plot_decision_curves,
         full.plot_survival,
         full.plot_control,
     ):

@@ -54,10 +54,12 @@ def tables_of(c_index, name, label):
         group_row(name, label, c_index - 0.1, finding="predictions are wrong"),
         group_row(name, "others", c_index - 0.02, note="few events"),
     )
-    tenths = tuple(
-        {**row, "low": row["observed"] - 0.05, "high": row["observed"] + 0.05, "patients": 100}
+    risks = tuple(
+        {**row, "kind": "spline", "low": row["observed"] - 0.05, "high": row["observed"] + 0.05}
         for row in curve
     )
+    numbers = group_row(name, label, c_index) | dict.fromkeys(("ici", "ici_low", "ici_high"))
+    numbers |= {"slope": 1.1, "slope_low": 0.9, "slope_high": 1.3}
     over = (*place, Column("time", "Time", "time"), *shares)
     accuracy = ({"metric": "c-index", "estimate": c_index, "low": 0.6, "high": 0.9},)
     fairness = ({"metric": "imparity", "estimate": 0.1, "low": 0.0, "high": 0.2},)
@@ -69,8 +71,9 @@ def tables_of(c_index, name, label):
             Table("fairness", "Fairness.", metric, fairness),
         ),
         "calibration": (
+            Table("calibration_curves", "Points.", (*place, *shares), risks),
+            Table("calibration_numbers", "Numbers.", place, (numbers,)),
             Table("survival", "Curves.", over, tuple(curve)),
-            Table("tenths", "Tenths of risk.", shares, tenths),
         ),
         "trade-off": (Table("shrinkage", "Shrinkage.", metric, shrinkage),),
     }
@@ -138,7 +141,14 @@ def make_report(name="age", label=">65", rule="age > 71", alphas=(1.0, 0.5, 0.2)
             by_model=tuple(tables["groups"] for tables in own), said_by_model=said, facts={"n_tests": 9}
         ),
         "calibration": Part(
-            by_model=tuple(tables["calibration"] for tables in own), facts={"time_unit": "days"}
+            by_model=tuple(tables["calibration"] for tables in own),
+            facts={
+                "time_unit": "days",
+                "histograms": [
+                    [{"attribute": name, "group": label, "edges": [0.0, 0.5, 1.0], "heights": [1.0, 0.4]}]
+                ]
+                * len(own),
+            },
         ),
         "missed": Part(
             statements=(Statement("subgroups", f"Different: {rule}."),),

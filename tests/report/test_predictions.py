@@ -61,7 +61,7 @@ def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(repor
     event, time = patients.y["event"] & ~later, np.minimum(patients.y["time"], TIMES[-1])
     expected = concordance_index_censored(event, time, model.predict(patients.X))[0]
     assert report.tables["groups"].rows[0]["c_index"] == pytest.approx(expected, abs=1e-5)
-    assert len(report.audited.tables["tenths"])
+    assert len(report.audited.tables["calibration_curves"])
     assert "were not searched" in report.parts["missed"].statements[0].text
     method = report.parts["method"].facts
     assert any("no columns were given" in reason for reason in method["missing"])
@@ -82,7 +82,7 @@ def test_survival_is_judged_only_where_something_was_predicted(report, model, pa
 
 def test_a_risk_score_alone_is_ranked_and_what_it_lacks_is_named(model, patients):
     report = audit_of(model.predict(patients.X), patients, n_bootstrap=10)
-    assert len(report.audited.tables["tenths"]) == 0
+    assert len(report.audited.tables["calibration_curves"]) == 0
     (reason,) = (text for text in report.parts["method"].facts["missing"] if "Brier" in text)
     assert reason.endswith("are left out: the model gives no survival curves.")
     assert report.parts["verdict"].facts["status"] == "unequal"

@@ -43,7 +43,7 @@ def test_markdown_tables_keep_their_shape_whatever_the_values(report_with):
         if line.startswith("| "):
             assert line.endswith(" |")
     rows = [line for line in text.splitlines() if r"a\|b" in line and line.startswith("| ")]
-    assert {row.count(" | ") for row in rows if r"c \|d\|" in row} <= {5, 1, 4, 2}
+    assert {row.count(" | ") for row in rows if r"c \|d\|" in row} <= {5, 1, 4, 3, 2}
 
 
 def test_hostile_text_has_no_meaning_in_markdown(hostile):

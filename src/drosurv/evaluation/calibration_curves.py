@@ -68,19 +68,18 @@ def calibration_curves(
     outcomes: OutcomesAtHorizon,
     groups: Mapping[tuple[str, str], IntArray],
     *,
-    level: float = 0.95,
-    intervals: bool = True,
+    level: float | None = 0.95,
 ) -> CalibrationCurves:
-    """Return the calibration curves of groups, given by the rows of their patients, with bands of this level."""
+    """Return the calibration curves of groups, given by the rows of their patients; without a level, without bands."""
     edges = np.linspace(0.0, max(float(outcomes.risk.max(initial=0.0)), 1e-3), _BINS + 1)
     points, numbers, bars = [], [], []
     for (attribute, group), rows in groups.items():
         if outcomes.weight[rows].sum() == 0:
             continue
         who = {"attribute": attribute, "group": group}
-        found = _Group(outcomes, rows, level)
+        found = _Group(outcomes, rows, level or 0.95)
         curve, summary = found.curve(), found.numbers()
-        if not intervals:
+        if level is None:
             curve |= {"low": np.nan, "high": np.nan}
             summary |= {key: np.nan for key in summary if key.endswith(("_low", "_high"))}
         points.append(pd.DataFrame(who | curve))
@@ -114,12 +113,15 @@ class _Group:
     def _fit(self, basis: FloatArray) -> Regression | None:
         return fit_regression(self.outcomes, self.rows, basis)
 
+    def _grid(self) -> FloatArray:
+        low, high = (float(end) for end in np.quantile(self.risk, _ENDS))
+        return np.linspace(low, high, _POINTS)
+
     def curve(self) -> dict[str, Any]:
         """Return points of the curve with their band."""
         if self.fitted is None:
             return self._parts()
-        ends = np.quantile(self.risk, _ENDS)
-        at = np.linspace(*ends, _POINTS) if ends[1] > ends[0] else ends[:1]
+        at = self._grid()
         observed, low, high = self._predict(at)
         return {
             "kind": "spline",
@@ -142,7 +144,7 @@ class _Group:
     def _factor(self) -> float:
         """Return the number of standard errors within which the whole curve lies."""
         assert self.fitted is not None
-        basis = self._basis(cloglog(np.linspace(*np.quantile(self.risk, _ENDS), _POINTS)))
+        basis = self._basis(cloglog(self._grid()))
         reach = simultaneous_reach(basis @ self.fitted.covariance @ basis.T, self.level)
         return float((reach.simultaneous / np.maximum(reach.error, 1e-300)).max())
 

@@ -21,7 +21,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon, simultaneous_reach
-from drosurv.target import FloatArray, IntArray, as_numbers
+from drosurv.target import BoolArray, FloatArray, IntArray, as_numbers
 
 COLUMNS = (
     *("attribute", "group", "threshold", "net_benefit", "low", "high", "treat_all", "treat_none"),
@@ -32,21 +32,19 @@ _MOST_THRESHOLDS = 50
 _HIGHEST_QUANTILE = 0.99
 
 
-def parse_thresholds(thresholds: Any, risk: FloatArray, marked: float | None = None) -> FloatArray:
-    """Return ascending thresholds between 0 and 1; by default round numbers up to the 99th percentile of the risks.
-
-    The threshold that is marked, if any, is one of them.
-    """
+def parse_thresholds(thresholds: Any) -> FloatArray | None:
+    """Return given thresholds, ascending; None if none are given."""
     if thresholds is None:
-        found = _default_thresholds(float(np.quantile(risk, _HIGHEST_QUANTILE)))
-    else:
-        found = np.atleast_1d(as_numbers(thresholds))
-        if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
-            raise ArgumentError.must("thresholds", "be numbers between 0 and 1", thresholds)
-    return np.unique(found if marked is None else np.append(found, marked))
+        return None
+    found = np.atleast_1d(as_numbers(thresholds))
+    if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
+        raise ArgumentError.must("thresholds", "be numbers between 0 and 1", thresholds)
+    return np.unique(found)
 
 
-def _default_thresholds(highest: float) -> FloatArray:
+def default_thresholds(risk: FloatArray) -> FloatArray:
+    """Return round numbers up to the 99th percentile of the risks (n,)."""
+    highest = float(np.quantile(risk, _HIGHEST_QUANTILE))
     highest = min(max(highest, 1e-4), 0.99)
     power = 10.0 ** math.floor(math.log10(highest / _MOST_THRESHOLDS))
     step = next(
@@ -114,7 +112,7 @@ def decision_curves(
 def _reach(
     outcomes: OutcomesAtHorizon,
     rows: IntArray,
-    above: FloatArray,
+    above: BoolArray,
     events: FloatArray,
     odds: FloatArray,
     benefit: FloatArray,

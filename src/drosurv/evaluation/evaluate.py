@@ -16,7 +16,9 @@ from drosurv.errors import as_number, each_warning_once, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, Count, parse_attributes, warn_of_small_groups
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.curves_by_group import curves_by_group
 from drosurv.evaluation.data import EvaluationData, Subset
+from drosurv.evaluation.decision_curves import parse_thresholds
 from drosurv.evaluation.evaluator import (
     BootstrapValues,
     Evaluator,
@@ -65,6 +67,7 @@ def evaluate(
     sample_weight: Any = None,
     horizon: float | None = None,
     threshold: float | None = None,
+    thresholds: Any = None,
     subgroups: Mapping[str, Any] | None = None,
     n_bootstrap: int = 500,
     level: float = 0.95,
@@ -117,6 +120,8 @@ def evaluate(
     threshold : float, optional
         Patients would be treated if their predicted probability of an event by the horizon is at least this. If given,
         ``decisions`` holds sensitivity, specificity, predictive values and net benefit by group.
+    thresholds : (K,) array, optional
+        Thresholds of the decision curves; by default round numbers up to the 99th percentile of the predicted risks.
     subgroups : mapping, optional
         Name of a subgroup to a mask (n,) of its patients: more rows of ``groups``, such as subgroups that were found.
     n_bootstrap : int
@@ -169,6 +174,7 @@ def evaluate(
         reference=reference,
         horizon=horizon,
         threshold=threshold,
+        thresholds=thresholds,
         subgroups=subgroups,
     )
 
@@ -187,6 +193,7 @@ def evaluate_rows(
     horizon: float | None = None,
     horizons: Any = None,
     threshold: float | None = None,
+    thresholds: Any = None,
     subgroups: Mapping[str, Any] | None = None,
     further_tests: int = 0,
 ) -> EvaluationResult:
@@ -198,6 +205,7 @@ def evaluate_rows(
     # Arguments are checked before any work.
     require(horizon is None or as_number(horizon) > 0, "horizon", "be a time above 0", horizon)
     require(threshold is None or 0 < as_number(threshold) < 1, "threshold", "lie between 0 and 1", threshold)
+    thresholds = parse_thresholds(thresholds)
     patients = one_row_each(y, rows)
     y, rows = patients.y, patients.observed
     model, X, sensitive_features, reference, subgroups = map(
@@ -264,6 +272,7 @@ def evaluate_rows(
         decided = decision_table(evaluator, threshold, inference)
     return EvaluationResult(
         decisions=decided,
+        **curves_by_group(evaluator, X, thresholds, threshold, inference),
         table=frame_of(table),
         groups=table_of_groups,
         **group_tables(evaluator, drawn, inference.level),

@@ -37,7 +37,7 @@ from drosurv.metrics.inference.gaps import shared_level
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import Inference
 from drosurv.presentation.sentences import LEAST_DIFFERENCE
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import FloatArray, IntArray
 
 #: Attribute of subgroups that a search found.
 FOUND = "subgroup"
@@ -46,7 +46,6 @@ CONCERNS = ("calibration", "worse than no model", "")
 # A smaller distance of observed/expected from 1 is not visible in two decimals.
 _LEAST_RATIO = 0.005
 _ROUNDING = 1e-6
-_TENTHS, _LEAST_IN_TENTH = 10, 20
 _COLUMNS = (
     *(
         "attribute",
@@ -244,7 +243,7 @@ def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
     )
 
 
-def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> dict[str, pd.DataFrame]:
+def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> dict[str, Any]:
     """Return the tables of an evaluation by name; those of survival curves are empty for a model without curves."""
     horizons, times = evaluator.everyone.data.calibration_times, evaluator.everyone.data.curve_times
 
@@ -278,10 +277,6 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
         edges = np.arange(len(shares) + 1) / len(shares)
         return {"bin_low": edges[:-1], "bin_high": edges[1:], "share": shares}
 
-    def tenths(subset: Subset) -> dict[Any, Any]:
-        """Predicted and observed risk at the horizon, in tenths of the patients by predicted risk."""
-        return tenths_of_risk(subset.target, 1 - subset.survival_at_horizon, subset.data.horizon, level)
-
     def curves(subset: Subset) -> dict[Any, Any]:
         """Mean predicted survival and, until the last follow-up time, Kaplan-Meier."""
         observed = KaplanMeier.of(subset.target)
@@ -298,27 +293,9 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
     return {
         "calibration": _by_group(evaluator, calibration),
         "d_calibration": _by_group(evaluator, shares_at_event),
-        "tenths": _by_group(evaluator, tenths),
         "survival": _by_group(evaluator, curves),
         "cross_group": _cross_group(evaluator),
     }
-
-
-def tenths_of_risk(target: Target, risk: FloatArray, horizon: float, level: float) -> dict[str, Any]:
-    """Return predicted and observed risk by the horizon in tenths of the patients, by predicted risk (n,).
-
-    Observed risk is one minus the Kaplan-Meier estimate, NaN after the end of a tenth's follow-up. There are fewer than
-    ten parts if a tenth would have fewer than 20 patients.
-    """
-    at, parts = np.array([horizon]), max(1, min(_TENTHS, len(target) // _LEAST_IN_TENTH))
-    rows = []
-    for members in np.array_split(np.argsort(risk, kind="stable"), parts):
-        observed = KaplanMeier.of(target.take(members))
-        low, high = observed.interval(at, level)
-        counts = len(members), int(target.event[members].sum())
-        rows.append((risk[members].mean(), 1 - observed.at(at)[0], 1 - high[0], 1 - low[0], *counts))
-    names = ("predicted", "observed", "low", "high", "patients", "events")
-    return {"tenth": np.arange(1, parts + 1), **dict(zip(names, zip(*rows, strict=True), strict=True))}
 
 
 def _cross_group(evaluator: Evaluator) -> pd.DataFrame:

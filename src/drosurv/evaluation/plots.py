@@ -1,11 +1,11 @@
 """Plots of an evaluation: methods of :class:`~drosurv.evaluation.EvaluationResult`, and partial effects.
 
-Each draws on the given axes, or on new ones, and returns them.
+Each draws on the given axes, or on new ones, and returns them; those with a panel for each group return the figure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from drosurv.target import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _GREY = "0.45"
 
@@ -55,58 +56,108 @@ def groups_plot(result: Any, metric: str = "concordance_index", *, ax: Axes | No
     return ax
 
 
-def calibration_plot(
-    result: Any,
-    attribute: str | None = None,
-    *,
-    horizon: float | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw observed (Kaplan-Meier, with its interval) against mean predicted survival, a point per group and horizon.
+def decision_curves_plot(result: Any, attribute: str | None = None) -> Figure:
+    """Draw the decision curve of each group of an attribute, in a small panel each; return the figure.
 
-    By default the groups are those of the first attribute; "overall" is everybody. By default all horizons are drawn.
+    By default the groups are those of the first attribute; "overall" is everybody. The band contains the whole curve
+    of a group. Treating everybody is the thin line, treating nobody the dotted line at 0.
     """
-    attribute = attribute or _first_attribute(result.calibration)
-    rows = _of_attribute(result.calibration, attribute)
-    if horizon is not None:
-        rows = rows[rows["horizon"] == horizon]
-        require(len(rows) != 0, "horizon", f"be one of {list(result.settings.horizons)}", horizon)
-    ax = axes_or_new(ax, width=4.5, height=4.5)
-    ax.plot([0, 1], [0, 1], color=_GREY, lw=0.8, ls=":")
-    for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
-        _points_with_intervals(ax, part, f"C{k}", _who(attribute, str(group)))
-    low = float(np.nanmin(rows[["predicted", "observed", "low"]].to_numpy(dtype=float)))
-    shown = max(0.0, low - 0.05), 1.0
-    ax.set(xlim=shown, xlabel="mean predicted survival")
-    ax.set(ylim=shown, ylabel="observed survival (Kaplan-Meier)")
-    ax.legend(frameon=False)
-    return ax
+    rows = _of_attribute(result.decision_curves, attribute or _first_attribute(result.decision_curves))
+    figure, panels = _panels(rows)
+    shown = rows[["net_benefit", "treat_all"]].to_numpy()
+    top = max(float(shown.max()), float(rows["high"].max()), 0.01)
+    for ax, (who, part) in zip(panels, rows.groupby("group", sort=False), strict=True):
+        at = part["threshold"]
+        ax.axhline(0.0, color=_GREY, lw=0.8, ls=":", label="treat nobody")
+        ax.plot(at, part["treat_all"], color=_GREY, lw=1.0, label="treat everybody")
+        ax.fill_between(at, part["low"], part["high"], color="C0", alpha=0.2, lw=0)
+        ax.plot(at, part["net_benefit"], color="C0", lw=1.5, label="treat by the model")
+        if result.settings.threshold is not None:
+            ax.axvline(result.settings.threshold, color="C3", lw=0.8, ls="--", label="threshold")
+        ax.set_title(_who(part["attribute"].iloc[0], str(who)), fontsize="medium")
+        # Treating everybody has large negative values at high thresholds, which are of no interest.
+        ax.set(ylim=(-0.3 * top, 1.1 * top))
+    figure.supxlabel(f"risk by {moment(result.settings.horizon)} at which one would treat", fontsize="medium")
+    figure.supylabel("net benefit", fontsize="medium")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    return figure
 
 
-def tenths_plot(result: Any, attribute: str = "overall", *, ax: Axes | None = None) -> Axes:
-    """Draw observed (with its interval) against mean predicted risk by the horizon, in tenths of predicted risk.
+def calibration_plot(result: Any, attribute: str | None = None) -> Figure:
+    """Draw observed against predicted risk at the horizon, one small panel per group; return the figure.
 
-    By default of everybody; with an attribute, of each of its groups.
+    By default the groups are those of the first attribute; "overall" is everybody. Below each curve stands how many
+    patients have which predicted risk; in the corner observed over expected events, slope, and mean distance (ICI).
     """
-    rows = _of_attribute(result.tenths, attribute)
-    ax = axes_or_new(ax, width=4.5, height=4.5)
-    ax.plot([0, 1], [0, 1], color=_GREY, lw=0.8, ls=":")
-    for k, (group, part) in enumerate(rows.groupby("group", sort=False)):
-        _points_with_intervals(ax, part, f"C{k}", _who(attribute, str(group)))
-    high = float(np.nanmax(rows[["predicted", "observed", "high"]].to_numpy(dtype=float)))
-    shown = 0.0, min(1.0, high + 0.05)
-    ax.set(xlim=shown, xlabel=f"predicted risk by {moment(result.settings.horizon)}")
-    ax.set(ylim=shown, ylabel="observed risk (Kaplan-Meier)")
-    ax.legend(frameon=False)
-    return ax
+    curves = result.calibration_curves
+    points = pd.DataFrame() if curves is None else curves.points
+    rows = _of_attribute(points, attribute or _first_attribute(points))
+    attribute = str(rows["attribute"].iloc[0])
+    figure, panels = _panels(rows, height=3.2)
+    top = min(1.0, 1.08 * float(np.nanmax(rows[["predicted", "observed"]].to_numpy(dtype=float))))
+    for ax, (group, part) in zip(panels, rows.groupby("group", sort=False), strict=True):
+        ax.plot([0, 1], [0, 1], color=_GREY, lw=0.8, ls=":")
+        if part["kind"].iloc[0] == "spline":
+            ax.fill_between(part["predicted"], part["low"], part["high"], color="C0", alpha=0.2, lw=0)
+            ax.plot(part["predicted"], part["observed"], color="C0", lw=1.5)
+        else:
+            _points_with_intervals(ax, part, "C0")
+        bars = _group_rows(curves.histogram, attribute, str(group))
+        heights = 0.15 * top * bars["patients"] / max(float(bars["patients"].max()), 1.0)
+        ax.bar(bars["low"], heights, bars["high"] - bars["low"], -0.2 * top, align="edge", color=_GREY)
+        numbers = _group_rows(curves.numbers, attribute, str(group)).iloc[0].to_dict()
+        text = ax.text(0.04, 0.97, corner_text(numbers), transform=ax.transAxes, va="top", fontsize="small")
+        text.set_in_layout(False)
+        ax.set_title(_who(attribute, str(group)), fontsize="medium")
+        ax.set(xlim=(0.0, top), ylim=(-0.2 * top, 1.25 * top))
+        ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= min(1.0, 1.25 * top)])
+    figure.supxlabel(f"predicted risk by {moment(result.settings.horizon)}", fontsize="medium")
+    figure.supylabel("observed risk", fontsize="medium")
+    return figure
 
 
-def _points_with_intervals(ax: Axes, part: pd.DataFrame, colour: str, label: str) -> None:
+def corner_text(numbers: Mapping[Any, Any]) -> str:
+    """Return observed over expected events, slope and ICI with their intervals, a line each, if they are known."""
+    lines = []
+    for label, key in {"O/E": "ratio", "slope": "slope", "ICI": "ici"}.items():
+        value, low, high = (numbers[f"{key}{end}"] for end in ("", "_low", "_high"))
+        if not pd.isna(value):
+            interval = "" if pd.isna(low) else f" ({low:.2f} to {high:.2f})"
+            lines.append(f"{label} {value:.2f}{interval}")
+    return "\n".join(lines)
+
+
+def _panels(rows: pd.DataFrame, height: float = 2.4) -> tuple[Figure, list[Axes]]:
+    """Return a new figure with a small panel for each group, at most three in a row, all with the same axes."""
+    import matplotlib.pyplot as plt
+
+    n = rows["group"].nunique()
+    across = min(n, 3)
+    down = -(-n // across)
+    figure, grid = plt.subplots(
+        down,
+        across,
+        figsize=(max(2.9 * across, 4.4), height * down + 0.6),
+        layout="constrained",
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    panels = list(grid.flat)
+    for unused in panels[n:]:
+        unused.remove()
+    return figure, panels[:n]
+
+
+def _group_rows(table: pd.DataFrame, attribute: str, group: str) -> pd.DataFrame:
+    return table[(table["attribute"] == attribute) & (table["group"] == group)]
+
+
+def _points_with_intervals(ax: Axes, part: pd.DataFrame, colour: str) -> None:
     """Draw observed against predicted, one point per row, with the interval of the observed value."""
     lengths = np.vstack([part["observed"] - part["low"], part["high"] - part["observed"]])
     yerr = np.nan_to_num(lengths).clip(min=0.0)
-    x, y = part["predicted"], part["observed"]
-    ax.errorbar(x, y, yerr=yerr, fmt="o-", color=colour, capsize=3, lw=1.0, label=label)
+    ax.errorbar(part["predicted"], part["observed"], yerr=yerr, fmt="o", color=colour, capsize=3, lw=1.0)
 
 
 def survival_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = None) -> Axes:

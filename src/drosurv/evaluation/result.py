@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ import pandas as pd
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import plots
 from drosurv.evaluation.attributes import text_of, whose
+from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import JUDGED_GAPS, Kind, Row, rows_in
 from drosurv.evaluation.reference import ShrinkageControl
@@ -20,7 +21,7 @@ from drosurv.evaluation.views import HARM_METRICS, document, harm_records, state
 from drosurv.presentation import Column, Statement, Table, headings, plain
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
-_TABLES = ("groups", "harm", "calibration", "d_calibration", "tenths", "survival", "cross_group")
+_TABLES = ("groups", "harm", "decision_curves", "calibration", "d_calibration", "survival", "cross_group")
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,18 @@ class EvaluationResult:
         With a threshold: ``attribute``, ``group``, ``metric`` ("sensitivity", "specificity", "ppv", "npv",
         "net_benefit"), ``value`` with ``low`` and ``high``, ``p`` of the gaps between groups (group "gap"), and the
         ``reason`` where a value cannot be estimated.
+    decision_curves : DataFrame
+        Net benefit of treating patients whose predicted risk at the horizon is at least a threshold: ``attribute``,
+        ``group``, ``threshold``, ``net_benefit`` with a band ``low`` to ``high`` that contains the whole curve of a
+        group, net benefit of treating everybody (``treat_all``) and nobody (``treat_none``), and ``avoided_per_100``,
+        how many fewer of 100 patients are treated than if everybody is, at the same benefit. Empty without curves.
+    calibration_curves : CalibrationCurves, optional
+        Observed against predicted risk at the horizon, with numbers and histograms; None without curves.
     calibration : DataFrame
         Kaplan-Meier against mean predicted survival by attribute, group and horizon, and the bootstrap interval of the
         difference.
     d_calibration : DataFrame
         Share of patients in each tenth of predicted survival at the event, by attribute and group.
-    tenths : DataFrame
-        Patients in tenths by their predicted risk of an event by the horizon: mean ``predicted`` and ``observed``
-        (Kaplan-Meier) risk with the interval ``low`` to ``high``, by attribute and group.
     survival : DataFrame
         Mean predicted survival and Kaplan-Meier over time, by attribute and group.
     cross_group : DataFrame
@@ -90,7 +95,6 @@ class EvaluationResult:
     groups: pd.DataFrame
     calibration: pd.DataFrame
     d_calibration: pd.DataFrame
-    tenths: pd.DataFrame
     survival: pd.DataFrame
     cross_group: pd.DataFrame
     control: ShrinkageControl | None
@@ -100,6 +104,8 @@ class EvaluationResult:
     hazards: Callable[[], tuple[Statement, ...]] = tuple
     by_cause: pd.DataFrame | None = None
     decisions: pd.DataFrame | None = None
+    decision_curves: pd.DataFrame = field(default_factory=pd.DataFrame)
+    calibration_curves: CalibrationCurves | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """Return the tidy table, one row per number.
@@ -299,15 +305,20 @@ class EvaluationResult:
             "metrics": _records(self.table),
             **{name: _records(getattr(self, name)) for name in _TABLES},
             "control": control,
+            **({} if self.calibration_curves is None else {"calibration_curves": self._curves()}),
             **({} if self.by_cause is None else {"by_cause": _records(self.by_cause)}),
             **({} if self.decisions is None else {"decisions": _records(self.decisions)}),
             "notes": list(self.notes),
             "summary": self.summary().split("\n"),
         }
 
+    def _curves(self) -> dict[str, Any]:
+        assert self.calibration_curves is not None
+        return {name: _records(table) for name, table in vars(self.calibration_curves).items()}
+
     plot_groups = plots.groups_plot
+    plot_decision_curves = plots.decision_curves_plot
     plot_calibration = plots.calibration_plot
-    plot_tenths = plots.tenths_plot
     plot_survival = plots.survival_plot
     plot_control = plots.control_plot
 

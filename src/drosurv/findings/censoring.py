@@ -156,19 +156,22 @@ class CensoringModel:
             where=self.at_risk[:, None] > 0,
         )
         slope = self.inverse @ by_coefficient
+        # At the last time, often the end of a study, all who are left are censored, whatever their hazards.
+        informative = self.remaining > 1e-9 * self.at_risk
+        hazard = np.where(informative, self.hazard, 0.0)
+        cumulative = np.append(0.0, np.cumsum(hazard))
         # A patient's martingale is the censoring less the hazard while at risk.
         none = np.zeros((1, share.shape[1]))
-        sums = np.vstack([none, np.cumsum(share * self.hazard[:, None], axis=0)])
-        means = np.vstack(
-            [none, np.cumsum(self.hazard[:, None] * (self.mean_columns @ slope), axis=0)]
-        )
+        means = self.mean_columns @ slope
+        sums = np.vstack([none, np.cumsum(hazard[:, None] * (share - means), axis=0)])
         until, since = self.until, self.first
-        hazard = self.cumulative[until] - self.cumulative[since]
-        own = sums - means
-        found: FloatArray = own[until] - own[since] + hazard[:, None] * (self.columns @ slope)
+        own = cumulative[until] - cumulative[since]
+        found: FloatArray = sums[until] - sums[since] + own[:, None] * (self.columns @ slope)
         found *= -self.relative[:, None]
-        at = self.position[self.censored]
-        found[self.censored] += share[at] + (self.columns[self.censored] - self.mean_columns[at]) @ slope
+        said = np.flatnonzero(self.censored)
+        said = said[informative[self.position[said]]]
+        at = self.position[said]
+        found[said] += share[at] - means[at] + self.columns[said] @ slope
         return found
 
     @property

@@ -173,6 +173,11 @@ class Frame:
             pen = "L"
         return "".join(parts)
 
+    def bar(self, start: float, end: float, top: float) -> str:
+        """Return the closed SVG path of a bar that stands on the horizontal axis."""
+        left, right, bottom = self.across(start), self.across(end), self.height - self.bottom
+        return f"M{left:g} {bottom:g}V{self.down(top):g}H{right:g}V{bottom:g}Z"
+
     def band(self, points: Sequence[tuple[float, float | None, float | None]]) -> str:
         """Return a closed SVG path between lower and upper values; points without both are left out."""
         known = [(x, low, high) for x, low, high in points if low is not None and high is not None]
@@ -187,7 +192,8 @@ class Chart(NamedTuple):
     """A line chart; the description is for readers who cannot see it.
 
     `bands` of uncertainty hold x, lower and upper values. The arrow keys go through the marks in their order. The
-    pointer chooses the mark that is `nearest` horizontally ("x"), or in both directions ("point").
+    pointer chooses the mark that is `nearest` horizontally ("x"), or in both directions ("point"). `bars` stand on the
+    horizontal axis, each from one x to another, with its upper end. `corner` are lines of text in the upper left.
     """
 
     title: str
@@ -197,6 +203,8 @@ class Chart(NamedTuple):
     bands: Sequence[Sequence[tuple[float, float | None, float | None]]] = ()
     marks: tuple[Mark, ...] = ()
     nearest: Literal["x", "point"] = "x"
+    bars: Sequence[tuple[float, float, float]] = ()
+    corner: tuple[str, ...] = ()
 
 
 class Strip(NamedTuple):

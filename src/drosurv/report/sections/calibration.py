@@ -1,8 +1,8 @@
-"""Sections on calibration: survival curves and tenths of risk in each group, and each competing cause."""
+"""Sections on calibration: calibration curves and survival curves of each group, and each competing cause."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -11,12 +11,12 @@ import pandas as pd
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.by_cause import judged_by_cause
+from drosurv.evaluation.plots import corner_text
 from drosurv.evaluation.views import OBSERVED, named, survival_columns, time_column
 from drosurv.presentation import (
     Column,
     Statement,
     Table,
-    counted,
     group_name,
     headings,
     moment,
@@ -31,35 +31,84 @@ from drosurv.report.section import Part, Section
 
 # Number of points of each chart that show their values; the curves themselves are finer.
 _READINGS = 24
+# Groups of attributes with more are not drawn one by one.
+MANY_GROUPS = 12
+_NUMBERS = {"ratio": "Observed / expected", "slope": "Calibration slope", "ici": "ICI"}
 
 
 def collect(evidence: Evidence) -> Part:
-    """Return curves and tenths of risk of every model."""
+    """Return calibration curves and survival curves of every model."""
     unit = evidence.time_unit
-    tables = tuple((survival_table(result, unit), tenths_table(result, unit)) for result in evidence.results)
     return Part(
-        by_model=tables, facts={"time_unit": unit, "horizon": plain(evidence.audited.settings.horizon)}
+        by_model=tuple(
+            (*curve_tables(result, unit), survival_table(result, unit)) for result in evidence.results
+        ),
+        facts={
+            "time_unit": unit,
+            "horizon": plain(evidence.audited.settings.horizon),
+            "histograms": [histogram_rows(result) for result in evidence.results],
+        },
     )
 
 
-def tenths_table(result: EvaluationResult, time_unit: str) -> Table:
-    """Return predicted and observed risk at the horizon, in tenths of the patients by predicted risk."""
-    rows = [_with_width(row) for row in plain_rows(result.tenths) if row["attribute"] == EVERYONE]
-    columns = (
+def curve_tables(result: EvaluationResult, time_unit: str) -> tuple[Table, Table]:
+    """Return the points of the calibration curves, and their numbers, of groups that are not too small to be shown."""
+    at, called, curves = (
+        moment(result.settings.horizon, time_unit),
+        result.headings,
+        result.calibration_curves,
+    )
+    shown = _shown(result)
+    points: list[dict[str, Any]] = []
+    numbers: list[dict[str, Any]] = []
+    if curves is not None:
+        points, numbers = (
+            [named(row, called) for row in plain_rows(table) if (row["attribute"], row["group"]) in shown]
+            for table in (curves.points, curves.numbers)
+        )
+    who = (Column("group", "Group"), Column("attribute", "Attribute"))
+    risks = (
+        *who,
         Column("predicted", "Predicted risk", "share"),
         Column("observed", "Observed risk", "share", ("low", "high")),
+    )
+    counted_events = (
+        *who,
         Column("patients", "Patients", "count"),
-        Column("events", "Events", "count"),
+        Column("observed", f"Events by {at}, weighted", "time"),
+        Column("expected", "Expected", "time"),
+        *(Column.measured(key, label) for key, label in _NUMBERS.items()),
     )
-    when = moment(result.settings.horizon, time_unit)
-    return Table(
-        "tenths", f"Predicted and observed risk at {when}, by tenth of predicted risk", columns, tuple(rows)
+    return (
+        Table("calibration_curves", f"Calibration curves at {at}: points", risks, tuple(points)),
+        Table("calibration_numbers", f"Calibration at {at}", counted_events, tuple(numbers)),
     )
 
 
-def _with_width(row: dict[str, Any]) -> dict[str, Any]:
-    """Leave out an interval of width 0, which Kaplan-Meier has if all or none of the patients had the event."""
-    return row if row["low"] != row["high"] else row | {"low": None, "high": None}
+def _shown(result: EvaluationResult) -> set[tuple[str, str]]:
+    """Return attribute and label of the groups that are shown: not very small ones, nor those of many."""
+    curves = result.calibration_curves
+    if curves is None:
+        return set()
+    table = curves.numbers
+    many = table["attribute"].map(table["attribute"].value_counts()) > MANY_GROUPS
+    kept = table[(table["patients"] >= FEWEST) & ~many]
+    return set(zip(kept["attribute"], kept["group"], strict=True))
+
+
+def histogram_rows(result: EvaluationResult) -> list[dict[str, Any]]:
+    """Return how many patients have which predicted risk, relative to the most frequent one of the group."""
+    if result.calibration_curves is None:
+        return []
+    table, shown = result.calibration_curves.histogram, _shown(result)
+    rows = []
+    for (attribute, group), part in table.groupby(["attribute", "group"], sort=False):
+        if (attribute, group) in shown:
+            heights = (part["patients"] / max(float(part["patients"].max()), 1.0)).round(2)
+            who = named({"attribute": attribute, "group": group}, result.headings)
+            edges = [plain(float(part["low"].iloc[0])), *map(plain, part["high"].tolist())]
+            rows.append({**who, "edges": edges, "heights": heights.tolist()})
+    return rows
 
 
 def survival_table(result: EvaluationResult, time_unit: str) -> Table:
@@ -76,42 +125,79 @@ def survival_table(result: EvaluationResult, time_unit: str) -> Table:
     return Table("survival", caption, survival_columns(time_column("time", time_unit)), rows)
 
 
-def draw(part: Part) -> list[tuple[tuple[Chart, ...], Chart | None]]:
-    """Return the curves, and the chart of tenths of risk, of every model."""
+def draw(part: Part) -> list[tuple[tuple[Chart, ...], tuple[Chart, ...]]]:
+    """Return the calibration curves and the survival curves of every model."""
     unit = part.facts["time_unit"]
-    return [(survival_charts(survival, unit), tenths_chart(tenths)) for survival, tenths in part.by_model]
+    return [
+        (calibration_charts(points, numbers, bars), survival_charts(survival, unit))
+        for (points, numbers, survival), bars in zip(part.by_model, part.facts["histograms"], strict=True)
+    ]
 
 
-def tenths_chart(tenths: Table) -> Chart | None:
-    """Draw observed against predicted risk; on the diagonal they agree."""
-    rows = [row for row in tenths.rows if row["observed"] is not None]
+def calibration_charts(
+    points: Table, numbers: Table, histograms: Sequence[Mapping[str, Any]]
+) -> tuple[Chart, ...]:
+    """Draw observed against predicted risk, one small chart per group, all on the same axes."""
+    rows = [row for row in points.rows if row["observed"] is not None]
     if not rows:
-        return None
-    values = [row[key] for row in rows for key in ("predicted", "observed", "high") if row[key] is not None]
-    x, y = (
-        Axis.over(title, values, kind="share", count=5, include=(0.0, 1.0) if max(values) > 0.9 else (0.0,))
-        for title in ("predicted risk", "observed risk")
-    )
+        return ()
+    top = min(1.0, 1.1 * max(row[key] for row in rows for key in ("predicted", "observed")))
+    x = Axis.over("predicted risk", [0.0, top], kind="share", count=4, include=(0.0, top))
+    upper = Axis.over("observed risk", [0.0, 1.3 * top], kind="share", count=5, include=(0.0, 1.3 * top))
+    # Room for the numbers above, and for the histogram below.
+    y = Axis(upper.title, -0.2 * top, 1.35 * top, tuple(tick for tick in upper.ticks if tick.value <= 1.0))
+    charts = []
+    for row in numbers.rows:
+        who = row["attribute"], row["group"]
+        own = [point for point in rows if (point["attribute"], point["group"]) == who]
+        bars = next((one for one in histograms if (one["attribute"], one["group"]) == who), None)
+        if own:
+            charts.append(_calibration_chart(Frame(x, y, height=300), row, own, bars, top))
+    return tuple(charts)
+
+
+def _calibration_chart(
+    frame: Frame,
+    numbers: dict[str, Any],
+    rows: list[dict[str, Any]],
+    bars: Mapping[str, Any] | None,
+    top: float,
+) -> Chart:
+    is_curve = rows[0]["kind"] == "spline"
     largest = max(rows, key=lambda row: abs(row["predicted"] - row["observed"]))
+    corner = corner_text(numbers).split("\n")
+    inside = [row for row in rows if row["predicted"] <= top]
     return Chart(
-        tenths.caption,
-        f"They differ most where {_risks(largest)}.",
-        Frame(x, y, width=380, height=340),
-        lines=(Line([(0.0, 0.0), (min(x.high, y.high),) * 2], "control"),),
+        group_name(numbers["attribute"], numbers["group"]) if numbers["attribute"] else numbers["group"],
+        f"{'; '.join(corner)}. Predicted and observed risk differ most where {_risks(largest)}.",
+        frame,
+        lines=(
+            Line([(0.0, 0.0), (top, top)], "control"),
+            *([Line([(row["predicted"], row["observed"]) for row in inside], "model")] if is_curve else ()),
+        ),
+        bands=([(row["predicted"], row["low"], row["high"]) for row in inside],) if is_curve else (),
         marks=tuple(
             Mark(
                 row["predicted"],
                 row["observed"],
-                f"{_risks(row)} ({counted(row['patients'], 'patient')})",
-                role="tenth",
-                drawn=True,
-                reach=[[(row["predicted"], row["low"]), (row["predicted"], row["high"])]]
-                if row["high"]
-                else (),
+                _risks(row),
+                role="part",
+                drawn=not is_curve,
+                reach=()
+                if is_curve or row["high"] is None
+                else [[(row["predicted"], row["low"]), (row["predicted"], row["high"])]],
             )
-            for row in rows
+            for row in (inside[:: max(1, len(inside) // _READINGS)] if is_curve else rows)
         ),
-        nearest="point",
+        nearest="x" if is_curve else "point",
+        bars=()
+        if bars is None
+        else tuple(
+            (start, end, frame.y.low + 0.16 * top * height)
+            for start, end, height in zip(bars["edges"], bars["edges"][1:], bars["heights"], strict=False)
+            if height > 0 and start < top
+        ),
+        corner=tuple(corner),
     )
 
 
@@ -164,23 +250,27 @@ CALIBRATION = Section(
     collect=collect,
     draw=draw,
     intro="""
-<p>Predicted and observed survival in each group.
-<span class="key model">mean prediction</span>
-<span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band, while at least five patients are
-observed</span></p>
-<p>Then, patients in tenths by their predicted risk: on the dotted line, as many had the event as predicted. Bars are
-{{ report.level }} intervals, not adjusted.</p>
+<p>Observed against predicted risk in each group: on the dotted line, as many had the event as predicted. The band
+contains the whole curve with a probability of {{ report.level }}, for each group. Below, how many patients have which
+predicted risk.</p>
+<p>O/E: observed over expected events; 1 is right. Slope: below 1, predicted risks differ too much. ICI: mean distance
+of the curve from the dotted line. The verdict uses its own tests, which are adjusted for their number.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}
-{% set charts, tenths = drawn[k] %}
-{% if not charts %}
+{% set curves, survival = drawn[k] %}
+{% if not survival %}
   <p class="aside">The model predicts no survival curves, so calibration cannot be judged.</p>
 {% else %}
-  {{ m.panels(charts) }}
+  {{ m.panels(curves) }}
+  {{ m.folded(part.table("calibration_numbers", k)) }}
+  {{ m.downloads(part.table("calibration_curves", k)) }}
+  <h3>Over time</h3>
+  <p class="aside"><span class="key model">mean prediction</span>
+  <span class="key observed">observed (Kaplan-Meier), with its {{ report.level }} band, while at least five patients are
+  observed</span></p>
+  {{ m.panels(survival) }}
   {{ m.downloads(part.table("survival", k)) }}
-  {% if tenths %}{{ m.chart(tenths) }}{% endif %}
-  {{ m.folded(part.table("tenths", k)) }}
 {% endif %}
 {% endcall %}
 """,

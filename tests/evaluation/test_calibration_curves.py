@@ -1,0 +1,107 @@
+"""Calibration curves against R, simulated truth, and what small groups get."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from drosurv.evaluation.at_horizon import OutcomesAtHorizon
+from drosurv.evaluation.calibration_curves import calibration_curves
+from drosurv.target import Target
+
+FIXTURES = Path(__file__).parent / "fixtures"
+ALL = ("overall", "all")
+
+
+def outcomes(risk, happened):
+    """Outcomes by time 1 without censoring."""
+    time = np.where(happened, 0.5, 2.0)
+    return OutcomesAtHorizon.of(Target(happened, time), risk, 1.0, np.empty((len(risk), 0)))
+
+
+def simulated(n, seed, factor=1.0):
+    """Risks by time 1 whose hazards are too small by a factor, with censoring that depends on them."""
+    rng = np.random.default_rng(seed)
+    hazard = 0.4 * np.exp(0.8 * rng.normal(size=n))
+    time, left = rng.exponential(1 / (factor * hazard)), rng.exponential(1 / np.sqrt(hazard))
+    target = Target(time <= left, np.minimum(time, left))
+    return OutcomesAtHorizon.of(target, 1 - np.exp(-hazard), 1.0, np.empty((n, 0)))
+
+
+def test_without_censoring_the_curve_and_the_slope_are_those_of_glm_in_r():
+    recorded = json.loads((FIXTURES / "calibration_curves.json").read_text())
+    risk, y = np.array(recorded["p"]), np.array(recorded["y"]) == 1
+    assert 100 <= y.sum() <= 300, "four knots, as in R"
+    found = calibration_curves(outcomes(risk, y), {ALL: np.arange(len(y))})
+    at = np.interp(recorded["at"], found.points["predicted"], found.points["observed"])
+    # The curve is read between 41 points.
+    np.testing.assert_allclose(at, recorded["cloglog"], atol=0.001)
+    np.testing.assert_allclose(at, recorded["logit"], atol=0.02)
+    (numbers,) = found.numbers.to_dict("records")
+    assert numbers["slope"] == pytest.approx(recorded["slope"], rel=1e-5)
+    assert numbers["ratio"] == pytest.approx(y.sum() / risk.sum())
+
+
+def test_with_censoring_the_curve_is_the_true_one():
+    found = calibration_curves(simulated(20_000, 0, factor=1.7), {ALL: np.arange(20_000)})
+    points = found.points
+    truth = 1 - (1 - points["predicted"]) ** 1.7
+    assert (points["kind"] == "spline").all()
+    assert ((points["low"] < truth) & (truth < points["high"])).all()
+    np.testing.assert_allclose(points["observed"], truth, atol=0.06)
+    (numbers,) = found.numbers.to_dict("records")
+    assert numbers["ici_low"] <= numbers["ici"] <= numbers["ici_high"]
+    assert numbers["ici"] == pytest.approx(np.mean(truth - points["predicted"]), abs=0.03)
+    assert numbers["slope_low"] < 1 < numbers["slope_high"], "hazards differ by a factor only"
+    assert numbers["ratio_low"] > 1.2
+
+
+def test_the_curve_of_a_right_model_is_mostly_within_its_band():
+    inside = 0
+    for seed in range(20):
+        points = calibration_curves(simulated(500, seed), {ALL: np.arange(500)}).points
+        inside += ((points["low"] <= points["predicted"]) & (points["predicted"] <= points["high"])).all()
+    # Of 20 runs with 95 %, fewer than 16 happen in 1 of 400.
+    assert inside >= 16
+
+
+def test_small_groups_get_parts_or_one_point_with_an_interval():
+    risk = np.linspace(0.05, 0.3, 100)
+    happened = np.arange(100) % 7 == 0
+    groups = {("size", "100"): np.arange(100), ("size", "10"): np.arange(10)}
+    found = calibration_curves(outcomes(risk, happened), groups)
+    of = dict([*found.points.groupby("group")])
+    # 15 events, five for each part.
+    assert of["100"]["kind"].unique() == ["parts"]
+    assert of["100"]["patients"].sum() == 100
+    assert len(of["100"]) == 3
+    assert of["100"]["observed"] @ of["100"]["patients"] == pytest.approx(happened.sum())
+    (point,) = of["10"].to_dict("records")
+    assert point["kind"] == "point"
+    assert point["observed"] == pytest.approx(0.2)
+    assert 0 < point["low"] < 0.1
+    assert 0.4 < point["high"] < 0.7
+    assert np.isnan(found.numbers["ici"]).all()
+
+
+def test_equal_predictions_are_one_point_and_no_event_has_an_upper_limit():
+    found = calibration_curves(outcomes(np.full(60, 0.1), np.zeros(60, bool)), {ALL: np.arange(60)})
+    assert found.points[["kind", "observed", "low"]].to_numpy().tolist() == [["point", 0.0, 0.0]]
+    (numbers,) = found.numbers.to_dict("records")
+    assert numbers["ratio_low"] == 0
+    # Garwood's limit of a Poisson count of 0.
+    assert numbers["ratio_high"] == pytest.approx(3.689 / 6, rel=1e-3)
+
+
+def test_the_plot_has_a_panel_for_each_group_with_its_numbers(evaluated):
+    result = evaluated(n_bootstrap=2)
+    figure = result.plot_calibration("site")
+    assert [ax.get_title() for ax in figure.axes] == ["site a", "site b"]
+    numbers = result.calibration_curves.numbers.set_index(["attribute", "group"]).loc[("site", "a")]
+    (corner,) = [text.get_text() for text in figure.axes[0].texts]
+    assert corner.startswith(f"O/E {numbers['ratio']:.2f} ({numbers['ratio_low']:.2f} to ")
+    counts = result.calibration_curves.histogram.groupby("attribute")["patients"].sum()
+    assert (counts == 240).all()
+    with pytest.raises(ValueError, match="attribute must be one of"):
+        result.plot_calibration("race")
