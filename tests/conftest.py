@@ -121,7 +121,7 @@ def downloads(data_directory, shared_folder):
 def few_replicates_of_searches():
     """Where nothing else is asked for, searches of subgroups draw 199 replicates, and remedies grow 10 trees."""
     from drosurv.repairs import subgroup_bounds
-    from drosurv.report.sections.subgroups import TREES
+    from drosurv.report.sections.subgroup_sections import TREES
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subgroup_bounds, "REPLICATES", 199)

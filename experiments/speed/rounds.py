@@ -10,8 +10,8 @@ import numpy as np
 
 from drosurv import CoxPH, DROCox
 from drosurv.distributed.sorting import Layout, PartRows, cut, cut_times, join, outline
-from drosurv.estimators.chunks import ChunkCohort, fit_chunks
-from drosurv.solvers.chunks import Marks
+from drosurv.estimators.chunk_estimator import ChunkCohort, fit_chunks
+from drosurv.solvers.chunk_likelihood import Marks
 from experiments.speed.scale import cohort
 
 MODELS = {

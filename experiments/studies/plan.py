@@ -27,7 +27,7 @@ from drosurv.planning.risk_spread import NormalLogRisks
 from drosurv.planning.subgroup_search import SubgroupSearch
 from drosurv.repairs.rules import CodedTable
 from drosurv.repairs.simultaneous_tests import MOST, MOST_LEVELS, N_CUTS, signed_root_deviance
-from drosurv.repairs.subgroups import Subgroups
+from drosurv.repairs.subgroup_sums import Subgroups
 from experiments.studies.repeated import means, parser, repeat
 from experiments.studies.subgroup_bounds import weibull_curves
 

@@ -148,7 +148,7 @@ def run_frozen(setting, _, seed):
 def run_size(n, rho, seed):
     """A tenth of the patients have rho times as many events as a model predicts that is right for the others."""
     from drosurv import repair
-    from drosurv.repairs.views import detectable
+    from drosurv.repairs.repair_views import detectable
 
     X, y, inside, predicted = draw_level(int(n), float(rho), seed)
     start = time.perf_counter()

@@ -35,7 +35,7 @@ from drosurv.repairs.simultaneous_tests import (
     signed_root_deviance,
 )
 from drosurv.repairs.subgroup_bounds import BRIER, GAIN
-from drosurv.repairs.subgroups import Subgroups
+from drosurv.repairs.subgroup_sums import Subgroups
 from drosurv.report.cross_fit import cross_fitted, fold_parts
 from drosurv.target import parse_target
 from experiments.studies.repeated import parser, repeat

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from drosurv.estimators import chunks as over_chunks
+from drosurv.estimators import chunk_estimator as over_chunks
 from drosurv.metrics import FollowUp
+from drosurv.solvers.chunk_likelihood import Chunk, ChunkState, Marks, Scheme, device_chunks
 from drosurv.solvers.chunk_problem import LocalWorkers
-from drosurv.solvers.chunks import Chunk, ChunkState, Marks, Scheme, device_chunks
 from drosurv.target import Target
 
 N = 500

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drosurv import MLP, DeepHit, Surv, datasets
-from drosurv.losses.deep_hit import DeepHitLoss
+from drosurv.losses.deep_hit_loss import DeepHitLoss
 from drosurv.target import Target
 
 DATA = datasets.make_hidden_minority(n_samples=200, random_state=0)

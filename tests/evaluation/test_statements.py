@@ -8,7 +8,7 @@ from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.evaluation.evaluator import Row, frame_of
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result import Settings
-from drosurv.evaluation.views import judged_gaps
+from drosurv.evaluation.result_views import judged_gaps
 from drosurv.metrics.inference import holm, widening
 from drosurv.presentation import literal
 

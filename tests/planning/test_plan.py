@@ -16,7 +16,7 @@ from drosurv.planning.risk_spread import NormalLogRisks
 from drosurv.planning.subgroup_search import SubgroupSearch
 from drosurv.repairs.rules import CodedTable
 from drosurv.repairs.simultaneous_tests import MOST_LEVELS, N_CUTS
-from drosurv.repairs.subgroups import Subgroups
+from drosurv.repairs.subgroup_sums import Subgroups
 
 
 def row(found, words):

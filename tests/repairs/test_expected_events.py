@@ -10,7 +10,7 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.metrics import expected_events
 from drosurv.predictions import as_predictions
 from drosurv.repairs import repair
-from drosurv.repairs.curves import (
+from drosurv.repairs.expected import (
     Expected,
     expected_of_fitted,
     expected_of_frozen,

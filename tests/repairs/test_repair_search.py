@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from drosurv.observation import draw_folds
+from drosurv.repairs.bayes_factors import Limits, Residuals, likelihood_gains_of
 from drosurv.repairs.estimate import Estimate
-from drosurv.repairs.evidence import Limits, Residuals, likelihood_gains_of
 from drosurv.repairs.repair_search import (
     STRENGTHS,
     VERSIONS,

@@ -2,7 +2,7 @@ import re
 
 from drosurv.presentation import Table
 from drosurv.report.charts import Axis, Frame
-from drosurv.report.sections.calibration import survival_charts
+from drosurv.report.sections.calibration_sections import survival_charts
 
 FRAME = Frame(Axis.over("", [0, 10], margin=0), Axis.over("", [0, 1], margin=0), 110, 120, 5, 5, 10, 10)
 

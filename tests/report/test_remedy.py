@@ -12,7 +12,7 @@ from drosurv.datasets import make_hidden_minority
 from drosurv.evaluation import Predictions
 from drosurv.report.alpha_path import Stop, find_stops
 from drosurv.report.evidence import Evidence
-from drosurv.report.sections.subgroups import REMEDY, find_remedy
+from drosurv.report.sections.subgroup_sections import REMEDY, find_remedy
 
 NAMES = {f"x{j}": f"lab{j}" for j in range(1, 7)}
 

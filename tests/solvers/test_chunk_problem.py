@@ -10,8 +10,8 @@ from drosurv.objectives.cvar import CVaR
 from drosurv.objectives.objective import Mean
 from drosurv.solvers import minimise
 from drosurv.solvers.arrays import PIECE, cumulative_sums_at
+from drosurv.solvers.chunk_likelihood import Marks, Scheme, device_chunks
 from drosurv.solvers.chunk_problem import ChunkProblem
-from drosurv.solvers.chunks import Marks, Scheme, device_chunks
 
 D = 4
 

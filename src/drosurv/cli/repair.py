@@ -126,7 +126,7 @@ def repair(
         frame, columns = source.read(), None
         from drosurv.given_predictions import read_columns
         from drosurv.predictions import final_step
-        from drosurv.repairs.views import linear_effects
+        from drosurv.repairs.repair_views import linear_effects
         from drosurv.workflows import (
             OpenedModel,
             noted_predictions,

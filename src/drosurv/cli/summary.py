@@ -31,7 +31,7 @@ def summary(
     from drosurv import summary as summarised
     from drosurv.errors import ArgumentError
     from drosurv.predictions import final_step
-    from drosurv.repairs.views import linear_effects, repair_table
+    from drosurv.repairs.repair_views import linear_effects, repair_table
     from drosurv.tables.reading import FileFormat
     from drosurv.workflows import OpenedModel
 

@@ -15,7 +15,7 @@ import numpy as np
 from drosurv.distributed.parts import DaskParts, ParquetParts
 from drosurv.distributed.sorting import Columns, Layout, Outline, cut_times
 from drosurv.errors import ArgumentError, InputError, check_count, require, require_extra
-from drosurv.estimators.chunks import ChunkCohort, fit_chunks
+from drosurv.estimators.chunk_estimator import ChunkCohort, fit_chunks
 
 Estimator = TypeVar("Estimator")
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from drosurv.distributed.sorting import Columns, Layout, Outline, PartRows, cut, join, outline, read_rows
 from drosurv.errors import ArgumentError, require_extra
-from drosurv.solvers.chunks import Chunk, ChunkState
+from drosurv.solvers.chunk_likelihood import Chunk, ChunkState
 
 # Rows of a file that a thread reads at a time.
 _BATCH = 1 << 17
@@ -51,7 +51,7 @@ class ChunkOnDisk:
         self.folder = folder
 
     def __getattr__(self, name: str) -> Any:
-        """Read a field of :class:`~drosurv.solvers.chunks.Chunk`."""
+        """Read a field of :class:`~drosurv.solvers.chunk_likelihood.Chunk`."""
         if name not in Chunk._fields:
             raise AttributeError(name)
         array = self.folder / f"{name}.npy"

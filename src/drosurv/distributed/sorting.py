@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drosurv.errors import ArgumentError, InputError, require
-from drosurv.solvers.chunks import ChunkState, Marks, Scheme, make_chunk
+from drosurv.solvers.chunk_likelihood import ChunkState, Marks, Scheme, make_chunk
 from drosurv.target import BoolArray, FloatArray
 
 # Number of quantiles of the times of each partition. The sizes of chunks differ by about one part in this many.

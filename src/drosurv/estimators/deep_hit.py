@@ -17,7 +17,7 @@ from drosurv.estimators.discrete_time_hazard import interpolate, interval_ends
 from drosurv.estimators.dro_cox_split import first_half
 from drosurv.estimators.network_estimator import NetworkEstimator
 from drosurv.estimators.network_settings import Trees, as_network
-from drosurv.losses.deep_hit import DeepHitLoss
+from drosurv.losses.deep_hit_loss import DeepHitLoss
 from drosurv.observation import with_offset
 from drosurv.solvers import Options, Problem, Result, TrainingData
 from drosurv.solvers.networks import build, mlp, network_scores

@@ -30,7 +30,7 @@ from drosurv.errors import (
 )
 from drosurv.estimators.base import SurvivalModel
 from drosurv.estimators.baseline import Baseline, cox_baseline
-from drosurv.estimators.chunks import features_on_device, fit_on_device
+from drosurv.estimators.chunk_estimator import features_on_device, fit_on_device
 from drosurv.estimators.coefficient_inference import CoefficientInference
 from drosurv.estimators.coefficients import CoxTable, ProportionalHazardsTest
 from drosurv.estimators.network_settings import MLP, Trees, as_network, check_nested

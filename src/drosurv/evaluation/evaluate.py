@@ -30,10 +30,10 @@ from drosurv.evaluation.evaluator import (
     without_intervals,
 )
 from drosurv.evaluation.from_entry import one_row_each, predict_from_entry, reference_from_entry
-from drosurv.evaluation.groups import decision_table, group_table, group_tables, parse_subgroups
+from drosurv.evaluation.group_table import decision_table, group_table, group_tables, parse_subgroups
 from drosurv.evaluation.reference import fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
-from drosurv.evaluation.views import hazards_statement
+from drosurv.evaluation.result_views import hazards_statement
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number

@@ -17,7 +17,7 @@ from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import JUDGED_GAPS, Kind, Row, rows_in
 from drosurv.evaluation.reference import ShrinkageControl
-from drosurv.evaluation.views import HARM_METRICS, document, harm_records, statements
+from drosurv.evaluation.result_views import HARM_METRICS, document, harm_records, statements
 from drosurv.presentation import Column, Statement, Table, headings, plain
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}

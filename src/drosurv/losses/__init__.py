@@ -2,7 +2,7 @@
 
 from drosurv.losses.cox_partial import cox_partial
 from drosurv.losses.cox_split import cox_split
-from drosurv.losses.deep_hit import deep_hit
+from drosurv.losses.deep_hit_loss import deep_hit
 from drosurv.losses.full_likelihood import full_likelihood
 from drosurv.losses.loss import ConvexLoss, Loss
 from drosurv.losses.torch_loss import TorchLoss

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from drosurv.errors import ArgumentError
 from drosurv.predictions import as_predictions, final_step, take
 from drosurv.presentation.progress import ProgressCallback
-from drosurv.repairs.curves import SMALLEST_EXPECTED, Expected, expected_of_fitted
+from drosurv.repairs.expected import SMALLEST_EXPECTED, Expected, expected_of_fitted
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from drosurv.repairs.evidence import Residuals, fit_above, likelihood_gains_of
+from drosurv.repairs.bayes_factors import Residuals, fit_above, likelihood_gains_of
 from drosurv.target import BoolArray, FloatArray, IntArray
 
 N_PERIODS = 4

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from drosurv.presentation.progress import ProgressCallback
-from drosurv.repairs.evidence import (
+from drosurv.repairs.bayes_factors import (
     Limits,
     Residuals,
     fit_above,

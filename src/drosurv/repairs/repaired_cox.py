@@ -20,25 +20,17 @@ from drosurv.observation import Observation, draw_folds, generator, parse_observ
 from drosurv.predictions import as_predictions, final_step
 from drosurv.presentation import Table, literal
 from drosurv.presentation.progress import ProgressCallback, bar
-from drosurv.repairs.curves import (
+from drosurv.repairs.bayes_factors import Clusters, EffectColumns, Limits, OverTime, Residuals
+from drosurv.repairs.expected import (
     QUARTILES,
     Expected,
     expected_of_frozen,
     reference_times,
 )
-from drosurv.repairs.evidence import Clusters, EffectColumns, Limits, OverTime, Residuals
 from drosurv.repairs.fold_fits import FoldFits, fit_base
 from drosurv.repairs.repair import EffectChange, Repair, effect_changes, only_linear_column
 from drosurv.repairs.repair_search import Attempt, CheckedSearch, Trial, fewest_folds, find_repairs
-from drosurv.repairs.repaired_predictions import (
-    BaselineFactor,
-    RepairedPredictions,
-    curve_times,
-    intervals_between,
-    intervals_of,
-)
-from drosurv.repairs.rules import CodedTable, readable_table
-from drosurv.repairs.views import (
+from drosurv.repairs.repair_views import (
     hazard_ratio_table,
     in_words,
     linear_columns,
@@ -48,6 +40,14 @@ from drosurv.repairs.views import (
     repair_table,
     status,
 )
+from drosurv.repairs.repaired_predictions import (
+    BaselineFactor,
+    RepairedPredictions,
+    curve_times,
+    intervals_between,
+    intervals_of,
+)
+from drosurv.repairs.rules import CodedTable, readable_table
 from drosurv.target import BoolArray, FloatArray, IntArray, Target, parse_target
 
 if TYPE_CHECKING:

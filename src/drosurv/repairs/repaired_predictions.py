@@ -20,8 +20,8 @@ from drosurv.estimators.baseline import checked_times, step_functions
 from drosurv.estimators.capabilities import Capabilities
 from drosurv.observation import in_pandas
 from drosurv.predictions import as_predictions, final_step, take
-from drosurv.repairs.curves import log_risk
-from drosurv.repairs.evidence import EffectColumns
+from drosurv.repairs.bayes_factors import EffectColumns
+from drosurv.repairs.expected import log_risk
 from drosurv.repairs.periods import repaired_hazard
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.rules import readable_table

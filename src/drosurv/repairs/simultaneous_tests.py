@@ -17,7 +17,7 @@ from scipy.special import xlogy
 
 from drosurv.curve_values import minus_log
 from drosurv.curves import StepCurves, SurvivalCurves
-from drosurv.evaluation.estimation_error import estimation_share, linear_columns
+from drosurv.evaluation.training_weights import estimation_share, linear_columns
 from drosurv.metrics import FollowUp
 from drosurv.metrics.expected_events import (
     expected_events,
@@ -28,7 +28,7 @@ from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import label_codes
 from drosurv.predictions import Predicted
 from drosurv.repairs.rules import CodedTable, Rule
-from drosurv.repairs.subgroups import Subgroups
+from drosurv.repairs.subgroup_sums import Subgroups
 from drosurv.target import FloatArray, IntArray, Target
 
 # Smallest number of predicted events of a subgroup.

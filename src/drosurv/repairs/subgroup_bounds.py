@@ -18,7 +18,7 @@ from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator
 from drosurv.predictions import as_predictions
 from drosurv.presentation import Column, Table, axes_or_new, counted, moment, written
-from drosurv.repairs.curves import follow_up_of
+from drosurv.repairs.expected import follow_up_of
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -31,7 +31,7 @@ from drosurv.repairs.simultaneous_tests import (
     judged_subgroups,
     model_errors,
 )
-from drosurv.repairs.subgroups import Subgroups
+from drosurv.repairs.subgroup_sums import Subgroups
 from drosurv.target import Target, has_causes, of_any_cause, parse_target
 
 if TYPE_CHECKING:

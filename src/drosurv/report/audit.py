@@ -13,7 +13,7 @@ from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.from_entry import FromEntry, one_row_each, predict_from_entry, reference_from_entry
 from drosurv.evaluation.reference import plain_cox, standardised_features
-from drosurv.evaluation.views import hazards_statement
+from drosurv.evaluation.result_views import hazards_statement
 from drosurv.given_predictions import ReadPredictions, read_predictions
 from drosurv.observation import Rows
 from drosurv.predictions import (

@@ -17,7 +17,7 @@ from drosurv.metrics.expected_events import known_everywhere
 from drosurv.metrics.follow_up import last_with_enough_at_risk
 from drosurv.predictions import Predicted
 from drosurv.presentation import counted, moment
-from drosurv.repairs.curves import reference_times
+from drosurv.repairs.expected import reference_times
 from drosurv.report.alpha_path import Stop
 from drosurv.target import FloatArray, Target, parse_target
 

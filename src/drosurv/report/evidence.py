@@ -18,7 +18,7 @@ from drosurv.evaluation import EvaluationResult, Predictions
 from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import curve_times
-from drosurv.evaluation.views import DECISIONS
+from drosurv.evaluation.result_views import DECISIONS
 from drosurv.metrics import FollowUp
 from drosurv.metrics.imparity import concordance_case_mix_test
 from drosurv.observation import Inference, Rows

@@ -11,9 +11,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from drosurv.objectives.objective import LossSums, Moments, Objective, WorstCase
-from drosurv.solvers import chunks as kernels
+from drosurv.solvers import chunk_likelihood as kernels
 from drosurv.solvers.arrays import in_numpy, stack_in_numpy
-from drosurv.solvers.chunks import At, WeightTerms
+from drosurv.solvers.chunk_likelihood import At, WeightTerms
 from drosurv.solvers.convex import ConvexProblem
 from drosurv.target import FloatArray
 

@@ -15,7 +15,7 @@ from drosurv.datasets import Dataset, load_flc, load_nwtco, make_hidden_minority
 from drosurv.estimators import CoxPH, CoxPHCV
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.evaluate import prepare
-from drosurv.evaluation.groups import group_table, parse_subgroups
+from drosurv.evaluation.group_table import group_table, parse_subgroups
 from drosurv.predictions import as_predictions
 from drosurv.repairs import RepairedCox
 from drosurv.report import AuditReport, Page, audit

@@ -9,7 +9,7 @@ from drosurv.evaluation import evaluate_by_cause
 from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.metrics import aalen_johansen, concordance_by_cause, concordance_index
 from drosurv.report import audit
-from drosurv.report.sections.calibration import collect_causes
+from drosurv.report.sections.calibration_sections import collect_causes
 
 
 @pytest.fixture(scope="module")

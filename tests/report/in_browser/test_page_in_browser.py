@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from drosurv.report.sections.verdict import group_table
+from drosurv.report.sections.first_section import group_table
 
 pytestmark = pytest.mark.browser
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.views import shrinkage_table
+from drosurv.evaluation.result_views import shrinkage_table
 from drosurv.presentation import Column, Table, first_upper, plain
 from drosurv.report.alpha_path import Stop
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark, Points

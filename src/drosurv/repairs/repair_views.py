@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from drosurv.errors import InputError
 from drosurv.predictions import final_step
 from drosurv.presentation import Column, Table, axes_or_new, first_upper
-from drosurv.repairs.evidence import EffectColumns
+from drosurv.repairs.bayes_factors import EffectColumns
 from drosurv.repairs.periods import Periods
 from drosurv.repairs.repair import Repair
 from drosurv.repairs.repair_search import LARGEST_REPAIR

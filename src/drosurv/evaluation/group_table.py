@@ -28,8 +28,8 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import Subset
-from drosurv.evaluation.estimation_error import estimation_share, linear_columns
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator
+from drosurv.evaluation.training_weights import estimation_share, linear_columns
 from drosurv.metrics import d_calibration, decisions
 from drosurv.metrics.calibration import beside_observed
 from drosurv.metrics.inference import Draws, normal_interval, observed_over_expected

@@ -7,7 +7,7 @@ from typing import Any
 
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import whose
-from drosurv.evaluation.views import named
+from drosurv.evaluation.result_views import named
 from drosurv.presentation import (
     Column,
     Statement,

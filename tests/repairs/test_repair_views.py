@@ -15,10 +15,10 @@ from drosurv import MLP, CoxPH, CoxPHCV, RepairedCox, Surv, repair
 from drosurv.datasets import load_nwtco, make_hidden_minority
 from drosurv.observation import draw_folds
 from drosurv.predictions import as_predictions
+from drosurv.repairs.bayes_factors import EffectColumns
 from drosurv.repairs.estimate import Estimate
-from drosurv.repairs.evidence import EffectColumns
 from drosurv.repairs.repair_search import Correction
-from drosurv.repairs.views import (
+from drosurv.repairs.repair_views import (
     NEEDED_GAIN,
     detectable,
     hazard_ratio_table,

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, optimize, stats
 
-from drosurv.repairs.evidence import (
+from drosurv.repairs.bayes_factors import (
     Limits,
     Residuals,
     ScoreEvidence,

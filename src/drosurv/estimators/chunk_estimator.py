@@ -17,7 +17,7 @@ from drosurv.metrics.follow_up import FollowUp, percentiles
 from drosurv.objectives import Objective
 from drosurv.objectives.objective import Mean
 from drosurv.solvers import TrainingData, minimise
-from drosurv.solvers import chunks as kernels
+from drosurv.solvers import chunk_likelihood as kernels
 from drosurv.solvers.arrays import (
     double,
     equal_blocks,
@@ -30,8 +30,8 @@ from drosurv.solvers.arrays import (
     searchsorted_right,
     sum_by_block,
 )
+from drosurv.solvers.chunk_likelihood import ChunkState, Marks, Scheme, device_chunks
 from drosurv.solvers.chunk_problem import ChunkProblem, LocalWorkers, Workers
-from drosurv.solvers.chunks import ChunkState, Marks, Scheme, device_chunks
 from drosurv.solvers.convex import Minimum
 from drosurv.solvers.device import checked_tensor, resolve_device
 from drosurv.solvers.solver import warn_unless_converged

@@ -11,12 +11,12 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import JUDGED_GAPS, Row
-from drosurv.evaluation.views import BETWEEN, DECISIONS, named, per_pair
+from drosurv.evaluation.result_views import BETWEEN, DECISIONS, named, per_pair
 from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain, plain_rows, written
 from drosurv.report.charts import forests
 from drosurv.report.evidence import FINDINGS, Evidence
 from drosurv.report.section import Part, Section
-from drosurv.report.sections.verdict import by_attribute
+from drosurv.report.sections.first_section import by_attribute
 from drosurv.report.verdict import ALL_PATIENTS, adjusted_p_values
 
 ENDS = ("low", "high")

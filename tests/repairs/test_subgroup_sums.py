@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from drosurv.repairs.rules import CodedTable
-from drosurv.repairs.subgroups import Subgroups
+from drosurv.repairs.subgroup_sums import Subgroups
 
 
 def table(n=300, seed=0):

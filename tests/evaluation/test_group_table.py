@@ -10,9 +10,9 @@ from drosurv import CoxPH, Surv, evaluate
 from drosurv.datasets import make_hidden_minority
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.estimation_error import estimation_share
 from drosurv.evaluation.evaluate import evaluate_rows, prepare
-from drosurv.evaluation.groups import group_table
+from drosurv.evaluation.group_table import group_table
+from drosurv.evaluation.training_weights import estimation_share
 from drosurv.metrics import concordance_index
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.metrics.nonparametric import KaplanMeier

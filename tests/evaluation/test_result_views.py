@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from drosurv.evaluation import evaluate
-from drosurv.evaluation.views import shrinkage_table
+from drosurv.evaluation.result_views import shrinkage_table
 from drosurv.presentation import literal, written
 
 mpl.use("Agg")
