@@ -12,7 +12,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.evaluation.plots import corner_text
-from drosurv.evaluation.views import OBSERVED, named, survival_columns, time_column
+from drosurv.evaluation.result_views import OBSERVED, named, survival_columns, time_column
 from drosurv.presentation import (
     Column,
     Statement,

@@ -6,7 +6,7 @@ from typing import Any
 
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
-from drosurv.evaluation.views import named
+from drosurv.evaluation.result_views import named
 from drosurv.presentation import (
     Column,
     Statement,
@@ -21,7 +21,7 @@ from drosurv.presentation import (
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
-from drosurv.report.sections.calibration import MANY_GROUPS
+from drosurv.report.sections.calibration_sections import MANY_GROUPS
 
 _READINGS = 24
 
