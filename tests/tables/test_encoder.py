@@ -311,8 +311,7 @@ class TestInAPipeline:
         raw = X.assign(extra="note")[["extra", "sex", "x3", "x2", "x1"]]
         np.testing.assert_array_equal(loaded.predict(raw), model.predict(X))
         np.testing.assert_array_equal(
-            # A Pipeline has this method itself only if scikit-survival was imported.
-            loaded[-1].predict_survival_function(loaded[:-1].transform(raw), times=[0.5]),
+            loaded.predict_survival_function(raw, times=[0.5]),
             model[-1].predict_survival_function(model[:-1].transform(X), times=[0.5]),
         )
         pd.testing.assert_frame_equal(loaded[0].describe(), model[0].describe())

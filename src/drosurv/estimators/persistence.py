@@ -151,8 +151,7 @@ def load(path: str | os.PathLike[str], **functions: Callable[..., Any]) -> Any:
     Returns
     -------
     estimator or Pipeline
-        The fitted model. A Pipeline predicts curves by its last step:
-        ``model[-1].predict_survival_function(model[:-1].transform(X))``.
+        The fitted model. A Pipeline predicts curves as its last step does: ``model.predict_survival_function(X)``.
     """
     return read_saved_model(path, **functions).model
 
