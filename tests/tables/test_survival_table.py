@@ -102,7 +102,8 @@ def test_dropping_an_unknown_column_is_refused(path):
 
 def test_a_table_without_features_or_events_is_refused(path):
     with pytest.raises(
-        ValueError, match="no features: no columns besides 'days', 'status' and those dropped"
+        ValueError,
+        match="no features: besides time and event, column 'id' is dropped, column 'age' is dropped",
     ):
         read(path, drop=["id", "age", "sex"])
     pd.read_csv(path).assign(status=0).to_csv(path, index=False)

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 _ABOUT = {
     "CoxPHCV": "It is Cox regression with ridge and splines chosen by cross-validation; --model cox trains plain Cox.\n"
 }
+# Folds of the audit that is proposed.
+_FOLDS = 5
 # Longer tables, such as of thousands of genes, are cut.
 _MOST_SHOWN = 40
 
@@ -192,8 +194,10 @@ def fit(
         summary["held_out"] = {"file": str(hold_out), **_size(held)}
         following += [str(hold_out), *shell_options(replace(source, missing=()), FileOptions)]
     else:
-        following += [as_typed(source.data), "--folds", "5", *shell_options(source, FileOptions)]
-    if not table.columns.causes and (held is not None or source.entry is None):
+        folds = str(min(_FOLDS, table.n_with_event))
+        following += [as_typed(source.data), "--folds", folds, *shell_options(source, FileOptions)]
+    judged = held is not None or (source.entry is None and table.n_with_event > 1)
+    if not table.columns.causes and judged:
         summary["next"] = [*following, *shell_option("groups", groups)]
     summary["plain_cox"] = None if cox is None else cox.reset_index().to_dict("records")
     summary["proportional_hazards"] = hazards

@@ -234,7 +234,9 @@ class CoxPHCV(SurvivalModel):
         with_event = int((np.bincount(units, event) > 0).sum())
         if with_event < 2:
             raise ArgumentError(
-                "y", "y has one patient with an event, but cross-validation needs two. Use CoxPH(l2=0.1)."
+                "y",
+                "y has one patient with an event, but cross-validation needs two. Use plain Cox with a penalty: "
+                "CoxPH(l2=0.1), or `drosurv fit --model cox --l2 0.1`.",
             )
         if with_event < self.cv:
             warn_caller(

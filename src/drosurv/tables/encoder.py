@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from drosurv.errors import ArgumentError, InputError, arg, require, warn_caller
 from drosurv.observation import in_pandas
-from drosurv.presentation import first_upper
+from drosurv.presentation import first_upper, listing
 from drosurv.tables.columns import (
     CategoryColumn,
     Column,
@@ -118,8 +118,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         columns = self._learn(frame.drop(columns=list(self.drop)))
         names = pd.Series([name for column in columns for name in column.features], dtype=object)
         if len(names) == 0:
+            # scikit-learn's checks of estimators look for the number of samples.
+            why = [f"{column.name!r}: {column.done.removeprefix('not used: ')}" for column in columns]
             raise InputError(
-                f"none of the {frame.shape[1]} columns differs between patients (n_samples={len(frame)})."
+                f"none of the {frame.shape[1]} columns differs between patients (n_samples={len(frame)}), so there are "
+                f"no features: {listing(why)}."
             )
         if names.duplicated().any():
             raise InputError(
@@ -369,7 +372,7 @@ def _dates_error(names: list[str]) -> ArgumentError:
         text = f"column {names[0]} holds dates: turn it into a number, such as an age or a number of days, or name it"
     else:
         text = f"columns {', '.join(names)} hold dates: turn them into numbers, such as ages or days, or name them"
-    return ArgumentError("drop", f"{text} in drop.")
+    return ArgumentError("drop", f"{text} in {arg('drop')}.")
 
 
 def _combined(problems: list[InputError]) -> ArgumentError:

@@ -22,7 +22,7 @@ from drosurv.errors import (
     warn_caller,
 )
 from drosurv.observation import in_pandas
-from drosurv.presentation import counted
+from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.ids import names_patients, repeated_id, unnamed_ids
 from drosurv.tables.problems import copied_rows, numbered_patients, table_problems
@@ -408,9 +408,15 @@ def read_survival_table(
         complete_cases=complete_cases,
     )
     if table.X.shape[1] == 0:
+        roles = {
+            "is dropped": drop,
+            "says how rows were observed": [*(observed or {}).values()],
+            "names patients": [] if id is None else [id],
+        }
+        why = [f"column {name!r} {role}" for role, names in roles.items() for name in names]
         raise InputError(
-            f"{path} has no features: no columns besides {', '.join(map(repr, columns.names))} and those dropped. Drop "
-            "fewer, or add some."
+            f"{path} has no features: besides time and event, {listing(why, 12) or 'there is no column'}. Drop fewer "
+            "columns, or add some."
         )
     if not table.event.any():
         raise ArgumentError(

@@ -110,9 +110,8 @@ def same_patients(predictions: pd.DataFrame, frame: pd.DataFrame, id: str | None
         if len(predictions) != len(frame):
             raise ArgumentError(
                 "predictions",
-                f"{arg('predictions')} have {len(predictions):,} rows for {len(frame):,} patients: give one row per "
-                "patient, "
-                "or a column that names the patients in both tables.",
+                f"{arg('predictions')} have {len(predictions):,} rows for {len(frame):,} patients: give one row "
+                "per patient, or a column that names the patients in both tables.",
             )
         return predictions.set_axis(frame.index)
     name = str(found[0])
@@ -122,8 +121,8 @@ def same_patients(predictions: pd.DataFrame, frame: pd.DataFrame, id: str | None
         raise ArgumentError(
             "predictions",
             f"{arg('predictions')} lack {counted(int(missing.sum()), 'patient')} of the table, by column {name!r} "
-            "(first in "
-            f"row {row_number(frame.index, int(missing.argmax()))}): add them, or leave them out of the table.",
+            f"(first in row {row_number(frame.index, int(missing.argmax()))}): add them, or leave them out of the "
+            "table.",
         )
     if known.duplicated().any():
         if len(predictions) == len(frame) and (known.to_numpy() == wanted.to_numpy()).all():
