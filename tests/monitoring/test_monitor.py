@@ -11,6 +11,7 @@ from drosurv import CauseSpecificCox, CoxPH, PublishedCox, Surv
 from drosurv.errors import ArgumentError
 from drosurv.monitoring.counts import Log
 from drosurv.monitoring.looks import Calendar
+from drosurv.predictions import Predictions
 
 pytestmark = pytest.mark.filterwarnings("error:half of the patients without the event")
 
@@ -198,6 +199,15 @@ def test_the_counts_of_causes_add_up_to_those_of_any_cause(used):
     assert (first["events"] + second["events"]).tolist() == every["events"].tolist()
     np.testing.assert_allclose(first["expected"] + second["expected"], every["expected"])
     assert 0 < second["expected"].iloc[-1] < every["expected"].iloc[-1]
+    # A table of incidences of both causes says nearly the same.
+    times = np.arange(2.0, 1200, 2)
+    table = {k: model.predict_cumulative_incidence(X, times, k) for k in (1, 2)}
+    given = Predictions(incidence=table, times=times)
+    found = drosurv.monitor(given, None, target, start=dates, cause=1).path
+    assert found["expected"].iloc[-1] == pytest.approx(first["expected"].iloc[-1], rel=0.02)
+    assert found["events"].tolist() == first["events"].tolist()
+    with pytest.raises(ValueError, match="cause needs a model of causes"):
+        drosurv.monitor((times, given.survival), None, target, start=dates, cause=1)
 
 
 def test_a_table_of_many_times_gives_nearly_the_events_of_its_model(model, used):

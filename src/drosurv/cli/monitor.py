@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from drosurv.cli.options import (
+    Cause,
     DataFile,
     FileOptions,
     Force,
@@ -17,6 +18,7 @@ from drosurv.cli.options import (
     ModelFile,
     TargetOptions,
     about,
+    cause_number,
     command,
 )
 from drosurv.cli.outputs import check_outputs, check_picture, print_json, printable
@@ -46,7 +48,7 @@ def monitor(
         float, about("Ratios from 1/tolerance to tolerance are no reason for an alarm.")
     ] = 1.1,
     alpha: Annotated[float, about("Probability of any false alarm, ever.")] = 0.05,
-    cause: Annotated[int | None, about("The cause whose events are counted.", "Columns")] = None,
+    cause: Cause = None,
     time_unit: Annotated[
         str | None, about("Unit of the model's times: days, weeks, months or years.", "Columns")
     ] = None,
@@ -91,7 +93,7 @@ def monitor(
         lag=lag,
         id=None if table.id is None else table.frame[table.id].to_numpy(),
         entry=table.entry,
-        cause=cause,
+        cause=cause_number(cause, table),
         time_unit=unit,
     )
     found.to_html(output, title=title or f"{type(opened.estimator).__name__}, {data.name}")

@@ -53,6 +53,13 @@ Groups = Annotated[
         help="Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes."
     ),
 ]
+Cause = Annotated[
+    str | None,
+    typer.Option(
+        help="One of several causes, by its number or name; by default an event of any cause.",
+        rich_help_panel="Columns",
+    ),
+]
 Force = Annotated[
     bool,
     typer.Option("--force", help="Overwrite files that drosurv did not write.", rich_help_panel="Output"),
@@ -355,6 +362,11 @@ class TrainingTable(FileOptions, TargetOptions):
         others = {"data", "keep_columns", *(option.name for option in fields(FileOptions))}
         given = {name: value for name, value in asdict(self).items() if name not in others}
         return read_survival_table(frame, groups=groups, causes=causes, observed=named, **given)
+
+
+def cause_number(cause: str | None, table: SurvivalTable) -> int | None:
+    """Return the number of the cause that an option names; None for an event of any cause."""
+    return None if cause is None else table.columns.cause_number(cause)
 
 
 def shell_options(bundle: Any, kind: type[Any]) -> list[str]:

@@ -196,18 +196,9 @@ def _accumulated(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
     return found
 
 
-def curves_to_monitor(predicted: Predicted, target: Target, cause: int | None) -> SurvivalCurves:
+def curves_to_monitor(predicted: Predicted, target: Target) -> SurvivalCurves:
     """Return the curves whose expected events are counted; raise if they are known at few times only."""
-    curves: SurvivalCurves
-    if cause is None:
-        curves = predicted.survival_curves
-    elif predicted.competing is None:
-        raise ArgumentError(
-            "cause",
-            f"{arg('cause', cause)} needs predictions of each cause, which the model does not give.",
-        )
-    else:
-        curves = predicted.competing.of_cause(cause)
+    curves = predicted.survival_curves
     # Without events, curves must be known throughout the follow-up of all patients.
     happened = target if target.event.any() else replace(target, event=np.ones(len(target), dtype=np.bool_))
     if not known_throughout(curves, happened):

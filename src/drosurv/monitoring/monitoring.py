@@ -114,7 +114,7 @@ def monitor(
         started,
         target,
         since,
-        curves_to_monitor(as_predictions(model, X, n), target, cause),
+        curves_to_monitor(as_predictions(model, X, n, cause=cause), target),
         patient_numbers(id, started, *scaled),
         float(lag),
     )

@@ -179,6 +179,27 @@ class TargetColumns:
             )
         return replace(columns, event_value=found)
 
+    def cause_number(self, cause: str) -> int:
+        """Return the number of a cause that is given by its number or, where the column holds texts, by its text."""
+        if not self.causes:
+            raise ArgumentError(
+                "cause",
+                f"{arg('cause', cause)} has no meaning: the events of column {self.event!r} are read as one kind of "
+                f"event. Leave it out, or name the event by {arg('event_value')}.",
+            )
+        named = {name.casefold(): number for number, name in enumerate(self.cause_names, start=1)}
+        if cause.casefold() in named:
+            return named[cause.casefold()]
+        known = range(1, len(named) + 1)
+        if not cause.isdecimal() or int(cause) == 0 or (named and int(cause) not in known):
+            wanted = (
+                f"be one of {shown(self.cause_names)}, or its number"
+                if named
+                else f"be the number of a cause in column {self.event!r}, 1, 2, ..."
+            )
+            raise ArgumentError.must("cause", wanted, cause)
+        return int(cause)
+
     def parse(self, frame: pd.DataFrame) -> NDArray[Any]:
         """Return event and time of every row, a structured array (n,)."""
         self.require(frame)
