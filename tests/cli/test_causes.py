@@ -59,6 +59,7 @@ def patients(files):
     return table[["age", "sex", "dose"]], Surv.competing(table["cause"], table["months"])
 
 
+@pytest.mark.filterwarnings("ignore:half of the patients")
 def test_monitor_counts_one_cause_by_name_or_number(drosurv, files, patients, tmp_path):
     X, y = patients
     log = pd.read_csv(files / "texts.csv").assign(admitted="2020-01-01")
