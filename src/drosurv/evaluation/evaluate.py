@@ -16,7 +16,7 @@ from drosurv.errors import as_number, each_warning_once, require
 from drosurv.evaluation.attributes import ALL, EVERYONE, Count, parse_attributes, warn_of_small_groups
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.curves_by_group import curves_by_group
+from drosurv.evaluation.curves_by_group import curves_by_group, shrunken_ratios
 from drosurv.evaluation.data import EvaluationData, Subset
 from drosurv.evaluation.decision_curves import parse_thresholds
 from drosurv.evaluation.evaluator import (
@@ -273,6 +273,7 @@ def evaluate_rows(
     return EvaluationResult(
         decisions=decided,
         **curves_by_group(evaluator, X, thresholds, threshold, inference),
+        shrunken=shrunken_ratios(table_of_groups, inference.level),
         table=frame_of(table),
         groups=table_of_groups,
         **group_tables(evaluator, drawn, inference.level),

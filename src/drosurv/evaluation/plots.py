@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from drosurv.errors import ArgumentError, arg, require
 from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
+from drosurv.evaluation.curves_by_group import FUNNEL_LEVELS, MANY_GROUPS, NEW_GROUP, funnel
 from drosurv.evaluation.reference import disparity_column
 from drosurv.observation import in_pandas
 from drosurv.predictions import final_step, unwrapped
@@ -114,6 +115,34 @@ def calibration_plot(result: Any, attribute: str | None = None) -> Figure:
     figure.supxlabel(f"predicted risk by {moment(result.settings.horizon)}", fontsize="medium")
     figure.supylabel("observed risk", fontsize="medium")
     return figure
+
+
+def funnel_plot(result: Any, attribute: str | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw observed over expected events of many groups, such as hospitals, against the expected events.
+
+    Between the lines, chance explains the distance from 1: in 95 %, and in 99.8 %, of the groups of a right model.
+    """
+    rows = result.shrunken
+    if len(rows) == 0:
+        raise ArgumentError(
+            "attribute", f"no attribute has more than {MANY_GROUPS} groups with expected events."
+        )
+    attribute = attribute or str(rows["attribute"].iloc[0])
+    known = rows["attribute"].unique().tolist()
+    require(attribute in known, "attribute", f"be one with many groups, {known}", attribute)
+    rows = rows[(rows["attribute"] == attribute) & (rows["group"] != NEW_GROUP)]
+    ax = axes_or_new(ax)
+    at = np.linspace(max(0.5 * float(rows["expected"].min()), 0.2), 1.05 * float(rows["expected"].max()), 200)
+    for level, style in zip(FUNNEL_LEVELS, ("--", "-"), strict=True):
+        low, high = funnel(at, level)
+        ax.plot(at, low, color=_GREY, lw=0.8, ls=style, label=f"{100 * level:g} % of groups by chance")
+        ax.plot(at, high, color=_GREY, lw=0.8, ls=style)
+    ax.axhline(1.0, color=_GREY, lw=0.8, ls=":")
+    ax.plot(rows["expected"], rows["ratio"], "o", color="C0", ms=4, label=_who(attribute, "").strip())
+    ax.set(ylim=(0.0, 1.15 * max(float(rows["ratio"].max()), 2.0)))
+    ax.set(xlabel="expected events", ylabel="observed / expected events")
+    ax.legend(frameon=False)
+    return ax
 
 
 def corner_text(numbers: Mapping[Any, Any]) -> str:

@@ -21,7 +21,16 @@ from drosurv.evaluation.result_views import HARM_METRICS, document, harm_records
 from drosurv.presentation import Column, Statement, Table, headings, plain
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
-_TABLES = ("groups", "harm", "decision_curves", "calibration", "d_calibration", "survival", "cross_group")
+_TABLES = (
+    "groups",
+    "harm",
+    "decision_curves",
+    "shrunken",
+    "calibration",
+    "d_calibration",
+    "survival",
+    "cross_group",
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,10 @@ class EvaluationResult:
         how many fewer of 100 patients are treated than if everybody is, at the same benefit. Empty without curves.
     calibration_curves : CalibrationCurves, optional
         Observed against predicted risk at the horizon, with numbers and histograms; None without curves.
+    shrunken : DataFrame
+        Of attributes with more than 8 groups, such as hospitals: ``observed`` and ``expected`` events, their ``ratio``,
+        and the ratio ``shrunken`` towards the mean of all groups, with ``low`` and ``high``. The last row of an
+        attribute, "a new one", is the prediction interval of a new group.
     calibration : DataFrame
         Kaplan-Meier against mean predicted survival by attribute, group and horizon, and the bootstrap interval of the
         difference.
@@ -106,6 +119,7 @@ class EvaluationResult:
     decisions: pd.DataFrame | None = None
     decision_curves: pd.DataFrame = field(default_factory=pd.DataFrame)
     calibration_curves: CalibrationCurves | None = None
+    shrunken: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the tidy table, one row per number.
@@ -318,6 +332,7 @@ class EvaluationResult:
 
     plot_groups = plots.groups_plot
     plot_decision_curves = plots.decision_curves_plot
+    plot_funnel = plots.funnel_plot
     plot_calibration = plots.calibration_plot
     plot_survival = plots.survival_plot
     plot_control = plots.control_plot

@@ -28,6 +28,7 @@ from drosurv.metrics.likelihood_gain import likelihood_gain
 from drosurv.metrics.log_rank import log_rank_test
 from drosurv.metrics.nonparametric import aalen_johansen
 from drosurv.metrics.partial_likelihood import gain_over_null, log_partial_likelihood, share_of_gain
+from drosurv.metrics.random_intercept import random_intercept
 
 __all__ = [
     "FollowUp",
@@ -66,6 +67,7 @@ __all__ = [
     "observed_over_expected",
     "paired_comparison",
     "permutation_test",
+    "random_intercept",
     "share_of_gain",
     "uno_concordance",
 ]

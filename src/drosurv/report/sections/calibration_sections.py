@@ -11,6 +11,7 @@ import pandas as pd
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.by_cause import judged_by_cause
+from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.evaluation.plots import corner_text
 from drosurv.evaluation.result_views import OBSERVED, named, survival_columns, time_column
 from drosurv.presentation import (
@@ -31,8 +32,6 @@ from drosurv.report.section import Part, Section
 
 # Number of points of each chart that show their values; the curves themselves are finer.
 _READINGS = 24
-# Groups of attributes with more are not drawn one by one.
-MANY_GROUPS = 12
 _NUMBERS = {"ratio": "Observed / expected", "slope": "Calibration slope", "ici": "ICI"}
 
 

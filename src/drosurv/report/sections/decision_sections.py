@@ -6,6 +6,7 @@ from typing import Any
 
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.evaluation.result_views import named
 from drosurv.presentation import (
     Column,
@@ -21,7 +22,6 @@ from drosurv.presentation import (
 from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
-from drosurv.report.sections.calibration_sections import MANY_GROUPS
 
 _READINGS = 24
 

@@ -1,0 +1,89 @@
+"""How often bands hold the whole curve of a right model: ``python -m experiments.studies.curve_bands --runs 1000``.
+
+Predictions are right; the curve of calibration is then the diagonal, and that of net benefit is known. Censoring
+depends on the risk and the group, or there is none. Exponential times, log-logistic ones, and whole years.
+"""
+
+import argparse
+import itertools
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+
+from drosurv.evaluation.at_horizon import OutcomesAtHorizon
+from drosurv.evaluation.calibration_curves import calibration_curves
+from drosurv.evaluation.decision_curves import decision_curves
+from drosurv.target import Target
+
+SIZES, RATES, TRUTHS = (200, 500, 1000, 3000), (0.1, 0.4), ("exponential", "log-logistic", "whole years")
+THRESHOLDS = np.arange(1, 15) / 20
+MANY = 200_000
+ALL = ("overall", "all")
+
+
+def patients(n, rate, truth, censored, rng):
+    """Risks by time 2, groups and outcomes of n patients."""
+    x, group = rng.normal(size=n), rng.random(n) < 0.3
+    scale = rate * np.exp(0.8 * x + 0.3 * group) / 2
+    u = rng.random(n)
+    if truth == "log-logistic":
+        time, risk = np.sqrt(u / (1 - u) / scale), scale * 4 / (1 + scale * 4)
+    else:
+        time, risk = -np.log(u) / scale, 1 - np.exp(-2 * scale)
+    left = rng.exponential(3 * np.exp(0.4 * group - 0.4 * x)) if censored else np.full(n, np.inf)
+    if truth == "whole years":
+        # An event in a year is known at its end; patients leave at the ends of years.
+        time, left = np.ceil(time), np.ceil(left)
+    return risk, group, Target(time <= left, np.minimum(time, left))
+
+
+def true_benefit(rate, truth):
+    """Net benefit of the right model at the thresholds, from many patients."""
+    risk = patients(MANY, rate, truth, False, np.random.default_rng(12345))[0][:, None]
+    return ((risk >= THRESHOLDS) * (risk - (1 - risk) * THRESHOLDS / (1 - THRESHOLDS))).mean(axis=0)
+
+
+def covered(case):
+    """Whether the bands of everybody and of a group hold the truth on one sample; nan where there is no spline."""
+    n, rate, truth, censored, benefit, seed = case
+    risk, group, target = patients(n, rate, truth, censored, np.random.default_rng(seed))
+    outcomes = OutcomesAtHorizon.of(target, risk, 2.0, group[:, None].astype(float))
+    rows = {ALL: np.arange(n), ("group", "1"): np.flatnonzero(group)}
+    found = calibration_curves(outcomes, rows)
+    inside = []
+    for who in rows:
+        points = found.points[(found.points["attribute"] == who[0]) & (found.points["group"] == who[1])]
+        held = ((points["low"] <= points["predicted"]) & (points["predicted"] <= points["high"])).all()
+        inside.append(float(held) if points["kind"].iloc[0] == "spline" else np.nan)
+    numbers = found.numbers.iloc[0]
+    inside += [float(numbers[f"{key}_low"] <= 1 <= numbers[f"{key}_high"]) for key in ("ratio", "slope")]
+    curve = decision_curves(outcomes, {ALL: rows[ALL]}, THRESHOLDS)
+    inside.append(float(((curve["low"] <= benefit) & (benefit <= curve["high"])).all()))
+    return inside
+
+
+def main():
+    """Print a table of coverages in per cent."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.studies.curve_bands", description=__doc__)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    chance = 196 * np.sqrt(0.0475 / given.runs)
+    print(f"{given.runs} runs; chance moves a coverage of 95 % by {chance:.1f}.")
+    print("| truth | censored | patients | rate | curve | curve of a group | O/E | slope | net benefit |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for truth, censored, n, rate in itertools.product(TRUTHS, (False, True), SIZES, RATES):
+            benefit = true_benefit(rate, truth)
+            cases = [(n, rate, truth, censored, benefit, seed) for seed in range(given.runs)]
+            held = np.array(list(pool.map(covered, cases, chunksize=10)))
+            known = np.isfinite(held).sum(axis=0)
+            shares = np.where(
+                known > 0.5 * given.runs, np.nansum(held, axis=0) / np.maximum(known, 1), np.nan
+            )
+            cells = " | ".join("-" if np.isnan(share) else f"{100 * share:.1f}" for share in shares)
+            print(f"| {truth} | {'yes' if censored else 'no'} | {n:,} | {rate} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

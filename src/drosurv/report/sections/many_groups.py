@@ -1,0 +1,141 @@
+"""The section on attributes with many groups, such as hospitals: a funnel plot, and ratios shrunken to their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from drosurv.evaluation.curves_by_group import FUNNEL_LEVELS, NEW_GROUP, funnel
+from drosurv.evaluation.result_views import named
+from drosurv.presentation import (
+    Column,
+    Statement,
+    Table,
+    counted,
+    listing,
+    plain_rows,
+    with_interval,
+    written,
+)
+from drosurv.report.charts import Axis, Chart, Frame, Line, Mark
+from drosurv.report.evidence import FEWEST, Evidence
+from drosurv.report.section import Part, Section
+
+
+def collect(evidence: Evidence) -> Part | None:
+    """Return the ratios of the groups; None if no attribute has many."""
+    found = evidence.audited.shrunken
+    if not len(found):
+        return None
+    called = evidence.audited.headings
+    rows = [
+        named(row, called) if row["group"] != NEW_GROUP else row | {"attribute": called[row["attribute"]]}
+        for row in plain_rows(found)
+        if row["patients"] is None or row["patients"] >= FEWEST
+    ]
+    columns = (
+        Column("group", "Group"),
+        Column("attribute", "Attribute"),
+        Column("patients", "Patients", "count"),
+        Column("observed", "Events", "count"),
+        Column("expected", "Expected", "time"),
+        Column("ratio", "Observed / expected", "value"),
+        Column("shrunken", "Shrunken", "value", ("low", "high")),
+    )
+    table = Table("many_groups", "Observed over expected events of many groups", columns, tuple(rows))
+    return Part(statements=tuple(_statements(rows, evidence.level)), tables=(table,))
+
+
+def _by_attribute(rows: Any) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["attribute"], []).append(row)
+    return found
+
+
+def _statements(rows: list[dict[str, Any]], level: float) -> Iterator[Statement]:
+    for attribute, own in _by_attribute(rows).items():
+        *groups, new = own
+        limits = [funnel(np.array([row["expected"]]), FUNNEL_LEVELS[-1]) for row in groups]
+        outside = [
+            row["group"]
+            for row, (low, high) in zip(groups, limits, strict=True)
+            if not low[0] <= row["ratio"] <= high[0]
+        ]
+        beyond = f" Outside the outer lines: {listing(outside, 5)}." if outside else ""
+        yield Statement(
+            "many_groups",
+            f"{attribute}: {counted(len(groups), 'group')}. A new one would have {written(new['low'])} to "
+            f"{written(new['high'])} times the predicted events ({100 * level:g} % prediction interval).{beyond}",
+            concern=bool(outside),
+        )
+
+
+def draw(part: Part) -> list[Chart]:
+    """Return a funnel plot of each attribute."""
+    return [
+        funnel_chart(attribute, [row for row in rows if row["group"] != NEW_GROUP])
+        for attribute, rows in _by_attribute(part.tables[0].rows).items()
+    ]
+
+
+def funnel_chart(attribute: str, rows: list[dict[str, Any]]) -> Chart:
+    """Draw observed over expected events against expected events, with the limits of chance."""
+    expected = [row["expected"] for row in rows]
+    x = Axis.over("expected events", expected, kind="count", count=5, include=(0.0,))
+    highest = 1.1 * max(2.0, *(row["ratio"] for row in rows))
+    y = Axis.over("observed / expected events", [0.0, highest], include=(0.0,))
+    at = np.linspace(max(0.5 * min(expected), 0.2), x.high, 80)
+    limits = [side for level in FUNNEL_LEVELS for side in funnel(at, level)]
+    lines = [
+        Line(
+            [(float(e), float(v) if v <= y.high else None) for e, v in zip(at, values, strict=True)],
+            "control" if k < 2 else "everybody",
+        )
+        for k, values in enumerate(limits)
+    ]
+    furthest = max(rows, key=lambda row: abs(np.log(row["shrunken"])))
+    return Chart(
+        f"Observed over expected events by {attribute}",
+        f"{len(rows)} groups. The shrunken ratio furthest from 1 is that of {furthest['group']}: {_ratio(furthest)}.",
+        Frame(x, y, width=560, height=340),
+        lines=(Line([(x.low, 1.0), (x.high, 1.0)], "path"), *lines),
+        marks=tuple(
+            Mark(
+                row["expected"],
+                row["ratio"],
+                f"{row['group']}: {written(row['observed'], 'count')} events, {written(row['expected'], 'time')} "
+                f"expected; shrunken {_ratio(row)}",
+                role="part",
+                drawn=True,
+            )
+            for row in rows
+        ),
+        nearest="point",
+    )
+
+
+def _ratio(row: dict[str, Any]) -> str:
+    return with_interval(row["shrunken"], row["low"], row["high"])
+
+
+SECTION = Section(
+    key="many_groups",
+    heading="Many groups, such as hospitals",
+    place=31,
+    collect=collect,
+    draw=draw,
+    intro="""
+<p>A dot is a group. Between the dotted lines lie 95 %, between the full lines 99.8 % of the groups of a right model, by
+chance: small groups differ more.</p>
+<p>The table has ratios shrunken towards the mean of all groups: as far as a group's own events do not say otherwise, it
+is taken to be like the others.</p>
+""",
+    template="""
+{% for statement in part.statements %}<p class="lead">{{ statement.text }}</p>{% endfor %}
+{% for each in drawn %}{{ m.chart(each) }}{% endfor %}
+{{ m.folded(part.tables[0]) }}
+""",
+)

@@ -1,0 +1,59 @@
+"""Hospitals: shrunken ratios, the funnel plot and its section."""
+
+import numpy as np
+import pytest
+
+import drosurv
+from drosurv import Surv
+from drosurv.evaluation.curves_by_group import funnel
+from drosurv.metrics import random_intercept
+
+
+@pytest.fixture(scope="module")
+def hospitals():
+    """Predictions that are too small in one of twelve hospitals; the last one has few patients."""
+    rng = np.random.default_rng(0)
+    hospital = np.repeat([f"h{k:02}" for k in range(12)], [80] * 11 + [20])
+    hazard = 0.3 * np.exp(rng.normal(0, 0.4, len(hospital)))
+    time = rng.exponential(1 / (hazard * np.where(hospital == "h03", 3.0, 1.0)))
+    y = Surv.from_arrays(time <= 2.0, np.minimum(time, 2.0))
+    times = np.linspace(0.04, 2.0, 50)
+    return (times, np.exp(-hazard[:, None] * times)), y, {"hospital": hospital}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_hospitals_are_shrunken_and_the_page_draws_a_funnel(hospitals):
+    predictions, y, groups = hospitals
+    report = drosurv.audit(predictions, None, y, sensitive_features=groups, n_bootstrap=0, search_rules=False)
+    *rows, new = report.tables["many_groups"].rows
+    found = random_intercept([row["observed"] for row in rows], [row["expected"] for row in rows])
+    np.testing.assert_allclose([row["shrunken"] for row in rows], found.shrunken, rtol=1e-3)
+    assert new["group"] == "a new one"
+    assert new["low"] == pytest.approx(found.new_low, rel=1e-3)
+    (said,) = report.parts["many_groups"].statements
+    assert "12 groups" in said.text
+    assert said.text.endswith("Outside the outer lines: h03.")
+    shown = [row["attribute"] for row in report.audited.tables["calibration_curves"].rows]
+    assert {*shown} == {""}, "no curves of each hospital"
+    assert "Many groups, such as hospitals" in report.to_html()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_funnel_plot_has_a_dot_for_each_hospital(hospitals):
+    from matplotlib.figure import Figure
+
+    predictions, y, groups = hospitals
+    result = drosurv.evaluate(predictions, None, y, sensitive_features=groups, n_bootstrap=0)
+    axes = result.plot_funnel(ax=Figure().subplots())
+    (dots,) = [line for line in axes.get_lines() if line.get_marker() == "o"]
+    assert len(dots.get_xdata()) == 12
+    with pytest.raises(ValueError, match="attribute must be one with many groups"):
+        result.plot_funnel("sex")
+
+
+def test_limits_of_the_funnel_hold_their_share_of_poisson_counts():
+    rng = np.random.default_rng(0)
+    for expected in (5.0, 50.0):
+        low, high = funnel(np.array([expected]), 0.95)
+        ratio = rng.poisson(expected, 20_000) / expected
+        assert 0.93 < ((ratio >= low) & (ratio <= high)).mean() < 0.98
