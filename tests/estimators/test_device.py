@@ -378,10 +378,9 @@ def test_cuda_trains_a_users_network_step_by_step():
             return super().forward(features) * float(torch.sign(features.sum()).abs())
 
     one = sample(0)
+    network = MLP(module=lambda d: Reading(d, 1), max_iter=10)
     models = [
-        CoxPH(lambda d: Reading(d, 1), solver="adam", max_iter=10, device=device, random_state=0).fit(
-            one.X, one.y
-        )
+        CoxPH(network, solver="adam", device=device, random_state=0).fit(one.X, one.y)
         for device in ("cuda", "cpu")
     ]
     assert_same_models(*models, one.X, tolerance=2e-3)
