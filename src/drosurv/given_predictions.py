@@ -219,7 +219,8 @@ def _read_incidences(found: PredictionColumns, unit: str, cause: int | None) -> 
             "give probabilities of an event of each cause, not 1 minus Kaplan-Meier's.",
         )
     notes.insert(0, f"read as incidences: {'; '.join(said)}.")
-    return ReadColumns(Predictions(incidence=tables, times=times), tuple(notes))
+    form = Form("event probability", len(notes) > 1)
+    return ReadColumns(Predictions(incidence=tables, times=times), tuple(notes), form)
 
 
 def _in_unit(found: PredictionColumns, unit: str) -> FloatArray:

@@ -78,3 +78,59 @@ def test_monitor_counts_one_cause_by_name_or_number(drosurv, files, patients, tm
     assert found[0]["expected"] == pytest.approx(expected.path["expected"].iloc[-1])
     said = drosurv.fails(*given, "--cause", "fall", "-o", tmp_path / "m.html")
     assert "--cause must be one of 'cancer', 'other death', or its number, got 'fall'" in said
+
+
+def test_one_cause_of_a_saved_model_is_repaired(drosurv, files, patients, tmp_path):
+    X, _ = patients
+    given = ("repair", files / "texts.csv", *TARGET, "--model", files / "model", "--cause", "cancer")
+    drosurv.ok(*given, "-o", tmp_path / "repaired")
+    repaired = library.load(tmp_path / "repaired")
+    assert repaired.repairs_
+    assert repaired.cause == 1
+    drosurv.ok(
+        "predict", tmp_path / "repaired", files / "texts.csv", "--times", "12", "-o", tmp_path / "new.csv"
+    )
+    found = pd.read_csv(tmp_path / "new.csv")
+    np.testing.assert_allclose(
+        found["incidence_1_12"], repaired.predict_cumulative_incidence(X, [12.0])[:, 0]
+    )
+    np.testing.assert_allclose(found.filter(regex="incidence|survival").sum(axis=1), 1.0)
+    before = pd.read_csv(files / "made.csv")["incidence_1_12"]
+    male = X["sex"] == "m"
+    ratio = found["incidence_1_12"] / before
+    assert ratio[male].mean() > 1.4 * ratio[~male].mean()
+
+
+@pytest.mark.parametrize("name", ["texts", "codes"])
+def test_incidences_of_a_table_are_repaired_and_those_of_others_too(drosurv, files, patients, tmp_path, name):
+    X, _ = patients
+    made = files / f"made_{name}.csv"
+    given = (
+        "repair",
+        "--predictions",
+        made,
+        *TARGET,
+        "--cause",
+        "1",
+        "--corrected",
+        tmp_path / "corrected.csv",
+    )
+    said = drosurv.ok(*given, "-o", tmp_path / "repairs")
+    assert "read as incidences: of cause 1, incidence_1_3 at 3 months" in said.stderr
+    found, before = pd.read_csv(tmp_path / "corrected.csv"), pd.read_csv(made)
+    male = X["sex"] == "m"
+    ratio = found["incidence_1_12"] / before["incidence_1_12"]
+    assert ratio[male].mean() > 1.4 * ratio[~male].mean()
+    for time in TIMES:
+        names = [f"incidence_1_{time}", f"incidence_2_{time}", f"survival_{time}"]
+        np.testing.assert_allclose(found[names].sum(axis=1), 1.0)
+    drosurv.ok("predict", tmp_path / "repairs", made, "-o", tmp_path / "again.csv")
+    again = pd.read_csv(tmp_path / "again.csv")
+    np.testing.assert_allclose(again["incidence_2_24"], found["incidence_2_24"])
+
+
+def test_a_repair_of_one_incidence_alone_is_refused(drosurv, files, tmp_path):
+    made = pd.read_csv(files / "made_codes.csv")
+    made[[name for name in made if "incidence_2" not in name]].to_csv(tmp_path / "alone.csv", index=False)
+    given = ("repair", "--predictions", tmp_path / "alone.csv", *TARGET, "--cause", "1")
+    assert "a repair of cause 1 needs predicted incidences of all 2 causes" in drosurv(*given).stderr

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from drosurv.tables import SurvivalTable
     from drosurv.tables.reading import FileFormat
+    from drosurv.tables.target_columns import TargetColumns
 
 # Type of options that take names separated by commas, or are given several times.
 Names = tuple[str, ...]
@@ -338,15 +339,20 @@ class TrainingTable(FileOptions, TargetOptions):
         """Read the file, and raise if a column is missing; commands do this before they import anything slow."""
         from drosurv.presentation.progress import bar
         from drosurv.tables.reading import require_columns
-        from drosurv.tables.target_columns import TargetColumns
 
         with bar("reading the table"):
             frame = self.format.read(self.data)
-        TargetColumns(self.time, self.event, None, self.start, self.end, self.entry).require(frame)
+        self.target().require(frame)
         for role in ("id", "drop", "categorical", "features", "numeric", "keep_columns"):
             named = getattr(self, role)
             require_columns(frame, [named] if isinstance(named, str) else named or (), role)
         return frame
+
+    def target(self, *, causes: bool = False) -> TargetColumns:
+        """Return the columns of the target; the event may be any of its values."""
+        from drosurv.tables.target_columns import TargetColumns
+
+        return TargetColumns(self.time, self.event, None, self.start, self.end, self.entry, causes)
 
     def parse(
         self, frame: pd.DataFrame, groups: Names = (), *, causes: bool = False, **observed: str | None

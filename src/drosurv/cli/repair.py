@@ -11,6 +11,7 @@ import typer
 
 from drosurv.cli.audit import kind_of, say_columns, say_notes
 from drosurv.cli.options import (
+    Cause,
     Force,
     HoldOut,
     HoldOutShare,
@@ -21,6 +22,7 @@ from drosurv.cli.options import (
     Settings,
     TrainingTable,
     about,
+    cause_number,
     command,
     make_estimator,
     piped,
@@ -84,6 +86,7 @@ def repair(
     corrected: Annotated[
         Path | None, about("CSV file to write repaired --predictions to.", "Other models")
     ] = None,
+    cause: Cause = None,
     max_repairs: Annotated[int, about("Largest number of repairs.", "Search")] = 5,
     max_conditions: Annotated[int, about("Largest number of conditions in a rule.", "Search")] = 2,
     evidence: Annotated[float, about("Smallest e-value that a repair must reach.", "Search")] = 20.0,
@@ -139,18 +142,22 @@ def repair(
 
         if predictions is not None:
             made = same_patients(source.format.read(predictions), frame, source.id)
-            columns = predictions_in(made.drop(columns=_target(source), errors="ignore"), survival)
+            causes = source.target(causes=cause is not None).causes_in(frame)
+            columns = predictions_in(made.drop(columns=_target(source), errors="ignore"), survival, causes)
             # Predictions do not define subgroups.
             frame = frame.drop(columns=[name for name in columns.names if name in frame.columns])
-        table, held = source.hold_out(source.parse(frame), hold_out, hold_out_share, seed, force=force)
         opened = None if saved is None else OpenedModel.open(saved)
         opened = opened if coefficients is None else OpenedModel.of_score(coefficients)
+        several = cause is not None or (opened is not None and opened.has_causes)
+        parsed = source.parse(frame, causes=several)
+        table, held = source.hold_out(parsed, hold_out, hold_out_share, seed, force=force)
         if opened is not None:
             opened.warn_of_rows_seen(table, source.data)
         given, notes = None, {}
         if columns is not None:
             columns = columns.take(frame.index.get_indexer(table.frame.index))
-            read = read_columns(columns, table.y, unit=table.columns.unit, kind=kind_of(kind))
+            number = cause_number(cause, table)
+            read = read_columns(columns, table.y, unit=table.columns.unit, kind=kind_of(kind), cause=number)
             say_columns(columns)
             say_notes(read.notes)
             given = read.predictions
@@ -167,6 +174,7 @@ def repair(
             max_conditions=max_conditions,
             evidence=evidence,
             random_state=seed,
+            cause=cause_number(cause, table),
             verbose=not as_json and sys.stderr.isatty(),
         )
     source.write_held_out(held, hold_out, force=force)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -178,6 +179,15 @@ class TargetColumns:
                 category=TableNote,
             )
         return replace(columns, event_value=found)
+
+    def causes_in(self, frame: pd.DataFrame) -> tuple[str, ...]:
+        """Return what the causes 1, 2, ... of a table are called: texts, or numbers; none if there are no causes."""
+        if not self.causes:
+            return ()
+        with warnings.catch_warnings(action="ignore", category=TableNote):
+            named = self.resolved(frame).cause_names
+        codes = pd.to_numeric(frame[self.event], errors="coerce")
+        return named or tuple(str(k) for k in range(1, int(codes.max()) + 1))
 
     def cause_number(self, cause: str) -> int:
         """Return the number of a cause that is given by its number or, where the column holds texts, by its text."""

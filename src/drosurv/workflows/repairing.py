@@ -55,22 +55,31 @@ def corrected(
     """Return the columns `keep` of a table's patients, by default all, beside their repaired predictions.
 
     `predictions` are a pair (times, survival), or :class:`Predictions`; there is a column ``survival_TIME`` for every
-    time.
+    time and, with causes, ``incidence_CAUSE_TIME``.
     """
     require_columns(frame, list(model.feature_names_in_), "feature")
     found = model.correct(predictions, frame[list(model.feature_names_in_)])
     times = predictions[0] if isinstance(predictions, tuple) else predictions.times
-    names = [f"survival_{time:g}" for time in times]
+    tables = {"survival": found}
+    if isinstance(found, Predictions):
+        assert found.incidence is not None
+        tables = {f"incidence_{k}": F for k, F in found.incidence.items()} | {"survival": found.survival}
+    repaired = pd.DataFrame(
+        {f"{name}_{time:g}": table[:, j] for name, table in tables.items() for j, time in enumerate(times)},
+        index=frame.index,
+    )
     kept = frame if keep is None else frame[list(keep)]
-    repaired = pd.DataFrame(found, columns=names, index=frame.index)
-    return pd.concat([kept.drop(columns=names, errors="ignore"), repaired], axis=1)
+    return pd.concat([kept.drop(columns=repaired.columns, errors="ignore"), repaired], axis=1)
 
 
 def noted_predictions(columns: PredictionColumns, read: ReadColumns) -> dict[str, Any]:
     """Return what a file keeps of predictions that were repaired, to read those of other patients alike."""
     assert read.form is not None, "of probabilities"
     form = {"kind": read.form.kind, "percent": read.form.percent}
-    return {"columns": columns.at_times, "times": read.predictions.times.tolist(), **form}
+    assert columns.times is not None
+    names = list(columns.names[: len(columns.times) * max(len(columns.incidence), 1)])
+    causes = [int(k) for k in columns.incidence]
+    return {"columns": names, "times": read.predictions.times.tolist(), "causes": causes, **form}
 
 
 def repaired_predictions(
@@ -92,10 +101,14 @@ def repaired_predictions(
     given = frame if made is None else same_patients(made, frame, opened.notes.get("id"))
     require_columns(given, noted["columns"], "predictions")
     values = prediction_numbers(given[noted["columns"]])
-    survival = Form(noted["kind"], noted["percent"]).survival(values)
+    form, times = Form(noted["kind"], noted["percent"]), np.array(noted["times"])
+    predictions: Any = (times, form.survival(values))
+    if noted.get("causes"):
+        parts = np.split(1 - form.survival(values), len(noted["causes"]), axis=1)
+        predictions = Predictions(incidence=dict(zip(noted["causes"], parts, strict=True)), times=times)
     ids = [str(name) for name in frame.columns if names_patients(name, frame[name])]
     kept = dict.fromkeys([*([opened.notes["id"]] if opened.id_column(frame) else ids[:1]), *keep])
-    return corrected(opened.model, frame, (np.array(noted["times"]), survival), list(kept))
+    return corrected(opened.model, frame, predictions, list(kept))
 
 
 def same_patients(predictions: pd.DataFrame, frame: pd.DataFrame, id: str | None = None) -> pd.DataFrame:
@@ -136,10 +149,12 @@ def same_patients(predictions: pd.DataFrame, frame: pd.DataFrame, id: str | None
     return predictions.set_axis(known.to_numpy()).loc[wanted.to_numpy()].set_axis(frame.index)
 
 
-def predictions_in(frame: pd.DataFrame, survival: Sequence[str] = ()) -> PredictionColumns:
-    """Return the columns of predicted survival in a table, as `drosurv audit` finds them."""
-    found = prediction_columns(frame, survival=survival)
-    if found.survival is None:
+def predictions_in(
+    frame: pd.DataFrame, survival: Sequence[str] = (), causes: Sequence[str] = ()
+) -> PredictionColumns:
+    """Return the columns of predicted survival, or of incidences, in a table, as `drosurv audit` finds them."""
+    found = prediction_columns(frame, survival=survival, causes=causes)
+    if found.survival is None and not found.incidence:
         raise ArgumentError(
             "predictions",
             f"{arg('predictions')} hold risk scores only, which a repair cannot use: give survival probabilities at "

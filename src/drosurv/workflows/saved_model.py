@@ -102,6 +102,11 @@ class OpenedModel:
         return self.model if self.encoder is None else self.model[-1]
 
     @property
+    def has_causes(self) -> bool:
+        """Whether the model has several causes."""
+        return hasattr(self.estimator, "predict_cumulative_incidence")
+
+    @property
     def needs_predictions(self) -> bool:
         """Whether the file holds repairs of predictions, and no model that predicts."""
         return getattr(self.estimator, "base_", self) is None
@@ -283,7 +288,7 @@ class OpenedModel:
             )
         if len(frame) < 2 and not in_use:
             raise InputError("the table holds a single patient: an evaluation needs at least two.")
-        target["causes"] = hasattr(self.estimator, "predict_cumulative_incidence")
+        target["causes"] = self.has_causes
         columns = TargetColumns(**target)
         known = [] if self.encoder is None else self.encoder.categorical
         id = id or self.id_column(frame) or repeated_id(frame, [*columns.names, *self._features_in])
