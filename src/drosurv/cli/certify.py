@@ -41,7 +41,9 @@ def certify(
     strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
     replicates: Annotated[
         int | None,
-        about("Draws of events from the model; by default 999, and 199 for more than 200,000 patients."),
+        about(
+            "Draws of events from the model, by default 999; the smallest p-value is 2 / (replicates + 1)."
+        ),
     ] = None,
     seed: Seed = 0,
     output: Annotated[
@@ -73,7 +75,7 @@ def certify(
         features=opened.describing(table),
         entry=table.entry,
         **opened.observed(table.frame, strata),
-        clusters=table.clusters,
+        id=table.clusters,
         n_bootstrap=replicates,
         random_state=seed,
     )

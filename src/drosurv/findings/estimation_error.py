@@ -11,7 +11,10 @@ one fold raises the predictions of all others. So the same term is subtracted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -45,62 +48,107 @@ class EstimationError:
         if columns is None:
             # Of cross-fitted models that are not linear it is not known which errors cancel.
             columns = np.empty((len(w), 0)) if self.cross_fitted else w[:, None]
-        columns = columns / np.maximum(np.sqrt((columns**2).mean(axis=0)), 1e-12)
-        copies = self.residuals.weight[:, None]
-        expected, variances = copies * self.residuals.expected, copies * self.residuals.variances
-        factor = np.ones(expected.shape[1])
-        if not self.cross_fitted:
-            events = np.maximum(self.training_events, _FEWEST_EVENTS)
-            factor = events / np.maximum(expected.sum(axis=0), 1e-12)
-        information, spread = (
-            self._products(factor * expected, columns),
-            self._products(factor * variances, columns),
-        )
-        gradient = self._sums(w[:, None] * expected, columns)
-        if self.cross_fitted and not self.any_shape:
-            # Errors cancel over the whole follow-up only: all parts share one level.
-            J, p = expected.shape[1], columns.shape[1]
-            levels = len(information) - p
-            shared = np.zeros((levels // J + p, len(information)))
-            shared[: levels // J, :levels] = np.tile(np.eye(levels // J), J)
-            shared[levels // J :, levels:] = np.eye(p)
-            information, spread = (shared @ part @ shared.T for part in (information, spread))
-            gradient = shared @ gradient
-        else:
-            shared = np.eye(len(information))
+        fit = self._fit(columns)
         # Each column is the influence of the training patients' residuals on the expected events of a part.
-        influence = np.linalg.pinv(information, hermitian=True) @ gradient
-        found: FloatArray = influence.T @ spread @ influence
+        influence = fit.inverse @ fit.shared @ self._sums(w[:, None] * self._expected, fit.columns)
+        found: FloatArray = influence.T @ fit.spread @ influence
         if not self.cross_fitted:
             return found
         # The variance of w less that influence on the other folds' predictions.
-        both = influence.T @ shared @ self._sums(w[:, None] * variances, columns)
-        # Terms of second order: the more coefficients, the more each fold's error differs.
-        further = 2 * len(information) / max(float(expected.sum()), 1.0)
-        return further * np.diag(w**2 @ variances) + found - both - both.T
+        both = influence.T @ fit.shared @ self._sums(w[:, None] * self._variances, fit.columns)
+        return self._further(fit) * np.diag(w**2 @ self._variances) + found - both - both.T
 
-    def _strata(self, n: int) -> tuple[IntArray, int]:
+    def of_subgroups(self, sums: Callable[[int, Callable[[slice], FloatArray]], FloatArray]) -> FloatArray:
+        """Return the variances (G,) to add to those of the residuals of G subgroups, over all parts.
+
+        `sums(k, values)` returns sums (G, k) over subgroups of what `values(rows)` returns for some rows, (m, k).
+        """
+        if self.columns is None and not self.cross_fitted:
+            return sums(1, lambda rows: (self._expected[rows] / self._factor).sum(axis=1, keepdims=True))[
+                :, 0
+            ]
+        fit = self._fit(np.empty((len(self._expected), 0)) if self.columns is None else self.columns)
+        strata, n_strata = self._strata
+
+        def by_level(mass: FloatArray, rows: slice) -> FloatArray:
+            inside = (strata[rows, None] == np.arange(n_strata)).astype(np.float64)
+            levels = (mass[rows, :, None] * inside[:, None, :]).reshape(len(inside), -1)
+            return np.hstack([levels, mass[rows].sum(axis=1)[:, None] * fit.columns[rows]])
+
+        size = fit.shared.shape[1]
+        influence = sums(size, lambda rows: by_level(self._expected, rows)) @ fit.shared.T @ fit.inverse
+        found: FloatArray = np.einsum("gj,jk,gk->g", influence, fit.spread, influence)
+        if not self.cross_fitted:
+            return found
+        own = sums(size, lambda rows: by_level(self._variances, rows))
+        total = own[:, : size - fit.columns.shape[1]].sum(axis=1)
+        both: FloatArray = np.einsum("gj,gj->g", influence, own @ fit.shared.T)
+        more: FloatArray = self._further(fit) * total
+        return more + found - 2 * both
+
+    @cached_property
+    def _expected(self) -> FloatArray:
+        return self.residuals.weight[:, None] * self.residuals.expected
+
+    @cached_property
+    def _variances(self) -> FloatArray:
+        return self.residuals.weight[:, None] * self.residuals.variances
+
+    @property
+    def _factor(self) -> FloatArray:
+        """Training events over expected events in each part, (J,)."""
+        if self.cross_fitted:
+            return np.ones(self._expected.shape[1])
+        events = np.maximum(self.training_events, _FEWEST_EVENTS)
+        found: FloatArray = events / np.maximum(self._expected.sum(axis=0), 1e-12)
+        return found
+
+    @property
+    def _strata(self) -> tuple[IntArray, int]:
         if self.stratum is None:
-            return np.zeros(n, np.intp), 1
+            return np.zeros(len(self._expected), np.intp), 1
         return self.stratum, int(self.stratum.max()) + 1
+
+    def _further(self, fit: _Fit) -> float:
+        """Return terms of second order: the more coefficients, the more each fold's error differs."""
+        return 2 * len(fit.inverse) / max(float(self._expected.sum()), 1.0)
+
+    def _fit(self, columns: FloatArray) -> _Fit:
+        columns = columns / np.maximum(np.sqrt((columns**2).mean(axis=0)), 1e-12)
+        information, spread = (
+            self._products(self._factor * mass, columns) for mass in (self._expected, self._variances)
+        )
+        shared = np.eye(len(information))
+        if self.cross_fitted and not self.any_shape:
+            # Errors cancel over the whole follow-up only: all parts share one level.
+            J, p = self._expected.shape[1], columns.shape[1]
+            n_strata = (len(information) - p) // J
+            shared = block_diag(np.tile(np.eye(n_strata), J), np.eye(p))
+        inverse = np.linalg.pinv(shared @ information @ shared.T, hermitian=True)
+        return _Fit(columns, np.asarray(inverse, np.float64), shared @ spread @ shared.T, shared)
 
     def _sums(self, mass: FloatArray, columns: FloatArray) -> FloatArray:
         """Return sums of mass (n, J) by level, a stratum in a part, and times columns: (J * strata + p, J)."""
-        strata, n_strata = self._strata(len(mass))
+        strata, n_strata = self._strata
         levels = [np.bincount(strata, part, n_strata) for part in mass.T]
         return np.vstack([block_diag(*(level[:, None] for level in levels)), columns.T @ mass])
 
     def _products(self, mass: FloatArray, columns: FloatArray) -> FloatArray:
         """Return sums of products of levels and columns with mass (n, J): square, of size J * strata + p."""
-        strata, n_strata = self._strata(len(mass))
+        strata, n_strata = self._strata
         levels = np.concatenate([np.bincount(strata, part, n_strata) for part in mass.T])
-        mixed = np.vstack(
-            [
-                np.column_stack([np.bincount(strata, part * column, n_strata) for column in columns.T])
-                if columns.shape[1]
-                else np.empty((n_strata, 0))
-                for part in mass.T
-            ]
-        )
+        mixed = np.zeros((len(levels), columns.shape[1]))
+        for j, part in enumerate(mass.T):
+            for k, column in enumerate(columns.T):
+                mixed[j * n_strata : (j + 1) * n_strata, k] = np.bincount(strata, part * column, n_strata)
         of_columns = (columns * mass.sum(axis=1)[:, None]).T @ columns
         return np.block([[np.diag(levels), mixed], [mixed.T, of_columns]])
+
+
+class _Fit(NamedTuple):
+    """Columns (n, p), inverse information and spread of the score (q, q), and which levels share a coefficient."""
+
+    columns: FloatArray
+    inverse: FloatArray
+    spread: FloatArray
+    shared: FloatArray

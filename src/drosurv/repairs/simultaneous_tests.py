@@ -1,13 +1,14 @@
 """Simultaneous tests and bounds for all subgroups: of observed against predicted events, and of mean losses.
 
-Observed events of every subgroup are compared with those that a model predicts, by simulating events from the model's
-curves. Means, such as of Brier scores, are bounded by a multiplier bootstrap. Both use the distribution of the most
-extreme statistic over all subgroups, so that the results hold for all of them together.
+Observed and expected events are those of the residuals of :mod:`drosurv.findings`. Their reference distribution, if the
+model is right, is drawn from the model. Means, such as of Brier scores, are bounded by a multiplier bootstrap. Both use
+the distribution of the most extreme statistic over all subgroups, so that the results hold for all of them together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numba
@@ -15,132 +16,293 @@ import numpy as np
 import pandas as pd
 from scipy.special import xlogy
 
-from drosurv.curve_values import minus_log
-from drosurv.curves import StepCurves, SurvivalCurves
-from drosurv.evaluation.training_weights import estimation_share, linear_columns
-from drosurv.metrics import FollowUp
-from drosurv.metrics.expected_events import (
-    expected_events,
-    known_everywhere,
-)
+from drosurv.errors import ArgumentError
+from drosurv.findings.estimation_error import EstimationError
+from drosurv.findings.judged import Judged
+from drosurv.findings.residuals import LEAST_CROSS_FITTED, PatientResiduals, WeightedResiduals
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.nonparametric import KaplanMeier
-from drosurv.observation import label_codes
-from drosurv.predictions import Predicted
 from drosurv.repairs.rules import CodedTable, Rule
 from drosurv.repairs.subgroup_sums import Subgroups
-from drosurv.target import FloatArray, IntArray, Target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
-# Smallest number of predicted events of a subgroup.
+# Smallest number of expected events of a subgroup.
 LEAST_EXPECTED = 10.0
 # Numbers are cut at their deciles; a column has at most so many categories.
 N_CUTS = 10
 MOST_LEVELS = 20
 # Events are simulated jump by jump if curves have at most so many jumps; with more, curves are treated as continuous.
 _FEW_JUMPS = 64
-# Number of replicates that estimate variances if there are clusters.
+# Of very many patients, a sample with so many expected events is enough for the reference distribution, ...
+_SAMPLED_EVENTS = 20_000
+# ... of at least and at most so many patients.
+_FEWEST_SAMPLED, _MOST_SAMPLED = 20_000, 200_000
+# Number of draws that estimate variances if there are clusters.
 _CLUSTER_REPLICATES = 200
+_CERTAIN_HAZARD = 23.0
 #: Rows of the table of bounds on the ratio of events.
 MOST, LEAST = "observed/expected, most", "observed/expected, least"
 
 
 def judged_subgroups(table: pd.DataFrame, patients: PatientEvents, least: float) -> Subgroups:
-    """Return the subgroups of a table with at least so many patients, counted by weight, and 10 predicted events."""
+    """Return the subgroups of a table with at least so many patients and 10 expected events."""
     subgroups = Subgroups(CodedTable.from_table(table, N_CUTS, MOST_LEVELS))
-    # Events predicted until the censoring times: the choice of subgroups must not depend on outcomes.
-    predicted = -np.expm1(-patients.limit)
-    counts = subgroups.sums(np.column_stack([patients.weight, patients.weight * predicted]))
+    counts = subgroups.sums(np.column_stack([patients.counts, patients.weight * patients.expected]))
     subgroups.keep((counts[:, 0] >= least - 1e-9) & (counts[:, 1] >= LEAST_EXPECTED))
     return subgroups
 
 
-class PatientEvents(NamedTuple):
-    """Weights, observed and expected events of n patients, and the hazards from which events are simulated.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PatientEvents:
+    """Observed and expected events of n patients, with the variance of one copy's, and what events are drawn from.
 
-    `limit` (n,) is the model's cumulative hazard at the censoring time. If curves have few jumps, `jumps` (n, K) are
-    the cumulative hazards after each, and `limit_jump` (n,) is the number of jumps until the censoring time.
+    `weight` (n,) are numbers of copies of rows, `counts` (n,) of patients, and `clusters` (n,) numbers of clusters.
     """
 
     weight: FloatArray
-    events: FloatArray
+    counts: FloatArray
+    observed: FloatArray
     expected: FloatArray
-    limit: FloatArray
-    jumps: FloatArray
-    limit_jump: IntArray
-    clusters: IntArray | None
+    variance: FloatArray
+    source: Source
+    clusters: IntArray | None = None
 
     @staticmethod
     def of(
-        curves: SurvivalCurves,
-        target: Target,
-        weight: FloatArray,
-        horizon: float | None,
-        clusters: Any,
-        rng: np.random.Generator,
+        judged: Judged, residuals: PatientResiduals, until: Any, id: IntArray | None, rng: np.random.Generator
     ) -> PatientEvents:
-        """Count observed and expected events of patients with these predicted curves, until the horizon if given."""
-        n = len(target)
-        censored_at = censoring_times(target, weight, rng)
-        if horizon is not None:
-            target = target.until(horizon)
-            censored_at = np.minimum(censored_at, horizon)
-        # Curves known at points are completed from the patients whose events are counted.
-        curves = known_everywhere(curves, target, weight)
-        if isinstance(curves, StepCurves):
-            # As events are simulated.
-            curves = curves.with_probabilities()
-        events, expected = expected_events(curves, target)
-        censored_at = np.minimum(censored_at, curves.known_until)
-        jumps, limit_jump = np.empty((n, 0)), np.zeros(n, dtype=np.intp)
-        times = curves.times
-        if curves.curve_type == "step" and times is not None and len(times) <= _FEW_JUMPS:
-            jumps = minus_log(curves.survival(times))
-            limit_jump = np.searchsorted(times, censored_at, side="right")
-        codes = None if clusters is None else label_codes("clusters", clusters, n)[0]
-        limit = minus_log(curves.at_patient_times(censored_at))
-        return PatientEvents(weight, events, expected, limit, jumps, limit_jump, codes)
+        """Return the events of judged patients, counted until a time; `id` (n,) are numbers of patients."""
+        weight, clusters = residuals.weight, residuals.clusters
+        if clusters is not None and len(np.unique(clusters)) == len(clusters):
+            clusters = None
+        counts = weight if id is None else 1.0 / np.bincount(id)[id]
+        given: dict[str, Any] = {"weight": weight, "counts": counts, "clusters": clusters}
+        if not isinstance(residuals, WeightedResiduals):
+            sums = (
+                part.sum(axis=1) for part in (residuals.observed, residuals.expected, residuals.variances)
+            )
+            observed, expected, variance = sums
+            source = Hazards.of(judged, until, rng)
+            return PatientEvents(
+                **given, observed=observed, expected=expected, variance=variance, source=source
+            )
+        last = residuals.known_parts(np.ones(len(residuals), np.bool_)) - 1
+        if last < 0:
+            raise ArgumentError(
+                "model",
+                "too few patients were observed until the first predicted time: predict earlier times.",
+            )
+        names = ("probability", "happened", "inverse", "at_events", "at_free")
+        return Probabilities(**{name: getattr(residuals, name)[:, last] for name in names}).events(**given)
 
     def rescaled(self, ratio: float) -> PatientEvents:
-        """Return the same patients after the model's hazards are multiplied by a number."""
-        return self._replace(
-            expected=self.expected * ratio, limit=self.limit * ratio, jumps=self.jumps * ratio
-        )
+        """Return the same patients after the model's hazards, or probabilities, are multiplied by a number."""
+        source = self.source.rescaled(ratio)
+        if isinstance(source, Probabilities):
+            return source.events(weight=self.weight, counts=self.counts, clusters=self.clusters)
+        return replace(self, expected=self.expected * ratio, variance=self.variance * ratio, source=source)
 
-    def draw(self, rows: slice, n_draws: int, rng: np.random.Generator) -> FloatArray:
-        """Simulate events of some rows from the model; return weighted events and expected events, (m, 2 n_draws)."""
-        unit = rng.standard_exponential((len(self.weight[rows]), n_draws))
-        return _draw(unit, self.weight[rows], self.limit[rows], self.jumps[rows], self.limit_jump[rows])
+    def sample(self, rng: np.random.Generator) -> Sample:
+        """Return copies of patients for a reference distribution: all, or a sample of very many."""
+        total = float(self.weight.sum())
+        events = float(self.weight @ self.expected)
+        size = int(np.clip(_SAMPLED_EVENTS * total / max(events, 1.0), _FEWEST_SAMPLED, _MOST_SAMPLED))
+        # Each row has as many copies as its weight says; of a fraction, by chance.
+        rows = np.searchsorted(np.cumsum(self.weight), rng.random() + np.arange(round(total)))
+        rows = np.minimum(rows, len(self.weight) - 1)
+        if self.clusters is None:
+            chosen = rows if len(rows) <= size else rows[np.sort(rng.choice(len(rows), size, replace=False))]
+            return Sample(chosen, self.source.take(chosen))
+        clusters = self.clusters[rows]
+        if len(rows) > size:
+            # Whole clusters.
+            order = rng.permutation(int(self.clusters.max()) + 1)
+            counts = np.bincount(clusters, minlength=len(order))
+            kept = np.zeros(len(order), np.bool_)
+            kept[order[: int(np.searchsorted(np.cumsum(counts[order]), size)) + 1]] = True
+            rows, clusters = rows[kept[clusters]], clusters[kept[clusters]]
+        sample = Sample(rows, self.source.take(rows), np.unique(clusters, return_inverse=True)[1])
+        return replace(sample, shared=self._shared(sample, rng))
+
+    def _shared(self, sample: Sample, rng: np.random.Generator) -> float:
+        """Return the share of clusters whose rows have the same fate, with which the variance of clusters is as seen.
+
+        One standard error is added: too small a share would call right models wrong.
+        """
+        assert self.clusters is not None
+        assert sample.clusters is not None
+        residual = np.bincount(self.clusters, self.weight * (self.observed - self.expected))
+        seen = float((residual**2).sum())
+        error = float(np.sqrt(((residual**2 - (residual**2).mean()) ** 2).sum()))
+        alone = float(self.weight @ self.variance)
+        same = replace(sample, shared=1.0)
+        drawn = same.draw(slice(None), 32, same.units(32, rng), rng)
+        by_cluster = np.column_stack(
+            [np.bincount(sample.clusters, part) for part in (drawn[:, :32] - drawn[:, 32:]).T]
+        )
+        together = float((by_cluster**2).sum(axis=0).mean()) * float(self.weight.sum()) / len(sample.rows)
+        if together <= alone * (1 + 1e-9):
+            return 0.0
+        return float(np.clip((seen + error - alone) / (together - alone), 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Copies of patients whose events are drawn: their rows (m,), numbers of clusters, and what is drawn from.
+
+    The rows of a cluster have the same fate with probability `shared`, else fates of their own.
+    """
+
+    rows: IntArray
+    source: Source
+    clusters: IntArray | None = None
+    shared: float = 0.0
+
+    def units(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Return standard exponential numbers (clusters, n_draws) of those who have the same fate; NaN for others."""
+        if self.clusters is None:
+            return np.empty((0, n_draws))
+        size = (int(self.clusters.max()) + 1, n_draws)
+        return np.where(rng.random(size) < self.shared, rng.standard_exponential(size), np.nan)
+
+    def draw(self, rows: slice, n_draws: int, units: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw events of some of the copies, if the model is right: observed, then expected events, (m, 2 n_draws)."""
+        unit = rng.standard_exponential((len(self.rows[rows]), n_draws))
+        if self.clusters is not None:
+            common = units[self.clusters[rows]]
+            unit = np.where(np.isnan(common), unit, common)
+        return self.source.draw(rows, unit)
 
     def multipliers(self, n_draws: int, rng: np.random.Generator) -> Callable[[slice], FloatArray]:
         """Return a function that draws standard normal multipliers (m, n_draws) of some rows, equal within clusters."""
         if self.clusters is None:
-            return lambda rows: rng.standard_normal((len(self.weight[rows]), n_draws))
+            return lambda rows: rng.standard_normal((len(self.rows[rows]), n_draws))
         clusters = self.clusters
         drawn = rng.standard_normal((int(clusters.max()) + 1, n_draws))
         return lambda rows: drawn[clusters[rows]]
 
 
+class Hazards(NamedTuple):
+    """Curves that are known throughout: `limit` (n,) is the model's hazard from entry until the censoring time.
+
+    If events happen at few jumps, `jumps` (n, K) are cumulative hazards whose steps have the probabilities of the
+    jumps, and a patient is at risk from jump number `first` (n,) until before `last` (n,).
+    """
+
+    limit: FloatArray
+    jumps: FloatArray
+    first: IntArray
+    last: IntArray
+
+    @staticmethod
+    def of(judged: Judged, until: Any, rng: np.random.Generator) -> Hazards:
+        """Return the hazards of judged patients until censoring, or a time before it."""
+        curves, cohort = judged.curves, judged.cohort
+        assert curves is not None
+        since = cohort.since
+        censored = since + censoring_times(cohort.durations, cohort.copies, rng)
+        end = np.minimum(np.minimum(censored, curves.until), until)
+        hazard = curves.accumulated(end)[0]
+        if since.any():
+            hazard = hazard - curves.accumulated(np.minimum(since, end))[0]
+        times = curves.curves.times
+        jumps, first, last = (
+            np.empty((len(since), 0)),
+            np.zeros(len(since), np.intp),
+            np.zeros(len(since), np.intp),
+        )
+        if curves.discrete and times is not None and len(times) <= _FEW_JUMPS:
+            steps = np.diff(curves.at(times), axis=1, prepend=0.0)
+            certain = -np.expm1(-_CERTAIN_HAZARD)
+            jumps = np.cumsum(-np.log1p(-np.clip(steps, 0.0, certain)), axis=1)
+            first, last = (np.searchsorted(times, at, side="right") for at in (since, end))
+        return Hazards(np.maximum(hazard, 0.0), jumps, first, last)
+
+    def take(self, rows: IntArray) -> Hazards:
+        """Return those of some rows."""
+        parts: list[Any] = [part[rows] for part in self]
+        return Hazards(*parts)
+
+    def rescaled(self, ratio: float) -> Hazards:
+        """Return hazards that are multiplied by a number."""
+        return self._replace(limit=self.limit * ratio, jumps=self.jumps * ratio)
+
+    def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
+        """Return observed and expected events (m, 2 k); an event occurs when the hazard reaches `unit` (m, k)."""
+        parts: list[Any] = [part[rows] for part in self]
+        return _draw_events(unit, *parts)
+
+
+class Probabilities(NamedTuple):
+    """Predictions at one time: probabilities of the event by then, who had it, and 1 / G, 0 where it is not known.
+
+    `at_events` and `at_free` are means of 1 / G at events, and of those free of it.
+    """
+
+    probability: FloatArray
+    happened: BoolArray
+    inverse: FloatArray
+    at_events: FloatArray
+    at_free: FloatArray
+
+    def events(self, **given: Any) -> PatientEvents:
+        """Return observed and expected events of the patients with the given weights and clusters."""
+        F = self.probability
+        return PatientEvents(
+            observed=F + (self.happened - F) * self.inverse,
+            expected=F,
+            variance=F * (1 - F) * ((1 - F) * self.at_events + F * self.at_free),
+            source=self,
+            **given,
+        )
+
+    def take(self, rows: IntArray) -> Probabilities:
+        """Return those of some rows."""
+        parts: list[Any] = [part[rows] for part in self]
+        return Probabilities(*parts)
+
+    def rescaled(self, ratio: float) -> Probabilities:
+        """Return probabilities that are multiplied by a number."""
+        return self._replace(probability=np.minimum(self.probability * ratio, 1.0))
+
+    def draw(self, rows: slice, unit: FloatArray) -> FloatArray:
+        """Return observed and expected events (m, 2 k); uniform numbers exp(-`unit`) say who has the event."""
+        F, m, k = (part[rows, None] for part in (self.probability, self.at_events, self.at_free))
+        uniform = -np.expm1(-unit)
+        # Of those with the event a share 1 / m is known, and counts m times; of the others 1 / k.
+        known = uniform < F / m
+        free = uniform > 1 - (1 - F) / k
+        observed = F + np.where(known, (1 - F) * m, 0.0) - np.where(free, F * k, 0.0)
+        return np.hstack([observed, np.broadcast_to(F, observed.shape)])
+
+
+Source = Hazards | Probabilities
+
+
 @numba.njit(cache=True, nogil=True)
-def _draw(
-    unit: FloatArray, weight: FloatArray, limit: FloatArray, jumps: FloatArray, limit_jump: IntArray
+def _draw_events(
+    unit: FloatArray, limit: FloatArray, jumps: FloatArray, first: IntArray, last: IntArray
 ) -> FloatArray:
-    """Return weighted events, which occur when the cumulative hazard reaches `unit`, and expected events until then."""
+    """Return events, which occur when the cumulative hazard reaches `unit`, and expected events until then."""
     n, k = unit.shape
     out = np.empty((n, 2 * k))
     n_jumps = jumps.shape[1]
     for i in range(n):
         for j in range(k):
-            out[i, j] = weight[i] if unit[i, j] <= limit[i] else 0.0
             if n_jumps == 0:
-                out[i, k + j] = weight[i] * min(unit[i, j], limit[i])
+                out[i, j] = 1.0 if unit[i, j] <= limit[i] else 0.0
+                out[i, k + j] = min(unit[i, j], limit[i])
                 continue
-            expected, before = 0.0, 0.0
-            for m in range(limit_jump[i]):
+            expected, happened = 0.0, 0.0
+            start = jumps[i, first[i] - 1] if first[i] > 0 else 0.0
+            before = start
+            for m in range(first[i], last[i]):
                 expected -= np.expm1(before - jumps[i, m])
                 before = jumps[i, m]
-                if before >= unit[i, j]:
+                if before - start >= unit[i, j]:
+                    happened = 1.0
                     break
-            out[i, k + j] = weight[i] * expected
+            out[i, j], out[i, k + j] = happened, expected
     return out
 
 
@@ -162,9 +324,9 @@ def censoring_times(target: Target, weight: FloatArray, rng: np.random.Generator
 
 def signed_root_deviance(observed: FloatArray, expected: FloatArray, scale: FloatArray) -> FloatArray:
     """Return the signed root of the Poisson deviance over a scale, about standard normal if the model is right."""
-    safe = np.maximum(expected, 1e-12)
-    deviance = 2 * (xlogy(observed, np.maximum(observed, 1e-300) / safe) - (observed - safe))
-    root: FloatArray = np.sign(observed - safe) * np.sqrt(np.maximum(deviance, 0.0) / scale)
+    safe, seen = np.maximum(expected, 1e-12), np.maximum(observed, 0.0)
+    deviance = 2 * (xlogy(seen, np.maximum(seen, 1e-300) / safe) - (seen - safe))
+    root: FloatArray = np.sign(seen - safe) * np.sqrt(np.maximum(deviance, 0.0) / scale)
     return root
 
 
@@ -175,7 +337,7 @@ def _extreme_deviances(sums: FloatArray, scale: FloatArray) -> tuple[FloatArray,
     high, low = np.full(k, -np.inf), np.full(k, np.inf)
     for g in range(len(sums)):
         for j in range(k):
-            observed, expected = sums[g, j], max(sums[g, k + j], 1e-12)
+            observed, expected = max(sums[g, j], 0.0), max(sums[g, k + j], 1e-12)
             deviance = 2.0 * (expected - observed)
             # Differences of sums are 0 only up to rounding.
             if observed > 1e-9:
@@ -207,72 +369,57 @@ def _replicates(
     return list(in_parallel(batch, len(sizes), None, n_patients))
 
 
-def model_errors(
-    predicted: Predicted, patients: PatientEvents, subgroups: Subgroups, follow_up: FollowUp
-) -> tuple[FloatArray, float]:
-    """Return the variance from a model's estimation error, relative to that of the events: by subgroup, and overall.
-
-    0 if the number of training events is not known, or for predictions in folds.
-    """
-    trained = follow_up.training_events
-    if trained is None or predicted.given is not None:
-        return np.zeros(len(subgroups)), 0.0
-    expected = patients.weight * patients.expected
-    everybody = float(expected.sum() / trained)
-    columns = linear_columns(predicted)
-    each = np.ones((len(expected), 1)) if columns is None else columns
-    sums = subgroups.sums(expected[:, None] * each)
-    return sums[:, 0] / (trained * estimation_share(columns, expected, sums)), everybody
-
-
 class EventTest(NamedTuple):
-    """Bounds on observed / expected events, significant subgroups with their rules, and the test of all patients."""
+    """Bounds on observed / expected events, and significant subgroups with their rules."""
 
     bounds: dict[str, dict[str, Any]]
     significant: pd.DataFrame
     rules: tuple[Rule, ...]
-    overall: dict[str, float]
 
 
 def compare_events(
     subgroups: Subgroups,
     patients: PatientEvents,
+    sample: Sample,
     level: float,
     n_bootstrap: int,
     rng: np.random.Generator,
-    model_error: tuple[FloatArray, float] | None = None,
+    error: EstimationError | None = None,
 ) -> EventTest:
-    """Compare observed with expected events in all subgroups and in all patients together."""
-    w, d, e = patients.weight, patients.events, patients.expected
-    sizes, observed, expected, squares = subgroups.sums(
-        np.column_stack([np.ones(len(w)), w * d, w * e, w * w * e])
-    ).T
-    scale = squares / expected
-    # Squared statistics are divided by the design effect of clusters and the model's estimation error.
-    effect, effect_all = _design_effects(subgroups, patients, rng)
-    error, error_all = model_error or (np.zeros(len(subgroups)), 0.0)
-    z = signed_root_deviance(observed, expected, scale * (effect + error))
-    scale_all = np.array((w * w * e).sum() / (w @ e))
-    z_all = signed_root_deviance(np.array([w @ d]), np.array([w @ e]), scale_all * (effect_all + error_all))
+    """Compare observed with expected events in all subgroups."""
+    w = patients.weight
+    columns = (patients.counts, w * patients.observed, w * patients.expected, w * patients.variance)
+    sizes, observed, expected, variance = subgroups.sums(np.column_stack(columns)).T
+    drawn_from = subgroups.of_rows(sample.rows)
 
-    def extremes(k: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
-        """Return statistics of k replicates: the largest and minus the smallest of subgroups, and that of everybody."""
-        totals = np.zeros(2 * k)
+    def draws(k: int, rng: np.random.Generator) -> FloatArray:
+        """Return sums (G, 2 k) of observed and expected events in k replicates."""
+        units = sample.units(k, rng)
+        return drawn_from.sums_of_parts(2 * k, lambda rows: sample.draw(rows, k, units, rng))
 
-        def values(rows: slice) -> FloatArray:
-            drawn = patients.draw(rows, k, rng)
-            np.add(totals, drawn.sum(axis=0), out=totals)
-            return drawn
+    scale = np.maximum(variance, 1e-12) / expected
+    if sample.clusters is not None:
+        # The variance of clusters, relative to that of patients, is that of draws.
+        parts = _replicates(draws, drawn_from, _CLUSTER_REPLICATES, len(sample.rows), rng)
+        squares = np.zeros(len(subgroups))
+        for sums in parts:
+            half = sums.shape[1] // 2
+            squares += (signed_root_deviance(sums[:, :half], sums[:, half:], scale[:, None]) ** 2).sum(axis=1)
+        scale = scale * np.maximum(squares / _CLUSTER_REPLICATES, 1.0)
 
-        high, low = _extreme_deviances(subgroups.sums_of_parts(2 * k, values), scale)
-        return high, -low, abs(signed_root_deviance(totals[:k], totals[k:], scale_all))
+    def extremes(k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        high, low = _extreme_deviances(draws(k, rng), scale)
+        return high, -low
 
-    drawn = _replicates(extremes, subgroups, n_bootstrap, len(w), rng)
-    upper, lower, everybody = (np.sort(np.concatenate(one)) for one in zip(*drawn, strict=True))
+    drawn = _replicates(extremes, drawn_from, n_bootstrap, len(sample.rows), rng)
+    upper, lower = (np.sort(np.concatenate(one)) for one in zip(*drawn, strict=True))
+    # The model's estimation error counts in tests; bounds are those of the given predictions.
+    more = 0.0 if error is None else error.of_subgroups(subgroups.sums_of_parts) / expected
+    z = signed_root_deviance(observed, expected, np.maximum(scale + more, LEAST_CROSS_FITTED * scale))
     p = np.minimum(2 * np.minimum(_p_values(z, upper), _p_values(-z, lower)), 1.0)
     side = (1 + level) / 2
-    high = _ratio_at(observed, expected, scale * effect, -_quantile(lower, side))
-    low = _ratio_at(observed, expected, scale * effect, _quantile(upper, side))
+    high = _ratio_at(observed, expected, scale, -_quantile(lower, side))
+    low = _ratio_at(observed, expected, scale, _quantile(upper, side))
     ratio = observed / expected
     worst, best = int(high.argmax()), int(low.argmin())
     bounds = {
@@ -292,9 +439,7 @@ def compare_events(
             "p": p[found],
         }
     )
-    total = {"observed": float(w @ d), "expected": float(w @ e), "ratio": float((w @ d) / (w @ e))}
-    total["p"] = float(_p_values(abs(z_all), everybody)[0])
-    return EventTest(bounds, significant, tuple(subgroups.rule(g) for g in found), total)
+    return EventTest(bounds, significant, tuple(subgroups.rule(g) for g in found))
 
 
 def _p_values(statistic: FloatArray, drawn: FloatArray) -> FloatArray:
@@ -311,6 +456,7 @@ def _quantile(drawn: FloatArray, share: float) -> float:
 
 def _ratio_at(observed: FloatArray, expected: FloatArray, scale: FloatArray, z: float) -> FloatArray:
     """Return the ratios by which expected events must be multiplied for the statistic to be z, by bisection."""
+    observed = np.maximum(observed, 0.0)
     far = np.full(len(observed), abs(z) * np.sqrt(scale))
     low, high = (
         np.full(len(observed), 1e-9),
@@ -325,80 +471,49 @@ def _ratio_at(observed: FloatArray, expected: FloatArray, scale: FloatArray, z: 
     return ratio
 
 
-def _design_effects(
-    subgroups: Subgroups, patients: PatientEvents, rng: np.random.Generator
-) -> tuple[FloatArray, float]:
-    """Return design effects of each subgroup and of all patients: the variance of events over that without clusters.
-
-    They are 1 without clusters; else estimated by multipliers that the rows of a cluster share, and at least 1.
-    """
-    if patients.clusters is None:
-        return np.ones(len(subgroups)), 1.0
-    w, d, e = patients.weight, patients.events, patients.expected
-    values = np.column_stack([w * d, w * e, w * w * e])
-    # The last row is everybody.
-    observed, expected, squares = np.vstack([subgroups.sums(values), values.sum(axis=0)]).T
-    ratio, variance = (observed / expected)[:, None], np.zeros(len(observed))
-    for k in subgroups.batches(_CLUSTER_REPLICATES):
-        xi = patients.multipliers(k, rng)(slice(None))
-        drawn = np.hstack([xi * values[:, [0]], xi * values[:, [1]]])
-        sums = np.vstack([subgroups.sums(drawn), drawn.sum(axis=0)])
-        variance += ((sums[:, :k] - ratio * sums[:, k:]) ** 2).sum(axis=1)
-    effect = np.maximum(variance / _CLUSTER_REPLICATES / np.maximum(ratio[:, 0] * squares, 1e-12), 1.0)
-    return effect[:-1], float(effect[-1])
-
-
-def brier_losses(curves: SurvivalCurves, target: Target, horizon: float, weight: FloatArray) -> FloatArray:
-    r"""Return squared errors (n,) of predicted survival at a horizon, weighted by the inverse probability of censoring.
-
-    .. math:: w_i = \frac{1[Y_i \le t, d_i = 1]}{G(Y_i-)} + \frac{1[T_i > t]}{G(t-)}
-
-    T > t is known if the patient was observed longer than t, or censored at t.
-    """
-    at = np.array([horizon])
-    weights = FollowUp.of(target, weight).censoring_weights(target, at)
-    free, survival = weights.free_until > horizon, curves.survival(at)[:, 0]
-    return np.where(free, weights.free, weights.event) * (free - survival) ** 2
-
-
 def bounded_means(
     subgroups: Subgroups,
     values: dict[str, FloatArray],
-    patients: PatientEvents,
+    weight: FloatArray,
+    sample: Sample,
     level: float,
     n_bootstrap: int,
     rng: np.random.Generator,
 ) -> dict[str, dict[str, Any]]:
-    """Return the largest mean of each value over subgroups, and its simultaneous upper bound."""
-    w, names = patients.weight, list(values)
-    v = np.column_stack([w * values[name] for name in names])
-    m = len(names)
-    sums = subgroups.sums(np.column_stack([w, w * w, v, v * w[:, None], v * v]))
-    total, mean = sums[:, :1], sums[:, 2 : 2 + m] / sums[:, :1]
-    variance = sums[:, 2 + 2 * m :] - 2 * mean * sums[:, 2 + m : 2 + 2 * m] + mean**2 * sums[:, 1:2]
+    """Return the largest mean of each value over subgroups, and its simultaneous upper bound.
+
+    Weights are numbers of copies. The distribution of the largest deviation is that of the sample.
+    """
+    names, m = list(values), len(values)
+    v = np.column_stack([values[name] for name in names])
+    total, mean, variance = _moments(subgroups, v, weight)
+    drawn_from, sampled = subgroups.of_rows(sample.rows), v[sample.rows]
+    _, centre, spread = _moments(drawn_from, sampled, np.ones(len(sampled)))
 
     def deviations(k: int, rng: np.random.Generator) -> FloatArray:
         """Return sums of the multiplied deviations from the mean, (G, m, k)."""
-        multipliers = patients.multipliers(k, rng)
+        multipliers = sample.multipliers(k, rng)
 
-        def values(rows: slice) -> FloatArray:
+        def multiplied(rows: slice) -> FloatArray:
             xi = multipliers(rows)
-            return np.hstack([xi * w[rows, None], *(xi * v[rows, j, None] for j in range(m))])
+            return np.hstack([xi, *(xi * sampled[rows, j, None] for j in range(m))])
 
-        drawn = subgroups.sums_of_parts((m + 1) * k, values).reshape(len(subgroups), m + 1, k)
-        return drawn[:, 1:] - mean[:, :, None] * drawn[:, :1]
+        drawn = drawn_from.sums_of_parts((m + 1) * k, multiplied).reshape(len(subgroups), m + 1, k)
+        return drawn[:, 1:] - centre[:, :, None] * drawn[:, :1]
 
-    if patients.clusters is not None:
+    if sample.clusters is not None:
         parts = [(deviations(k, rng) ** 2).sum(axis=2) for k in subgroups.batches(_CLUSTER_REPLICATES)]
-        variance = np.sum(parts, axis=0) / _CLUSTER_REPLICATES
-    error = np.sqrt(np.maximum(variance, 1e-18))
+        clustered = np.sum(parts, axis=0) / _CLUSTER_REPLICATES
+        variance, spread = variance * clustered / np.maximum(spread, 1e-18), clustered
+    spread = np.sqrt(np.maximum(spread, 1e-18))
 
     def extremes(k: int, rng: np.random.Generator) -> FloatArray:
-        largest: FloatArray = (deviations(k, rng) / error[:, :, None]).max(axis=0)
+        largest: FloatArray = (deviations(k, rng) / spread[:, :, None]).max(axis=0)
         return largest
 
-    largest = _replicates(extremes, subgroups, n_bootstrap, len(w), rng)
+    largest = _replicates(extremes, drawn_from, n_bootstrap, len(sampled), rng)
     quantiles = [_quantile(np.sort(one), level) for one in np.concatenate(largest, axis=1)]
+    error = np.sqrt(np.maximum(variance, 1e-18))
     found = {}
     for j, name in enumerate(names):
         bound = mean[:, j] + quantiles[j] * error[:, j] / total[:, 0]
@@ -407,6 +522,16 @@ def bounded_means(
             "estimate": mean[:, j].max(),
             "bound": bound[worst],
             "group": str(subgroups.rule(worst)),
-            "all patients": float(v[:, j].sum() / w.sum()),
+            "all patients": float(weight @ v[:, j] / weight.sum()),
         }
     return found
+
+
+def _moments(
+    subgroups: Subgroups, v: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return sums of weights (G, 1), means of values (n, m) in subgroups (G, m), and variances of their sums."""
+    m, w = v.shape[1], weight[:, None]
+    sums = subgroups.sums(np.hstack([w, w * v, w * v**2]))
+    total, mean = sums[:, :1], sums[:, 1 : 1 + m] / sums[:, :1]
+    return total, mean, sums[:, 1 + m :] - mean**2 * total

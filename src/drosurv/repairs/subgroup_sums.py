@@ -8,6 +8,7 @@ for every subgroup.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 
 import numba
@@ -74,6 +75,12 @@ class Subgroups:
     def keep(self, wanted: BoolArray) -> None:
         """Keep only some of the subgroups kept so far."""
         self.kept = self.kept[wanted]
+
+    def of_rows(self, rows: IntArray) -> Subgroups:
+        """Return the same subgroups of some rows of the table, to sum their values."""
+        found = copy(self)
+        found.codes = np.ascontiguousarray(self.codes[rows])
+        return found
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Return sums (G, k) of values (n, k) over the subgroups kept."""
