@@ -4,36 +4,62 @@ import numpy as np
 import pandas as pd
 import pytest
 
-TARGET = ("--time", "years", "--event", "chd")
+TARGET = ("--time", "years", "--event", "cvd")
+# Women's general cardiovascular risk in ten years: D'Agostino et al. (2008), Circulation 117.
+FRAMINGHAM = """term,coefficient,center
+log(age),2.32888
+log(cholesterol),1.20904
+log(hdl),-0.70833
+log(sbp)*treated=0,2.76157
+log(sbp)*treated=1,2.82263
+smoker,0.52873
+diabetes,0.69154
+mean,,26.1931
+baseline,10,0.95012
+"""
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
+    """The score, and simulated women who follow it, at twice its hazards in the south."""
     folder = tmp_path_factory.mktemp("score")
-    (folder / "score.csv").write_text(
-        "term,coefficient,center\nage,0.06,60\nsex=male,0.4,\nbaseline,5,0.75\n"
-    )
+    (folder / "score.csv").write_text(FRAMINGHAM)
     rng = np.random.default_rng(0)
-    n = 600
-    age, sex = rng.normal(60, 8, n).round(), rng.choice(["male", "female"], n)
-    hazard = -np.log(0.75) / 5 * np.exp(0.06 * (age - 60) + 0.4 * (sex == "male"))
-    time, end = rng.exponential(size=n) / hazard, rng.uniform(3, 9, n)
-    frame = pd.DataFrame({"age": age, "sex": sex, "site": rng.choice(["north", "south"], n)})
-    frame.assign(years=np.minimum(time, end), chd=(time <= end).astype(int)).to_csv(
-        folder / "patients.csv", index=False
+    n = 1500
+    women = pd.DataFrame(
+        {
+            "age": rng.uniform(35, 74, n).round(),
+            "cholesterol": rng.normal(215, 40, n).clip(110).round(),
+            "hdl": rng.normal(57, 15, n).clip(20).round(),
+            "sbp": rng.normal(126, 18, n).clip(85).round(),
+            "treated": rng.integers(0, 2, n),
+            "smoker": (rng.random(n) < 0.3).astype(int),
+            "diabetes": (rng.random(n) < 0.04).astype(int),
+            "site": rng.choice(["north", "south"], n),
+        }
     )
+    log_risk = (
+        np.log(women[["age", "cholesterol", "hdl"]]) @ [2.32888, 1.20904, -0.70833]
+        + np.log(women["sbp"]) * np.where(women["treated"] == 1, 2.82263, 2.76157)
+        + women[["smoker", "diabetes"]] @ [0.52873, 0.69154]
+    )
+    hazard = -np.log(0.95012) / 10 * np.exp(log_risk - 26.1931) * np.where(women["site"] == "south", 2, 1)
+    time, end = rng.exponential(size=n) / hazard, rng.uniform(8, 16, n)
+    outcome = {"years": np.minimum(time, end), "cvd": (time <= end).astype(int)}
+    women.assign(**outcome).to_csv(folder / "patients.csv", index=False)
     return folder
 
 
 def test_every_command_takes_a_score(drosurv, files, tmp_path):
     given = ("--coefficients", files / "score.csv", files / "patients.csv", *TARGET)
     page = tmp_path / "report.html"
-    shown = drosurv.ok("audit", *given, "--groups", "sex", "--bootstrap", 4, "--no-rules", "-o", page).stdout
-    assert "The score gives survival at 5; nothing is known at other times" in shown
+    shown = drosurv.ok("audit", *given, "--groups", "site", "--bootstrap", 4, "--no-rules", "-o", page).stdout
+    assert "The score gives survival at 10; nothing is known at other times" in shown
     assert "nothing is known at other times" in page.read_text()
-    shown = drosurv.ok("evaluate", *given, "--groups", "sex", "--bootstrap", 4).stdout
-    assert "PublishedCox on 600 patients" in shown
+    shown = drosurv.ok("evaluate", *given, "--groups", "site", "--bootstrap", 4).stdout
+    assert "PublishedCox on 1,500 patients" in shown
     assert "nothing is known at other times" in shown
+    assert "Observed and expected events differ for site south" in shown
     shown = drosurv.ok("certify", *given, "--alpha", 0.3, "--replicates", 19).stdout
     assert "nothing is known at other times" in shown
     shown = drosurv.ok(
@@ -67,4 +93,4 @@ def test_a_column_that_a_term_needs_is_named(drosurv, files, tmp_path):
     frame = pd.read_csv(files / "patients.csv").drop(columns="age")
     frame.to_csv(tmp_path / "less.csv", index=False)
     line = drosurv.fails("audit", "--coefficients", files / "score.csv", tmp_path / "less.csv", *TARGET)
-    assert "term 'age' needs column 'age'" in line
+    assert "term 'log(age)' needs column 'age'" in line
