@@ -306,7 +306,7 @@ class Monitoring:
         ]
         if not found:
             found = [
-                "No alarm: the numbers of events agree with the predictions within chance and tolerance."
+                "No alarm: over the whole time, events agree with the predictions within chance and tolerance."
             ]
         for _, own in self.changes.groupby(["attribute", "group"], sort=False):
             row, last, more = own.iloc[0].to_dict(), self.date(own["date"].iloc[-1]), len(own) - 1

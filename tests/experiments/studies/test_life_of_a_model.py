@@ -1,0 +1,59 @@
+"""The guide on the life of a model says what its commands printed, and its tables are what they are said to be."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from experiments.studies import life_of_a_model as life
+
+ROOT = Path(__file__).parents[3]
+# What a command printed, and the words of the guide on it.
+SAID = [
+    ("plan", "factor of 1.107", "within a factor of 1.11"),
+    ("plan", "power of 4 %", "with a power of 4 %"),
+    ("plan", "factor of 1.817", "an error of 1.8 could not be excluded"),
+    ("check", "Problems of the table: none", "Nothing is wrong with the table"),
+    ("check", "sex is f and marker > 0.57", "women with a high marker"),
+    ("check", "1.35 times", "1.35 times the predicted events"),
+    ("audit", "sex is m and marker <= 0.04", "men with a low marker"),
+    ("audit", "1.44 times", "1.44 times the predicted events"),
+    ("audit", "Calibration slope 0.998", "the calibration slope is 1.0"),
+    ("repair", "corrected for marker > 0.5", "a marker above 0.5"),
+    ("repair", "'sex is m' is 0.34 there and 0.88", "men have 0.34 times the hazard of women"),
+    ("certify", "No subgroup differs significantly", "No subgroup differs any more"),
+    ("certify", "none has more than 2.04 times", "up to 2.04 times the predicted events"),
+    ("monitor", "No alarm", "there is no alarm"),
+    ("monitor", "found on 2023-09-30, sex f: since 2022-04-30", "from April 2022 on, women have 1.7 times"),
+    ("monitor", "1.70 times", "it is found in September 2023"),
+]
+
+
+def words(path):
+    return " ".join(path.read_text().split())
+
+
+@pytest.mark.parametrize(("command", "printed", "said"), SAID)
+def test_the_guide_says_what_was_printed(command, printed, said):
+    assert printed in words(ROOT / life.STATIC / f"{command}.txt")
+    assert said in words(ROOT / life.GUIDE)
+
+
+def test_the_guide_goes_through_the_life_of_a_model_with_small_pictures(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = [command[0] for command in life.commands()]
+    assert names == ["plan", "check", "fit", "audit", "repair", "certify", "monitor"]
+    shown = re.findall(r"_static/life_of_a_model/([\w.]+)", life.GUIDE.read_text())
+    assert {Path(name).stem for name in shown} == set(names)
+    assert {path.name for path in life.STATIC.iterdir()} >= set(shown)
+    assert sum(path.stat().st_size for path in life.STATIC.iterdir()) < 400_000
+
+
+def test_the_tables_hold_patients_and_dates_in_order(tmp_path):
+    life.write_tables(tmp_path)
+    patients, log = (pd.read_csv(tmp_path / name) for name in ("patients.csv", "log.csv"))
+    assert len(patients) == life.TRAINED
+    assert 0.45 < patients["died"].mean() < 0.55
+    assert (log["last_seen"] >= log["admitted"]).all()
+    assert log["last_seen"].max() <= "2024-12-31"
