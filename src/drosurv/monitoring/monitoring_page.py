@@ -61,7 +61,8 @@ def monitoring_page(found: Monitoring, path: str | os.PathLike[str] | None, titl
         "verdict": Part(
             statements=tuple(Statement("alarm", text) for text in _statements(found)),
             tables=(table, *((changes,) if len(changes) else ())),
-            facts={"status": "clear" if found.alarms.empty and found.changes.empty else "miscalibrated"},
+            # A change is no alarm, but a reason to look.
+            facts={"status": "miscalibrated" if len(found.alarms) else "" if len(found.changes) else "clear"},
         ),
         "charts": Part(facts={"charts": _charts(found)}),
         "meaning": Part(facts={"meaning": _meaning(found)}),
@@ -231,9 +232,9 @@ def _meaning(found: Monitoring) -> list[str]:
         f"An alarm means that the ratio of true to predicted hazards is not {tolerated}. If it is, the "
         f"probability that there is ever an alarm is at most {percent}, for everybody and all groups together and "
         "however often one looks. The bands hold at all dates together in the same sense.",
-        "A recent change is looked for by counting events from later dates on. If the model is right, one is found "
-        f"every 20 years on average{'' if found.calendar.dated else ', if each starting point is a month'}, over all "
-        "groups.",
+        "A recent change is no alarm: it is looked for by counting events from later dates on, with less certainty. If "
+        "the model is right, one is found at most every 20 years on average"
+        f"{'' if found.calendar.dated else ', if each starting point is a month'}, over all groups.",
         "After an alarm: check first whether the data changed (definitions, units, completeness of outcomes), then "
         "audit the model on the recent patients, and recalibrate, repair or refit it.",
         "Assumed: patients who are lost are like those who stay, given the features; outcomes are complete until each "

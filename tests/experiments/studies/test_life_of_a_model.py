@@ -57,3 +57,17 @@ def test_the_tables_hold_patients_and_dates_in_order(tmp_path):
     assert 0.45 < patients["died"].mean() < 0.55
     assert (log["last_seen"] >= log["admitted"]).all()
     assert log["last_seen"].max() <= "2024-12-31"
+
+
+def test_what_was_promised_and_what_was_allowed_was_attained():
+    plan, monitor = (pd.read_csv(ROOT / "docs" / f"{name}.csv") for name in ("plan", "monitor"))
+    assert plan["quotient"].between(0.93, 1.07).all()
+    right = monitor[monitor["patients"] == "right model"]
+    assert (right.groupby("tolerance")["alarm"].max() == [1.8, 0.2]).all()
+    changes = right.groupby("tolerance")["change"].agg(["min", "max"]).to_numpy().tolist()
+    assert changes == [[5.2, 12.2], [0.2, 1.2]]
+    found = monitor[monitor["tolerance"] == 1.1].set_index("setting")[["found", "years"]]
+    shown = {"2 times": (100, 2.7), "1.5 times": (98.8, 5.0), "2 times in one of four groups": (80.6, 7.5)}
+    later = {"2 times from year 5 on": (100, 1.2), "1.5 times from year 5 on": (87.0, 3.0)}
+    for setting, numbers in (shown | later).items():
+        assert tuple(found.loc[setting]) == numbers
