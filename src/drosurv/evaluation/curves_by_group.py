@@ -18,7 +18,6 @@ from drosurv.metrics.random_intercept import random_intercept
 from drosurv.observation import Inference
 from drosurv.target import FloatArray
 
-
 #: Attributes with more groups, such as hospitals, are not drawn group by group.
 MANY_GROUPS = 8
 #: Name of the row of a group that is not among the audited ones.
