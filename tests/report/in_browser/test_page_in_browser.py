@@ -13,6 +13,8 @@ pytestmark = pytest.mark.browser
 
 WIDTHS = {"desktop": 1280, "phone": 390}
 LEAST_CONTRAST = 4.5
+# The first chart of survival over time, of the audited model.
+SURVIVAL = "document.querySelector('#calibration [data-stop=\"1\"] .panels ~ .panels svg')"
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,7 @@ def test_the_point_of_the_model_shown_is_filled(page):
 
 
 def test_charts_read_aloud_by_keys_and_under_the_pointer(page):
-    page.run("document.querySelector('[data-stop=\"1\"] svg').focus()")
+    page.run(f"{SURVIVAL}.focus()")
     page.press("ArrowRight", 39)
     first = page.run("document.querySelector('#said').textContent")
     page.press("ArrowRight", 39)
@@ -112,9 +114,9 @@ def test_charts_read_aloud_by_keys_and_under_the_pointer(page):
     page.press("Escape", 27)
     assert page.run("document.querySelector('#tip').hidden")
     box = page.run(
-        """(() => { const svg = document.querySelector('[data-stop="1"] svg'); svg.blur();
-                    svg.scrollIntoView({ block: 'center', behavior: 'instant' });
-                    const b = svg.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()"""
+        f"""(() => {{ const svg = {SURVIVAL}; svg.blur();
+                    svg.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+                    const b = svg.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; }})()"""
     )
     page.move_mouse(box[0] + 0.95 * box[2], box[1] + box[3] / 2)
     assert page.run("document.querySelector('#tip').textContent").startswith("900 days:")
@@ -189,19 +191,47 @@ def test_a_group_table_with_every_column_needs_no_scroll_bar(browser, report, tm
 
 def test_a_tap_reads_a_chart_until_the_next_one_elsewhere(page):
     at = page.run(
-        """(() => { const svg = document.querySelector('[data-stop="1"] svg');
-                    svg.scrollIntoView({ block: 'center', behavior: 'instant' });
-                    const b = svg.getBoundingClientRect(); return [b.x + 0.95 * b.width, b.y + b.height / 2]; })()"""
+        f"""(() => {{ const svg = {SURVIVAL};
+                    svg.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+                    const b = svg.getBoundingClientRect(); return [b.x + 0.95 * b.width, b.y + b.height / 2]; }})()"""
     )
     page.run("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
     touch = {"pointerType": "touch", "clientX": at[0], "clientY": at[1], "bubbles": True}
     for kind in ("pointerdown", "pointerup", "pointerleave"):
-        page.run(
-            "document.querySelector('[data-stop=\\'1\\'] svg').dispatchEvent("
-            f"new PointerEvent('{kind}', {json.dumps(touch)}))"
-        )
+        page.run(f"{SURVIVAL}.dispatchEvent(new PointerEvent('{kind}', {json.dumps(touch)}))")
     assert not page.run("document.querySelector('#tip').hidden")
     assert page.run("document.querySelector('#tip').textContent").startswith("900 days:")
+
+
+CHARTS_OVERLAP = """(() => {
+  const wrong = [];
+  for (const svg of document.querySelectorAll('.chart svg')) {
+    if (!svg.checkVisibility()) continue;
+    const frame = svg.getBoundingClientRect();
+    if (!svg.getAttribute('aria-label')) wrong.push('no text');
+    const texts = [...svg.querySelectorAll('text')].filter((e) => e.textContent.trim() && !e.closest('.mark'))
+      .map((e) => [e.textContent, e.getBoundingClientRect()]);
+    for (const [text, b] of texts)
+      if (b.left < frame.left - 2 || b.right > frame.right + 12 || b.top < frame.top - 2 || b.bottom > frame.bottom + 2)
+        wrong.push(`cut off: ${text}`);
+    texts.forEach(([one, a], k) => texts.slice(k + 1).forEach(([other, b]) => {
+      const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (across > 1 && down > 4) wrong.push(`${one} over ${other}`);
+    }));
+  }
+  return wrong;
+})()"""
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+def test_in_charts_no_text_overlaps_or_is_cut_off_and_each_has_a_text(browser, path, width):
+    browser.open(path, width=width)
+    assert (
+        browser.run("[...document.querySelectorAll('.chart svg')].filter((e) => e.checkVisibility()).length")
+        > 2
+    )
+    assert browser.run(CHARTS_OVERLAP) == []
 
 
 def test_it_prints(page, tmp_path):

@@ -1,0 +1,205 @@
+"""The picture of the groups: observed over expected events of each, on a log axis around 1, and counts per 100.
+
+All patients come first, then groups with a problem, the others, groups too small to be judged, and subgroups that a
+search found. It is drawn on the page, in notebooks, and as text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from drosurv.evaluation.attributes import EVERYONE
+from drosurv.presentation import axes_or_new, written
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+State = Literal["all", "wrong", "right", "small", "found"]
+_ORDER: tuple[State, ...] = ("all", "wrong", "right", "small", "found")
+# The axis reaches from one over the first number to it at least, and to the second at most.
+_NARROWEST, _WIDEST = 2.0, 10.0
+_TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+# Letters of the text: longest name, and the width of the axis.
+_NAME, _STRIP = 34, 31
+_COLOURS = {"all": "black", "wrong": "C3", "right": "C0", "small": "0.6", "found": "C3"}
+
+
+class PictureRow(NamedTuple):
+    """A group: events observed and expected, their ratio with its interval (NaN where not known), and its state."""
+
+    who: str
+    state: State
+    patients: int
+    observed: float
+    expected: float
+    ratio: float
+    low: float
+    high: float
+    note: str = ""
+    everybody: bool = False
+
+    @property
+    def words(self) -> str:
+        """Events per 100 patients; the note for groups that are not judged."""
+        if self.state == "small" or not self.expected > 0:
+            return self.note
+        expected, observed = (
+            per_hundred(events, self.patients) for events in (self.expected, self.observed)
+        )
+        return f"of 100, {expected} expected, {observed} observed"
+
+    @property
+    def numbers(self) -> str:
+        """The ratio with its interval."""
+        if math.isnan(self.ratio) or self.state == "small":
+            return ""
+        interval = "" if math.isnan(self.low) else f" ({self.low:.2f} to {self.high:.2f})"
+        return f"{self.ratio:.2f}{interval}"
+
+
+def per_hundred(events: float, patients: float) -> str:
+    """Return events per 100 patients as a whole number, or with one digit below 10.
+
+    >>> per_hundred(18, 100), per_hundred(7, 300), per_hundred(0, 50)
+    ('18', '2.3', '0')
+    """
+    share = 100 * events / patients
+    text = f"{share:.1f}" if 0 < share < 9.95 else f"{share:.0f}"
+    return text.removesuffix(".0")
+
+
+@dataclass(frozen=True)
+class GroupPicture:
+    """Rows of groups, in the order in which they are drawn."""
+
+    rows: tuple[PictureRow, ...]
+
+    @classmethod
+    def of(cls, rows: Iterable[PictureRow]) -> GroupPicture:
+        """Sort rows: by state, and groups with a problem by their distance from 1."""
+
+        def place(row: PictureRow) -> tuple[int, float]:
+            wrong = row.state == "wrong" and row.ratio > 0
+            state: State = "all" if row.everybody else row.state
+            return _ORDER.index(state), -abs(math.log(row.ratio)) if wrong else 0.0
+
+        return cls(tuple(sorted(rows, key=place)))
+
+    @property
+    def reach(self) -> float:
+        """The upper end of the axis; the lower one is one over it."""
+        known = [
+            abs(math.log(value))
+            for row in self.rows
+            if row.state != "small"
+            for value in (row.ratio, row.low, row.high)
+            if value > 0
+        ]
+        return min(max(_NARROWEST, 1.1 * math.exp(max(known, default=0.0))), _WIDEST)
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """Values that are written below the axis."""
+        return tuple(tick for tick in _TICKS if 1 / self.reach <= tick <= self.reach)
+
+    def to_text(self) -> str:
+        """Return the picture as lines of text; groups with a problem have an exclamation mark."""
+        if not self.rows:
+            return ""
+        name = min(max(len(row.who) for row in self.rows) + 2, _NAME)
+        lines = []
+        for row in self.rows:
+            mark = "! " if row.state in ("wrong", "found") else "  "
+            who = (mark + row.who)[:name].ljust(name)
+            patients = f"{row.patients:>9,} patients"
+            end = f"{row.numbers}; {row.words}" if row.numbers else row.words
+            lines.append(f"{who} {patients}  {self._strip(row)}  {end}".rstrip())
+        axis = [" "] * _STRIP
+        for tick in self.ticks:
+            label, at = f"{tick:g}", self._column(tick)
+            start = min(max(at - len(label) // 2, 0), _STRIP - len(label))
+            if all(character == " " for character in axis[max(start - 1, 0) : start + len(label) + 1]):
+                axis[start : start + len(label)] = label
+        head = f"{'observed / expected events':>{name + 20 + 28}}"
+        below = f"{'':{name + 1 + 18 + 2}}{''.join(axis)}".rstrip()
+        return "\n".join([head, *lines, below])
+
+    def _column(self, value: float) -> int:
+        share = (math.log(value) / math.log(self.reach) + 1) / 2
+        return round(min(max(share, 0.0), 1.0) * (_STRIP - 1))
+
+    def _strip(self, row: PictureRow) -> str:
+        """Return the axis of one row: | at 1, o at the ratio, - over the interval; < and > beyond the axis."""
+        cells = [" "] * _STRIP
+        if row.low == row.low and row.state != "small":
+            first, last = self._column(max(row.low, 1e-9)), self._column(max(row.high, 1e-9))
+            cells[first : last + 1] = "-" * (last + 1 - first)
+        cells[self._column(1.0)] = "|"
+        if row.ratio == row.ratio and row.state != "small":
+            inside = 1 / self.reach <= row.ratio <= self.reach
+            mark = "o" if inside else "<" if row.ratio < 1 else ">"
+            cells[self._column(max(row.ratio, 1e-9))] = mark
+        return "".join(cells)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the picture; groups with a problem are red, small ones grey, found subgroups have open dots."""
+        ax = axes_or_new(ax, width=8.4, height=0.9 + 0.36 * max(len(self.rows), 2))
+        top = self.reach
+        ax.axvline(1.0, color="0.45", lw=0.8)
+        for y, row in enumerate(self.rows):
+            colour = _COLOURS[row.state]
+            if row.ratio > 0:
+                at = min(max(row.ratio, 1 / top), top)
+                if row.low == row.low and row.state != "small":
+                    ax.plot([max(row.low, 1 / top), min(row.high, top)], [y, y], color=colour, lw=1.5)
+                face = "white" if row.state == "found" else colour
+                ax.plot(at, y, "o", color=colour, markerfacecolor=face, ms=6)
+            ax.text(
+                1.02,
+                y,
+                row.words,
+                transform=ax.get_yaxis_transform(),
+                va="center",
+                fontsize="small",
+                color="0.45" if row.state == "small" else "black",
+                parse_math=False,
+            )
+        names = [f"{row.who}  ({written(row.patients, 'count')})" for row in self.rows]
+        # A dollar sign in a name does not start a formula.
+        labels = ax.set_yticks(range(len(names)), names, parse_math=False)
+        for tick, row in zip(labels, self.rows, strict=True):
+            tick.label1.set_color(_COLOURS[row.state])
+        ax.set_ylim(len(self.rows) - 0.4, -0.6)
+        ax.set_xscale("log")
+        ax.set_xlim(1 / top, top)
+        ax.minorticks_off()
+        ax.set_xticks(list(self.ticks), [f"{tick:g}" for tick in self.ticks])
+        ax.set_xlabel("observed / expected events")
+        return ax
+
+
+def picture_of(
+    groups: Sequence[Mapping[str, Any]], wrong: set[tuple[str, str]], names: Mapping[tuple[str, str], str]
+) -> list[PictureRow]:
+    """Return rows of the group table: those in `wrong` have a problem; `names` are what readers see."""
+    rows = []
+    for row in groups:
+        key = row["attribute"], row["group"]
+        state: State = "right" if row["judged"] else "small"
+        if key in wrong:
+            state = "wrong"
+        elif key[0] == EVERYONE and row["judged"]:
+            state = "all"
+        values = [_number(row[name]) for name in ("observed", "expected", "ratio", "ratio_low", "ratio_high")]
+        note, everybody = str(row["why"] or ""), key[0] == EVERYONE
+        rows.append(
+            PictureRow(names[key], state, int(row["patients"]), *values, note=note, everybody=everybody)
+        )
+    return rows
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)
