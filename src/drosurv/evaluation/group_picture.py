@@ -46,9 +46,7 @@ class PictureRow(NamedTuple):
         """Events per 100 patients; the note for groups that are not judged."""
         if self.state == "small" or not self.expected > 0:
             return self.note
-        expected, observed = (
-            per_hundred(events, self.patients) for events in (self.expected, self.observed)
-        )
+        expected, observed = (per_hundred(events, self.patients) for events in (self.expected, self.observed))
         return f"of 100, {expected} expected, {observed} observed"
 
     @property

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.evaluation.result_views import named
 from drosurv.presentation import (
     Column,
-    Statement,
     Table,
-    first_upper,
     group_name,
     moment,
     plain,
@@ -27,39 +25,17 @@ _READINGS = 24
 
 
 def collect(evidence: Evidence) -> Part | None:
-    """Return the curves of every model, and what the audited one avoids at the threshold."""
-    result = evidence.audited
-    if not len(result.decision_curves):
+    """Return the curves of every model, and a table of the threshold, if one is given."""
+    if not len(evidence.audited.decision_curves):
         return None
-    return Part(
-        statements=tuple(_at_threshold(result)),
-        by_model=tuple((curve_table(one, evidence.time_unit),) for one in evidence.results),
-        facts={"threshold": plain(result.settings.threshold)},
-    )
-
-
-def _at_threshold(result: EvaluationResult) -> list[Statement]:
-    """State for each group what treating by the model avoids at the given threshold."""
-    threshold = result.settings.threshold
-    rows = [row for row in _shown(result) if row["threshold"] == threshold]
-    said = []
-    for row in rows:
-        who = first_upper(whose(row["attribute"], row["group"], "all patients"))
-        avoided = row["avoided_per_100"]
-        if row["net_benefit"] < max(row["treat_all"], 0.0) - 1e-9:
-            better = "everybody" if row["treat_all"] > 0 else "nobody"
-            text = f"treating {better} has more benefit than treating by the model"
-        elif avoided >= 0.5:
-            text = (
-                f"compared with treating everybody, the model avoids {written(round(avoided), 'count')} treatments "
-                "per 100 patients, at no loss of benefit"
-            )
-        else:
-            text = "treating by the model has the same benefit as treating everybody"
-        said.append(
-            Statement("decision_curve", f"{who}, at a risk of {written(threshold, 'share')}: {text}.")
-        )
-    return said
+    tables = []
+    for result in evidence.results:
+        curves = curve_table(result, evidence.time_unit)
+        marked = tuple(row for row in curves.rows if row["threshold"] == result.settings.threshold)
+        columns = tuple(column for column in curves.columns if column.key != "threshold")
+        at = written(result.settings.threshold, "share")
+        tables.append((curves, Table("at_threshold", f"If treated from a risk of {at}", columns, marked)))
+    return Part(by_model=tuple(tables), facts={"threshold": plain(evidence.audited.settings.threshold)})
 
 
 def _shown(result: EvaluationResult) -> list[dict[str, Any]]:
@@ -91,7 +67,7 @@ def curve_table(result: EvaluationResult, time_unit: str) -> Table:
 
 def draw(part: Part) -> list[tuple[Chart, ...]]:
     """Return the curves of every model, one small chart per group."""
-    return [decision_charts(table, part.facts["threshold"]) for (table,) in part.by_model]
+    return [decision_charts(table, part.facts["threshold"]) for table, _ in part.by_model]
 
 
 def decision_charts(table: Table, threshold: float | None) -> tuple[Chart, ...]:
@@ -161,13 +137,15 @@ SECTION = Section(
 false positives weighted by the odds of the threshold. Whoever would treat from a risk of 10 % accepts nine needless
 treatments for one that is needed.</p>
 <p><span class="key model">treat by the model, with a {{ report.level }} band for the whole curve</span>
-<span class="key observed">treat everybody</span> The dotted line at 0 is treating nobody.</p>
+<span class="key everybody">treat everybody</span> The dotted line at 0 is treating nobody.{% if part.facts.threshold %}
+The dashed line is the given threshold.{% endif %}</p>
 """,
     template="""
-{% for statement in part.statements %}<p class="lead">{{ statement.text }}</p>{% endfor %}
 {% call(shown, k) m.each_model() %}
   {{ m.panels(drawn[k]) }}
   {{ m.downloads(part.table("decision_curves", k)) }}
+  {% set marked = part.table("at_threshold", k) %}
+  {% if marked | length %}{{ m.plain_table(marked, below=true) }}{% endif %}
 {% endcall %}
 """,
 )
