@@ -58,7 +58,7 @@ def corrected(
     time and, with causes, ``incidence_CAUSE_TIME``.
     """
     require_columns(frame, list(model.feature_names_in_), "feature")
-    found = model.correct(predictions, frame[list(model.feature_names_in_)])
+    found: Any = model.correct(predictions, frame[list(model.feature_names_in_)])
     times = predictions[0] if isinstance(predictions, tuple) else predictions.times
     tables = {"survival": found}
     if isinstance(found, Predictions):
