@@ -134,3 +134,16 @@ def test_a_repair_of_one_incidence_alone_is_refused(drosurv, files, tmp_path):
     made[[name for name in made if "incidence_2" not in name]].to_csv(tmp_path / "alone.csv", index=False)
     given = ("repair", "--predictions", tmp_path / "alone.csv", *TARGET, "--cause", "1")
     assert "a repair of cause 1 needs predicted incidences of all 2 causes" in drosurv(*given).stderr
+
+
+def test_subgroups_of_one_cause_are_bounded(drosurv, files, patients):
+    X, y = patients
+    given = ("certify", files / "model", files / "texts.csv", "--replicates", "99")
+    found = drosurv.json(*given, "--cause", "cancer")
+    model = library.load(files / "model")
+    wanted = library.certify(model, X, y, cause=1, n_bootstrap=99)
+    assert found["bounds"] == wanted.to_dict()["bounds"]
+    assert "sex is m" in [row["group"] for row in found["significant"]]
+    assert drosurv.json(*given, "--cause", "2")["significant"] == []
+    assert "one of cause 1" in drosurv.ok(*given, "--cause", "cancer").stdout
+    assert "an event of any cause" in drosurv.ok(*given).stdout

@@ -10,12 +10,14 @@ import typer
 
 from drosurv.cli.model_argument import Coefficients, OptionalData, OptionalModel, open_model, table_of
 from drosurv.cli.options import (
+    Cause,
     FileOptions,
     Force,
     Json,
     Seed,
     TargetOptions,
     about,
+    cause_number,
     command,
 )
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable
@@ -39,6 +41,7 @@ def certify(
     ] = None,
     level: Annotated[float, about("Confidence of the bounds, for all subgroups at once.")] = 0.95,
     strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
+    cause: Cause = None,
     replicates: Annotated[
         int | None,
         about(
@@ -76,6 +79,7 @@ def certify(
         entry=table.entry,
         **opened.observed(table.frame, strata),
         id=table.clusters,
+        cause=cause_number(cause, table),
         n_bootstrap=replicates,
         random_state=seed,
     )
@@ -93,8 +97,6 @@ def certify(
         return
     shown = found.to_table()
     print_frame(found.bounds.reset_index(names="measure"), shown.caption)
-    if table.columns.causes:
-        typer.echo("The event is an event of any cause.")
     typer.echo(printable(found.summary(table.columns.unit)))
     if coefficients is not None:
         typer.echo(opened.estimator.known_times)

@@ -106,7 +106,7 @@ def certify(
     clusters : (n,) labels, optional
         Patients with the same label, such as those of one hospital, may be correlated.
     cause : int, optional
-        Judge one of several causes. The Brier score is left out.
+        Judge one of several causes; the Brier score is that of its incidence.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def certify(
     if overall["p"] <= 1 - level:
         again = events.rescaled(overall["ratio"])
         rescaled = compare_events(subgroups, again, again.sample(rng), *how, error)
-    means = {} if cause is not None else {BRIER: brier_losses(at_brier)}
+    means = {BRIER: brier_losses(at_brier)}
     if judged.gains is not None:
         means[GAIN] = -judged.gains
     bounded = bounded_means(subgroups, means, weight, sample, *how)
@@ -255,16 +255,18 @@ def brier_losses(judged: Judged) -> FloatArray:
 
     .. math:: w_i = \frac{1[Y_i \le t, d_i = 1]}{G(Y_i-)} + \frac{1[T_i > t]}{G(t-)}
 
-    T > t is known if the patient was observed longer than t, or censored at t. At few times, G depends on the features.
+    With causes, d is an event of any cause; patients who had another one are free of this event. T > t is known if the
+    patient was observed longer than t, or censored at t. At few times, G depends on the features.
     """
     at = judged.at_horizon
     if isinstance(at, WeightedResiduals):
         found: FloatArray = at.inverse[:, -1] * (at.happened[:, -1] - at.probability[:, -1]) ** 2
         return found
-    durations, times = judged.cohort.durations, np.array([judged.horizon])
-    weights = FollowUp.of(durations, judged.cohort.copies).censoring_weights(durations, times)
-    free = weights.free_until > judged.horizon
-    return np.where(free, weights.free, weights.event) * (free - (1 - judged.risk)) ** 2
+    durations, other = judged.cohort.durations, judged.cohort.other
+    ends = durations if other is None else Target(durations.event | other, durations.time)
+    weights = FollowUp.of(ends, judged.cohort.copies).censoring_weights(ends, np.array([judged.horizon]))
+    ended = weights.free_until <= judged.horizon
+    return np.where(ended, weights.event, weights.free) * ((ended & durations.event) - judged.risk) ** 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
