@@ -389,6 +389,11 @@ def test_views_hold_the_same_numbers():
     assert found._repr_html_().startswith("<")
     ax = found.plot()
     assert "expected" in ax.get_xlabel()
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert names[:2] == ["all patients  (1,000)", "any subgroup"]
+    assert names[2].startswith(found.significant["group"].iloc[0])
+    ends = {float(end) for line in ax.get_lines() for end in line.get_xdata()}
+    assert {*found.bounds["bound"][["observed/expected, most", "observed/expected, least"]]} <= ends
     assert "Not covered" in found.summary()
 
 

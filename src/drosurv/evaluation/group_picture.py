@@ -112,7 +112,7 @@ class GroupPicture:
         for row in self.rows:
             mark = "! " if row.state in ("wrong", "found") else "  "
             who = (mark + row.who)[:name].ljust(name)
-            patients = f"{row.patients:>9,} patients"
+            patients = f"{row.patients:>9,} patients" if row.patients else " " * 18
             end = f"{row.numbers}; {row.words}" if row.numbers else row.words
             lines.append(f"{who} {patients}  {self._strip(row)}  {end}".rstrip())
         axis = [" "] * _STRIP
@@ -149,12 +149,11 @@ class GroupPicture:
         ax.axvline(1.0, color="0.45", lw=0.8)
         for y, row in enumerate(self.rows):
             colour = _COLOURS[row.state]
+            if row.low == row.low and row.state != "small":
+                ax.plot([max(row.low, 1 / top), min(row.high, top)], [y, y], color=colour, lw=1.5)
             if row.ratio > 0:
-                at = min(max(row.ratio, 1 / top), top)
-                if row.low == row.low and row.state != "small":
-                    ax.plot([max(row.low, 1 / top), min(row.high, top)], [y, y], color=colour, lw=1.5)
                 face = "white" if row.state == "found" else colour
-                ax.plot(at, y, "o", color=colour, markerfacecolor=face, ms=6)
+                ax.plot(min(max(row.ratio, 1 / top), top), y, "o", color=colour, markerfacecolor=face, ms=6)
             ax.text(
                 1.02,
                 y,
@@ -165,7 +164,9 @@ class GroupPicture:
                 color="0.45" if row.state == "small" else "black",
                 parse_math=False,
             )
-        names = [f"{row.who}  ({written(row.patients, 'count')})" for row in self.rows]
+        names = [
+            f"{row.who}  ({written(row.patients, 'count')})" if row.patients else row.who for row in self.rows
+        ]
         # A dollar sign in a name does not start a formula.
         labels = ax.set_yticks(range(len(names)), names, parse_math=False)
         for tick, row in zip(labels, self.rows, strict=True):

@@ -12,6 +12,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_number, as_whole, each_warning_once, require
 from drosurv.evaluation.from_entry import one_row_each
+from drosurv.evaluation.group_picture import GroupPicture, PictureRow
 from drosurv.findings.estimation_error import EstimationError
 from drosurv.findings.from_predictions import judged_patients
 from drosurv.findings.judged import Judged
@@ -23,7 +24,7 @@ from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator, label_codes
 from drosurv.predictions import as_predictions
-from drosurv.presentation import Column, Table, axes_or_new, counted, moment, written
+from drosurv.presentation import Column, Table, counted, moment, written
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -452,25 +453,40 @@ class SubgroupBounds:
         return self.to_table().to_html()
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw observed / expected events of all patients and of significant subgroups, and the bounds."""
-        ax = axes_or_new(ax)
-        found = self.significant.head(_SHOWN)
-        names = ["any subgroup", "all patients", *map(str, found["group"])]
-        estimate, bound = self.bounds["estimate"], self.bounds["bound"]
-        ax.plot([bound[LEAST], bound[MOST]], [0, 0], color="0.6", label=f"{100 * self.level:g} % bounds")
-        ax.plot([estimate[LEAST], estimate[MOST]], [0, 0], "|", color="0.3", label="most extreme observed")
-        ax.plot(self.overall["ratio"], 1, "o", color="0.3")
-        ax.plot(
-            found["ratio"], range(2, len(names)), "o", color="C3", label="significant" if len(found) else None
+        """Draw observed / expected events of all patients and of significant subgroups, and the bounds of any."""
+        return self.picture.plot(ax)
+
+    @property
+    def picture(self) -> GroupPicture:
+        """All patients, any subgroup with the bounds as its interval, and the significant ones."""
+        nan, bound = float("nan"), self.bounds["bound"]
+        everybody = PictureRow(
+            "all patients",
+            "all" if self.rescaled is None else "wrong",
+            self.n_patients,
+            *(float(self.overall[key]) for key in ("observed", "expected", "ratio")),
+            nan,
+            nan,
+            everybody=True,
         )
-        ax.axvline(1, color="0.3", linewidth=0.8)
-        ax.set_xscale("log")
-        # A dollar sign in a name does not start a formula.
-        ax.set_yticks(range(len(names)), names, parse_math=False)
-        ax.invert_yaxis()
-        ax.set_xlabel("events observed / expected")
-        ax.legend()
-        return ax
+        anyone = PictureRow(
+            "any subgroup", "right", 0, nan, nan, nan, float(bound[LEAST]), float(bound[MOST]),
+            note=f"{100 * self.level:g} % bounds",
+        )  # fmt: skip
+        found = [
+            PictureRow(
+                str(row["group"]),
+                "found",
+                int(row["patients"]),
+                float(row["observed"]),
+                float(row["expected"]),
+                float(row["ratio"]),
+                nan,
+                nan,
+            )
+            for row in self.significant.head(_SHOWN).to_dict("records")
+        ]
+        return GroupPicture.of([everybody, anyone, *found])
 
 
 # Largest number of significant subgroups in a sentence or figure.
