@@ -183,3 +183,21 @@ def test_bad_predictions_are_named():
     assert "observed until" in rows[0].text
     equal = rows_of(np.full((200, 2), 0.5), at, y, g)
     assert "spread" not in {row.question for row in equal}
+
+
+@pytest.mark.parametrize("times", ["one", "many"])
+def test_copies_of_patients_gain_as_much_as_one_of_each(times):
+    """One curve for everybody that is fitted to five rows of each patient must not seem to fit five times as well."""
+    y, S, _, _ = draw("exponential", 3, n=200)
+    i, at = np.repeat(np.arange(200), 5), np.array(TIMES[times])
+    one = judged_patients(as_predictions((at, S(at)), None, 200), y)
+    five = judged_patients(as_predictions((at, S(at)[i]), None, 1_000), y[i], Rows(clusters=i))
+    assert five.gains.mean() == pytest.approx(one.gains.mean(), abs=0.01)
+
+
+def test_steps_below_the_last_digit_of_probabilities_do_no_harm():
+    y, S, g, _ = draw("exponential", 5, n=2_000)
+    at = np.linspace(0.005, 0.5, 100)
+    short = Surv.from_arrays(y["event"] & (y["time"] <= 0.5), np.minimum(y["time"], 0.5))
+    rows = rows_of(S(at).round(2), at, short, g)
+    assert not [row.text for row in rows if row.status == "harm"]

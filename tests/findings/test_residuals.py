@@ -201,7 +201,7 @@ def test_clusters_never_make_a_variance_smaller():
     found = martingale_residuals(target, smooth(rate), clusters=clusters).sums(np.ones(len(rate)))
     ones = np.ones(4)
     assert found.variance(ones) >= ones @ found.model @ ones
-    assert found.freedom == pytest.approx(99)
+    assert 40 < found.freedom < 99
 
 
 def test_times_beyond_the_follow_up_are_not_used():

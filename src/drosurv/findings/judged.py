@@ -15,7 +15,13 @@ import numpy as np
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
 from drosurv.errors import ArgumentError
 from drosurv.findings.estimation_error import EstimationError
-from drosurv.findings.log_score import hazard_scores, log_scores, probability_scores, rounding_unit
+from drosurv.findings.log_score import (
+    hazard_scores,
+    log_scores,
+    probability_scores,
+    rounding_unit,
+    scored_times,
+)
 from drosurv.findings.residuals import (
     PatientResiduals,
     WeightedResiduals,
@@ -332,8 +338,19 @@ def _log_likelihoods(known: KnownCurves, cohort: Cohort) -> tuple[FloatArray, Fl
 
 
 def _own_null(cohort: Cohort) -> FloatArray | None:
-    """Return the numbers of copies if one curve for everybody is fitted to the patients themselves; else None."""
-    return cohort.copies if cohort.follow_up.stands_in else None
+    """Return how many independent patients each row counts for if one curve is fitted to them themselves; else None.
+
+    Rows of clusters count for fewer: what they gain from the fit is as many times larger as their sums vary more.
+    """
+    if not cohort.follow_up.stands_in:
+        return None
+    if cohort.clusters is None:
+        return cohort.copies
+    hazard = cohort.follow_up.cumulative_hazard_at(cohort.target.time)
+    residual = cohort.target.event - (hazard - cohort.follow_up.cumulative_hazard_at(cohort.since))
+    together = float((np.bincount(cohort.clusters, cohort.copies * residual) ** 2).sum())
+    alone = max(float(cohort.copies @ residual**2), _LEAST_HAZARD)
+    return cohort.copies / max(together / alone, 1.0)
 
 
 def _edges(follow_up: FollowUp, n_intervals: int = 20) -> FloatArray:
@@ -392,9 +409,10 @@ def _at_few_times(
     }
     residuals = weighted_residuals(target, times, F, columns, **how)
     at_horizon = weighted_residuals(target, times[: at + 1], F[:, : at + 1], columns, parts=1, **how)
-    score = _scores_at_times(residuals, cohort, times, unit)
-    model = score(survival, None)
-    null = score(_null_survival(cohort, times), _own_null(cohort))
+    scored = scored_times(survival, unit)
+    score = _scores_at_times(residuals, cohort, times[scored], unit)
+    model = score(survival[:, scored], None)
+    null = score(_null_survival(cohort, times[scored]), _own_null(cohort))
     return Judged(
         cohort=cohort,
         residuals=residuals,
@@ -403,7 +421,7 @@ def _at_few_times(
         risk=F[:, at],
         horizon=horizon,
         gains=model - null,
-        over_reference=None if reference is None else model - score(reference.survival(times), None),
+        over_reference=None if reference is None else model - score(reference.survival(times[scored]), None),
         few_times=True,
     )
 

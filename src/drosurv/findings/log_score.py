@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from drosurv.target import BoolArray, FloatArray, Target
+from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Smallest probability of an event or of none in an interval, where probabilities are not rounded.
 LEAST = 1e-6
 # Probabilities with so many decimals are taken as rounded.
 _MOST_DECIMALS = 5
+# Rounded probabilities are scored where they change by so many units of their last digit.
+_VISIBLE = 2
 
 
 def rounding_unit(probability: FloatArray) -> float:
@@ -28,6 +30,25 @@ def rounding_unit(probability: FloatArray) -> float:
         if np.allclose(probability, np.round(probability, decimals), rtol=0, atol=1e-9):
             return float(10.0**-decimals)
     return 0.0
+
+
+def scored_times(survival: FloatArray, unit: float) -> IntArray:
+    """Return the times, as columns of survival (n, K), between which rounded probabilities change visibly.
+
+    On average, at least two units of the last digit are between two of them, and before the first.
+
+    >>> scored_times(np.array([[0.99, 0.99, 0.97, 0.96, 0.95, 0.95]]), 0.01).tolist()
+    [2, 5]
+    """
+    if not unit:
+        return np.arange(survival.shape[1])
+    mean, kept, last = survival.mean(axis=0), [], 1.0
+    for column, value in enumerate(mean):
+        if last - value >= _VISIBLE * unit * (1 - 1e-6):
+            kept.append(column)
+            last = value
+    # The last interval reaches until the last time.
+    return np.array([*kept[:-1], len(mean) - 1], np.intp)
 
 
 def log_scores(

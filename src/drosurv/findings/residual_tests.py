@@ -98,7 +98,7 @@ def mean(values: FloatArray, weight: FloatArray, clusters: IntArray | None = Non
     )
     if clusters is not None:
         sums = (weight * (values - average))[:, None]
-        clustered, freedom = by_cluster(sums, clusters, np.ones(len(values), np.bool_))
+        clustered, freedom = by_cluster(sums, clusters, np.ones(len(values), np.bool_), weight)
         if clustered is not None:
             variance = max(variance, float(clustered[0, 0]) / total**2)
     error = float(np.sqrt(variance))

@@ -39,15 +39,17 @@ _ROUNDING_ERROR = 0.05
 class Sums(NamedTuple):
     """Observed and expected events (J,) of a weighted sum in J parts, and covariances (J, J) of their difference.
 
-    `model` is the covariance under the model, `clustered` that of sums by cluster, `error` what the estimation error
-    of the model adds. `freedom` is the number of degrees of freedom of the quantiles, infinite without clusters.
-    `by_ratio` (J, 3) are coefficients of the variance until the end of each part, where predictions are probabilities.
+    `model` is the covariance under the model, `clustered` and `alone` those of sums by cluster and of rows as they were
+    observed, `error` what the estimation error of the model adds. `freedom` is the number of degrees of freedom of the
+    quantiles, infinite without clusters. `by_ratio` (J, 3) are coefficients of the variance until the end of each part,
+    where predictions are probabilities.
     """
 
     observed: FloatArray
     expected: FloatArray
     model: FloatArray
     clustered: FloatArray | None = None
+    alone: FloatArray | None = None
     error: FloatArray | None = None
     freedom: float = np.inf
     by_ratio: FloatArray | None = None
@@ -60,6 +62,7 @@ class Sums(NamedTuple):
             expected=self.expected[:parts],
             model=self.model[inside],
             clustered=None if self.clustered is None else self.clustered[inside],
+            alone=None if self.alone is None else self.alone[inside],
             error=None if self.error is None else self.error[inside],
             by_ratio=None if self.by_ratio is None else self.by_ratio[:parts],
         )
@@ -73,10 +76,15 @@ class Sums(NamedTuple):
         return float(max((first - second * ratio + third * ratio**2) / own, 0.05)) if own > 0 else 1.0
 
     def variance(self, direction: FloatArray, *, with_error: bool = True) -> float:
-        """Return the variance of a combination (J,) of the parts: never below the model's."""
+        """Return the variance of a combination (J,) of the parts: never below the model's.
+
+        With clusters, the model's is multiplied by the design effect. The variance of sums by cluster itself is small
+        where the sum happens to be large, or the other way round, and would call right models wrong.
+        """
         found = own = float(direction @ self.model @ direction)
-        if self.clustered is not None:
-            found = max(found, float(direction @ self.clustered @ direction))
+        if self.clustered is not None and self.alone is not None:
+            alone = max(float(direction @ self.alone @ direction), _TINY)
+            found = own * max(float(direction @ self.clustered @ direction) / alone, 1.0)
         if self.error is not None and with_error:
             found += float(direction @ self.error @ direction)
         # Errors of cross-fitted predictions are subtracted, and known only approximately.
@@ -128,11 +136,15 @@ class PatientResiduals:
     def sums(self, w: FloatArray, error: FloatArray | None = None) -> Sums:
         """Return observed and expected events with weights w (n,), and their covariances; `error` is (J, J)."""
         mass = self.weight * w
-        clustered, freedom = None, np.inf
+        clustered, alone, freedom = None, None, np.inf
         if self.clusters is not None:
-            clustered, freedom = by_cluster(self.contributions(w), self.clusters, w != 0)
+            size, each = mass * w * self.variances.sum(axis=1), self.contributions(w)
+            clustered, freedom = by_cluster(each, self.clusters, w != 0, size)
+            alone = each.T @ (each / np.maximum(self.weight, _TINY)[:, None])
         model, by_ratio = self.covariance(w), self.variance_by_ratio(w)
-        return Sums(mass @ self.observed, mass @ self.expected, model, clustered, error, freedom, by_ratio)
+        return Sums(
+            mass @ self.observed, mass @ self.expected, model, clustered, alone, error, freedom, by_ratio
+        )
 
     def variance_by_ratio(self, w: FloatArray) -> FloatArray | None:
         """Return `Sums.by_ratio`; None where residuals are those of hazards."""
@@ -140,9 +152,12 @@ class PatientResiduals:
 
 
 def by_cluster(
-    contributions: FloatArray, clusters: IntArray, member: BoolArray
+    contributions: FloatArray, clusters: IntArray, member: BoolArray, size: FloatArray
 ) -> tuple[FloatArray | None, float]:
-    """Return the covariance (J, J) of sums by cluster, and its degrees of freedom; None if no cluster has two rows."""
+    """Return the covariance (J, J) of sums by cluster, and its degrees of freedom; None if no cluster has two rows.
+
+    `size` (n,) says how much each row contributes to the variance.
+    """
     codes, found = np.unique(clusters[member], return_inverse=True)
     n_clusters = len(codes)
     if n_clusters in (0, found.size):
@@ -150,9 +165,9 @@ def by_cluster(
     if n_clusters == 1:
         return None, 1.0
     sums = np.column_stack([np.bincount(found, part[member], n_clusters) for part in contributions.T])
-    sizes = np.bincount(found)
+    sizes = np.bincount(found, size[member])
     # Clusters of different sizes count as fewer.
-    effective = sizes.sum() ** 2 / (sizes**2).sum()
+    effective = sizes.sum() ** 2 / max((sizes**2).sum(), _TINY)
     return sums.T @ sums * n_clusters / (n_clusters - 1), max(effective - 1.0, 1.0)
 
 
