@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 
 from drosurv import CoxPH
+from drosurv.findings.verdict import PROBLEMS
 from drosurv.report import AuditReport, audit
-from drosurv.report.verdict import PROBLEMS
 from experiments.studies.repeated import parser, repeat
 from experiments.studies.subgroup_bounds import Simulated, simulate
 

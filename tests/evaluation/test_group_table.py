@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import poisson
+from scipy.stats import norm
 
 from drosurv import CoxPH, Surv, evaluate
 from drosurv.datasets import make_hidden_minority
@@ -12,7 +11,7 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation import Predictions
 from drosurv.evaluation.evaluate import evaluate_rows, prepare
 from drosurv.evaluation.group_table import group_table
-from drosurv.evaluation.training_weights import estimation_share
+from drosurv.findings.verdict import PROBLEMS
 from drosurv.metrics import concordance_index
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.metrics.nonparametric import KaplanMeier
@@ -66,38 +65,39 @@ def test_every_column_follows_its_definition(fitted):
         likelihood_gains(train.y, test.y, one.predict_survival_function(test.X, return_array=False))
         for one in (model, cox)
     )
-    curves = model.predict_survival_function(test.X, return_array=False)
-    hazards = np.array([-np.log(curve(time)) for curve, time in zip(curves, test.y["time"], strict=True)])
+    jumps = model.unique_times_
+    hazard = np.diff(-np.log(model.predict_survival_function(test.X, times=jumps)), axis=1, prepend=0.0)
+    hazards = (hazard * (jumps <= test.y["time"][:, None])).sum(axis=1)
     assert len(result.groups) == 4
     for row in result.groups.itertuples():
         own = rows_of(row, test, mask)
         target = parse_target(test.y[own])
         assert row.patients == own.sum()
-        counted = test.y["event"] & (test.y["time"] <= model.unique_times_[-1])
+        counted = test.y["event"] & (test.y["time"] <= train.y["time"].max())
         assert row.observed == counted[own].sum()
-        # A jump of the curve is a conditional probability, which is a little less than its hazard.
-        assert row.expected == pytest.approx(hazards[own].sum(), rel=0.01)
+        assert row.expected == pytest.approx(hazards[own].sum())
         assert row.ratio == pytest.approx(row.observed / row.expected)
         assert row.horizon == result.settings.horizon
         predicted = model.predict_survival_function(test.X[own], times=[row.horizon])
         assert row.survival_predicted == pytest.approx(predicted.mean())
         assert row.survival_observed == pytest.approx(KaplanMeier.of(target).at(np.array([row.horizon]))[0])
         assert row.c_index == pytest.approx(concordance_index(test.y[own], model.predict(test.X[own])))
-        assert row.gain == pytest.approx(gains[own].mean(), abs=1e-9)
-        assert row.gain_over_reference == pytest.approx((gains - plain)[own].mean(), abs=1e-4)
+        # Other likelihoods of the same curves.
+        assert row.gain == pytest.approx(gains[own].mean(), abs=2e-3)
+        assert row.gain_over_reference == pytest.approx((gains - plain)[own].mean(), abs=2e-3)
 
 
-def test_ratio_has_the_exact_poisson_interval_of_all_tests_together():
+def test_ratio_has_the_interval_of_the_likelihood_ratio_of_all_tests_together():
     model, y, group = simulated(400, np.random.default_rng(0))
-    table = evaluate(model, None, y, sensitive_features=group, n_bootstrap=0).groups
-    tail = 0.05 / (2 * len(table)) / 2
-    for row in table.itertuples():
-        high = brentq(
-            lambda mean, k=row.observed: poisson.cdf(k, mean) - tail, row.observed, 5 * row.observed
-        )
-        low = brentq(lambda mean, k=row.observed: poisson.sf(k - 1, mean) - tail, 1e-9, row.observed)
-        assert row.ratio_high == pytest.approx(high / row.expected, rel=1e-6)
-        assert row.ratio_low == pytest.approx(low / row.expected, rel=1e-6)
+    found = evaluate(model, None, y, sensitive_features=group, n_bootstrap=0)
+    assert found.settings.n_tests == len(found.findings) == 4 * len(found.groups)
+    bound = norm.isf(0.05 / found.settings.n_tests / 2) ** 2
+    for row in found.groups.itertuples():
+        for ratio in (row.ratio_low, row.ratio_high):
+            mean = ratio * row.expected
+            deviance = 2 * (row.observed * np.log(row.observed / mean) - (row.observed - mean))
+            # Events at the times of the table have a little less than the variance of Poisson counts.
+            assert deviance == pytest.approx(bound, rel=0.04)
 
 
 def test_interval_contains_the_error_of_training_where_training_patients_are_known():
@@ -107,7 +107,7 @@ def test_interval_contains_the_error_of_training_where_training_patients_are_kno
     # Variances of the logarithms of two Poisson counts add up.
     widths = [np.log(row["ratio_high"] / row["ratio_low"]) for row in (known, alone)]
     events = alone["observed"], y["event"][:100].sum()
-    assert widths[0] / widths[1] == pytest.approx(np.sqrt(1 + events[0] / events[1]), rel=0.03)
+    assert widths[0] / widths[1] == pytest.approx(np.sqrt(1 + events[0] / events[1]), rel=0.1)
 
 
 @pytest.mark.parametrize("wrong", [1.0, 1.6, 0.6])
@@ -116,6 +116,7 @@ def test_intervals_and_p_values_agree(wrong):
     table = evaluate(model, None, y, sensitive_features=group, n_bootstrap=0).groups
     assert ((table["ratio_p"] < 0.05) == ((table["ratio_low"] > 1) | (table["ratio_high"] < 1))).all()
     assert ((table["gain_p"] < 0.05) == ((table["gain_low"] > 0) | (table["gain_high"] < 0))).all()
+    assert ((table["slope_p"] < 0.05) == ((table["slope_low"] > 1) | (table["slope_high"] < 1))).all()
 
 
 def test_wrong_group_comes_first_and_everybody_on_top():
@@ -123,9 +124,9 @@ def test_wrong_group_comes_first_and_everybody_on_top():
     table = evaluate(model, None, y, sensitive_features=group, n_bootstrap=0).groups
     assert table[["attribute", "group"]].iloc[0].tolist() == ["overall", "all"]
     assert table["group"].iloc[1] == "b"
-    assert table["concern"].iloc[1] == "calibration"
+    assert table["status"].iloc[1] == "miscalibrated"
     assert table["ratio"].iloc[1] == pytest.approx(0.5, abs=0.1)
-    assert table.set_index("group")["concern"]["a"] == ""
+    assert table.set_index("group")["status"]["a"] == "clear"
 
 
 def test_right_model_is_seldom_called_wrong():
@@ -136,9 +137,9 @@ def test_right_model_is_seldom_called_wrong():
                 as_predictions(model, None, len(y)), y, y_train=None, sensitive_features=group, wanted=()
             ),
             {},
-        )[0]
-        .loc[:, "concern"]
-        .ne("")
+        )
+        .table["status"]
+        .isin(PROBLEMS)
         .any()
         for model, y, group in (simulated(250, rng) for _ in range(20))
     ]
@@ -157,7 +158,7 @@ def test_few_expected_events_are_not_judged():
     assert not table["judged"]["rare"]
     assert table["why"]["rare"] == "fewer than 50 patients"
     assert np.isnan(table["ratio_p"]["rare"])
-    assert table["concern"]["rare"] == ""
+    assert table["status"]["rare"] == "too_few"
     assert table.index[-1] == "rare"
 
 
@@ -177,11 +178,10 @@ def test_many_events_where_few_were_expected_are_judged():
     table = found.groups.set_index("group")
     assert table["expected"]["infants"] < 10
     assert table["judged"]["infants"]
-    assert table["concern"]["infants"] == "calibration"
-    # A ratio and a gain of three rows, and the further tests.
-    assert found.settings.n_tests == 10
-    exact = 2 * poisson.sf(22, table["expected"]["infants"])
-    assert table["ratio_p"]["infants"] == pytest.approx(10 * exact, rel=1e-6)
+    assert table["status"]["infants"] == "miscalibrated"
+    # Those of the findings, and the further tests.
+    assert found.settings.n_tests == len(found.findings) + 4
+    assert table["ratio_p"]["infants"] < 0.01
 
 
 def test_events_after_the_last_predicted_time_are_not_counted():
@@ -191,7 +191,7 @@ def test_events_after_the_last_predicted_time_are_not_counted():
     short = Predictions(model.risk, model.survival[:, kept], model.times[kept])
     everybody = evaluate(short, None, y, n_bootstrap=0).groups.iloc[0]
     assert everybody["observed"] == (y["event"] & (y["time"] <= end)).sum()
-    assert everybody["concern"] == ""
+    assert everybody["status"] not in PROBLEMS
 
 
 def test_given_horizon_is_used():
@@ -252,8 +252,13 @@ def test_right_model_of_groups_with_different_follow_up_has_no_gaps():
         assert any("follow-up differs between groups" in note for note in evaluator.notes)
         p_values = evaluator.p_values(Inference(n_bootstrap=39))
         assert {metric for _, metric in p_values} == set(wanted)
-        table, _ = group_table(evaluator, {})
-        found.append([*(p < 0.05 for p in p_values.values()), (table["concern"] != "").any()])
+        table = group_table(evaluator, {}).table
+        found.append(
+            [
+                p_values["sensitive_feature", "integrated_brier_score"] < 0.05,
+                table["status"].isin(PROBLEMS).any(),
+            ]
+        )
     # A rate of 5 % gives more than 2 of 8 in fewer than one of a hundred cases.
     assert (np.sum(found, axis=0) <= 2).all()
 
@@ -262,26 +267,3 @@ def test_equal_follow_up_is_not_noted():
     model, y, group = simulated(600, np.random.default_rng(12))
     notes = evaluate(model, None, y, sensitive_features=group, n_bootstrap=0).notes
     assert not any("follow-up differs" in note for note in notes)
-
-
-def test_groups_of_a_linear_model_are_estimated_from_more_than_their_training_patients():
-    """The share follows its definition, is 1 for everybody, and that of the group where a column tells it apart."""
-    rng = np.random.default_rng(0)
-    columns = np.column_stack([np.ones(300), rng.normal(size=300), rng.integers(0, 2, 300)])
-    expected, inside = rng.random(300), columns[:, 2] == 1
-    tail = columns[:, 1] > 1
-
-    def share(rows):
-        return estimation_share(columns, expected, (expected[rows] @ columns[rows])[None])[0]
-
-    assert share(np.full(300, True)) == pytest.approx(1)
-    assert share(inside) == pytest.approx(expected[inside].sum() / expected.sum())
-    # Variance of the fitted total of a Poisson regression on the columns, over that of a count of its size.
-    information = (columns * expected[:, None]).T @ columns
-    gradient = expected[tail] @ columns[tail]
-    variance = gradient @ np.linalg.solve(information, gradient) / expected[tail].sum() ** 2
-    assert share(tail) == pytest.approx(1 / variance / expected.sum())
-    assert share(tail) > expected[tail].sum() / expected.sum()
-    assert estimation_share(None, expected, np.array([[expected[tail].sum()]])) == pytest.approx(
-        expected[tail].sum() / expected.sum()
-    )

@@ -13,9 +13,10 @@ from drosurv import metrics
 from drosurv.estimators import CoxPH, GroupDROCox
 from drosurv.evaluation import get_scorer, make_scorers
 from drosurv.evaluation.scorers import known_scores
+from drosurv.findings.from_predictions import judged_patients
 from drosurv.metrics.brier import brier_against_null
 from drosurv.metrics.dynamic_auc import dynamic_auc_curve
-from drosurv.metrics.likelihood_gain import likelihood_gains
+from drosurv.predictions import as_predictions
 
 SCORES = known_scores()
 GROUPED = [name for name, score in SCORES.items() if score.over != "all"]
@@ -34,11 +35,11 @@ def expected_scores(model, train, held_out):
     groups = held_out.sensitive_features
     members = [(groups[name] == label).to_numpy() for name in groups for label in groups[name].unique()]
     brier = brier_against_null(train.y, y, curves)
-    gains = likelihood_gains(train.y, y, curves)
+    gains = judged_patients(as_predictions(model, held_out.X, len(y)), y).gains
     # Groups are scored at the times of all patients.
     auc_times = dynamic_auc_curve(train.y, y, risk).times
 
-    horizon = np.median(train.y["time"][train.y["event"]])
+    horizon = metrics.default_horizon(y)
 
     def ici(rows):
         return metrics.integrated_calibration_index(y[rows], curves[rows], horizon)
@@ -53,7 +54,7 @@ def expected_scores(model, train, held_out):
         "log_partial_likelihood": metrics.log_partial_likelihood(y, risk),
         "neg_ibs": -metrics.integrated_brier_score(train.y, y, curves),
         "brier_skill": metrics.brier_skill(train.y, y, curves),
-        "likelihood_gain": metrics.likelihood_gain(train.y, y, curves),
+        "likelihood_gain": gains.mean(),
         "worst_group_c": lowest(lambda rows: metrics.concordance_index(y[rows], risk[rows])),
         "worst_group_uno_c": lowest(lambda rows: metrics.uno_concordance(train.y, y[rows], risk[rows])),
         "worst_group_auc": lowest(lambda rows: metrics.dynamic_auc(train.y, y[rows], risk[rows], auc_times)),

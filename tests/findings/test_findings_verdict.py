@@ -1,46 +1,200 @@
-"""Findings and the verdict: one adjustment, statuses, and sentences that agree with them."""
+"""Findings and the verdict: one adjustment, each status of the guide, and sentences that agree with them."""
+
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from drosurv.findings.adjustment import Question
 from drosurv.findings.residual_tests import JudgedValue
-from drosurv.findings.verdict import COLUMNS, PROBLEMS, STATUSES, data_problem, findings, judge, to_frame
+from drosurv.findings.verdict import (
+    COLUMNS,
+    PROBLEMS,
+    STATUSES,
+    Bounds,
+    data_problem,
+    findings,
+    from_frame,
+    judge,
+    subgroup_problem,
+    to_frame,
+)
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "verdict.md"
 
 
 def estimate(value, error, right=1.0):
     return JudgedValue(value, lambda at: (value - at) / error, right, on_log_scale=False)
 
 
-def level_of(group, value, error=0.1, attribute="sex"):
+def level_of(group, value=1.0, error=0.05, attribute="sex"):
     return Question("level", attribute, group, estimate(value, error), "miscalibrated", 0.005)
 
 
-def gain_of(group, value, error=0.01, attribute="sex"):
+def gain_of(group, value=0.2, error=0.01, attribute="sex"):
     return Question("gain", attribute, group, estimate(value, error, 0.0), "harm", 5e-4, -1)
 
 
-EVERYBODY = [level_of("all", 1.0, attribute="overall"), gain_of("all", 0.2, attribute="overall")]
+def over(group, value, attribute="sex"):
+    details = {"reference": "plain Cox"}
+    number = estimate(value, 0.01, 0.0)
+    return Question("gain over reference", attribute, group, number, "dominated", 5e-4, -1, details=details)
 
 
-def status_of(tests, **how):
-    return judge(findings([*EVERYBODY, *tests], 0.95), **how).status
+def about(question, value, status="miscalibrated", group="f", attribute="sex", error=0.03, **more):
+    return Question(question, attribute, group, estimate(value, error), status, 0.005, **more)
+
+
+def small(group, attribute="sex", why="fewer than 50 patients"):
+    return Question("level", attribute, group, None, "miscalibrated", why=why)
+
+
+def everybody(value=1.0, error=0.05, gain=0.2):
+    return [level_of("all", value, error, "overall"), gain_of("all", gain, attribute="overall")]
+
+
+def ranked(c_index):
+    number = JudgedValue(c_index, lambda at: (c_index - at) / 0.02, 0.5, on_log_scale=False)
+    return Question("ranking", "overall", "all", number, "harm", side=-1)
+
+
+RIGHT = [level_of("f"), gain_of("f"), level_of("m"), gain_of("m")]
+INFANTS = {"group": "age <= 1", "patients": 90, "observed": 42, "expected": 15, "ratio": 2.8, "p": 0.001}
+BOUNDS = Bounds(0.7, 1.5)
+# By status: the tests, further rows, the bounds of a search, and words of the verdict.
+RULES = {
+    "data_problem": [
+        ([*everybody(), *RIGHT], [data_problem("3 columns leak")], None, "3 columns leak."),
+        ([*everybody(2.0), *RIGHT], [data_problem("3 columns leak")], None, "3 columns leak."),
+    ],
+    "miscalibrated": [
+        ([*everybody(2.8), *RIGHT], [], None, "is wrong for all patients: 2.80 ("),
+        ([*everybody(), level_of("f", 2.8), gain_of("f", -0.2)], [], None, "is wrong for sex f: 2.80 ("),
+        (
+            [*everybody(), *RIGHT, about("shape in time", 1.5)],
+            [],
+            None,
+            "The timing of events is wrong for sex f",
+        ),
+        ([*everybody(), *RIGHT, about("spread", 0.7)], [], None, "Predicted risks of sex f differ too much"),
+        (
+            [*everybody(), *RIGHT, about("spread", 1.3)],
+            [],
+            None,
+            "Predicted risks of sex f differ too little",
+        ),
+        ([*everybody(), *RIGHT], [subgroup_problem(INFANTS, 1987)], BOUNDS, "the 90 patients with age <= 1"),
+    ],
+    "harm": [
+        (
+            [*everybody(), level_of("f"), gain_of("f", -0.2)],
+            [],
+            None,
+            "For sex f, predictions are worse than one",
+        ),
+        (everybody(gain=-0.2), [], None, "For all patients, predictions are worse than one curve"),
+        ([ranked(0.4)], [], None, "ranked worse than by chance"),
+    ],
+    "dominated": [
+        ([*everybody(), *RIGHT, over("f", -0.2)], [], None, "Plain Cox predicts sex f better"),
+        ([*everybody(), over("all", -0.2, "overall")], [], None, "Plain Cox predicts all patients better"),
+    ],
+    "worse_for_some": [
+        ([*everybody(), *RIGHT, over("f", -0.2), over("m", 0.2)], [], None, "Plain Cox predicts sex f better")
+    ],
+    "wrong_decisions": [
+        (
+            [*everybody(), *RIGHT, about(f"{side} threshold", 1.5, "wrong_decisions")],
+            [],
+            None,
+            f"Patients of sex f with a predicted risk of {words} the threshold had 1.50 (",
+        )
+        for side, words in (("above", "at least"), ("below", "below"))
+    ],
+    "too_few": [
+        ([small("all", "overall")], [], None, "Cannot tell with so few patients. Not judged: all patients"),
+        ([*everybody(), small("f"), small("m")], [], None, "no group is large enough to be judged"),
+        ([*everybody(), *(small(str(k)) for k in range(10))], [], BOUNDS, "no group is large enough"),
+        ([*everybody(error=0.3), *RIGHT], [], None, "all patients together may have"),
+        (
+            [*everybody(), *RIGHT],
+            [],
+            Bounds(0.04, 7.14),
+            "subgroups may have 0.04 to 7.14 times the predicted",
+        ),
+    ],
+    "unclear": [
+        (
+            [*everybody(), *RIGHT[:3], gain_of("m", 0.001)],
+            [],
+            None,
+            "not yet shown to predict sex m better than one",
+        ),
+        (
+            everybody(gain=0.001),
+            [],
+            None,
+            "The model is not yet shown to predict all patients better than one curve",
+        ),
+        ([ranked(0.7)], [], None, "Only ranking can be judged"),
+        ([], [], None, "Only ranking can be judged"),
+    ],
+    "no_groups": [(everybody(), [], None, "no groups were named")],
+    "clear": [
+        ([*everybody(), *RIGHT], [], None, "No problem is shown: events agree"),
+        ([*everybody(), *RIGHT, small("x")], [], None, "in every group that can be judged"),
+        (everybody(), [], BOUNDS, "No problem is shown: events agree"),
+    ],
+}
+CASES = [
+    pytest.param(status, *case, id=f"{status}-{number}")
+    for status, cases in RULES.items()
+    for number, case in enumerate(cases, start=1)
+]
+
+
+@pytest.mark.parametrize(("status", "tests", "more", "bounds", "words"), CASES)
+def test_every_rule_of_the_guide_holds(status, tests, more, bounds, words):
+    found = judge([*findings(tests, 0.95), *more], bounds=bounds)
+    assert found.status == status
+    assert words in found.text
+
+
+def test_the_guide_lists_the_statuses_in_the_order_in_which_they_are_tried():
+    listed = re.findall(r"^\| `(\w+)` \|", GUIDE.read_text(), re.MULTILINE)
+    assert listed == list(RULES) == list(STATUSES)
+    assert listed[: len(PROBLEMS)] == list(PROBLEMS)
+
+
+@pytest.mark.parametrize(("status", "tests", "more", "bounds", "words"), CASES)
+def test_steps_do_not_contradict_each_other(status, tests, more, bounds, words):
+    steps = " ".join(judge([*findings(tests, 0.95), *more], bounds=bounds, repaired=True).steps)
+    assert not ("Use plain Cox" in steps and "Correct the predictions" in steps)
+    assert "Collect more patients of sex f and sex m" not in steps
+
+
+def test_a_correction_is_recommended_only_if_it_helps():
+    rows = findings([*everybody(), level_of("f", 2.8)], 0.95)
+    tried = {repaired: judge(rows, repaired=repaired).steps[0] for repaired in (True, False, None)}
+    assert tried[True].startswith("Correct the predictions for sex f (drosurv repair)")
+    assert tried[False].startswith("A correction that held-out patients confirm was not found")
+    assert tried[None].startswith("See whether drosurv repair finds a correction for sex f")
 
 
 def test_a_row_is_a_problem_exactly_if_its_interval_excludes_the_right_value():
-    rows = findings([*EVERYBODY, *(level_of(str(v), v) for v in np.linspace(0.5, 1.5, 21))], 0.95)
+    rows = findings([*everybody(), *(level_of(str(v), v, 0.1) for v in np.linspace(0.5, 1.5, 21))], 0.95)
     for row in rows:
         if row.question == "level":
             assert (row.status == "miscalibrated") == (not row.low <= 1 <= row.high) == (row.p < 0.05)
 
 
 def test_p_values_are_multiplied_by_the_number_of_tests_made():
-    alone = findings([level_of("f", 1.25)], 0.95)[0]
-    small = Question("level", "sex", "m", None, "miscalibrated", why="fewer than 50 patients")
-    few = Question("level", "sex", "m", None, "miscalibrated", why="fewer than 10 events")
-    assert findings([level_of("f", 1.25), small], 0.95)[0].p == alone.p
-    assert findings([level_of("f", 1.25), few], 0.95)[0].p == pytest.approx(2 * alone.p)
-    assert findings([level_of("f", 1.25)], 0.95, further_tests=9)[0].p == pytest.approx(10 * alone.p)
+    alone = findings([level_of("f", 1.25, 0.1)], 0.95)[0]
+    few = small("m", why="fewer than 10 events")
+    assert findings([level_of("f", 1.25, 0.1), small("m")], 0.95)[0].p == alone.p
+    assert findings([level_of("f", 1.25, 0.1), few], 0.95)[0].p == pytest.approx(2 * alone.p)
+    assert findings([level_of("f", 1.25, 0.1)], 0.95, further_tests=9)[0].p == pytest.approx(10 * alone.p)
 
 
 def test_a_difference_that_is_not_visible_is_no_problem():
@@ -49,76 +203,50 @@ def test_a_difference_that_is_not_visible_is_no_problem():
     assert findings([gain_of("f", -0.003, 5e-5)], 0.95)[0].status == "harm"
 
 
-def over(group, value):
-    details = {"reference": "plain Cox"}
-    return Question(
-        "gain over reference",
-        "sex",
-        group,
-        estimate(value, 0.01, 0.0),
-        "dominated",
-        5e-4,
-        -1,
-        details=details,
+def test_further_problems_are_kept_in_the_order_of_gravity():
+    rows = findings([*everybody(), gain_of("f", -0.2), level_of("m", 2.8)], 0.95)
+    found = judge([*rows, data_problem("a column gives the outcome away")])
+    assert [row.status for row in found.problems] == ["data_problem", "miscalibrated", "harm"]
+
+
+def test_more_patients_are_asked_for_by_group_only_where_some_groups_have_enough():
+    unsure = {sex: [level_of(sex), gain_of(sex, 0.001)] for sex in "fm"}
+    one = judge(findings([*everybody(), *unsure["f"], level_of("m"), gain_of("m")], 0.95)).steps
+    assert "Collect more patients of sex f." in one
+    both = judge(findings([*everybody(), *unsure["f"], *unsure["m"]], 0.95)).steps
+    assert "Audit again with more patients." in both
+    assert not any("Collect" in step for step in both)
+
+
+def test_risk_scores_alone_need_survival_probabilities_and_not_more_patients():
+    steps = " ".join(judge(findings([ranked(0.7)], 0.95)).steps)
+    assert "Audit predicted survival probabilities" in steps
+    assert "more patients" not in steps
+
+
+def test_more_expected_events_than_patients_are_called_cumulative_hazards():
+    found = subgroup_problem({**INFANTS, "patients": 11, "observed": 11, "expected": 37, "ratio": 0.3}, 10)
+    assert (
+        "11 events where cumulative hazards of 37 were predicted (0.30 times, adjusted p = 0.001)"
+        in found.text
     )
+    assert found.who == "patients with age <= 1"
 
 
-@pytest.mark.parametrize(
-    ("tests", "status"),
-    [
-        ([level_of("f", 2.0), gain_of("f", -0.2)], "miscalibrated"),
-        ([level_of("f", 1.0), gain_of("f", -0.2)], "harm"),
-        ([level_of("f", 1.0), gain_of("f", 0.2), over("f", -0.2)], "dominated"),
-        ([level_of("f", 1.0), gain_of("f", 0.2), over("f", -0.2), over("m", 0.2)], "worse_for_some"),
-        ([level_of("f", 1.0), gain_of("f", 0.2)], "clear"),
-        ([level_of("f", 1.0), gain_of("f", 0.001)], "unclear"),
-        ([], "no_groups"),
-        ([Question("level", "sex", "f", None, "miscalibrated", why="fewer than 50 patients")], "too_few"),
-    ],
-)
-def test_the_most_serious_row_gives_the_status(tests, status):
-    assert status_of(tests) == status
-
-
-def test_ten_groups_that_are_too_small_are_not_clear_although_subgroups_were_searched():
-    small = [
-        Question("level", "site", str(k), None, "miscalibrated", why="fewer than 50 patients")
-        for k in range(10)
-    ]
-    assert status_of(small, searched=True) == "too_few"
-    assert status_of([], searched=True) == "clear"
-
-
-def test_a_data_problem_comes_first():
-    rows = [
-        *findings([*EVERYBODY, level_of("f", 2.0)], 0.95),
-        data_problem("a column gives the outcome away"),
-    ]
-    found = judge(rows)
-    assert found.status == "data_problem"
-    assert found.text == "A column gives the outcome away."
-    assert [row.status for row in found.problems] == ["data_problem", "miscalibrated"]
-
-
-def test_every_problem_has_a_step_and_a_sentence_with_its_number():
-    found = judge(findings([*EVERYBODY, level_of("f", 2.0), gain_of("m", -0.2)], 0.95))
-    assert "sex f had 2.00 (" in found.text.lower()
-    assert any("sex m" in step for step in found.steps)
-    assert any("sex f" in step for step in found.steps)
-
-
-def test_the_table_is_sorted_by_seriousness():
-    table = to_frame(findings([*EVERYBODY, gain_of("m", -0.2), level_of("f", 2.0)], 0.95))
+def test_the_table_is_sorted_by_seriousness_and_keeps_the_rows():
+    rows = findings([*everybody(), gain_of("m", -0.2), level_of("f", 2.0)], 0.95)
+    table = to_frame(rows)
     assert list(table.columns) == list(COLUMNS)
     assert table["status"].tolist() == ["miscalibrated", "harm", "clear", "clear"]
-    assert set(PROBLEMS) < set(STATUSES)
+    assert {row.text for row in from_frame(table)} == {row.text for row in rows}
 
 
 def test_overfitting_has_words_of_its_own():
-    trained = {"details": {"trained": "yes"}}
-    spread = Question("spread", "overall", "all", estimate(0.7, 0.03), "miscalibrated", 0.005, **trained)
-    row = findings([spread], 0.95)[0]
+    trained = {"details": {"trained": "yes"}, "group": "all", "attribute": "overall"}
+    row = findings([about("spread", 0.7, **trained)], 0.95)[0]
     assert "overfitting" in row.text
     assert "recalibrate" in row.text
-    wide = Question("spread", "overall", "all", estimate(1.4, 0.03), "miscalibrated", 0.005, **trained)
-    assert "overfitting" not in findings([wide], 0.95)[0].text
+    assert "overfitting" not in findings([about("spread", 1.4, **trained)], 0.95)[0].text
+    # A group in which predictions say nothing is no sign of overfitting.
+    group = {"details": {"trained": "yes"}}
+    assert "overfitting" not in findings([about("spread", 0.1, **group)], 0.95)[0].text

@@ -229,7 +229,7 @@ def test_a_model_that_plain_cox_dominates_is_warned_of(run, tmp_path):
     assert result.exit_code == 0, result.output
     assert "Plain Cox predicts all patients better" in result.stdout
     assert "Use plain Cox instead" in result.stdout
-    assert "differences between patients are understated" in result.stdout
+    assert "Predicted risks of all patients differ too little" in result.stdout
 
 
 def test_predictions_of_any_program_are_audited_without_a_model(run, exported, tmp_path):

@@ -15,11 +15,10 @@ from drosurv import AcceleratedFailureTime, CoxPH, RepairedCox, Surv, evaluate
 from drosurv.cli.app import app
 from drosurv.datasets import load_nwtco
 from drosurv.evaluation import Predictions
-from drosurv.evaluation.attributes import whose
+from drosurv.findings.verdict import PROBLEMS
 from drosurv.given_predictions import read_predictions
 from drosurv.report import audit
 from drosurv.report.evidence import Evidence
-from drosurv.report.verdict import PROBLEMS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -188,8 +187,7 @@ def test_a_right_model_is_not_condemned_for_the_scale_of_its_scores(rotterdam, s
             search_rules=False,
         )
     assert report.parts["verdict"].facts["status"] not in PROBLEMS
-    slope = next(row for row in report.audited.tables["accuracy"].rows if "slope" in row["metric"].lower())
-    assert slope["value"] == pytest.approx(1, abs=0.2)
+    assert report.tables["groups"].rows[0]["slope"] == pytest.approx(1, abs=0.2)
     (said,) = [text for text in report.parts["method"].facts["missing"] if "roportional hazards" in text]
     assert "not tested" in said
 
@@ -257,23 +255,20 @@ def test_every_p_value_on_the_page_is_adjusted_and_takes_part_in_the_verdict(rot
         alone = evaluate(said, None, y, **{**how, "n_bootstrap": 0})
     verdict = report.parts["verdict"].facts
     shown = list(shown_p_values(report))
-    assert {key for key, *_ in shown} >= {"groups", "fairness"}
-    significant = [(key, row) for key, row, p in shown if p < 0.05]
-    assert bool(significant) == any(p["status"] != "harm" for p in verdict["problems"])
-    unequal = [row for key, row in significant if key == "fairness"]
-    assert len(unequal) == sum(p["status"] == "unequal" for p in verdict["problems"])
+    assert {key for key, *_ in shown} <= {"groups", "significant", "rescaled"}
+    significant = [row for _, row, p in shown if p < 0.05]
+    level = [p for p in verdict["problems"] if p["question"] in ("level", "subgroups")]
+    assert bool(significant) == bool(level)
     if spoiled:
-        assert unequal
-    # Ten for the search, one for the slope, one for the imparity of each attribute, beside those of the group table.
-    tests = alone.settings.n_tests + 14
+        assert ("spread", "grade = 2") in {(p["question"], p["who"]) for p in verdict["problems"]}
+    # Ten for the search, beside those of the groups.
+    tests = alone.settings.n_tests + 10
     assert f"all {tests} tests" in verdict["note"]
-    adjusted = {whose(r.attribute, r.group, "all patients"): r for r in alone.groups.itertuples()}
-    for key, row, p in shown:
-        if key == "groups" and row["attribute"] != "found by search":
-            before = adjusted[row["who"]].ratio_p
-            assert p >= before
-            if p < 1:
-                assert p == pytest.approx(before / alone.settings.n_tests * tests, rel=1e-6)
+    alone = {(r.question, r.attribute, r.group): r for r in alone.findings.itertuples()}
+    for row in verdict["findings"]:
+        before = alone.get((row["question"], row["attribute"], row["group"]))
+        if before is not None and row["p"] is not None and row["p"] < 1:
+            assert row["p"] == pytest.approx(before.p / (tests - 10) * tests, rel=1e-6)
 
 
 def test_hazards_that_are_not_proportional_are_named(wilms):

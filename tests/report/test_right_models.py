@@ -9,9 +9,9 @@ import pytest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from drosurv import Surv
+from drosurv.findings.verdict import PROBLEMS
 from drosurv.given_predictions import read_predictions
 from drosurv.report import audit
-from drosurv.report.verdict import PROBLEMS
 from drosurv.tables.prediction_columns import prediction_columns
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

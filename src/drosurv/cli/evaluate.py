@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,14 +109,14 @@ def evaluate(
         **opened.observed(table.frame, strata),
         sensitive_features=with_intersections(table.groups, len(table)) if intersections else table.groups,
         reference=compared_with,
+        reference_name="plain Cox" if reference is None else reference.name,
         horizon=horizon,
         threshold=threshold,
+        time_unit=table.columns.unit,
         n_bootstrap=bootstrap,
         random_state=seed,
     )
     opened.warn_of_rows_seen(table, data)
-    named = "plain Cox" if reference is None else reference.name
-    result = replace(result, settings=replace(result.settings, reference=named))
     if output is not None:
         file.format.recognised(data).write(result.to_frame(), output)
     if as_json:
@@ -221,7 +221,7 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
     print_frame(_survival_and_gain(result.groups), f"Survival at {at}, and gain over no model")
     if result.decisions is not None:
         print_frame(_decisions(result.decisions), f"Decisions at {at}")
-    typer.echo(printable(result.summary(time_unit=time_unit)))
+    typer.echo(printable(result.summary()))
 
 
 def _show_causes(table: pd.DataFrame, time_unit: str) -> None:

@@ -36,7 +36,18 @@ from drosurv.target import FloatArray
 
 Better = Literal["higher", "lower", "near 1", "near 0", ""]
 Of = Literal["patients", "groups", "attribute", "everybody"]
-Need = Literal["risk", "survival", "reference", "features", "log hazard", "slope", "hazards", "groups"]
+Need = Literal[
+    "risk",
+    "survival",
+    "curves",
+    "two times",
+    "reference",
+    "features",
+    "log hazard",
+    "slope",
+    "hazards",
+    "groups",
+]
 
 
 @dataclass(frozen=True)
@@ -53,10 +64,11 @@ class Metric:
     - "attribute" or "everybody": ``(comparison) -> Draws``, a comparison of the groups of an attribute, or of the
       intersections of all attributes.
 
-    It `needs` "risk" scores, scores that are a "log hazard", "survival" curves, log hazards or curves for a "slope", a
-    "reference" model, "features" for distances, "hazards" exp(risk) that are finite and positive, or "groups". `test`
-    returns the statistic of a permutation test, a function of group labels (the largest difference between groups in
-    standard errors); without it the p-value of a gap comes from the bootstrap.
+    It `needs` "risk" scores, scores that are a "log hazard", "survival" at any times, at "two times" or throughout
+    ("curves"), log hazards or survival for a "slope", a "reference" model, "features" for distances, "hazards"
+    exp(risk) that are finite and positive, or "groups". `test` returns the statistic of a permutation test, a function
+    of group labels (the largest difference between groups in standard errors); without it the p-value of a gap comes
+    from the bootstrap.
 
     Without `resampled`, as for a p-value, there is no interval. Intervals are cut at the `bounds`, the lowest and the
     highest possible value. A "basic" interval mirrors the replicates at the estimate: it is for means of absolute
@@ -193,7 +205,7 @@ def log_partial_likelihood(subset: Subset, weight: FloatArray) -> float:
 @metric(
     "IBS",
     "lower",
-    needs=("survival",),
+    needs=("survival", "two times"),
     test=lambda subset: studentized_ratio(subset.brier.model, 1.0),
     bounds=(0.0, np.inf),
     short="ibs",
@@ -206,7 +218,7 @@ def integrated_brier_score(subset: Subset, weight: FloatArray) -> float:
 @metric(
     "Brier skill",
     "higher",
-    needs=("survival",),
+    needs=("survival", "two times"),
     test=lambda subset: studentized_ratio(subset.brier.null - subset.brier.model, subset.brier.null),
     bounds=(-np.inf, 1.0),
 )
@@ -225,14 +237,10 @@ def likelihood_gain(subset: Subset, weight: FloatArray) -> float:
 
 @metric("slope", "near 1", needs=("slope",))
 def calibration_slope(subset: Subset, weight: FloatArray) -> float:
-    """Factor that makes the risk scores right: above 1 they differ too little between patients, below 1 too much."""
-    if subset.data.slope_of_scores:
-        return metrics.calibration_slope(subset.target, subset.risk, sample_weight=weight)
-    # Otherwise the slope of the cumulative hazard that the curves predict.
-    events, expected = subset.expected_events
-    return metrics.calibration_slope_of_curves(
-        events, expected, subset.log_hazard_at_horizon, sample_weight=weight
-    )
+    """Factor that makes log risks right: above 1 they differ too little between patients, below 1 too much."""
+    if subset.data.has_curves:
+        return subset.data.judged.slope(subset.rows, weight)
+    return metrics.calibration_slope(subset.target, subset.risk, sample_weight=weight)
 
 
 @metric("predicted - observed", "near 0", needs=("survival",), bounds=(-1.0, 1.0))
@@ -248,7 +256,7 @@ def integrated_calibration_index(subset: Subset, weight: FloatArray) -> float:
     return calibration_index(subset.target, 1.0 - subset.survival_at_horizon, subset.data.horizon, weight)
 
 
-@metric("D-calibration p", "higher", needs=("survival",), resampled=False, bounds=(0.0, 1.0))
+@metric("D-calibration p", "higher", needs=("survival", "curves"), resampled=False, bounds=(0.0, 1.0))
 def d_calibration_p(subset: Subset, weight: FloatArray) -> float:
     """P-value of the hypothesis that predicted survival is calibrated over its whole range."""
     return metrics.d_calibration(subset.target, subset.curves).p

@@ -16,9 +16,10 @@ import pandas as pd
 from drosurv.errors import ArgumentError, arg
 from drosurv.evaluation.attributes import ALL, EVERYONE, warn_of_undefined, whose
 from drosurv.evaluation.catalogue import CATALOGUE
-from drosurv.evaluation.evaluate import MIN_EVENTS, MIN_GROUP, prepare
+from drosurv.evaluation.evaluate import prepare
 from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
-from drosurv.evaluation.from_entry import one_row_each, predict_from_entry, reference_from_entry
+from drosurv.evaluation.from_entry import one_row_each
+from drosurv.findings.verdict import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.metrics.inference import Draws, compare_draws
 from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.observation import Inference, Rows
@@ -115,18 +116,11 @@ def compare(
     reference = first.model if reference is None and first.has_risk else reference
     if y_train is None and entry is None:
         y_train = first.follow_up
-    if observed.observed:
-        reference = reference_from_entry(reference, X, y, observed, y_train=y_train)
-        since_entry = {name: predict_from_entry(one, y, y_train=y_train) for name, one in predicted.items()}
-        models = {name: one.predictions for name, one in since_entry.items()}
-        y, y_train = (getattr(next(iter(since_entry.values())), part) for part in ("y", "follow_up"))
-        predicted = _predicted(models, X, len(y), Rows())
     how: dict[str, Any] = {
         "y_train": y_train,
         "sensitive_features": sensitive_features,
         "X_train": X_train,
         "reference": reference,
-        "clusters": observed.id if observed.entry is None else None,
         "wanted": metrics,
     }
     evaluators = (prepare(one, y, **how) for one in predicted.values())
@@ -212,7 +206,7 @@ def _numbers(evaluator: Evaluator, drawn: BootstrapValues) -> tuple[dict[Key, Dr
         large = [
             label
             for label in attribute.labels
-            if not evaluator.counts[attribute.name, label].is_small(MIN_GROUP, MIN_EVENTS)
+            if not evaluator.counts[attribute.name, label].is_small(FEWEST_PATIENTS, FEWEST_EVENTS)
         ]
         for metric in _WORST:
             if (attribute.name, metric) in numbers and large:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,15 +11,14 @@ import numpy as np
 
 from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError
+from drosurv.findings.from_predictions import judged_patients
+from drosurv.findings.judged import Judged, known_throughout
 from drosurv.groups import Groups
-from drosurv.metrics import FollowUp
+from drosurv.metrics import FollowUp, default_horizon
 from drosurv.metrics.brier import BrierAgainstNull, brier_against_null, weight_error
 from drosurv.metrics.disparities import Convention
 from drosurv.metrics.dynamic_auc import SortedByRisk
-from drosurv.metrics.expected_events import ExpectedEvents, expected_events
 from drosurv.metrics.follow_up import Grid, GroupFollowUp, auc_times, auc_times_of, brier_times
-from drosurv.metrics.likelihood_gain import gain_times, likelihood_gains
-from drosurv.metrics.nonparametric import share_of_ties
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.metrics.sampled_pairs import Pairs
 from drosurv.predictions import Predicted
@@ -27,9 +26,6 @@ from drosurv.target import FloatArray, IntArray, Target, as_numbers
 
 # Points of the mean survival curves that plots show.
 _CURVE_POINTS = 100
-_LEAST_HAZARD = 1e-12
-# From this share of tied events among the patients at risk, a Cox slope is too small by more than one in a hundred.
-_MANY_TIES = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,21 +35,31 @@ class EvaluationData:
     Time grids, Brier scores and likelihood gains of each patient are computed here, before groups are formed, so that
     they use the same times in all groups.
 
-    By default `y_train` is the follow-up that the model kept. `given_horizon` is the horizon of the group table, and
-    `horizons` are further times of the calibration table. Distances between patients are taken in the standardised
-    `features` (n, d). The `convention` is that of disparities and time grids: as the paper prints them, or as its
-    published tables use them. `pairs` of patients in disparities are all, or this many random ones.
+    By default `y_train` is the follow-up that the model kept. `judge` returns what findings are made from, by default
+    from these predictions and outcomes. `given_horizon` is the horizon of the group table. Distances between patients
+    are taken in the standardised `features` (n, d). The `convention` is that of disparities and time grids: as the
+    paper prints them, or as its published tables use them. `pairs` of patients in disparities are all, or this many
+    random ones.
     """
 
     predicted: Predicted
     target: Target
     y_train: Any = None
-    horizons: Any = None
     given_horizon: float | None = None
     reference: Predicted | None = None
     convention: Convention = "paper"
     features: FloatArray | None = None
     pairs: Pairs = "auto"
+    judge: Callable[[], Judged] | None = None
+
+    @cached_property
+    def judged(self) -> Judged:
+        """What findings are made from; only for predictions with curves."""
+        if self.judge is not None:
+            return self.judge()
+        return judged_patients(
+            self.predicted, self.target, follow_up=self.follow_up, horizon=self.given_horizon
+        )
 
     @property
     def has_risk(self) -> bool:
@@ -64,17 +70,6 @@ class EvaluationData:
     def has_log_hazards(self) -> bool:
         """Whether the model gives risk scores that are log hazards."""
         return self.predicted.has_log_hazards
-
-    @cached_property
-    def slope_of_scores(self) -> bool:
-        """Whether the calibration slope is that of the scores, and not of the survival curves.
-
-        With many tied events Breslow's partial likelihood is biased towards a slope of 0. So where predictions are
-        known only at some times, such as whole years, and events are tied, the slope comes from the curves.
-        """
-        if not self.has_log_hazards or not self.has_curves:
-            return self.has_log_hazards
-        return self.model_curves.curve_type != "points" or share_of_ties(self.target) < _MANY_TIES
 
     @property
     def risk(self) -> FloatArray:
@@ -112,24 +107,50 @@ class EvaluationData:
         return auc_times(self.follow_up, self.target, None, self.grid)
 
     @cached_property
+    def few_times(self) -> FloatArray | None:
+        """The times of predictions that are known at few times only; None if they are known throughout."""
+        if not self.has_curves or known_throughout(self.model_curves, self.target):
+            return None
+        times = self.model_curves.times
+        assert times is not None
+        return times[times > 0]
+
+    @cached_property
+    def brier_times(self) -> FloatArray:
+        """Times of Brier scores: those of predictions at few times, else evenly spaced."""
+        times = brier_times(self.follow_up, self.target, None, self.grid)
+        if self.few_times is None or len(times) == 0:
+            return times
+        last = min(self.follow_up.end, float(np.nextafter(self.target.time.max(), 0)))
+        found: FloatArray = self.few_times[(self.few_times >= times[0]) & (self.few_times <= last)]
+        return found
+
+    @cached_property
     def calibration_times(self) -> FloatArray:
         """The horizons, ascending, including the `horizon` of the group table."""
-        return np.union1d(parse_horizons(self.horizons, self.follow_up), self.horizon)
+        found = parse_horizons(None, self.follow_up)
+        if self.few_times is not None:
+            # The predicted times next to them, so that nothing is interpolated.
+            found = self.few_times[np.abs(self.few_times - found[:, None]).argmin(axis=1)]
+        return np.union1d(found, self.horizon)
 
     @cached_property
     def horizon(self) -> float:
-        """The horizon of metrics at one time: as given, else the middle one of the horizons."""
+        """The horizon of metrics at one time: as given, else as :func:`drosurv.metrics.default_horizon`."""
         if self.given_horizon is not None:
             return float(self.given_horizon)
-        return middle(parse_horizons(self.horizons, self.follow_up))
+        return self.judged.horizon if self.has_curves else default_horizon(self.target)
 
     @cached_property
     def curve_times(self) -> FloatArray:
         """Times of mean survival curves: event times, a hundred at most, and fifty steps to the end of follow-up.
 
         Event times alone would leave out the end of a curve, where many patients may be at risk and few have the event.
+        Predictions at few times are shown at these.
         """
         end = min(float(self.target.time.max()), self.follow_up.end)
+        if self.few_times is not None:
+            return np.append(0.0, self.few_times[self.few_times <= end])
         events = np.unique(self.target.time[self.target.event & (self.target.time <= end)])
         if len(events) > _CURVE_POINTS:
             events = events[np.linspace(0, len(events) - 1, _CURVE_POINTS // 2).astype(np.intp)]
@@ -145,8 +166,7 @@ class EvaluationData:
         """Predicted survival at every time that will be needed, computed once."""
         curves = self.model_curves
         times = [
-            brier_times(self.follow_up, self.target, None, self.grid),
-            gain_times(self.follow_up, curves.times),
+            self.brier_times,
             self.calibration_times,
             self.curve_times,
         ]
@@ -165,31 +185,28 @@ class EvaluationData:
         return curves
 
     @cached_property
-    def expected_events(self) -> ExpectedEvents:
-        """Observed and expected events of each patient until the end of follow-up, or of the curves."""
-        return expected_events(self.model_curves, self.target)
-
-    @cached_property
     def brier(self) -> BrierAgainstNull:
         """Brier contributions of every patient."""
-        return brier_against_null(self.follow_up, self.target, self.curves, grid=self.grid)
+        return self._brier_scores()
 
-    @cached_property
-    def gains(self) -> FloatArray:
-        """Full-likelihood gain of every patient over the null model."""
-        return gains_over_null(self.predicted, self.curves, self.follow_up, self.target)
+    def _brier_scores(self, groups: Groups | None = None) -> BrierAgainstNull:
+        """Return Brier contributions, with censoring weights by group if given; NaN with fewer than two times."""
+        times = None
+        if self.few_times is not None:
+            times = self.brier_times
+            if groups is not None:
+                times = times[times <= GroupFollowUp.of(self.target, groups).horizon]
+            if len(times) < 2:
+                unknown = np.full(len(self.target), np.nan)
+                return BrierAgainstNull(unknown, unknown)
+        curves = self.curves if groups is None else self.model_curves
+        how: dict[str, Any] = {"grid": self.grid, "groups": groups}
+        return brier_against_null(self.follow_up, self.target, curves, times, **how)
 
     @property
-    def reference_curves(self) -> SurvivalCurves | None:
-        """Survival curves of the reference; None if there are none."""
-        return None if self.reference is None else self.reference.curves
-
-    @cached_property
-    def reference_gains(self) -> FloatArray | None:
-        """Full-likelihood gains of the reference; None where it has no survival curves."""
-        if self.reference is None or self.reference.curves is None:
-            return None
-        return gains_over_null(self.reference, self.reference.curves, self.follow_up, self.target)
+    def gains(self) -> FloatArray:
+        """Gain in log likelihood of every patient over one curve for everybody."""
+        return self.judged.gains
 
     @cached_property
     def _by_group(self) -> dict[Groups, WeightedByGroup]:
@@ -198,29 +215,19 @@ class EvaluationData:
     def by_group(self, groups: Groups) -> WeightedByGroup:
         """Return contributions with censoring weights by group, until a time that all groups reach."""
         if groups not in self._by_group:
-            brier = gains = None
+            brier = None
             if self.has_curves:
-                curves = self.model_curves
-                brier = brier_against_null(self.follow_up, self.target, curves, grid=self.grid, groups=groups)
-                # Predictions of several models have several null models: their gains are not weighted by group.
-                if self.predicted.trained_on is None:
-                    gains = likelihood_gains(self.follow_up, self.target, curves, groups=groups)
-            reference_gains = None
-            if self.reference_curves is not None and gains is not None:
-                curves = self.reference_curves
-                reference_gains = likelihood_gains(self.follow_up, self.target, curves, groups=groups)
+                brier = self._brier_scores(groups)
             uno = GroupFollowUp.of(self.target, groups).inverse_probability(self.target) ** 2
-            self._by_group[groups] = WeightedByGroup(uno, brier, gains, reference_gains)
+            self._by_group[groups] = WeightedByGroup(uno, brier)
         return self._by_group[groups]
 
 
 class WeightedByGroup(NamedTuple):
-    """Uno's weights, Brier scores and gains of n patients, with censoring weights by group; None without curves."""
+    """Uno's weights and Brier scores of n patients, with censoring weights by group; None without curves."""
 
     uno_weight: FloatArray
     brier: BrierAgainstNull | None
-    gains: FloatArray | None
-    reference_gains: FloatArray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +305,7 @@ class Subset:
     def brier_weight_error(self) -> float:
         """Standard error of the mean Brier contribution from the censoring weights of the training patients."""
         data = self.data
-        at = brier_times(data.follow_up, data.target, None, data.grid)
+        at = data.brier_times
         if data.follow_up.stands_in or len(at) == 0:
             return 0.0
         published = data.grid == "table"
@@ -316,28 +323,8 @@ class Subset:
 
     @cached_property
     def gains(self) -> FloatArray:
-        """Full-likelihood gains over the null model."""
-        weighted = None if self.groups is None else self.data.by_group(self.groups).gains
-        return self._select(self.data.gains if weighted is None else weighted)
-
-    @property
-    def reference_gains(self) -> FloatArray | None:
-        """Full-likelihood gains of the reference; None where it has no survival curves."""
-        weighted = None if self.groups is None else self.data.by_group(self.groups).reference_gains
-        gains = self.data.reference_gains if weighted is None else weighted
-        return None if gains is None else self._select(gains)
-
-    @property
-    def expected_events(self) -> tuple[FloatArray, FloatArray]:
-        """Observed and expected events of each patient."""
-        events, expected = self.data.expected_events
-        return self._select(events), self._select(expected)
-
-    @property
-    def total_events(self) -> tuple[float, float]:
-        """Sums of the observed and of the expected events."""
-        events, expected = self.expected_events
-        return float(events.sum()), float(expected.sum())
+        """Gains in log likelihood over one curve for everybody."""
+        return self._select(self.data.gains)
 
     @cached_property
     def survival_at_horizon(self) -> FloatArray:
@@ -345,32 +332,10 @@ class Subset:
         return self.curves.survival(np.array([self.data.horizon]))[:, 0]
 
     @cached_property
-    def log_hazard_at_horizon(self) -> FloatArray:
-        """Logarithm of the predicted cumulative hazard at the horizon."""
-        hazard = -np.log(np.maximum(self.survival_at_horizon, np.finfo(float).tiny))
-        return np.log(np.maximum(hazard, _LEAST_HAZARD))
-
-    @cached_property
     def by_risk(self) -> SortedByRisk:
         """Patients sorted for the dynamic AUC, at the times by which one had the event and another was observed."""
         at = auc_times_of(self.target, self.data.auc_times, self.data.grid)
         return SortedByRisk.of(self.data.follow_up, self.target, self.risk, at, self.data.grid)
-
-
-def gains_over_null(
-    predicted: Predicted, curves: SurvivalCurves, follow_up: Any, target: Target
-) -> FloatArray:
-    """Return each patient's likelihood gain over the null model, (n,); `curves` are those of the predictions.
-
-    For predictions of several models, as in cross-validation, the null model of each is fitted to its training
-    patients. A null model of all patients would have an advantage: it would be fitted to the predicted patients too.
-    """
-    if predicted.trained_on is None:
-        return likelihood_gains(follow_up, target, curves)
-    gains = np.empty(len(target))
-    for rows, trained_on in predicted.trained_on:
-        gains[rows] = likelihood_gains(trained_on, target.take(rows), curves.take(rows))
-    return gains
 
 
 def hazards_exist(risk: FloatArray) -> bool:

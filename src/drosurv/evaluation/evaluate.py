@@ -7,13 +7,22 @@ table (`groups`); and the result (`result`) with its sentences and tables (`view
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from drosurv.errors import as_number, each_warning_once, require
-from drosurv.evaluation.attributes import ALL, EVERYONE, Count, parse_attributes, warn_of_small_groups
+import numpy as np
+
+from drosurv.errors import ArgumentError, as_number, each_warning_once, require
+from drosurv.evaluation.attributes import (
+    ALL,
+    EVERYONE,
+    Attribute,
+    Count,
+    parse_attributes,
+    warn_of_small_groups,
+)
 from drosurv.evaluation.by_cause import evaluate_by_cause
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.curves_by_group import curves_by_group, shrunken_ratios
@@ -31,20 +40,20 @@ from drosurv.evaluation.evaluator import (
 )
 from drosurv.evaluation.from_entry import one_row_each, predict_from_entry, reference_from_entry
 from drosurv.evaluation.group_table import decision_table, group_table, group_tables, parse_subgroups
-from drosurv.evaluation.reference import fit_plain_cox, shrinkage_control, standardised_features
+from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
-from drosurv.metrics import FollowUp, default_horizon
+from drosurv.findings.from_predictions import judged_patients
+from drosurv.findings.verdict import FEWEST_EVENTS, FEWEST_PATIENTS, to_frame
+from drosurv.metrics import FollowUp
 from drosurv.metrics.disparities import sampled_individual_disparity
 from drosurv.metrics.sampled_pairs import sampled_number
 from drosurv.observation import Inference, Rows, label_codes
-from drosurv.predictions import Predicted, as_predictions, model_name
+from drosurv.predictions import Predicted, as_predictions, final_step, model_name
 from drosurv.presentation import Statement, counted, moment, written
 from drosurv.presentation.progress import bar
-from drosurv.target import has_causes, of_any_cause, parse_target
+from drosurv.target import FloatArray, has_causes, of_any_cause, parse_target
 
-# Groups with fewer patients or events are marked, with a warning, and not judged.
-MIN_GROUP, MIN_EVENTS = 50, 10
 # Intervals and tests from fewer replicates get a note that they are rough.
 _FEW = 50
 _SCORES = {"log time": "log times", "other": "not"}
@@ -60,6 +69,7 @@ def evaluate(
     sensitive_features: Any = None,
     X_train: Any = None,
     reference: Any = None,
+    reference_name: str | None = None,
     entry: Any = None,
     strata: Any = None,
     offset: Any = None,
@@ -69,6 +79,7 @@ def evaluate(
     threshold: float | None = None,
     thresholds: Any = None,
     subgroups: Mapping[str, Any] | None = None,
+    time_unit: str = "",
     n_bootstrap: int = 500,
     level: float = 0.95,
     random_state: Any = 0,
@@ -101,6 +112,8 @@ def evaluate(
         Model to compare with: by its likelihood gain, and by its scores multiplied by factors below 1 (shrinkage
         control). Strata and offset are passed to it if it was fitted with them. Without a reference and without X_train
         the comparison is left out, and the notes say so.
+    reference_name : str, optional
+        What sentences call it; by default its class.
     entry : (n,) array, optional
         Times from which the patients were under observation. They are evaluated from then on: times and horizons count
         from entry, and predictions are conditional on no event before it.
@@ -124,6 +137,8 @@ def evaluate(
         Thresholds of the decision curves; by default round numbers up to the 99th percentile of the predicted risks.
     subgroups : mapping, optional
         Name of a subgroup to a mask (n,) of its patients: more rows of ``groups``, such as subgroups that were found.
+    time_unit : str
+        Unit of the times, such as "days", for sentences.
     n_bootstrap : int
         Number of bootstrap replicates for intervals, and of permutations of the labels for tests of gaps; 0 for none.
     level : float
@@ -139,7 +154,8 @@ def evaluate(
     Returns
     -------
     EvaluationResult
-        A table (``.to_frame()``) and its views: ``.summary()``, ``.to_markdown()``, ``.to_dict()`` and plots.
+        ``.findings``, what was found about everybody and each group; a table of all metrics (``.to_frame()``) and its
+        views: ``.summary()``, ``.to_markdown()``, ``.to_dict()`` and plots.
 
     Examples
     --------
@@ -172,10 +188,12 @@ def evaluate(
         sensitive_features=sensitive_features,
         X_train=X_train,
         reference=reference,
+        reference_name=reference_name,
         horizon=horizon,
         threshold=threshold,
         thresholds=thresholds,
         subgroups=subgroups,
+        time_unit=time_unit,
     )
 
 
@@ -190,17 +208,17 @@ def evaluate_rows(
     sensitive_features: Any = None,
     X_train: Any = None,
     reference: Any = None,
+    reference_name: str | None = None,
     horizon: float | None = None,
-    horizons: Any = None,
     threshold: float | None = None,
     thresholds: Any = None,
     subgroups: Mapping[str, Any] | None = None,
+    time_unit: str = "",
     further_tests: int = 0,
 ) -> EvaluationResult:
     """Evaluate with arguments as in :func:`evaluate`, those about rows and inference already checked.
 
-    `horizons` (h,) are further times of the calibration table; by default the quartiles of the training event times.
-    The group table is adjusted for so many `further_tests` on the same patients too.
+    Findings are adjusted for so many `further_tests` on the same patients too.
     """
     # Arguments are checked before any work.
     require(horizon is None or as_number(horizon) > 0, "horizon", "be a time above 0", horizon)
@@ -211,79 +229,70 @@ def evaluate_rows(
     model, X, sensitive_features, reference, subgroups = map(
         patients.of, (model, X, sensitive_features, reference, subgroups)
     )
-    y_given, causes, since_entry = y, has_causes(y), None
     predicted = as_predictions(model, X, len(y), rows=rows)
-    reference_name = "plain Cox" if reference is None else model_name(reference)
+    if reference_name is None:
+        reference_name = "plain Cox" if reference is None else model_name(reference)
     by_cause = None
-    if causes:
+    if has_causes(y):
         by_cause = evaluate_by_cause(
             model,
             X,
             y,
-            horizons,
             sensitive_features=sensitive_features,
             level=inference.level,
             **rows.observed,
         )
-    judged = predicted
-    if rows.observed or causes:
-        when: dict[str, Any] = {"y_train": y_train, "horizons": horizons, "horizon": horizon}
-        since_entry = predict_from_entry(predicted, y, **when)
-        reference = reference_from_entry(reference, X, y, rows, **when)
-        y, y_train = since_entry.y, since_entry.follow_up
-        judged = as_predictions(since_entry.predictions, X, len(y))
     evaluator = prepare(
-        judged,
+        predicted,
         y,
         y_train=y_train,
         sensitive_features=sensitive_features,
         X_train=X_train,
         reference=reference,
-        clusters=rows.id if rows.entry is None else None,
-        horizons=horizons,
-        given_horizon=horizon,
+        horizon=horizon,
     )
-    small = warn_of_small_groups(evaluator.counts, min_group=MIN_GROUP, min_events=MIN_EVENTS)
-    if Count.of(evaluator.everyone.target).is_small(MIN_GROUP, MIN_EVENTS):
+    small = warn_of_small_groups(evaluator.counts, min_group=FEWEST_PATIENTS, min_events=FEWEST_EVENTS)
+    if Count.of(evaluator.everyone.target).is_small(FEWEST_PATIENTS, FEWEST_EVENTS):
         small |= {(EVERYONE, ALL)}
-    if evaluator.everyone.data.has_curves:
-        # Computed before the groups and replicates that share it.
-        _ = evaluator.everyone.data.expected_events
     drawn, p_values = _resampled(evaluator, inference)
     table = rows_of(evaluator, drawn, p_values, small, inference.level)
     between_large = gaps_between_large(table, evaluator, drawn, p_values, small, inference)
     warn_of_undefined_rows(table)
     data, control = evaluator.everyone.data, shrinkage_control(evaluator)
-    table_of_groups, n_tests = group_table(
+    ranked = {
+        (row.attribute, row.group): row
+        for row in table
+        if row.metric == "concordance_index" and row.kind != "gap"
+    }
+    everybody = ranked.get((EVERYONE, ALL))
+    judged = group_table(
         evaluator,
-        {
-            (row.attribute, row.group): (row.value, row.low, row.high)
-            for row in table
-            if row.metric == "concordance_index" and row.kind != "gap"
-        },
+        {key: (row.value, row.low, row.high) for key, row in ranked.items()},
+        error=float("nan") if everybody is None else everybody.standard_error,
         subgroups=parse_subgroups(subgroups, len(evaluator.everyone)),
+        threshold=threshold,
         level=inference.level,
-        min_group=MIN_GROUP,
-        min_events=MIN_EVENTS,
+        reference=reference_name,
+        time_unit=time_unit,
         further_tests=further_tests,
     )
     decided = None
     if threshold is not None and data.has_curves:
         decided = decision_table(evaluator, threshold, inference)
     return EvaluationResult(
+        findings=to_frame(judged.findings),
         decisions=decided,
         **curves_by_group(evaluator, X, thresholds, threshold, inference),
         shrunken=shrunken_ratios(table_of_groups, inference.level),
         table=frame_of(table),
-        groups=table_of_groups,
+        groups=judged.table,
         **group_tables(evaluator, drawn, inference.level),
         control=control,
         between_large=frame_of(between_large),
-        hazards=tuple if causes else partial(_tested_hazards, model, X, y_given, rows, inference),
+        hazards=tuple if has_causes(y) else partial(_tested_hazards, model, X, y, rows, inference),
         by_cause=by_cause,
         notes=(
             *patients.notes,
-            *(since_entry.notes if since_entry else ()),
             *evaluator.notes,
             *_not_counted(data),
             *_rough(inference),
@@ -298,7 +307,8 @@ def evaluate_rows(
             horizons=tuple(data.calibration_times.tolist()),
             horizon=data.horizon,
             threshold=threshold,
-            n_tests=n_tests,
+            n_tests=judged.n_tests,
+            time_unit=time_unit,
         ),
     )
 
@@ -321,58 +331,103 @@ def prepare(
     predicted: Predicted,
     y: Any,
     *,
-    y_train: Any,
-    sensitive_features: Any,
+    y_train: Any = None,
+    sensitive_features: Any = None,
     X_train: Any = None,
     reference: Any = None,
     wanted: Collection[str] | None = None,
-    clusters: Any = None,
+    horizon: float | None = None,
     **how: Any,
 ) -> Evaluator:
     """Check the arguments, predict, and return the evaluator of all metrics, or of those `wanted`.
 
     Parameters are those of :func:`evaluate`; `how` are those of :class:`~drosurv.evaluation.data.EvaluationData`.
+    Patients with entry times, strata, offsets or causes have metrics of their predictions from entry on
+    (:mod:`drosurv.evaluation.from_entry`), and findings of the predictions themselves.
     """
-    target, X = parse_target(y), predicted.X
-    if how.get("given_horizon") is None and how.get("horizons") is None:
-        how["given_horizon"] = default_horizon(target, predicted.until)
-    follow_up_note = ""
-    if y_train is None:
-        y_train = predicted.follow_up
-    if y_train is None:
-        y_train = FollowUp.standing_in(target)
-        follow_up_note = (
+    n, rows, X = len(predicted), predicted.rows, predicted.X
+    given = None if X is None else np.shape(X)[0] if hasattr(X, "shape") else len(X)
+    if given not in (None, n):
+        raise ArgumentError("X", f"X has {given} rows for the {n} patients of y: give one row each.")
+    y_train = None if y_train is None else of_any_cause(y_train)
+    attributes = parse_attributes(sensitive_features, n)
+    features, notes = standardised_features(X, X_train), list[str]()
+    measured, outcomes, trained = predicted, y, y_train
+    when: dict[str, Any] = {"y_train": y_train, "horizon": horizon}
+    if rows.observed or has_causes(y):
+        since_entry = predict_from_entry(predicted, y, **when)
+        notes += since_entry.notes
+        outcomes, trained = since_entry.y, since_entry.follow_up
+        measured = as_predictions(since_entry.predictions, X, n)
+    target = parse_target(outcomes)
+    trained = measured.follow_up if trained is None else trained
+    if trained is None:
+        trained = FollowUp.standing_in(target)
+        notes.append(
             "censoring weights and the null model come from the scored patients: y_train was not given."
         )
-    attributes = parse_attributes(sensitive_features, len(target))
-    features = standardised_features(X, X_train)
-    reference_note = ""
-    compared = reference, X
-    if reference is None:
-        cox, reference_note = fit_plain_cox(predicted.model, features, y_train)
-        compared = cox, features.test
-    other = None
-    if compared[0] is not None:
-        other = as_predictions(*compared, len(target), name="reference")
-        if not other.has_log_hazards:
-            reference_note = (
-                "the share of the reference's likelihood gain and the shrinkage control are left out: the reference "
-                "has no scores that are log hazards."
-            )
-    data = EvaluationData(predicted, target, y_train, reference=other, features=features.test, **how)
+    compared, note = _compared(predicted, reference, features, trained)
+    other = None if compared is None else reference_from_entry(compared, y, **when)
+    if other is not None and not other.has_log_hazards:
+        note = (
+            "the share of the reference's likelihood gain and the shrinkage control are left out: the reference "
+            "has no scores that are log hazards."
+        )
+    judge = partial(
+        judged_patients,
+        predicted,
+        y,
+        replace(rows, weight=None),
+        follow_up=y_train,
+        reference=compared if compared is not None and compared.has_curves else None,
+        groups=_indicators(attributes, n),
+        features=X,
+        horizon=horizon,
+    )
+    data = EvaluationData(
+        measured,
+        target,
+        trained,
+        reference=other,
+        features=features.test,
+        given_horizon=horizon,
+        judge=judge,
+        **how,
+    )
     # Predict now, so that errors come before any other work.
-    _ = data.calibration_times, data.has_risk and data.risk, data.has_curves and data.curves
-    _ = data.reference_risk, data.reference_curves
-    codes = None if clusters is None else label_codes("id", clusters, len(target))[0]
+    _ = data.has_curves and data.judged, data.calibration_times, data.has_risk and data.risk
+    _ = data.has_curves and data.curves, data.reference_risk
+    clusters = rows.id if rows.entry is None else None
+    codes = None if clusters is None else label_codes("id", clusters, n)[0]
     evaluator = Evaluator(Subset(data), attributes, wanted, clusters=codes)
-    notes = [follow_up_note, reference_note, features.note, *_left_out(evaluator), _sampled(evaluator)]
+    notes += [note, features.note, *_left_out(evaluator), _sampled(evaluator)]
     notes += _different_follow_up(evaluator)
     return replace(evaluator, notes=tuple(note for note in notes if note))
 
 
+def _compared(
+    predicted: Predicted, reference: Any, features: Features, trained: Any
+) -> tuple[Predicted | None, str]:
+    """Return the predictions of the reference, plain Cox where it can be fitted, and a note if there is none."""
+    n, rows = len(predicted), predicted.rows
+    if reference is None:
+        cox, note = fit_plain_cox(predicted.model, features, trained)
+        return None if cox is None else as_predictions(cox, features.test, n, name="reference"), note
+    fitted_with = getattr(final_step(reference), "_fitted_with", ())
+    return as_predictions(reference, predicted.X, n, rows=rows.only(fitted_with), name="reference"), ""
+
+
+def _indicators(attributes: Sequence[Attribute], n: int) -> FloatArray | None:
+    """Return indicators (n, q) of the groups of all attributes."""
+    found = [one.groups.codes == k for one in attributes for k in range(len(one.labels))]
+    return np.column_stack(found).astype(np.float64) if found else None
+
+
 def _not_counted(data: EvaluationData) -> tuple[str, ...]:
     """Return a note on observed events that are later than the predictions, and so are not compared with them."""
-    later = data.target.n_events - int(data.expected_events.events.sum()) if data.has_curves else 0
+    if not data.has_curves or data.judged.few_times:
+        return ()
+    later = data.target.n_events - round(float(data.judged.residuals.observed.sum()))
     if later == 0:
         return ()
     verb = "is" if later == 1 else "are"
@@ -413,9 +468,9 @@ def _different_follow_up(evaluator: Evaluator) -> list[str]:
                 for label, median in zip(attribute.labels, found.medians.values(), strict=True)
             )
             notes.append(
-                f"follow-up differs between groups of {attribute.name} (median {medians}): their Brier scores, gains "
-                f"and Uno's C use censoring weights of each group and end at {moment(found.horizon)}; their c-indices "
-                "are not comparable."
+                f"follow-up differs between groups of {attribute.name} (median {medians}): their Brier scores and "
+                f"Uno's C use censoring weights of each group and end at {moment(found.horizon)}; their c-indices "
+                "and gains are not comparable."
             )
     return notes
 
@@ -427,11 +482,13 @@ def _left_out(evaluator: Evaluator) -> list[str]:
         notes.append(
             "Brier scores, likelihood gains and calibration are left out: the model gives no survival curves."
         )
+    elif np.ptp(data.judged.score) == 0:
+        notes.append("the calibration slope is left out: the predictions of all patients are equal.")
     if not data.has_risk:
         labels = [
             metric.label
             for metric in CATALOGUE.values()
-            if {"risk", "log hazard", "slope", "hazards"} & {*metric.needs}
+            if {"risk", "log hazard", "hazards"} & {*metric.needs}
         ]
         notes.append(f"{', '.join(filter(None, labels))} are left out: no risk scores were given.")
     elif not data.has_log_hazards:

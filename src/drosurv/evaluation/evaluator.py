@@ -97,8 +97,10 @@ class Evaluator:
         has: dict[Need, Callable[[], bool]] = {
             "risk": lambda: data.has_risk,
             "log hazard": lambda: data.has_log_hazards,
-            "slope": lambda: data.has_log_hazards or (data.has_risk and data.has_curves),
+            "slope": lambda: bool(np.ptp(data.judged.score)) if data.has_curves else data.has_log_hazards,
             "survival": lambda: data.has_curves,
+            "curves": lambda: data.has_curves and data.few_times is None,
+            "two times": lambda: data.has_curves and (data.few_times is None or len(data.brier_times) > 1),
             "reference": lambda: data.reference_risk is not None,
             "features": lambda: data.features is not None,
             "groups": lambda: bool(self.attributes),

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from drosurv.errors import ArgumentError, arg
-from drosurv.evaluation.data import middle, parse_horizons
+from drosurv.evaluation.data import parse_horizons
 from drosurv.metrics import FollowUp, default_horizon
 from drosurv.observation import Rows, ends_of_patients, parse_observation
-from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions, final_step, select_rows
+from drosurv.predictions import Predicted, Predictions, ScoreType, as_predictions, select_rows
 from drosurv.presentation import moment
 from drosurv.target import FloatArray, IntArray, Target, has_causes, of_any_cause, parse_target
 
@@ -120,7 +120,6 @@ def time_scale(
     y: Any,
     entry: FloatArray | None,
     follow_up: Any = None,
-    horizons: Any = None,
     horizon: float | None = None,
 ) -> TimeScale:
     """Return the time scale that starts at entry (n,), or at time 0 if `entry` is None.
@@ -138,15 +137,14 @@ def time_scale(
             "event before it, and censoring weights and the null model come from the scored patients."
         )
     follow_up = FollowUp.standing_in(target) if follow_up is None else follow_up
-    at = parse_horizons(horizons, follow_up)
-    if horizon is None:
-        horizon = default_horizon(target) if horizons is None else middle(at)
+    horizon = default_horizon(target) if horizon is None else horizon
+    at = parse_horizons(None, follow_up)
     times = np.unique(np.concatenate([[0.0, horizon], curve_times(target.time), at]))
     return TimeScale(target, entry, follow_up, times, float(horizon), tuple(notes))
 
 
 def predict_from_entry(
-    predicted: Predicted, y: Any, *, y_train: Any = None, horizons: Any = None, horizon: float | None = None
+    predicted: Predicted, y: Any, *, y_train: Any = None, horizon: float | None = None
 ) -> FromEntry:
     """Predict from entry on with curves; entry times, strata and offset are those of the predictions' rows."""
     causes, entry = has_causes(y), predicted.rows.entry
@@ -157,7 +155,7 @@ def predict_from_entry(
             "Leave it out; censoring weights then come from the scored patients.",
         )
     follow_up = y_train if y_train is not None else predicted.follow_up
-    scale = time_scale(y, entry, follow_up, horizons, horizon)
+    scale = time_scale(y, entry, follow_up, horizon)
     survival = survival_from_entry(predicted, scale.entry, scale.times)
     by_hazard = entry is not None or predicted.rows.strata is not None or causes
     found = scale.with_predictions(survival, None if by_hazard else predicted.risk, predicted.score_type)
@@ -165,19 +163,16 @@ def predict_from_entry(
     return found._replace(notes=(*found.notes, any_cause)) if causes else found
 
 
-def reference_from_entry(reference: Any, X: Any, y: Any, rows: Rows, **how: Any) -> Any:
-    """Return predictions of the reference from entry on; given predictions, and models that need no `rows`, unchanged.
+def reference_from_entry(reference: Predicted, y: Any, **how: Any) -> Predicted:
+    """Return predictions of the reference from entry on, as `predict_from_entry` with the arguments `how`.
 
-    Entry times, and the strata and offset that it was fitted with, are passed to it; `how` as in `predict_from_entry`.
+    Given predictions, and models without entry times, strata, offset and causes, are returned unchanged.
     """
-    if reference is None:
-        return None
-    fitted_with = getattr(final_step(reference), "_fitted_with", ())
-    predicted = as_predictions(reference, X, len(y), rows=rows.only(fitted_with), name="reference")
-    needed = predicted.rows.observed or predicted.competing is not None
-    if predicted.given is not None or not predicted.has_curves or not needed:
+    needed = reference.rows.observed or reference.competing is not None
+    if reference.given is not None or not reference.has_curves or not needed:
         return reference
-    return predict_from_entry(predicted, y, **how).predictions
+    found = predict_from_entry(reference, y, **how).predictions
+    return as_predictions(found, reference.X, len(reference), name="reference")
 
 
 def curve_times(times: FloatArray) -> FloatArray:

@@ -1,25 +1,14 @@
-"""The group table: observed against expected events, and gain over no model, for everybody and every group.
+"""The group table: findings and other numbers of everybody and every group, side by side.
 
-The verdict on a group uses only two columns of its row:
-
-- observed against expected events, with the exact interval and test of Poisson counts. If the number of training events
-  is known, the interval also contains the estimation error of the expected events: a linear model estimates them from
-  all training events, any other model from those of the group.
-- the gain in log likelihood per patient over no model and over plain Cox, with normal intervals.
-
-All of these tests in one table are adjusted together (Bonferroni). An interval excludes 1, or 0, exactly if its p-value
-is below one minus the level.
-
-A group is judged if it has enough patients, and enough events either expected or observed: many events where few were
-expected are the worst failure. So the choice of judged groups depends on observed events, and therefore the adjustment
-counts every group with enough patients, judged or not.
+Numbers that decide anything are those of the findings (:mod:`drosurv.findings`): observed over expected events, the
+calibration slope, and gains in log likelihood, each with its adjusted interval and p-value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,55 +17,65 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import Subset
-from drosurv.evaluation.evaluator import BootstrapValues, Evaluator
-from drosurv.evaluation.training_weights import estimation_share, linear_columns
+from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
+from drosurv.findings.adjustment import Question
+from drosurv.findings.questions import n_patients, questions, ranking
+from drosurv.findings.verdict import (
+    FEWEST_PATIENTS,
+    PROBLEMS,
+    STATUSES,
+    FindingRow,
+    findings,
+    number_of_tests,
+)
+from drosurv.findings.words import SUBGROUP
 from drosurv.metrics import d_calibration, decisions
 from drosurv.metrics.calibration import beside_observed
-from drosurv.metrics.inference import Draws, normal_interval, observed_over_expected
-from drosurv.metrics.inference.gaps import shared_level
+from drosurv.metrics.inference import Draws
 from drosurv.metrics.nonparametric import KaplanMeier
 from drosurv.observation import Inference
-from drosurv.presentation.sentences import LEAST_DIFFERENCE
-from drosurv.target import FloatArray, IntArray
+from drosurv.target import BoolArray, FloatArray, IntArray
 
-#: Attribute of subgroups that a search found.
-FOUND = "subgroup"
-#: Concerns about a group, the most serious first.
-CONCERNS = ("calibration", "worse than no model", "")
-# A smaller distance of observed/expected from 1 is not visible in two decimals.
-_LEAST_RATIO = 0.005
-_ROUNDING = 1e-6
+# Names of columns by the question whose number they hold.
+_NUMBERS = {
+    "level": "ratio",
+    "spread": "slope",
+    "gain": "gain",
+    "gain over reference": "gain_over_reference",
+}
+_ENDS = ("", "_low", "_high", "_p")
 _COLUMNS = (
-    *(
-        "attribute",
-        "group",
-        "patients",
-        "observed",
-        "expected",
-        "ratio",
-        "ratio_low",
-        "ratio_high",
-        "ratio_p",
-    ),
+    *("attribute", "group", "patients", "observed", "expected"),
+    *(f"ratio{end}" for end in _ENDS),
+    *(f"slope{end}" for end in _ENDS),
     *("horizon", "survival_observed", "survival_predicted", "c_index", "c_index_low", "c_index_high"),
-    *("gain", "gain_low", "gain_high", "gain_p"),
-    *("gain_over_reference", "gain_over_reference_low", "gain_over_reference_high", "gain_over_reference_p"),
-    *("judged", "why", "concern"),
+    *(f"gain{end}" for end in _ENDS),
+    *(f"gain_over_reference{end}" for end in _ENDS),
+    *("judged", "why", "status"),
 )
-_GAINS = ("gain", "gain_over_reference")
+
+
+class JudgedGroups(NamedTuple):
+    """The group table, the findings it was made from, and the number of tests that they are adjusted for."""
+
+    table: pd.DataFrame
+    findings: list[FindingRow]
+    n_tests: int
 
 
 def group_table(
     evaluator: Evaluator,
-    c_index: Mapping[tuple[str, str], tuple[float, float, float]],
+    c_index: Mapping[Key, tuple[float, float, float]],
     *,
+    error: float = float("nan"),
     subgroups: Mapping[str, IntArray] | None = None,
+    threshold: float | None = None,
     level: float = 0.95,
-    min_group: int = 50,
-    min_events: int = 10,
+    reference: str = "plain Cox",
+    time_unit: str = "",
     further_tests: int = 0,
-) -> tuple[pd.DataFrame, int]:
-    """Return one row for everybody and one per group, serious concerns first, and the number of tests adjusted for.
+) -> JudgedGroups:
+    """Judge everybody and every group; return one row for each, serious problems first.
 
     Parameters
     ----------
@@ -84,43 +83,103 @@ def group_table(
         The patients and their groups.
     c_index : mapping
         C-index and the ends of its interval, by attribute and group.
+    error : float
+        Standard error of the c-index of everybody.
     subgroups : mapping, optional
         Rows of the patients of subgroups that were found, by name.
+    threshold : float, optional
+        Predicted risk from which on patients would be treated.
     level : float
-        Simultaneous confidence level of all intervals of the table.
-    min_group, min_events : int
-        Groups with fewer patients, or fewer events both expected and observed, are shown and not judged.
+        Simultaneous confidence level of all intervals.
+    reference, time_unit : str
+        Words for sentences.
     further_tests : int
-        Further tests of the same patients, for which the table is adjusted too.
+        Further tests of the same patients, for which everything is adjusted too.
     """
-    named = {(EVERYONE, ALL): evaluator.everyone, **evaluator.members}
-    found = {(FOUND, name): evaluator.everyone.take(rows) for name, rows in (subgroups or {}).items()}
-    rows: list[dict[str, Any]] = []
-    columns, expected = None, np.empty(0)
-    if evaluator.everyone.data.has_curves:
-        columns = linear_columns(evaluator.everyone.data.predicted)
-        expected = evaluator.everyone.expected_events[1]
-    for (attribute, group), patients in {**named, **found}.items():
-        row: dict[str, Any] = dict.fromkeys(_COLUMNS, float("nan"))
-        row |= {"attribute": attribute, "group": group, "patients": len(patients), "concern": ""}
-        row["observed"] = patients.target.n_events
-        row |= dict(
-            zip(("c_index", "c_index_low", "c_index_high"), c_index.get((attribute, group), ()), strict=False)
-        )
-        if (attribute, group) in found and evaluator.everyone.data.has_risk:
-            row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
-        if evaluator.everyone.data.has_curves and len(patients):
-            row |= _curve_columns(patients)
-            row["trained"] = estimation_share(columns, expected, _sums(patients, columns))[0]
-        row["why"] = _reason_not_judged(row, min_group, min_events)
-        row["judged"] = not row["why"]
-        rows.append(row)
-    large = [row for row in rows if row["patients"] >= min_group and not np.isnan(row["expected"])]
-    # The p-values of gains are standard errors here.
-    tests = len(large) + sum(bool(row[f"{name}_p"] > 0) for row in large for name in _GAINS) + further_tests
-    trained = evaluator.everyone.data.follow_up.training_events
-    tested = sorted([_tested(row, tests, level, trained) for row in rows], key=_place)
-    return pd.DataFrame(tested, columns=list(_COLUMNS)), tests
+    everyone = evaluator.everyone
+    named = {(EVERYONE, ALL): everyone, **evaluator.members}
+    found = {(SUBGROUP, name): everyone.take(rows) for name, rows in (subgroups or {}).items()}
+    patients = {**named, **found}
+    masks = {key: _mask(one, len(everyone)) for key, one in patients.items()}
+    if everyone.data.has_curves:
+        how: dict[str, Any] = {"threshold": threshold, "reference": reference, "time_unit": time_unit}
+        asked = questions(everyone.data.judged, masks, **how)
+    else:
+        asked = [ranking(c_index[EVERYONE, ALL][0], error)] if (EVERYONE, ALL) in c_index else []
+    said = findings(asked, level, further_tests)
+    rows = [
+        _row(key, one, masks[key], c_index.get(key), asked, said, found=key in found)
+        for key, one in patients.items()
+    ]
+    rows.sort(key=_place)
+    table = pd.DataFrame(rows, columns=list(_COLUMNS))
+    return JudgedGroups(table, said, number_of_tests(asked) + further_tests)
+
+
+def _mask(patients: Subset, n: int) -> BoolArray:
+    if patients.rows is None:
+        return np.ones(n, np.bool_)
+    mask = np.zeros(n, np.bool_)
+    mask[patients.rows] = True
+    return mask
+
+
+def _row(
+    key: Key,
+    patients: Subset,
+    mask: BoolArray,
+    c_index: tuple[float, float, float] | None,
+    asked: list[Question],
+    said: list[FindingRow],
+    *,
+    found: bool,
+) -> dict[str, Any]:
+    """Return the row of one group."""
+    row: dict[str, Any] = dict.fromkeys(_COLUMNS, float("nan"))
+    row |= {"attribute": key[0], "group": key[1], "patients": len(patients), "status": ""}
+    row["observed"] = patients.target.n_events
+    row |= dict(zip(("c_index", "c_index_low", "c_index_high"), c_index or (), strict=False))
+    if found and patients.data.has_risk:
+        row["c_index"] = patients.harrell.concordance(np.ones(len(patients)))
+    why = [one.why for one in asked if (one.attribute, one.group) == key and one.estimate is None]
+    row["why"] = why[0] if why else ""
+    if not patients.data.has_curves:
+        few = f"fewer than {FEWEST_PATIENTS} patients"
+        row["why"] = few if len(patients) < FEWEST_PATIENTS else "no survival curves"
+    elif len(patients):
+        row |= _curve_columns(patients, mask)
+    row["judged"] = not row["why"]
+    own = [one for one in said if (one.attribute, one.group) == key]
+    for one in own:
+        if one.question in _NUMBERS:
+            ends = zip(_ENDS, (one.value, one.low, one.high, one.p), strict=True)
+            row |= {f"{_NUMBERS[one.question]}{end}": value for end, value in ends if not np.isnan(value)}
+    row["status"] = min((one.status for one in own), key=STATUSES.index, default="")
+    return row
+
+
+def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
+    """Return the columns that need survival curves."""
+    data, copies = patients.data, patients.data.judged.cohort.copies[mask]
+    observed, expected = data.judged.events(mask)
+    gains = {"gain": data.judged.gains, "gain_over_reference": data.judged.over_reference}
+    return {
+        **{name: np.average(one[mask], weights=copies) for name, one in gains.items() if one is not None},
+        "patients": round(n_patients(data.judged, mask)),
+        "observed": observed,
+        "expected": expected,
+        "ratio": observed / expected if expected > 0 else float("nan"),
+        "horizon": data.horizon,
+        "survival_observed": float(KaplanMeier.of(patients.target).at(np.array([data.horizon]))[0]),
+        "survival_predicted": float(patients.survival_at_horizon.mean()),
+    }
+
+
+def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
+    """Sort rows: everybody first, then by problem, judged before not judged, and |observed - expected| per patient."""
+    distance = abs(row["observed"] - row["expected"]) / max(row["patients"], 1)
+    problem = PROBLEMS.index(row["status"]) if row["status"] in PROBLEMS else len(PROBLEMS)
+    return row["attribute"] != EVERYONE, problem, not row["judged"], -float(np.nan_to_num(distance))
 
 
 def parse_subgroups(subgroups: Any, n: int) -> dict[str, IntArray]:
@@ -158,89 +217,6 @@ def decision_table(evaluator: Evaluator, threshold: float, inference: Inference)
     table["group"] = table["group"].astype(str)
     columns = ["attribute", "group", "metric", "value", "low", "high", "p", "patients", "positives", "reason"]
     return table.reindex(columns=columns)
-
-
-def _curve_columns(patients: Subset) -> dict[str, Any]:
-    """Return the columns that need survival curves."""
-    horizon = patients.data.horizon
-    observed, expected = patients.total_events
-    gains = patients.gains
-    row = {
-        "observed": int(observed),
-        "expected": float(expected),
-        "ratio": observed / expected if expected > 0 else float("nan"),
-        "horizon": horizon,
-        "survival_observed": float(KaplanMeier.of(patients.target).at(np.array([horizon]))[0]),
-        "survival_predicted": float(patients.survival_at_horizon.mean()),
-        "gain": float(gains.mean()),
-        # Here standard errors; `_tested` replaces them by p-values, when the number of tests is known.
-        "gain_p": _standard_error(gains),
-    }
-    if patients.reference_gains is not None:
-        over_cox = gains - patients.reference_gains
-        row |= {
-            "gain_over_reference": float(over_cox.mean()),
-            "gain_over_reference_p": _standard_error(over_cox),
-        }
-    return row
-
-
-def _sums(patients: Subset, columns: FloatArray | None) -> FloatArray:
-    """Return the sums (1, p) over patients of the columns of a linear model (else of ones) times expected events."""
-    expected = patients.expected_events[1]
-    if columns is None:
-        return np.array([[expected.sum()]])
-    sums: FloatArray = expected @ (columns if patients.rows is None else columns[patients.rows])
-    return sums[None]
-
-
-def _standard_error(values: FloatArray) -> float:
-    error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
-    # Two fits of one model differ in their last digits only, which must not be tested.
-    return error if error > _ROUNDING else float("nan")
-
-
-def _reason_not_judged(row: dict[str, Any], min_group: int, min_events: int) -> str:
-    """Say why a group is not judged; empty if it is."""
-    if row["patients"] < min_group:
-        return f"fewer than {min_group:,} patients"
-    if np.isnan(row["expected"]):
-        return "no survival curves"
-    if max(row["expected"], row["observed"]) < min_events:
-        return f"fewer than {min_events:,} events, expected and observed"
-    return ""
-
-
-def _tested(row: dict[str, Any], tests: int, level: float, training_events: float | None) -> dict[str, Any]:
-    """Fill in intervals, p-values and the concern of a judged row, adjusted for the number of tests."""
-    found, each = {}, shared_level(level, tests)
-    if row["judged"]:
-        trained = None if training_events is None else max(round(training_events * row["trained"]), 1)
-        found["ratio"] = observed_over_expected(
-            row["observed"], row["expected"], level=each, training_events=trained
-        )
-        for name in _GAINS:
-            if row[f"{name}_p"] > 0:
-                found[name] = normal_interval(row[name], row[f"{name}_p"], level=each)
-    for name in ("ratio", *_GAINS):
-        ends = (np.nan, np.nan, np.nan)
-        if name in found:
-            ends = found[name].low, found[name].high, min(found[name].p * tests, 1.0)
-        row |= dict(zip((f"{name}_low", f"{name}_high", f"{name}_p"), ends, strict=True))
-    wrong = row["ratio_p"] < 1 - level and abs(row["ratio"] - 1) >= _LEAST_RATIO
-    harmed = row["gain_high"] < 0 and abs(row["gain"]) >= LEAST_DIFFERENCE
-    return row | {"concern": CONCERNS[0] if wrong else CONCERNS[1] if harmed else ""}
-
-
-def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:
-    """Sort rows: everybody first, then by concern, judged before not judged, and |observed - expected| per patient."""
-    distance = abs(row["observed"] - row["expected"]) / max(row["patients"], 1)
-    return (
-        row["attribute"] != EVERYONE,
-        CONCERNS.index(row["concern"]),
-        not row["judged"],
-        -float(np.nan_to_num(distance)),
-    )
 
 
 def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> dict[str, Any]:

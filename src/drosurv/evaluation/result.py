@@ -17,13 +17,14 @@ from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import JUDGED_GAPS, Kind, Row, rows_in
 from drosurv.evaluation.reference import ShrinkageControl
-from drosurv.evaluation.result_views import HARM_METRICS, document, harm_records, statements
+from drosurv.evaluation.result_views import document, statements
+from drosurv.findings.verdict import Judgement, from_frame, judge
 from drosurv.presentation import Column, Statement, Table, headings, plain
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
 _TABLES = (
+    "findings",
     "groups",
-    "harm",
     "decision_curves",
     "shrunken",
     "calibration",
@@ -45,6 +46,7 @@ class Settings:
     horizon: float
     threshold: float | None = None
     n_tests: int = 0
+    time_unit: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,14 +57,20 @@ class EvaluationResult:
     ----------
     table : DataFrame
         Every number, one row each; see :meth:`to_frame`.
+    findings : DataFrame
+        What was found, the most serious first; everything that is said about the model reads these rows. ``status``
+        (docs/guide/verdict.md), ``question`` ("level", "shape in time", "spread", "gain", "gain over reference",
+        "above threshold", "below threshold", "ranking"), ``attribute`` and ``group`` ("overall" and "all" for
+        everybody), ``time``, ``value`` with ``low``, ``high`` and ``p``, adjusted together for all
+        ``settings.n_tests`` tests, and ``text``, a sentence.
     groups : DataFrame
-        The group table: one row for everybody, then one per group, serious concerns first. ``patients``; ``observed``
-        and ``expected`` events and their ``ratio`` with ``ratio_low``, ``ratio_high`` and ``ratio_p``; at the
-        ``horizon``, ``survival_observed`` (Kaplan-Meier) and ``survival_predicted``; ``c_index``, which no verdict
-        uses; ``gain`` in log likelihood per patient over no model and ``gain_over_reference`` over plain Cox, with
-        ``_low``, ``_high`` and ``_p``; whether the group was ``judged``, or ``why`` not; and the ``concern``:
-        "calibration", "worse than no model" or "". Intervals and p-values of the ratio and the gains are adjusted
-        together for the ``settings.n_tests`` tests.
+        The group table: one row for everybody, then one per group, serious problems first. ``patients``; ``observed``
+        and ``expected`` events (for predictions at few times by the last of them, weighted for censoring) and their
+        ``ratio``; the calibration ``slope``; at the ``horizon``, ``survival_observed`` (Kaplan-Meier) and
+        ``survival_predicted``; ``c_index``, which decides nothing; ``gain`` in log likelihood per patient over one
+        curve for everybody and ``gain_over_reference``; whether the group was ``judged``, or ``why`` not; and the most
+        serious ``status`` of its findings. Ratio, slope and gains are those of the findings, with ``_low``, ``_high``
+        and ``_p``.
     decisions : DataFrame, optional
         With a threshold: ``attribute``, ``group``, ``metric`` ("sensitivity", "specificity", "ppv", "npv",
         "net_benefit"), ``value`` with ``low`` and ``high``, ``p`` of the gaps between groups (group "gap"), and the
@@ -105,6 +113,7 @@ class EvaluationResult:
     """
 
     table: pd.DataFrame
+    findings: pd.DataFrame
     groups: pd.DataFrame
     calibration: pd.DataFrame
     d_calibration: pd.DataFrame
@@ -255,36 +264,28 @@ class EvaluationResult:
         return compare_groups(self._of_groups(attribute), self.overall, method, "ratio")
 
     @property
-    def harm(self) -> pd.DataFrame:
-        """Whether any group is predicted worse than by no model: Brier skill and likelihood gain, with a verdict.
+    def verdict(self) -> Judgement:
+        """The verdict on the model: status, text, problems, and what to do next."""
+        return judge(from_frame(self.findings), reference=self.settings.reference)
 
-        ``verdict`` is "harmed" if the interval of the likelihood gain in the group table, ``low_adjusted`` to
-        ``high_adjusted``, is below 0, "served" if it is above, else "unclear", as for groups that are not judged.
-        """
-        return pd.DataFrame(harm_records(self))
+    def statements(self, *, reference: str | None = None) -> tuple[Statement, ...]:
+        """Return the findings as statements with codes for programs; `reference` names the reference model in them."""
+        return (*statements(self, reference or self.settings.reference), *self.hazards())
 
-    def statements(self, *, reference: str | None = None, time_unit: str = "") -> tuple[Statement, ...]:
-        """Return the findings as statements with codes for programs.
-
-        `reference` is the name of the reference model in them; `time_unit` is the unit of times, such as "days".
-        """
-        return (*statements(self, reference or self.settings.reference, time_unit), *self.hazards())
-
-    def summary(self, *, time_unit: str = "") -> str:
-        """Return the findings in sentences: what was found for which group, and whether it may be chance.
-
-        `time_unit` is the unit of times, such as "days".
-        """
-        found = [statement.text for statement in self.statements(time_unit=time_unit)]
+    def summary(self) -> str:
+        """Return the findings in sentences: what was found for which group, and whether it may be chance."""
+        found = [statement.text for statement in self.statements()]
         if not self.settings.n_bootstrap:
-            found.append(
-                "No intervals were computed (no bootstrap replicates), so it is not known which differences are chance."
-            )
+            found.append("No intervals of metrics were computed (no bootstrap replicates).")
         return "\n".join([*found, *(note[0].upper() + note[1:] for note in self.notes)])
 
     def to_table(self) -> Table:
         """Return a table of c-index and, with curves, Brier skill and likelihood gain, of everybody and every group."""
-        wanted = [name for name in ("concordance_index", *HARM_METRICS) if self.select(metric=name)]
+        wanted = [
+            name
+            for name in ("concordance_index", "brier_skill", "likelihood_gain")
+            if self.select(metric=name)
+        ]
         rows = self.group_records()
         for row in rows:
             row["who"] = whose(row["attribute"], row["group"], "all patients")

@@ -19,6 +19,7 @@ from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import Row
 from drosurv.evaluation.reference import ShrinkageControl
+from drosurv.findings.verdict import Judgement
 from drosurv.metrics.inference import is_beyond_chance
 from drosurv.predictions import final_step, prepared, unwrapped
 from drosurv.presentation import (
@@ -32,19 +33,15 @@ from drosurv.presentation import (
     label_name,
     listing,
     literal,
-    moment,
-    p_text,
     plain,
     plain_rows,
     sentences,
     written,
 )
-from drosurv.presentation.wording import interval_text
 from drosurv.solvers.arrays import on_host
 from drosurv.tables.encoder import encode_features
 from drosurv.target import Target
 
-HARM_METRICS = ("brier_skill", "likelihood_gain")
 DECISIONS = {
     "sensitivity": "sensitivity",
     "specificity": "specificity",
@@ -55,22 +52,16 @@ DECISIONS = {
 _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
-def statements(result: Any, reference: str, time_unit: str = "") -> tuple[Statement, ...]:
-    """Return statements on events, gains, decisions and ranking, then on what could not be judged.
-
-    Those on events and gains come from the group table, with its intervals.
-    """
+def statements(result: Any, reference: str) -> tuple[Statement, ...]:
+    """Return statements on what was found and on ranking, then on what could not be judged."""
     overall = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(overall.values()))
     numbers = [(CATALOGUE[metric].label, overall[metric].text) for metric in _OVERALL if metric in overall]
     return (
         sentences.overall_statement(first.n, first.events, numbers),
-        *_calibration(result.groups),
-        *_harm(result.groups),
-        *_against_reference(result.groups, reference),
-        *_decisions(result.decisions, result.settings, time_unit),
+        *_found(result.verdict),
+        *_unknown_decisions(result.decisions),
         *(_ranking(result) if "concordance_index" in overall else ()),
-        *sentences.imparity_statements(judged_gaps(result, "concordance_imparity")),
         *_shrinkage(overall, result.control, reference),
         *_not_judged(result.groups),
     )
@@ -80,107 +71,23 @@ def _name(row: Any) -> str:
     return whose(row.attribute, row.group, "all patients together")
 
 
-def _judged_groups(groups: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of judged groups, without that of everybody."""
-    return groups[groups["judged"].astype(bool) & (groups["attribute"] != EVERYONE)]
+def _found(verdict: Judgement) -> list[Statement]:
+    """State each problem, or that there is none."""
+    problems = [Statement(row.status, row.text, True) for row in verdict.problems]
+    return problems or [Statement(verdict.status, verdict.text)]
 
 
-def _calibration(groups: pd.DataFrame) -> list[Statement]:
-    """State for which groups observed events differ from expected events."""
-    if groups.empty or not groups["judged"].any():
-        return []
-    wrong = groups[groups["concern"] == "calibration"]
-    if wrong.empty:
-        every = "every judged group" if len(_judged_groups(groups)) else "all patients together"
-        return [
-            Statement("calibration", f"Observed events agree with expected events in {every}, within chance.")
-        ]
-    of_groups = wrong[wrong["attribute"] != EVERYONE]
-    shown = wrong if of_groups.empty else of_groups
-    parts = [
-        f"{_name(row)} ({row.observed:,} observed, {written(row.expected, 'count')} expected, ratio "
-        f"{written(row.ratio)}, {interval_text(row.ratio_low, row.ratio_high)})"
-        for row in shown.head(sentences.MOST_WITH_NUMBERS).itertuples()
-    ]
-    more = len(shown) - len(parts)
-    alone = ", and in no group alone beyond chance" if of_groups.empty and len(_judged_groups(groups)) else ""
-    text = f"Observed and expected events differ for {'; '.join(parts)}{f'; and {more} more' if more else ''}{alone}."
-    return [Statement("calibration", text, True)]
-
-
-def _harm(groups: pd.DataFrame) -> list[Statement]:
-    """State which groups are predicted worse than by no model, by the gain in log likelihood."""
-    judged = groups if groups.empty else _judged_groups(groups)
-    judged = judged if judged.empty else judged[judged["gain_low"].notna()]
-    if judged.empty:
-        return []
-    visible = judged["gain"].abs() >= sentences.LEAST_DIFFERENCE
-    harmed = judged[(judged["gain_high"] < 0) & visible]
-    if len(harmed):
-        named = listing([_gain(row, "gain") for row in harmed.itertuples()], sentences.MOST_NAMED)
-        return [Statement("harm", f"Predicted worse than by no model: {named}.", True)]
-    unclear = judged[(judged["gain_low"] <= 0) | ~visible]
-    if len(unclear):
-        named = listing(
-            [_name(row) for row in unclear.sort_values("gain_low").itertuples()], sentences.MOST_NAMED
-        )
-        text = (
-            f"No group is shown to be predicted worse than by no model; it cannot be ruled out for {named}."
-        )
-        return [Statement("harm", text)]
-    return [Statement("harm", "Every judged group is predicted better than by no model.")]
-
-
-def _against_reference(groups: pd.DataFrame, reference: str) -> list[Statement]:
-    """State which groups the reference predicts better, by the gain in log likelihood."""
-    if groups.empty:
-        return []
-    worse = groups[
-        (groups["gain_over_reference_high"] < 0)
-        & (groups["gain_over_reference"] <= -sentences.LEAST_DIFFERENCE)
-    ]
-    if worse.empty:
-        return []
-    named = listing([_gain(row, "gain_over_reference") for row in worse.itertuples()], sentences.MOST_NAMED)
-    return [Statement("against_plain", f"Predicted worse than by {reference}: {named}.", True)]
-
-
-def _gain(row: Any, column: str) -> str:
-    value, low, high = (getattr(row, f"{column}{end}") for end in ("", "_low", "_high"))
-    return f"{_name(row)} (log likelihood per patient {written(value)}, {interval_text(low, high)})"
-
-
-def _decisions(table: pd.DataFrame | None, settings: Any, time_unit: str) -> list[Statement]:
-    """State between which groups decisions at the threshold differ, and which values cannot be estimated."""
+def _unknown_decisions(table: pd.DataFrame | None) -> list[Statement]:
+    """State which measures of decisions cannot be estimated."""
     if table is None:
         return []
-    gaps, rest = table[table["group"] == "gap"], table[table["group"] != "gap"]
-    tests = int(gaps["p"].notna().sum())
-    lead = (
-        f"At a threshold of {written(settings.threshold, 'share')} at {moment(settings.horizon, time_unit)}"
-    )
-    found = []
-    for gap in gaps[gaps["p"] * tests < 1 - settings.level].itertuples():
-        values = rest[(rest["attribute"] == gap.attribute) & (rest["metric"] == gap.metric)].sort_values(
-            "value"
-        )
-        low, high = values.iloc[0], values.iloc[-1]
-        text = (
-            f"{lead}, {DECISIONS[str(gap.metric)]} is {written(low['value'])} for "
-            f"{whose(gap.attribute, low['group'])} and {written(high['value'])} for "
-            f"{whose(gap.attribute, high['group'])} ({p_text(min(gap.p * tests, 1.0))}, adjusted for "
-            f"{counted(tests, 'gap')})."
-        )
-        found.append(Statement("decisions", text, True))
-    unknown = rest[rest["value"].isna()]
+    unknown, found = table[table["value"].isna() & (table["group"] != "gap")], []
     for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
         names = ", ".join(DECISIONS[metric] for metric in part["metric"])
-        text = f"{lead}, {names} of {whose(str(attribute), str(group))} cannot be estimated: {part['reason'].iloc[0]}."
-        found.append(Statement("decisions", text))
-    if not found and tests:
-        found.append(
-            Statement("decisions", f"{lead}, no gap between groups is more than chance would explain.")
+        text = (
+            f"{names} of {whose(str(attribute), str(group))} cannot be estimated: {part['reason'].iloc[0]}."
         )
+        found.append(Statement("decisions", first_upper(text)))
     return found
 
 
@@ -248,25 +155,6 @@ def judged_gaps(result: Any, metric: str) -> list[GroupGap]:
             )
         )
     return sorted(found, key=lambda gap: -gap.size)
-
-
-def harm_records(result: Any) -> list[dict[str, Any]]:
-    """Return Brier skill and likelihood gain of everybody and of groups, with a verdict.
-
-    The verdict comes from the interval of the likelihood gain in the group table.
-    """
-    judged = {(row.attribute, row.group): row for row in result.groups.itertuples()}
-    found = []
-    for row in result.rows:
-        if row.metric not in HARM_METRICS or row.kind == "gap":
-            continue
-        group, ends = judged[row.attribute, row.group], {}
-        if row.metric == "likelihood_gain":
-            ends = {"low_adjusted": group.gain_low, "high_adjusted": group.gain_high}
-        visible = abs(group.gain) >= sentences.LEAST_DIFFERENCE
-        verdict = "harmed" if group.gain_high < 0 else "served" if group.gain_low > 0 else "unclear"
-        found.append({**row._asdict(), **ends, "verdict": verdict if visible else "unclear"})
-    return found
 
 
 def _shrinkage(overall: dict[str, Row], control: ShrinkageControl | None, reference: str) -> list[Statement]:

@@ -81,9 +81,11 @@ def judged_patients(
     # With late entries, or one of several causes, one curve for everybody is that of these patients.
     several = cause is not None and (predicted.competing is None or len(predicted.competing.causes) > 1)
     stands_in = trained is None or rows.entry is not None or several
+    folds = [(rows, FollowUp.parse(seen)) for rows, seen in predicted.trained_on or ()]
     cohort = Cohort(
         target=target,
         follow_up=_own_follow_up(target, rows) if stands_in else FollowUp.parse(trained),
+        folds=folds,
         other=other,
         columns=censoring_columns(groups, features, len(target)),
         weight=rows.weight,

@@ -6,7 +6,7 @@ at these times. Gains in log likelihood over one curve for everybody are those o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from drosurv.findings.log_score import (
     rounding_unit,
     scored_times,
 )
+from drosurv.findings.residual_tests import slope_at_one_time
 from drosurv.findings.residuals import (
     PatientResiduals,
     WeightedResiduals,
@@ -31,7 +32,7 @@ from drosurv.findings.residuals import (
     observed_times,
     weighted_residuals,
 )
-from drosurv.metrics import FollowUp
+from drosurv.metrics import FollowUp, calibration_slope_of_curves
 from drosurv.metrics.follow_up import default_horizon
 from drosurv.metrics.nonparametric import aalen_johansen, step_function
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
@@ -52,12 +53,14 @@ class Cohort:
     """Outcomes of the patients who are judged, and what is known about them.
 
     `other` (n,) are those whose observation ended with an event of another cause; `columns` (n, q) what censoring may
-    depend on; `follow_up` that of the training patients, or of these if they are not known; `weight` and `clusters`
-    (n,) numbers of copies and of clusters.
+    depend on; `follow_up` that of the training patients, or of these if they are not known; `folds` the rows that each
+    of several models predicted, with the follow-up of its training patients; `weight` and `clusters` (n,) numbers of
+    copies and of clusters.
     """
 
     target: Target
     follow_up: FollowUp
+    folds: Sequence[tuple[IntArray, FollowUp]] = ()
     other: BoolArray | None = None
     columns: FloatArray | None = None
     weight: FloatArray | None = None
@@ -75,6 +78,24 @@ class Cohort:
     def since(self) -> FloatArray:
         """Entry times (n,), 0 by default."""
         return np.zeros(len(self)) if self.target.entry is None else self.target.entry
+
+    def null_at(self, times: FloatArray, read: Callable[[FollowUp, FloatArray], FloatArray]) -> FloatArray:
+        """Return what `read` returns of the one curve for everybody at k times, (1, k); with folds of each, (n, k)."""
+        if not self.folds:
+            return read(self.follow_up, times)[None]
+        found = np.empty((len(self), len(times)))
+        for rows, follow_up in self.folds:
+            found[rows] = read(follow_up, times)
+        return found
+
+    def null_hazard(self, times: FloatArray) -> FloatArray:
+        """Return the cumulative hazard of the one curve for everybody at each patient's time, (n,) -> (n,)."""
+        if not self.folds:
+            return self.follow_up.cumulative_hazard_at(times)
+        found = np.empty(len(self))
+        for rows, follow_up in self.folds:
+            found[rows] = follow_up.cumulative_hazard_at(times[rows])
+        return found
 
     @property
     def durations(self) -> Target:
@@ -98,8 +119,8 @@ class Judged:
         Predicted probability of the event by the horizon.
     horizon : float
         Time at which decisions are made; with entry times since entry, but for predictions at few times.
-    gains, over_reference : (n,) arrays or None
-        Gains in log likelihood over one curve for everybody, and over the reference.
+    gains, over_reference : (n,) arrays
+        Gains in log likelihood over one curve for everybody, and over the reference; None without a reference.
     error, error_at_horizon : EstimationError or None
         Estimation error of the model, where its training patients are known.
     few_times : bool
@@ -114,7 +135,7 @@ class Judged:
     score: FloatArray
     risk: FloatArray
     horizon: float
-    gains: FloatArray | None = None
+    gains: FloatArray
     over_reference: FloatArray | None = None
     error: EstimationError | None = None
     error_at_horizon: EstimationError | None = None
@@ -122,12 +143,35 @@ class Judged:
     trained: bool = False
     curves: KnownCurves | None = None
 
+    def events(self, mask: BoolArray) -> tuple[float, float]:
+        """Return observed and expected events of a group, in the parts of the follow-up that it is observed in."""
+        known = self.residuals.known_parts(mask)
+        mass = self.cohort.copies[mask]
+        observed, expected = (
+            float((mass @ part[mask])[:known].sum())
+            for part in (self.residuals.observed, self.residuals.expected)
+        )
+        return observed, expected
+
+    def slope(self, rows: IntArray | None, weight: FloatArray) -> float:
+        """Return the calibration slope of some patients with weights, as :func:`residual_tests.spread` defines it."""
+        chosen: Any = slice(None) if rows is None else rows
+        score, weight = self.score[chosen], weight * self.cohort.copies[chosen]
+        residuals = self.at_horizon if self.few_times else self.residuals
+        if isinstance(residuals, WeightedResiduals):
+            hazard = -np.log1p(-np.clip(residuals.probability[chosen, -1], 1e-9, 1 - 1e-9))
+            known = weight * residuals.inverse[chosen, -1]
+            return slope_at_one_time(hazard, score, residuals.happened[chosen, -1], known)
+        observed, expected = (part[chosen].sum(axis=1) for part in (residuals.observed, residuals.expected))
+        return calibration_slope_of_curves(observed, expected, score, sample_weight=weight)
+
 
 class KnownCurves:
     """Curves that are known throughout: summed hazards of patients, and where they jump."""
 
     def __init__(self, curves: SurvivalCurves, target: Target) -> None:
         self.discrete = _at_jumps(curves, target) > _AT_JUMPS
+        self.n_events = int(target.event.sum())
         self.interpolated = isinstance(curves, PointCurves) and not self.discrete
         self.curves = curves
         if self.discrete and not isinstance(curves, StepCurves):
@@ -137,9 +181,9 @@ class KnownCurves:
 
     @property
     def few_jumps(self) -> bool:
-        """Whether likelihoods are those of events at the jumps."""
+        """Whether likelihoods are those of events at the jumps: if there are few, each of several events."""
         times = self.curves.times
-        return self.discrete and times is not None and len(times) <= _FEW_JUMPS
+        return self.discrete and times is not None and len(times) <= min(_FEW_JUMPS, self.n_events / 2)
 
     def accumulated(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return summed hazards until one time each, (n,), and their variances."""
@@ -311,7 +355,7 @@ def _log_likelihoods(known: KnownCurves, cohort: Cohort) -> tuple[FloatArray, Fl
         times = known.curves.times
         assert times is not None
         p = np.diff(known.at(times), axis=1, prepend=0.0)
-        null = np.diff(cohort.follow_up.cumulative_hazard_at(times), prepend=0.0)
+        null = np.diff(cohort.null_at(times, FollowUp.cumulative_hazard_at), axis=1, prepend=0.0)
         return (
             probability_scores(p, times, cohort.target),
             probability_scores(null, times, cohort.target, own=_own_null(cohort)),
@@ -319,15 +363,13 @@ def _log_likelihoods(known: KnownCurves, cohort: Cohort) -> tuple[FloatArray, Fl
     edges = _edges(cohort.follow_up)
     end = np.minimum(cohort.target.time, known.until)
     hazard = known.accumulated(end)[0] - (known.accumulated(cohort.since)[0] if cohort.since.any() else 0.0)
-    null_hazard = cohort.follow_up.cumulative_hazard_at(end) - cohort.follow_up.cumulative_hazard_at(
-        cohort.since
-    )
+    null_hazard = cohort.null_hazard(end) - cohort.null_hazard(cohort.since)
     happened = cohort.target.event & (cohort.target.time <= known.until)
     steps = isinstance(known.curves, StepCurves)
     return (
         hazard_scores(known.at(edges), hazard, edges, cohort.target.time, happened, joined=steps),
         hazard_scores(
-            cohort.follow_up.cumulative_hazard_at(edges)[None],
+            cohort.null_at(edges, FollowUp.cumulative_hazard_at),
             null_hazard,
             edges,
             cohort.target.time,
@@ -342,7 +384,7 @@ def _own_null(cohort: Cohort) -> FloatArray | None:
 
     Rows of clusters count for fewer: what they gain from the fit is as many times larger as their sums vary more.
     """
-    if not cohort.follow_up.stands_in:
+    if not cohort.follow_up.stands_in or cohort.folds:
         return None
     if cohort.clusters is None:
         return cohort.copies
@@ -427,9 +469,12 @@ def _at_few_times(
 
 
 def _null_survival(cohort: Cohort, times: FloatArray) -> FloatArray:
-    """Return the probability (k,) of no event by the times, the same for everybody; of a cause by Aalen-Johansen."""
+    """Return the probability of no event by k times, the same for everybody, (k,), or (n, k) with folds.
+
+    That of a cause is by Aalen-Johansen.
+    """
     if cohort.other is None:
-        return cohort.follow_up.survival_at(times)
+        return cohort.null_at(times, FollowUp.survival_at)
     cause = np.where(cohort.target.event, 1, np.where(cohort.other, 2, 0))
     curve = aalen_johansen(cause, cohort.target.time, weight=cohort.weight, entry=cohort.target.entry)
     found: FloatArray = 1 - step_function(curve.times, curve.incidence, times, before=0.0)

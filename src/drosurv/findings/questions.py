@@ -13,7 +13,7 @@ from drosurv.findings.judged import Judged
 from drosurv.findings.residual_tests import JudgedValue
 from drosurv.findings.residuals import PatientResiduals, Sums
 from drosurv.findings.verdict import FEWEST_EVENTS, FEWEST_PATIENTS
-from drosurv.findings.words import percent
+from drosurv.findings.words import ALL, EVERYONE, percent
 from drosurv.presentation import moment
 from drosurv.target import BoolArray, FloatArray
 
@@ -142,6 +142,15 @@ class _Asker:
             found = tests.level(sums)
             found = JudgedValue(found.value, found.root, freedom=found.freedom, time=judged.horizon)
             yield Question(name, *key, found, "wrong_decisions", LEAST_RATIO, details=details)
+
+
+def ranking(c_index: float, error: float) -> Question:
+    """Return the question whether risk scores alone rank all patients worse than chance, from a standard error."""
+    key = EVERYONE, ALL
+    if not error > 0:
+        return Question("ranking", *key, None, "harm", why="no interval of the c-index was computed")
+    found = JudgedValue(c_index, lambda value: (c_index - value) / error, 0.5, on_log_scale=False)
+    return Question("ranking", *key, found, "harm", side=-1)
 
 
 def group_sums(residuals: PatientResiduals, mask: BoolArray, error: EstimationError | None) -> Sums | None:

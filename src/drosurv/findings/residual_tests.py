@@ -32,6 +32,7 @@ _TINY = 1e-12
 _LAST_DIGITS = 1e-6
 # Slopes are searched over so many bins of scores.
 _MOST_BINS = 1_000
+_MOST_STEPS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,9 @@ class JudgedValue:
             return self.root(self._at(position)) - bound
 
         centre = self._position(self.value)
+        if side * distance(centre) <= 0:
+            # The value itself is farther than an interval may reach.
+            return self._at(centre)
         far, step = centre + side * 0.05, 0.1
         while side * distance(far) > 0:
             far, step = far + side * step, 2 * step
@@ -276,6 +280,30 @@ def _spread_at_horizon(
     best = 1 + _zero(lambda change: patients.statistic(change)[0])
     end = float(residuals.ends[last])
     return JudgedValue(best, root, on_log_scale=False, freedom=sums.freedom, time=end)
+
+
+def slope_at_one_time(
+    hazard: FloatArray, score: FloatArray, happened: BoolArray, weight: FloatArray
+) -> float:
+    """Return the slope b for which events by one time have the cumulative hazards exp(a + (b - 1) score) hazard.
+
+    `happened` (n,) says who had the event, `weight` (n,) is 0 where that is not known. NaN if scores do not vary or
+    the slope is infinite.
+    """
+    x = score - np.average(score, weights=weight) if weight.sum() > 0 else score
+    shift = change = 0.0
+    for _ in range(_MOST_STEPS):
+        own = hazard * np.exp(np.clip(shift + change * x, -30.0, 30.0))
+        F = -np.expm1(-own)
+        residual, slack = weight * (happened - F), weight * (1 - F) * own
+        information = np.array([[slack.sum(), slack @ x], [slack @ x, slack @ x**2]])
+        if not np.linalg.det(information) > _TINY:
+            return float("nan")
+        step = np.linalg.solve(information, [residual.sum(), residual @ x])
+        if np.abs(step).max() < 1e-8:
+            return 1 + change
+        shift, change = shift + np.clip(step[0], -1, 1), change + np.clip(step[1], -1, 1)
+    return float("nan")
 
 
 class _AtOneTime:

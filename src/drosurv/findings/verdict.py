@@ -7,14 +7,15 @@ about a model reads these rows. The rules are in docs/guide/verdict.md, and a te
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from drosurv.findings.adjustment import Adjusted, Question, adjust
-from drosurv.findings.words import ALL_PATIENTS, EVERYONE, sentence, who
-from drosurv.presentation import first_upper, listing
+from drosurv.findings.words import EVERYONE, SUBGROUP, sentence, who
+from drosurv.groups import MISSING_LABEL
+from drosurv.presentation import first_upper, listing, p_text
 
 #: Statuses of problems, the most serious first.
 PROBLEMS = ("data_problem", "miscalibrated", "harm", "dominated", "worse_for_some", "wrong_decisions")
@@ -37,6 +38,9 @@ QUESTIONS = (
 )
 #: Groups with fewer patients, or fewer events both expected and observed, are not judged.
 FEWEST_PATIENTS, FEWEST_EVENTS = 50, 10
+#: Where larger factors between observed and expected events cannot be excluded, nothing can be told: for all patients,
+#: and for subgroups that were searched.
+WIDE, WIDE_OF_SUBGROUPS = 1.5, 3.0
 # Largest number of problems that the verdict's text, and of groups that a sentence, names.
 _MOST_NAMED = 3
 
@@ -76,17 +80,16 @@ def findings(tests: Sequence[Question], level: float, further_tests: int = 0) ->
     Tests that could not be judged because of few events count too, since that depends on outcomes; those of groups
     with few patients do not.
     """
-    n_tests = sum(counts(test) for test in tests) + further_tests
-    adjusted = adjust(tests, level, n_tests)
+    adjusted = adjust(tests, level, number_of_tests(tests) + further_tests)
     better = any(
         one.test.question == "gain over reference" and one.value > 0 and one.p < 1 - level for one in adjusted
     )
     return [_finding(one, level, "worse_for_some" if better else "dominated") for one in adjusted]
 
 
-def counts(test: Question) -> bool:
-    """Whether a test counts in the adjustment."""
-    return test.estimate is not None or "events" in test.why
+def number_of_tests(tests: Sequence[Question]) -> int:
+    """Return the number of tests that count in the adjustment."""
+    return sum(test.estimate is not None or "events" in test.why for test in tests)
 
 
 def _finding(found: Adjusted, level: float, if_worse: str) -> FindingRow:
@@ -121,6 +124,25 @@ def data_problem(text: str) -> FindingRow:
     return FindingRow("data_problem", "data", EVERYONE, "all", nan, nan, nan, nan, nan, said)
 
 
+def subgroup_problem(
+    worst: Mapping[str, Any], searched: int, after: str = "", others: str = ""
+) -> FindingRow:
+    """Return the finding of the subgroup that differs most of those searched: group, patients, observed, expected, p.
+
+    `after` and `others` are words for its sentence.
+    """
+    # Cumulative hazards may exceed the number of patients.
+    of = "cumulative hazards of " if worst["expected"] > worst["patients"] else ""
+    text = (
+        f"Of {searched:,} subgroups that were searched, the {worst['patients']:,.0f} patients with "
+        f"{worst['group']} differ most{after}: {worst['observed']:,.0f} events where {of}{worst['expected']:,.0f} "
+        f"were predicted ({worst['ratio']:.2f} times, adjusted {p_text(worst['p'])}{others})."
+    )
+    nan, group = float("nan"), str(worst["group"])
+    number = worst["ratio"], nan, nan, worst["p"]
+    return FindingRow("miscalibrated", "subgroups", SUBGROUP, group, nan, *number, text)
+
+
 def to_frame(rows: Sequence[FindingRow]) -> pd.DataFrame:
     """Return findings as a table, the most serious first."""
     ordered: list[FindingRow] = sorted(rows, key=_place)
@@ -137,42 +159,63 @@ def _place(row: FindingRow) -> tuple[int, bool, int]:
     return STATUSES.index(row.status), row.attribute != EVERYONE, QUESTIONS.index(row.question)
 
 
-def judge(rows: Sequence[FindingRow], *, searched: bool = False, reference: str = "plain Cox") -> Judgement:
-    """Return the verdict on a model from its findings; `searched` says whether subgroups were searched."""
-    problems = tuple(sorted((row for row in rows if row.status in PROBLEMS), key=_place))
-    status, text = _without_problems(rows, searched=searched)
+class Bounds(NamedTuple):
+    """Least and most observed over expected events that a search cannot exclude for any subgroup."""
+
+    least: float
+    most: float
+
+
+def problems_of(rows: Sequence[FindingRow]) -> tuple[FindingRow, ...]:
+    """Return the rows that are problems, the most serious first."""
+    return tuple(sorted((row for row in rows if row.status in PROBLEMS), key=_place))
+
+
+def judge(
+    rows: Sequence[FindingRow],
+    *,
+    bounds: Bounds | None = None,
+    repaired: bool | None = None,
+    reference: str = "plain Cox",
+) -> Judgement:
+    """Return the verdict on a model from its findings.
+
+    `bounds` are those of a search for subgroups, None if there was none. `repaired` says whether a correction of the
+    model helps patients who were left out of it; None if it was not tried.
+    """
+    problems = problems_of(rows)
+    status, text = _without_problems(rows, bounds)
     if problems:
         status = problems[0].status
         same = [row.text for row in problems if row.status == status]
         more = len(same) - _MOST_NAMED
         text = " ".join(same[:_MOST_NAMED]) + (f" {more:,} more of this kind: see below." if more > 0 else "")
-    return Judgement(status, text, problems, tuple(_steps(status, problems, rows, reference)))
+    return Judgement(status, text, problems, tuple(_steps(status, problems, rows, repaired, reference)))
 
 
-def _without_problems(rows: Sequence[FindingRow], *, searched: bool) -> tuple[str, str]:
+def _without_problems(rows: Sequence[FindingRow], bounds: Bounds | None) -> tuple[str, str]:
     """Return status and sentence if there is no problem."""
     of = {question: [row for row in rows if row.question == question] for question in ("level", "gain")}
     everybody = next((row for row in of["level"] if row.attribute == EVERYONE), None)
     if everybody is None:
-        return "unclear", "Only ranking can be judged, since there are no survival probabilities."
-    if everybody.status == "too_few":
-        return "too_few", f"Too few patients to judge a model by. {everybody.text}"
-    named = [row for row in of["level"] if row.attribute not in (EVERYONE, "subgroup")]
-    if named and all(row.status == "too_few" for row in named):
+        said = next((row.text for row in rows if row.question == "ranking"), "")
         return (
-            "too_few",
-            "No problem is shown for all patients together; no group is large enough to be judged.",
+            "unclear",
+            f"Only ranking can be judged, since there are no survival probabilities. {said}".rstrip(),
         )
+    named = [row for row in of["level"] if row.attribute not in (EVERYONE, SUBGROUP)]
+    if few := _too_few(everybody, named, bounds):
+        return "too_few", few
     unclear = [row for row in of["gain"] if row.status == "unclear"]
     if any(row.attribute == EVERYONE for row in unclear):
         return "unclear", next(row.text for row in unclear if row.attribute == EVERYONE)
-    if not named and not searched:
+    if not named and bounds is None:
         return "no_groups", "No problem is shown for all patients together; no groups were named."
     if unclear:
         whom = listing([row.who for row in unclear], _MOST_NAMED)
         return "unclear", (
-            "No problem is shown. For all patients together, predictions are better than one curve for everybody; "
-            f"for {whom} this is not shown yet."
+            "No problem is shown. The model predicts all patients together better than one curve for everybody; it is "
+            f"not yet shown to predict {whom} better than one curve."
         )
     return "clear", (
         "No problem is shown: events agree with the predictions, and predictions are better than one curve for "
@@ -180,8 +223,32 @@ def _without_problems(rows: Sequence[FindingRow], *, searched: bool) -> tuple[st
     )
 
 
+def _too_few(everybody: FindingRow, named: Sequence[FindingRow], bounds: Bounds | None) -> str:
+    """Say why nothing can be told with so few patients; empty if something can."""
+    start = "Cannot tell with so few patients"
+    if everybody.status == "too_few":
+        return f"{start}. {everybody.text}"
+    if named and all(row.status == "too_few" for row in named):
+        return f"{start}: no problem is shown for all patients together, and no group is large enough to be judged."
+    if max(everybody.high, 1 / max(everybody.low, 1e-9)) > WIDE:
+        return (
+            f"{start}: no problem is shown, but all patients together may have {everybody.low:.2f} to "
+            f"{everybody.high:.2f} times the predicted events."
+        )
+    if bounds is not None and max(bounds.most, 1 / max(bounds.least, 1e-9)) > WIDE_OF_SUBGROUPS:
+        return (
+            f"{start}: no problem is shown, but subgroups may have {bounds.least:.2f} to {bounds.most:.2f} times the "
+            "predicted events."
+        )
+    return ""
+
+
 def _steps(
-    status: str, problems: Sequence[FindingRow], rows: Sequence[FindingRow], reference: str
+    status: str,
+    problems: Sequence[FindingRow],
+    rows: Sequence[FindingRow],
+    repaired: bool | None,
+    reference: str,
 ) -> Iterator[str]:
     """Say what to do next, the most urgent first; one step for each kind of problem."""
     whom: Mapping[str, str] = {
@@ -194,21 +261,40 @@ def _steps(
         yield f"Do not use the predictions for {whom['harm']}."
     if whom["dominated"]:
         yield f"Use {reference} instead, or write down what this model is preferred for."
-    elif ALL_PATIENTS in whom["miscalibrated"]:
-        yield "Correct the predicted probabilities of all patients (drosurv repair), then audit on other patients."
     elif whom["miscalibrated"]:
-        yield f"Correct the model for {whom['miscalibrated']} (drosurv repair), then audit it on other patients."
+        yield _repair(whom["miscalibrated"], repaired)
     if whom["worse_for_some"]:
         yield f"Decide whether {reference} should predict {whom['worse_for_some']}, whom it predicts better."
     if whom["wrong_decisions"]:
         yield f"Reconsider the threshold, or decide otherwise, for {whom['wrong_decisions']}."
     if not any(row.question == "level" for row in rows):
         yield "Audit predicted survival probabilities: risk scores alone show only how patients are ranked."
-    few = [row.who for row in rows if row.status in ("too_few", "unclear") and row.attribute != EVERYONE]
-    if few and status != "too_few":
-        yield f"Collect more patients of {listing(list(dict.fromkeys(few)), _MOST_NAMED)}."
-    elif status in ("too_few", "unclear"):
+    elif few := _few(rows):
+        yield f"Collect more patients of {listing(few, _MOST_NAMED)}."
+    elif any(row.status in ("too_few", "unclear") for row in rows) or status == "too_few":
         yield "Audit again with more patients."
     if status == "no_groups":
         yield "Name groups, such as sex and age, and audit again."
     yield "Audit again when the model, the patients or their care change."
+
+
+def _few(rows: Sequence[FindingRow]) -> list[str]:
+    """Return the groups with too few patients; empty if every group of an attribute has too few."""
+    named = [row for row in rows if row.attribute not in (EVERYONE, SUBGROUP) and row.group != MISSING_LABEL]
+    few = {(row.attribute, row.group): row.who for row in named if row.status in ("too_few", "unclear")}
+    enough = {row.attribute for row in named if (row.attribute, row.group) not in few}
+    return list(few.values()) if {attribute for attribute, _ in few} <= enough else []
+
+
+def _repair(whom: str, repaired: bool | None) -> str:
+    """Say what to do about wrong probabilities, by what a correction did for patients who were left out of it."""
+    if repaired is None:
+        return (
+            f"See whether drosurv repair finds a correction for {whom} that patients left out of it confirm."
+        )
+    if repaired:
+        return f"Correct the predictions for {whom} (drosurv repair), then audit on other patients."
+    return (
+        "A correction that held-out patients confirm was not found: refit the model with these columns, or collect "
+        "more patients."
+    )

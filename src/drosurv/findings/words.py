@@ -10,6 +10,8 @@ from drosurv.presentation import first_upper, group_name, p_text, with_interval,
 #: Attribute and group of all patients in tables.
 EVERYONE, ALL = "overall", "all"
 ALL_PATIENTS = "all patients"
+#: Attribute of subgroups that a search found.
+SUBGROUP = "subgroup"
 
 
 def who(attribute: str, group: str) -> str:
@@ -18,6 +20,8 @@ def who(attribute: str, group: str) -> str:
     >>> who("overall", "all"), who("sex", "f")
     ('all patients', 'sex f')
     """
+    if attribute == SUBGROUP:
+        return f"patients with {group}"
     return ALL_PATIENTS if attribute == EVERYONE else group_name(attribute, group)
 
 
@@ -26,9 +30,9 @@ def sentence(status: str, found: Adjusted) -> str:
     test = found.test
     name = who(test.attribute, test.group)
     if status == "too_few":
-        return f"{first_upper(name)}: not judged ({test.why})."
+        return f"Not judged: {name} ({test.why})."
     if status == "clear":
-        return f"{first_upper(name)}: {_CLEAR[test.question]} {_number(found)}."
+        return f"{_CLEAR[test.question].format(name=name)} {_number(found)}."
     return _SENTENCES[status, test.question](name, found)
 
 
@@ -46,7 +50,7 @@ def _p(found: Adjusted) -> str:
 
 def _level(name: str, found: Adjusted) -> str:
     until = found.test.details.get("until", "")
-    return f"{first_upper(name)} had {_times(found)} the predicted events{until} ({_p(found)})."
+    return f"The number of events is wrong for {name}: {_times(found)} the predicted events{until} ({_p(found)})."
 
 
 def _shape(name: str, found: Adjusted) -> str:
@@ -63,7 +67,7 @@ def _spread(name: str, found: Adjusted) -> str:
     )
     if found.value >= 1:
         return f"Predicted risks of {name} differ too little ({slope})."
-    if found.test.details.get("trained"):
+    if found.test.details.get("trained") and name == ALL_PATIENTS and found.value > 0:
         return (
             f"Predicted risks of {name} differ too much, as after overfitting ({slope}): recalibrate the model, or fit "
             "it with more penalty or to more patients."
@@ -111,14 +115,27 @@ _SENTENCES: dict[tuple[str, str], Callable[[str, Adjusted], str]] = {
     ("unclear", "gain"): _unclear,
 }
 _CLEAR = {
-    "level": "events agree with the predictions, observed/expected",
-    "shape in time": "the timing of events agrees with the predictions, largest ratio of a part",
-    "spread": "differences between patients agree with the predictions, calibration slope",
-    "ranking": "ranked no worse than by chance, c-index",
-    "gain": "predictions are better than one curve for everybody, gain per patient",
-    "gain over reference": "not predicted worse than by the reference, gain over it per patient",
-    "above threshold": "events above the threshold agree with the predictions, observed/expected",
-    "below threshold": "events below the threshold agree with the predictions, observed/expected",
+    "level": "Events agree with the predictions for {name}: observed/expected",
+    "shape in time": "The timing of events agrees with the predictions for {name}: ratio in the most extreme part",
+    "spread": "Differences between patients agree with the predictions for {name}: calibration slope",
+    "ranking": "Patients are ranked no worse than by chance: c-index",
+    "gain": "The model predicts {name} better than one curve: gain per patient",
+    "gain over reference": "The other model is not shown to predict {name} better: gain over it per patient",
+    "above threshold": "Events above the threshold agree with the predictions for {name}: observed/expected",
+    "below threshold": "Events below the threshold agree with the predictions for {name}: observed/expected",
+}
+
+
+#: Problems in a few words, by question.
+BRIEFLY = {
+    "level": "wrong number of events",
+    "shape in time": "wrong timing of events",
+    "spread": "wrong differences between patients",
+    "gain": "worse than one curve for everybody",
+    "gain over reference": "predicted better by the other model",
+    "above threshold": "wrong number of events above the threshold",
+    "below threshold": "wrong number of events below the threshold",
+    "ranking": "ranked worse than by chance",
 }
 
 

@@ -12,11 +12,8 @@ from math import isnan
 from drosurv.presentation.wording import (
     counted,
     first_upper,
-    group_name,
-    headings,
     interval_text,
     listing,
-    p_text,
     written,
 )
 
@@ -29,9 +26,7 @@ CLEARLY_LOWER = 0.95
 # A smaller difference is not visible in three decimals. Two fits of the same model differ by less, but in one
 # direction: with a million patients, plain Cox would be significantly worse than itself.
 LEAST_DIFFERENCE = 5e-4
-MOST_WITH_NUMBERS = 3
 MOST_NAMED = 8
-MOST_SERVED = 4
 
 
 @dataclass(frozen=True)
@@ -74,56 +69,6 @@ def overall_statement(patients: int, events: int, numbers: Sequence[tuple[str, s
     censored = written(1 - events / patients, "share") if patients else "–"
     who = f"{counted(patients, 'patient')}, {counted(events, 'event')}"
     return Statement("overall", f"{who} ({censored} censored): {named}.")
-
-
-def imparity_statements(gaps: Sequence[GroupGap]) -> list[Statement]:
-    """State the concordance imparity by attribute: one sentence for each significant one, one for all others."""
-    gaps = [gap for gap in gaps if gap.size > 0]
-    others = [gap for gap in gaps if not gap.beyond_chance and not isnan(gap.p)]
-    others = others if len(others) > 1 else []
-    found = []
-    for gap in gaps:
-        if gap not in others:
-            worst = group_name(gap.attribute, gap.worst[0])
-            text = f"Against patients of all groups, {worst} is ranked least well: concordance imparity "
-            why = (
-                " Groups whose risks spread differently differ so with a right model too; an audit allows for that."
-                if gap.beyond_chance
-                else ""
-            )
-            found.append(
-                Statement("imparity", f"{text}{gap_text(gap)}. {chance_text(gap)}{why}", gap.beyond_chance)
-            )
-    if others:
-        called = headings({gap.attribute: [gap.worst[0], gap.best[0]] for gap in gaps})
-        sizes = [
-            f"{called[gap.attribute]} ({written(gap.size, 'points')} percentage points, {p_text(gap.p)})"
-            for gap in others
-        ]
-        text = (
-            "Against patients of all groups, the differences in ranking (concordance imparity) by "
-            f"{listing(sizes, MOST_NAMED)} may be chance, adjusted for {others[0].n_tested} attributes."
-        )
-        found.append(Statement("imparity", text))
-    return found
-
-
-def gap_text(gap: GroupGap) -> str:
-    """Return the size of a gap in percentage points, with its interval."""
-    shown = f"{written(gap.size, 'points')} percentage points"
-    interval = interval_text(gap.low, gap.high, "points")
-    return f"{shown} ({interval})" if interval else shown
-
-
-def chance_text(gap: GroupGap) -> str:
-    """Say whether a gap may be chance, by its adjusted p-value."""
-    if isnan(gap.p):
-        return "Whether it is chance was not tested."
-    tested = p_text(gap.p)
-    if gap.n_tested > 1:
-        tested += f", adjusted for {gap.n_tested} attributes"
-    verdict = "is more than chance would explain" if gap.beyond_chance else "may be chance"
-    return f"That {verdict} ({tested})."
 
 
 def shrinkage_statements(

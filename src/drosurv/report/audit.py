@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,10 +12,11 @@ import pandas as pd
 from drosurv.errors import ArgumentError, InputError, arg, each_warning_once
 from drosurv.estimators.network_settings import readable_parameters
 from drosurv.evaluation.by_cause import evaluate_by_cause
-from drosurv.evaluation.from_entry import FromEntry, one_row_each, predict_from_entry, reference_from_entry
+from drosurv.evaluation.from_entry import one_row_each
 from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.given_predictions import ReadPredictions, read_predictions
+from drosurv.metrics import FollowUp
 from drosurv.observation import Rows
 from drosurv.predictions import (
     Predictions,
@@ -177,7 +179,7 @@ def audit(
         else:
             predictions, notes = _one_form(model, y)
         predicted = as_predictions(predictions, None, len(y), rows=rows)
-        fields |= evidence_of_predictions(predicted, y, y_train, horizon, page.time_unit, name)
+        fields |= evidence_of_predictions(predicted, y, y_train, page.time_unit, name)
         fields |= _beside_predictions(reference, features)
     else:
         compared = _with_features(reference, model, X)
@@ -197,8 +199,7 @@ def audit(
     with bar("auditing", shown=verbose) as progress:
         return AuditReport.of(
             Evidence(
-                **{"reference_name": page.reference_name, **fields},
-                rows=Rows(id=rows.id if rows.entry is None else None),
+                **{"reference_name": page.reference_name, "rows": replace(rows, weight=None), **fields},
                 sensitive_features=sensitive_features,
                 features=features,
                 title=page.title,
@@ -300,15 +301,21 @@ def _evidence_from_entry(
     model: Any, X: Any, y: Any, rows: Rows, y_train: Any, compared: Compared, level: float
 ) -> dict[str, Any]:
     """Return fields of the evidence for patients with late entry, strata, offsets or competing causes."""
-    found = predict_from_entry(as_predictions(model, X, len(y), rows=rows), y, y_train=y_train)
-    notes = list(found.notes)
+    follow_up = y_train if y_train is not None else training_follow_up(model)
+    if follow_up is None:
+        follow_up = FollowUp.standing_in(parse_target(of_any_cause(y)))
+    notes = []
     if not has_causes(y):
         tested = hazards_statement(model, X, parse_target(y), rows.observed, level)
         notes += [s.text for s in tested if s.concern or s.text.startswith(UNTESTED)]
-    if compared is not None:
-        compared = reference_from_entry(*compared, y, rows), compared[1]
-    missing = () if compared else ("The model is not compared with plain Cox.",)
-    return _as_fields(found, type(final_step(model)).__name__, compared, missing, map(first_upper, notes))
+    return {
+        "stops": (Stop(type(final_step(model)).__name__, None, model, X),),
+        "y": y,
+        "follow_up": follow_up,
+        "reference": compared,
+        "missing": () if compared else ("The model is not compared with plain Cox.",),
+        "limits": tuple(map(first_upper, notes)),
+    }
 
 
 def _evidence_of_folds(estimator: Any, X: Any, y: Any, rows: Rows, parts: Parts) -> dict[str, Any]:
@@ -321,19 +328,14 @@ def _evidence_of_folds(estimator: Any, X: Any, y: Any, rows: Rows, parts: Parts)
         f"{UNTESTED}the audited predictions are of several models, one per fold.",
     )
     limits = (*CROSS_FITTED, *map(first_upper, found.notes))
-    return _as_fields(found, name, None if cox is None else (cox, None), missing, limits)
-
-
-def _as_fields(
-    found: FromEntry, name: str, compared: Compared, missing: Any, limits: Iterable[str]
-) -> dict[str, Any]:
     return {
         "stops": (Stop(name, None, found.predictions),),
         "y": found.y,
+        "rows": Rows(id=rows.id if rows.entry is None else None),
         "follow_up": found.follow_up,
-        "reference": compared,
+        "reference": None if cox is None else (cox, None),
         "missing": missing,
-        "limits": tuple(limits),
+        "limits": limits,
     }
 
 

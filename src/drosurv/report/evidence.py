@@ -10,34 +10,37 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
-from scipy.stats import norm
 
 from drosurv.errors import ArgumentError
-from drosurv.evaluation import EvaluationResult, Predictions
+from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.evaluate import evaluate_rows
-from drosurv.evaluation.from_entry import curve_times
-from drosurv.evaluation.result_views import DECISIONS
-from drosurv.metrics import FollowUp
-from drosurv.metrics.imparity import concordance_case_mix_test
+from drosurv.evaluation.from_entry import FromEntry, predict_from_entry
+from drosurv.findings.verdict import (
+    Bounds,
+    FindingRow,
+    Judgement,
+    data_problem,
+    from_frame,
+    judge,
+    problems_of,
+    subgroup_problem,
+)
 from drosurv.observation import Inference, Rows
-from drosurv.predictions import as_predictions
-from drosurv.presentation import first_upper, group_name, with_interval, written
-from drosurv.presentation.sentences import LEAST_DIFFERENCE
+from drosurv.planning import excluded_errors
+from drosurv.predictions import Predicted, as_predictions, final_step
+from drosurv.presentation import counted, group_name, plain_rows
 from drosurv.repairs import RepairedCox, repair
+from drosurv.repairs.simultaneous_tests import LEAST, MOST
 from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
 from drosurv.report.alpha_path import Stop
-from drosurv.report.verdict import ALL_PATIENTS, SEARCH_TESTS, Verdict, judge
 from drosurv.tables import TableEncoder
-from drosurv.target import FloatArray, IntArray, Target, parse_target
+from drosurv.target import FloatArray, IntArray, Target, has_causes, parse_target
 
 # Groups of fewer patients are not shown, nor smaller counts in the table of patients.
 FEWEST = 5
-# Words of the report for the concerns of the group table.
-FINDINGS = {"calibration": "predictions are wrong", "worse than no model": "worse than no model"}
-# Largest number of values of the reference's curves that are kept.
-_MOST_VALUES = 20_000_000
+# The search for subgroups, whose p-values are adjusted for all subgroups, counts as so many tests.
+SEARCH_TESTS = 10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,8 +50,7 @@ class Evidence:
     `stops` are the models of the slider; one is the audited model. `follow_up` is that of the training patients. The
     `reference` is a fitted model, Predictions or scores (n,), with its features. Rules use the columns `features`.
     `trained_on` are the numbers of training patients and of their events, if known. The method card shows `data`,
-    `model`, what is `missing`, and the `limits`. Calibration is evaluated at the `horizons`, by default the quartiles
-    of the event times. Events after `until` are not counted. Other fields are as in :func:`~drosurv.report.audit`.
+    `model`, what is `missing`, and the `limits`. Other fields are as in :func:`~drosurv.report.audit`.
     """
 
     stops: tuple[Stop, ...]
@@ -64,10 +66,8 @@ class Evidence:
     limits: tuple[str, ...] = ()
     features_train: pd.DataFrame | TableEncoder | None = None
     trained_on: tuple[int, int] | None = None
-    horizons: FloatArray | None = None
     horizon: float | None = None
     threshold: float | None = None
-    until: float | None = None
     rows: Rows = field(default_factory=Rows)
     title: str | None = None
     data_name: str = ""
@@ -83,9 +83,21 @@ class Evidence:
     sections: tuple[Any, ...] = ()
 
     @cached_property
+    def predicted(self) -> Predicted:
+        """Predictions of the audited model."""
+        return as_predictions(self.stop.model, self.stop.X, len(self.y), rows=self.rows)
+
+    @cached_property
+    def since_entry(self) -> FromEntry | None:
+        """Predictions and outcomes from entry on; None without entry times, strata, offsets and causes."""
+        if not self.rows.observed and not has_causes(self.y):
+            return None
+        return predict_from_entry(self.predicted, self.y)
+
+    @cached_property
     def target(self) -> Target:
-        """Events and times of the audited patients."""
-        return parse_target(self.y)
+        """Events and times, since entry, of the audited patients."""
+        return parse_target(self.y if self.since_entry is None else self.since_entry.y)
 
     @property
     def time_unit(self) -> str:
@@ -126,21 +138,13 @@ class Evidence:
         return {attribute.name: attribute.groups for attribute in self.attributes} or None
 
     @cached_property
-    def _reference(self) -> Any:
+    def _reference(self) -> Predicted | None:
         """The reference's predictions for the audited patients; None without a reference."""
         if self.reference is None:
             return None
-        n, (model, X) = len(self.target), self.reference
-        if isinstance(model, Predictions):
-            return model
-        predicted = as_predictions(model, X, n, name="reference")
-        risk, curves = predicted.risk, predicted.curves
-        if curves is None or not self.target.n_events:
-            return risk
-        times = curves.times
-        if times is None or n * len(times) > _MOST_VALUES:
-            times = curve_times(self.target.time[self.target.event])
-        return Predictions(risk, curves.survival(times), times)
+        model, X = self.reference
+        fitted_with = getattr(final_step(model), "_fitted_with", ())
+        return as_predictions(model, X, len(self.y), rows=self.rows.only(fitted_with), name="reference")
 
     @cached_property
     def results(self) -> tuple[EvaluationResult, ...]:
@@ -166,11 +170,12 @@ class Evidence:
                         y_train=self.follow_up,
                         X_train=stop.X_train,
                         sensitive_features=self._groups,
-                        horizons=self.horizons,
                         reference=self._reference,
+                        reference_name=self.reference_name,
                         horizon=self.horizon,
                         threshold=self.threshold,
-                        further_tests=self._further_tests,
+                        time_unit=self.time_unit,
+                        further_tests=0 if isinstance(self._bounds, str) else SEARCH_TESTS,
                     )
                 )
         return tuple(found)
@@ -178,29 +183,20 @@ class Evidence:
     @property
     def is_compared(self) -> bool:
         """Whether the audited model is compared with another one, and not with itself."""
-        gains = self.audited.groups["gain_over_reference"].dropna()
-        same = len(gains) > 0 and gains.abs().max() < LEAST_DIFFERENCE
-        return self._reference is not None and not same
+        return "gain over reference" in set(self.audited.findings["question"])
 
     @property
     def compared_bootstrap(self) -> int:
         """Number of bootstrap replicates for the models other than the audited one."""
         return min(self.n_bootstrap, self.n_bootstrap_path)
 
-    @property
-    def _further_tests(self) -> int:
-        """Number of tests besides those of the group table: of the slope, imparity, decisions, and the search."""
-        decided = 0 if self.threshold is None else len(DECISIONS)
-        return (
-            1 + len(self.attributes) * (1 + decided) + (0 if isinstance(self._bounds, str) else SEARCH_TESTS)
-        )
-
     @cached_property
     def bounds(self) -> SubgroupBounds | str:
         """Bounds for subgroups that columns define, with p-values adjusted for all tests; or why there are none."""
         if isinstance(self._bounds, str):
             return self._bounds
-        wrong = str(self.audited.groups["concern"].iloc[0]) == "calibration"
+        everybody = [row for row in from_frame(self.audited.findings) if row.attribute == EVERYONE]
+        wrong = any(row.question == "level" and row.status == "miscalibrated" for row in everybody)
         return self._bounds.adjusted(self.audited.settings.n_tests / SEARCH_TESTS, rescaled=wrong)
 
     @cached_property
@@ -208,8 +204,8 @@ class Evidence:
         if not self.search_rules:
             return "it was not asked for"
         self._report_step("subgroups")
-        n, audited = len(self.target), self.stop
-        if not as_predictions(audited.model, audited.X, n).has_curves:
+        audited = self.stop
+        if not self.predicted.has_curves:
             return "the model gives no survival curves"
         if self.features is None or np.shape(self.features)[1] == 0:
             return "no columns were given that could define them"
@@ -224,139 +220,98 @@ class Evidence:
                 brier_time=self.horizon if observed else None,
                 level=self.level,
                 id=self.rows.id,
+                **self.rows.observed,
                 random_state=self.random_state,
             )
         except ArgumentError as error:
             return str(error).rstrip(".")
 
-    @property
-    def _model_error(self) -> float:
-        """Variance from the model's estimation error, relative to that of the audited events; 0 if not known."""
-        trained = FollowUp.parse(self.follow_up).training_events
-        return 0.0 if trained is None else self.target.n_events / trained
+    @cached_property
+    def findings(self) -> tuple[FindingRow, ...]:
+        """Everything that was found: data problems, the findings of the evaluation, and subgroups."""
+        blocking = [warning["text"] for warning in self.warnings if warning["severity"] == "blocking"]
+        return (*map(data_problem, blocking), *from_frame(self.audited.findings), *_of_subgroups(self.bounds))
 
     @cached_property
-    def tests(self) -> pd.DataFrame:
-        """Tests besides those of the group table: of the calibration slope, and of decisions and ranking of groups."""
-        rows = [*_slope_test(self.audited, self._model_error), *_decision_tests(self.audited)]
-        rows += [*self._ranking_tests()]
-        return pd.DataFrame(rows, columns=["status", "attribute", "metric", "who", "text", "p"])
-
-    def _ranking_tests(self) -> Iterator[dict[str, Any]]:
-        """Test whether the groups of an attribute are ranked differently from what their scores imply."""
-        for attribute in self.attributes:
-            of_groups = self.audited.select(
-                metric="concordance_fraction", attribute=attribute.name, kind="group"
-            )
-            compared = [row.group for row in of_groups if row.status == "ok"]
-            if len(compared) < 2:
-                continue
-            rows, labels = attribute.kept, np.array(attribute.labels, dtype=object)
-            test = concordance_case_mix_test(
-                self.target.take(rows),
-                as_predictions(self.stop.model, self.stop.X, len(self.target)).risk[rows],
-                labels[attribute.groups.codes[rows]],
-                compared=compared,
-                random_state=self.random_state,
-            )
-            shares = {
-                label: f"{written(test.fractions[label], 'share')} of the pairs, where its predictions imply "
-                f"{written(test.implied[label], 'share')}"
-                for label in (test.worst, test.best)
-            }
-            worst, best = (group_name(attribute.name, label) for label in (test.worst, test.best))
-            yield {
-                "status": "unequal",
-                "attribute": attribute.name,
-                "metric": "concordance_imparity",
-                "who": worst,
-                "text": f"Compared with all patients, {worst} is ranked right in {shares[test.worst]}, and {best} in "
-                f"{shares[test.best]}",
-                "p": test.p,
-            }
-
-    @cached_property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Judgement:
         """The verdict on the audited model."""
-        return judge(
-            self.audited.groups,
-            warnings=self.warnings,
-            bounds=self.bounds,
-            tests=self.tests,
-            n_tests=self.audited.settings.n_tests,
+        bounds = None
+        if not isinstance(self.bounds, str):
+            bounds = Bounds(self.bounds.rounded[LEAST], self.bounds.rounded[MOST])
+        repaired = None if self.repaired is None else bool(self.repaired.repairs_)
+        return judge(self.findings, bounds=bounds, repaired=repaired, reference=self.reference_name)
+
+    @property
+    def last_judged(self) -> float | None:
+        """Time by which events of predictions at few times are counted; None where curves are known throughout."""
+        for row in from_frame(self.audited.findings):
+            if row.attribute == EVERYONE and row.question == "level" and np.isfinite(row.time):
+                return row.time
+        return None
+
+    @property
+    def excluded(self) -> str:
+        """What can be excluded for all subgroups that columns define, or why they were not searched."""
+        bounds = self.bounds
+        if isinstance(bounds, str):
+            return f"Subgroups were not searched: {bounds}."
+        most, least = bounds.rounded[MOST], bounds.rounded[LEAST]
+        return (
+            f"With {100 * bounds.level:g} % confidence, no subgroup of {bounds.sizes} "
+            f"that one or two columns define has more than {most:.2f} times"
+            f"{f', or fewer than {least:.2f} times,' if least > 0 else ''} the predicted events."
+        )
+
+    @property
+    def closing(self) -> str:
+        """What so many patients cannot exclude, and how many would."""
+        everybody, *groups = plain_rows(self.audited.groups)
+        judged = {(row["attribute"], row["group"]) for row in groups if row["judged"]}
+        n_columns = 0 if self.features is None else np.shape(self.features)[1]
+        return excluded_errors(
+            everybody["patients"],
+            self.target.n_events,
+            groups={
+                group_name(*key): int(self.target.event[rows].sum())
+                for key, rows in rows_by_group(self.attributes).items()
+                if key in judged
+            },
+            n_columns=n_columns,
             level=self.level,
-            reference=self.reference_name,
+            n_tests=max(self.audited.settings.n_tests, 1),
         )
 
     @cached_property
     def repaired(self) -> RepairedCox | None:
         """The audited model, repaired with the audited patients.
 
-        None for a model without survival curves, and if the verdict shows nothing to repair.
+        None if it was not tried: for a model without survival curves, without columns, and if nothing is wrong.
         """
-        wrong = any(problem.status == "miscalibrated" for problem in self.verdict.problems)
-        frozen = self.stop.frozen(self.features) if wrong and self.search_rules else None
+        wrong = any(row.status == "miscalibrated" for row in problems_of(self.findings))
+        frozen = self.frozen if wrong and self.search_rules and self.features is not None else None
         how: dict[str, Any] = {"features": self.features, "frozen": True, "random_state": self.random_state}
-        return None if frozen is None else repair(*frozen, self.y, **how)
+        return None if frozen is None else repair(*frozen, self.target.to_structured(), **how)
+
+    @property
+    def frozen(self) -> tuple[Any, Any] | None:
+        """The audited model, or a pair of times and survival, and its features, as a repair takes them."""
+        if self.since_entry is None:
+            return self.stop.frozen(self.features)
+        return Stop(self.stop.name, None, self.since_entry.predictions).frozen(self.features)
 
     def _report_step(self, step: str) -> None:
         if self.on_step is not None:
             self.on_step(step, len(self.stops) + self.search_rules)
 
 
-def _slope_test(result: EvaluationResult, model_error: float) -> Iterator[dict[str, Any]]:
-    """Test whether the calibration slope is 1; no test of a slope below 0, where gains show the error.
-
-    The standard error contains the model's estimation error, because of which a right model may have another slope.
-    """
-    for row in result.select(metric="calibration_slope", kind="overall"):
-        error = row.standard_error
-        if row.status == "ok" and error > 0 and row.value > 0 and len(result.survival):
-            direction = "over" if row.value < 1 else "under"
-            yield {
-                "status": "miscalibrated",
-                "attribute": EVERYONE,
-                "metric": "calibration_slope",
-                "who": ALL_PATIENTS,
-                "text": f"In the predicted probabilities, differences between patients are {direction}stated: "
-                f"calibration slope {with_interval(row.value, row.low, row.high)}, where 1 is right",
-                "p": float(2 * norm.sf(abs(row.value - 1) / (error * np.sqrt(1 + model_error)))),
-            }
-
-
-def _decision_tests(result: EvaluationResult) -> Iterator[dict[str, Any]]:
-    """Test the gaps in decisions between groups; no test without a threshold, or of a gap that cannot be estimated."""
-    table = result.decisions
-    if table is None:
+def _of_subgroups(bounds: SubgroupBounds | str) -> Iterator[FindingRow]:
+    """Yield the significant subgroup that differs most."""
+    if isinstance(bounds, str):
         return
-    gap: Any
-    for gap in table[(table["group"] == "gap") & table["p"].notna()].itertuples():
-        same = (table["attribute"] == gap.attribute) & (table["metric"] == gap.metric)
-        values = table[same & (table["group"] != "gap")].sort_values("value")
-        shown = [
-            (group_name(str(gap.attribute), str(row.group)), written(row.value))
-            for row in values.itertuples()
-        ]
-        (worst, low), (best, high) = shown[0], shown[-1]
-        what = DECISIONS[str(gap.metric)]
-        yield {
-            "status": "wrong_decisions",
-            "attribute": gap.attribute,
-            "metric": gap.metric,
-            "who": worst,
-            "text": f"{first_upper(what)} at the threshold of {written(result.settings.threshold, 'share')} is {low} "
-            f"for {worst} and {high} for {best}",
-            "p": _small_p_value(float(gap.p), gap.value, gap.high, result),
-        }
-
-
-def _small_p_value(p: float, size: float, high: float, result: EvaluationResult) -> float:
-    """Return the p-value of a gap; if it is the smallest that replicates can give, the tail of a normal distribution.
-
-    Otherwise no gap could be significant after adjustment for many tests. The scale comes from the interval of the gap;
-    the tail of the normal distribution is heavier than that of the largest of several differences.
-    """
-    if not (p <= 1.5 / (result.settings.n_bootstrap + 1) and high > size):
-        return p
-    distance = ndtri((1 + result.settings.level) / 2) * size / (high - size)
-    return min(p, float(2 * norm.sf(distance)))
+    significant = plain_rows(bounds.significant if bounds.rescaled is None else bounds.rescaled)
+    if not significant:
+        return
+    worst, more = significant[0], len(significant) - 1
+    after = "" if bounds.rescaled is None else ", also after that is corrected for everybody"
+    others = f"; also significant: {counted(more, 'other subgroup')}" if more else ""
+    yield subgroup_problem(worst, bounds.n_subgroups, after, others)

@@ -37,7 +37,7 @@ from drosurv.presentation import (
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
 
-SCHEMA, VERSION = "drosurv.report.summary", 2
+SCHEMA, VERSION = "drosurv.report.summary", 3
 # Facts of a section that Markdown shows as lists.
 _LISTS = {"missing": "What could not be computed", "limits": "Limits"}
 PathLike = str | os.PathLike[str]
@@ -223,7 +223,7 @@ class AuditReport:
         method, guidelines = (self.parts.get(key, Part()) for key in ("method", "guidelines"))
         said = {
             code: [s.text for s in verdict.statements if s.code == code]
-            for code in ("verdict", "excluded", "next_step")
+            for code in ("verdict", "excluded", "closing", "next_step")
         }
         summary = {
             "schema": SCHEMA,
@@ -237,9 +237,10 @@ class AuditReport:
             "warnings": verdict.facts.get("warnings", []),
             "verdict": {
                 "status": verdict.facts.get("status"),
-                "text": " ".join([*said["verdict"], *said["excluded"]]),
+                "text": " ".join([*said["verdict"], *said["excluded"], *said["closing"]]),
                 "problems": verdict.facts.get("problems", []),
             },
+            "findings": verdict.facts.get("findings", []),
             "groups": [row for table in verdict.tables for row in table.rows],
             "subgroup_bounds": missed.facts.get("bounds"),
             "statements": [vars(s) for s in (*self.statements, *self.audited.statements)],

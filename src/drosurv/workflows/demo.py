@@ -161,11 +161,11 @@ def _compare(
                 wanted=["concordance_index"],
             )
             c_index = evaluator.everyone.harrell.concordance(np.ones(len(y)))
-            scored, _ = group_table(
+            scored = group_table(
                 evaluator,
                 {(EVERYONE, ALL): (c_index, np.nan, np.nan)},
                 subgroups=parse_subgroups({group: inside} if group else None, len(y)),
-            )
+            ).table
         everybody = scored.iloc[0]
         row = {"model": model_name, "gain": everybody["gain"], "c_index": everybody["c_index"]}
         if group:

@@ -12,12 +12,12 @@ from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import JUDGED_GAPS, Row
 from drosurv.evaluation.result_views import BETWEEN, DECISIONS, named, per_pair
+from drosurv.findings.words import ALL_PATIENTS
 from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain, plain_rows, written
 from drosurv.report.charts import forests
-from drosurv.report.evidence import FINDINGS, Evidence
+from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
-from drosurv.report.sections.first_section import by_attribute
-from drosurv.report.verdict import ALL_PATIENTS, adjusted_p_values
+from drosurv.report.sections.first_section import by_attribute, reading
 
 ENDS = ("low", "high")
 # Codes of the statements of an evaluation that the verdict does not repeat.
@@ -27,8 +27,9 @@ STRIPS = (
     Column("gain", "Gain over no model", "value", ("gain_low", "gain_high")),
     Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
 )
-# Left out here: the group table has the gain with an adjusted interval, and the p-value would not be adjusted.
-JUDGED_ELSEWHERE = ("likelihood_gain", "d_calibration_p")
+# Left out with survival curves: the group table has gain and slope with adjusted intervals, and the p-value would not
+# be adjusted.
+JUDGED_ELSEWHERE = ("likelihood_gain", "calibration_slope", "d_calibration_p")
 # Names of metrics that the catalogue labels by symbols.
 NAMES = {
     "concordance_imparity": "Concordance imparity",
@@ -43,8 +44,7 @@ GUIDES = {"ratio": 1.0, "gain": 0.0}
 def collect(evidence: Evidence) -> Part:
     """Return, for every model, the group table, tables of all metrics, and statements about them."""
     tables = tuple(
-        (forest_table(result), accuracy_table(result), gap_table(result, evidence if stop.audited else None))
-        for stop, result in zip(evidence.stops, evidence.results, strict=True)
+        (forest_table(result), accuracy_table(result), gap_table(result)) for result in evidence.results
     )
     said = tuple(_said(evidence, result) for result in evidence.results)
     return Part(by_model=tables, said_by_model=said, facts={"n_tests": _adjusted_for(evidence.audited)})
@@ -56,7 +56,7 @@ def _adjusted_for(result: EvaluationResult) -> int | None:
 
 
 def _said(evidence: Evidence, result: EvaluationResult) -> tuple[Statement, ...]:
-    found = result.statements(reference=evidence.reference_name, time_unit=evidence.time_unit)
+    found = result.statements(reference=evidence.reference_name)
     codes = SAID if evidence.is_compared else [code for code in SAID if code != "shrinkage"]
     return tuple(statement for statement in found if statement.code in codes)
 
@@ -67,7 +67,7 @@ def forest_table(result: EvaluationResult) -> Table:
         named(row, result.headings)
         | {
             "note": "" if row["judged"] else f"not judged: {row['why']}",
-            "finding": FINDINGS.get(row["concern"], ""),
+            "finding": reading(result, row) if row["judged"] else "",
         }
         for row in by_attribute(result)
     ]
@@ -99,22 +99,17 @@ def accuracy_table(result: EvaluationResult) -> Table:
         for row in result.rows
         if row.kind == "overall"
         and CATALOGUE[row.metric].of == "patients"
-        and row.metric not in JUDGED_ELSEWHERE
+        and not (len(result.survival) and row.metric in JUDGED_ELSEWHERE)
     ]
     return Table("accuracy", "All patients together", columns, tuple(map(_worded, rows)))
 
 
-def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
-    """Return differences between groups and between patients; for the audited model with the verdict's p-values."""
+def gap_table(result: EvaluationResult) -> Table:
+    """Return differences between groups and between patients."""
     rows = []
-    p_values = {} if evidence is None else _p_values(evidence)
     for metric in (*JUDGED_GAPS, "group_disparity"):
         words = {"metric": f"Gap of {CATALOGUE[metric].label}"} if CATALOGUE[metric].of == "patients" else {}
-        for row in result.gaps(metric):
-            p = p_values.get(row.attribute) if metric == "concordance_imparity" else None
-            # An unadjusted interval could contradict the adjusted p-value.
-            no_interval = dict.fromkeys(ENDS) if p is not None else {}
-            rows.append(_worded(row) | words | no_interval | {"between": row.whose, "p": p})
+        rows += [_worded(row) | words | {"between": row.whose} for row in result.gaps(metric)]
     for metric, between in BETWEEN.items():
         rows += [
             _worded(row, per_pair(metric, result)) | {"between": between}
@@ -124,26 +119,12 @@ def gap_table(result: EvaluationResult, evidence: Evidence | None) -> Table:
         Column("metric", "Measure"),
         Column("between", "Between"),
         Column("value", "Estimate", "value", ENDS),
-        Column("p", "p, adjusted", "p"),
     )
-    return Table(
-        "fairness",
-        "Differences between groups and between patients; 0 is none. The verdict uses only the p-value: whether groups "
-        "are ranked differently from what their predictions imply",
-        columns,
-        tuple(rows),
+    caption = (
+        "Differences between groups and between patients; 0 is none. They depend on who the patients are, and decide "
+        "nothing"
     )
-
-
-def _p_values(evidence: Evidence) -> dict[str, float]:
-    """Return adjusted p-values of ranking that differs from what predictions imply, by attribute."""
-    tests = evidence.tests
-    adjusted = adjusted_p_values(tests, evidence.audited.settings.n_tests) if len(tests) else []
-    return {
-        attribute: p
-        for attribute, status, p in zip(tests["attribute"], tests["status"], adjusted, strict=True)
-        if status == "unequal"
-    }
+    return Table("fairness", caption, columns, tuple(rows))
 
 
 def _worded(row: Row, scale: float = 1.0) -> dict[str, Any]:
@@ -202,7 +183,7 @@ def collect_decisions(evidence: Evidence) -> Part | None:
         f"predicted probability of an event by {moment(settings.horizon, evidence.time_unit)} of at least "
         f"{written(settings.threshold, 'share')}, and would be treated."
     )
-    said = [Statement("decisions", lead), *_gap_statements(evidence)]
+    said = [Statement("decisions", lead), *_found(evidence)]
     unknown = groups[groups["value"].isna()]
     for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
         names = ", ".join(METRICS[metric].lower() for metric in part["metric"])
@@ -238,30 +219,27 @@ def _wide(part: pd.DataFrame) -> dict[str, Any]:
     return found
 
 
-def _gap_statements(evidence: Evidence) -> Iterator[Statement]:
-    """State whether gaps are more than chance, by the p-values of the verdict."""
-    found = [p for p in evidence.verdict.problems if p.status == "wrong_decisions"]
-    for problem in found:
-        yield Statement("decisions", problem.text, concern=True)
-    if not found and (evidence.tests["status"] == "wrong_decisions").any():
-        yield Statement("decisions", "No gap between groups is more than chance would explain.")
+def _found(evidence: Evidence) -> Iterator[Statement]:
+    """State the findings about decisions: patients above and below the threshold."""
+    rows = [row for row in evidence.findings if row.question in ("above threshold", "below threshold")]
+    wrong = [row for row in rows if row.status == "wrong_decisions"]
+    for row in wrong:
+        yield Statement("decisions", row.text, concern=True)
+    if rows and not wrong:
+        text = "Above and below the threshold, events agree with the predictions, in every group that can be judged."
+        yield Statement("decisions", text)
 
 
 def _decision_gaps(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
-    """Return the largest differences between the groups of each attribute, with the p-values of the verdict."""
+    """Return the largest differences between the groups of each attribute."""
     gaps = table[table["group"] == GAP]
     if gaps.empty:
         return
-    tests = evidence.tests
-    adjusted = adjusted_p_values(tests, evidence.audited.settings.n_tests)
-    keys = zip(tests["status"], tests["attribute"], tests["metric"], strict=True)
-    p_values = dict(zip(keys, adjusted, strict=True))
     rows = [
         {
             "between": evidence.audited.headings[row["attribute"]],
             "metric": METRICS[row["metric"]],
             **{name: row[name] for name in ("value", "low", "high")},
-            "p": p_values.get(("wrong_decisions", row["attribute"], row["metric"])),
             "reason": row["reason"] and f"{UNKNOWN}: {row['reason']}",
         }
         for row in plain_rows(gaps)
@@ -269,11 +247,11 @@ def _decision_gaps(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
     columns = (
         Column("between", "Between groups of"),
         Column("metric", "Measure"),
-        Column("value", "Largest difference", "value"),
-        Column("p", "p, adjusted", "p"),
+        Column("value", "Largest difference", "value", ENDS),
         Column("reason", "Note"),
     )
-    yield Table("decision_gaps", "Differences between groups in decisions", columns, tuple(rows))
+    caption = "Differences between groups in decisions. Right predictions differ so too where risks differ"
+    yield Table("decision_gaps", caption, columns, tuple(rows))
 
 
 DECISIONS_AT_THRESHOLD = Section(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import whose
+from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.result_views import named
+from drosurv.findings.verdict import PROBLEMS
+from drosurv.findings.words import ALL_PATIENTS, BRIEFLY
 from drosurv.presentation import (
     Column,
     Statement,
@@ -17,14 +19,13 @@ from drosurv.presentation import (
     in_years,
     listing,
     moment,
-    p_text,
+    plain,
     plain_rows,
     with_interval,
     written,
 )
-from drosurv.report.evidence import FINDINGS, Evidence
+from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
-from drosurv.report.verdict import ALL_PATIENTS, adjusted_p_values
 from drosurv.tables.problems import spellings
 
 FOUND = "found by search"
@@ -36,8 +37,9 @@ def collect(evidence: Evidence) -> Part:
     """Return warnings, verdict, numbers of all patients, next steps, and the group table."""
     found, result = evidence.verdict, evidence.audited
     said = (
-        Statement("verdict", found.text, found.status not in ("clear", "unclear", "no_groups", "too_few")),
-        Statement("excluded", found.excluded),
+        Statement("verdict", found.text, found.status in PROBLEMS),
+        Statement("excluded", evidence.excluded),
+        Statement("closing", evidence.closing),
         *_warnings(evidence),
         *(
             Statement("problem", problem.text, concern=True)
@@ -53,7 +55,8 @@ def collect(evidence: Evidence) -> Part:
         tables=(group_table(rows, evidence),),
         facts={
             "status": found.status,
-            "problems": [problem._asdict() for problem in found.problems],
+            "problems": [{"who": row.who, **plain(row._asdict(), None)} for row in found.problems],
+            "findings": [plain(row._asdict(), None) for row in evidence.findings],
             "warnings": [dict(warning) for warning in evidence.warnings],
             "note": _note(evidence, rows),
         },
@@ -72,26 +75,19 @@ def _warnings(evidence: Evidence) -> Iterator[Statement]:
 def _all_patients(evidence: Evidence) -> Iterator[Statement]:
     """State how well all patients together are predicted."""
     everybody, unit = plain_rows(evidence.audited.groups)[0], evidence.time_unit
-    size = f"Judged on {counted(len(evidence.target), 'patient')} with {counted(evidence.target.n_events, 'event')}"
-    if evidence.until is not None:
-        size += f" up to {moment(evidence.until, unit)}, where the predictions end"
-    yield Statement("size", f"{size}.")
+    patients, events = counted(everybody["patients"], "patient"), counted(evidence.target.n_events, "event")
+    yield Statement("size", f"Judged on {patients} with {events}.")
     if everybody["c_index"] is not None:
         ranked = with_interval(*(everybody[f"c_index{end}"] for end in ("", "_low", "_high")))
         yield Statement("ranking", f"c-index {ranked}; 0.5 is chance.")
-    if len(slope := evidence.tests[evidence.tests["metric"] == "calibration_slope"]):
-        (adjusted,) = adjusted_p_values(slope, evidence.audited.settings.n_tests)
-        (found,) = evidence.audited.select(metric="calibration_slope", kind="overall")
-        yield Statement(
-            "slope_test", f"Calibration slope {found.text}; 1 is right (adjusted {p_text(adjusted)})."
-        )
+    for row in evidence.findings:
+        if row.attribute == EVERYONE and row.question in ("level", "shape in time", "spread"):
+            yield Statement(f"{row.question} of all", row.text)
     if everybody["expected"] is not None:
-        observed, expected = written(everybody["observed"], "count"), written(everybody["expected"], "time")
-        later = evidence.target.n_events - everybody["observed"]
-        left_out = (
-            f" (not counted: {counted(later, 'event')} after the last predicted time)" if later > 0 else ""
-        )
-        yield Statement("events", f"{observed} events were observed and {expected} expected{left_out}.")
+        observed, expected = (written(everybody[name], "time") for name in ("observed", "expected"))
+        until = evidence.last_judged
+        by = "" if until is None else f"By {moment(until, unit)}, allowing for those censored before, "
+        yield Statement("events", f"{by}{observed} events were observed and {expected} expected.")
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
         predicted, free = (
             written(everybody[f"survival_{one}"], "share") for one in ("predicted", "observed")
@@ -119,10 +115,18 @@ def group_rows(result: EvaluationResult) -> list[dict[str, Any]]:
         name = whose(row["attribute"], row["group"], ALL_PATIENTS)
         hidden = not row["judged"] and row["expected"] is not None
         shown = {key: None for key in row if key not in ("attribute", "group", "patients")} if hidden else row
-        reading = f"not judged: {row['why']}" if not row["judged"] else FINDINGS.get(row["concern"], "")
         under = {"heading": shown_as["attribute"], "label": shown_as["group"]}
-        rows.append({**row, **shown, **under, "who": name, "finding": reading})
+        rows.append({**row, **shown, **under, "who": name, "finding": reading(result, row)})
     return rows
+
+
+def reading(result: EvaluationResult, row: Mapping[str, Any]) -> str:
+    """Return the problems of a group in a few words, or why it is not judged."""
+    if not row["judged"]:
+        return f"not judged: {row['why']}"
+    found = result.findings
+    own = found[(found["attribute"] == row["attribute"]) & (found["group"] == row["group"])]
+    return "; ".join(BRIEFLY[question] for question in own[own["status"].isin(PROBLEMS)]["question"])
 
 
 def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
@@ -139,7 +143,7 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
             "heading": FOUND,
             "label": row["group"],
             "ratio_p": row["p"],
-            "finding": "predictions are wrong (found by search"
+            "finding": f"{BRIEFLY['level']} (found by search"
             f"{'' if bounds.rescaled is None else ', after correction for everybody'})",
         }
 
@@ -150,10 +154,11 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     columns = (
         Column("who", "Group"),
         Column("patients", "Patients", "count"),
-        Column("observed", "Events", "count"),
+        Column("observed", "Events" if evidence.last_judged is None else "Events, weighted", "count"),
         Column("expected", "Expected", "time"),
         Column("ratio", "Observed / expected", "value", ("ratio_low", "ratio_high")),
         Column("ratio_p", "p, adjusted", "p"),
+        Column("slope", "Calibration slope", "value", ("slope_low", "slope_high")),
         Column("survival_predicted", "Survival, predicted", "share"),
         Column("survival_observed", "Survival, observed", "share"),
         Column("c_index", "c-index", "value", ("c_index_low", "c_index_high")),
@@ -174,13 +179,22 @@ def group_table(rows: list[dict[str, Any]], evidence: Evidence) -> Table:
     return Table("groups", caption, tuple(known), tuple(rows))
 
 
+def _expected(evidence: Evidence) -> str:
+    """Say what expected events are."""
+    until = evidence.last_judged
+    if until is None:
+        return "predicted cumulative hazards, summed"
+    when = moment(until, evidence.time_unit)
+    return f"predicted probabilities by {when}, summed; observed ones are weighted for those censored before"
+
+
 def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     """Explain the columns, and name groups that may be one."""
     has_curves = rows[0]["expected"] is not None
     said = [
-        "Expected events: predicted cumulative hazards, summed. Gain: log likelihood per patient over giving everybody "
-        "the same curve. Intervals and p-values of these are adjusted for all "
-        f"{evidence.audited.settings.n_tests:,} tests of this report."
+        f"Expected events: {_expected(evidence)}. Slope: 1 is right; below 1, predicted risks differ too much. Gain: "
+        "log likelihood per patient over giving everybody the same curve. Intervals and p-values of these are adjusted "
+        f"for all {evidence.audited.settings.n_tests:,} tests of this report."
     ] * has_curves
     used = "the verdict does not use it" if has_curves else "the verdict uses only that of all patients"
     said.append(f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}.")
@@ -209,7 +223,7 @@ SECTION = Section(
 {% for statement in said if statement.code == "verdict" %}
 <p class="headline {{ part.facts.status }}">{{ statement.text }}</p>
 {% endfor %}
-{% for statement in said if statement.code == "excluded" %}
+{% for statement in said if statement.code in ("excluded", "closing") %}
 <p class="excluded">{{ statement.text }}</p>
 {% endfor %}
 {% set notes = said | selectattr("code", "equalto", "note_warning") | list %}
@@ -221,7 +235,8 @@ SECTION = Section(
 <div class="answers">
   <div>
     <h3>All patients</h3>
-    {% for statement in said if statement.code in ("size", "ranking", "slope_test", "events", "survival") %}
+    {% for statement in said if statement.code in
+      ("size", "ranking", "level of all", "shape in time of all", "spread of all", "events", "survival") %}
     <p>{{ statement.text }}</p>
     {% endfor %}
     {% set more = said | selectattr("code", "equalto", "problem") | list %}

@@ -119,9 +119,8 @@ def find_remedy(evidence: Evidence) -> Part | None:
     Return None for a model without survival curves. Corrections are fitted on folds of the audited patients and
     evaluated on the patients left out; models of the slider are evaluated without changes.
     """
-    audited, target, repaired = evidence.stop, evidence.target, evidence.repaired
-    curves = as_predictions(audited.model, audited.X, len(target)).curves
-    frozen = audited.frozen(evidence.features)
+    target, repaired = evidence.target, evidence.repaired
+    curves = as_predictions(*frozen, len(target)).curves if (frozen := evidence.frozen) else None
     if repaired is None or curves is None or frozen is None:
         return None
     groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
