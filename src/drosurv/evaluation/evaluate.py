@@ -283,7 +283,7 @@ def evaluate_rows(
         findings=to_frame(judged.findings),
         decisions=decided,
         **curves_by_group(evaluator, X, thresholds, threshold, inference),
-        shrunken=shrunken_ratios(table_of_groups, inference.level),
+        shrunken=shrunken_ratios(judged.table, inference.level),
         table=frame_of(table),
         groups=judged.table,
         **group_tables(evaluator, drawn, inference.level),
