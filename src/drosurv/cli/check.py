@@ -77,7 +77,7 @@ def check(
         given: dict[str, Any] = {"time": time, "event": event, "event_value": event_value, "entry": entry}
         given |= {"start": start, "end": end, "id": id, "groups": groups or None}
         try:
-            read, _ = strays_as_missing(frame, marks.decimal or ".", categorical)
+            read, _ = strays_as_missing(frame, marks.decimal, categorical)
             WantedColumns(**given).guess(read)
         except UnknownColumns as error:
             if not error.pairs:

@@ -19,7 +19,18 @@ _ZERO = 1e-12
 # Significant digits of numbers in files.
 _DIGITS = 6
 PER_YEAR = {"days": 365.25, "weeks": 52.18, "months": 12.0}
-_UNIT = re.compile(r"(?<![a-z])(minute|hour|day|week|month|year)s?(?![a-z])", re.IGNORECASE)
+_UNITS = {
+    "minutes": "minutes?",
+    "hours": "hours?|stunden?|heures?",
+    "days": "days?|tagen?|jours?",
+    "weeks": "weeks?|wochen?|semaines?",
+    "months": "months?|monaten?|mois",
+    "years": "years?|jahren?|ans|années?",
+}
+_UNIT = re.compile(
+    "(?<![a-z])(?:" + "|".join(f"(?P<{unit}>{words})" for unit, words in _UNITS.items()) + ")(?![a-z])",
+    re.IGNORECASE,
+)
 
 
 def written(value: Any, kind: Kind = "value", *, beside: Iterable[Any] = ()) -> str:
@@ -99,13 +110,13 @@ def in_years(time: float, unit: str) -> str:
 
 
 def unit_in(name: str) -> str:
-    """Return the unit of times in a column's name; empty if there is none.
+    """Return the unit of times in a column's name, in English, German or French; empty if there is none.
 
-    >>> unit_in("survival_months"), unit_in("days.to.death"), unit_in("dtime")
+    >>> unit_in("survival_months"), unit_in("Überlebenszeit (Tage)"), unit_in("dtime")
     ('months', 'days', '')
     """
     found = _UNIT.search(name)
-    return "" if found is None else f"{found[1].lower()}s"
+    return "" if found is None else str(found.lastgroup)
 
 
 def plain(value: Any, digits: int | None = _DIGITS) -> Any:

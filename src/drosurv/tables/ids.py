@@ -14,8 +14,8 @@ from drosurv.tables.values import coded, floats, holds_numbers
 # With fewer rows, numbers could be in unit steps, or sorted, by chance.
 _FEWEST_COUNTED = 20
 _ID_NAME = re.compile(
-    r"(^|[._ -])(id|mrn|pid|patient|pat|u?subj(ect)?|case|person|participant|record|study|sample|barcode)"
-    r"([._ -]?(id|no|nr|num|number|key|code|barcode))?$",
+    r"(^|[._ -])(id|mrn|pid|patient(en)?|pat|u?subj(ect)?|case|fall|person|participant|record|study|sample|barcode|"
+    r"identifiant|dossier)([._ -]*(id|no|nr|num|number|nummer|numero|key|code|barcode|patient))?\.?$",
     re.IGNORECASE,
 )
 _ROW_NAME = re.compile(

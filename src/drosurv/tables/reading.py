@@ -422,7 +422,7 @@ def _typed(
 
 
 def strays_as_missing(
-    frame: pd.DataFrame, decimal: str = ".", kept: Sequence[str] = ()
+    frame: pd.DataFrame, decimal: str | None = ".", kept: Sequence[str] = ()
 ) -> tuple[pd.DataFrame, dict[str, dict[str, int]]]:
     """Make columns of numbers of those that hold a few other texts, which become missing.
 
@@ -449,7 +449,7 @@ def _with_missing(frame: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def _without(column: pd.Series[Any], texts: set[str], decimal: str = ".") -> pd.Series[Any]:
+def _without(column: pd.Series[Any], texts: set[str], decimal: str | None = ".") -> pd.Series[Any]:
     """Return a column whose values with these texts are missing; it holds numbers if all other values are numbers."""
     known = labels(column)
     rest = column.mask(known.isin(texts).to_numpy())

@@ -109,14 +109,15 @@ def prepare_table(
     """Read a table from a file, or take that of pandas or polars, and prepare it; messages call it `table_name`."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        marks = file_format or FileFormat()
+        # Of a table that is no file, texts with a comma are no numbers.
+        marks = file_format or FileFormat(decimal=None if isinstance(table, (str, os.PathLike)) else ".")
         if isinstance(table, (str, os.PathLike)):
             marks = marks.recognised(table)
             frame = marks.read(table)
         else:
             frame = in_pandas(table)
         names = [name for name in frame.columns if names_patients(name, frame[name])]
-        frame, strays = strays_as_missing(frame, marks.decimal or ".", [*names, *wanted.categorical])
+        frame, strays = strays_as_missing(frame, marks.decimal, [*names, *wanted.categorical])
         found, columns = wanted.guess(frame)
         patients, problems, left_out = _patients(frame, found, columns, wanted, table_name)
     messages = tuple(warning.message for warning in caught if isinstance(warning.message, UserWarning))
