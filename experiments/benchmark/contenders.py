@@ -337,6 +337,12 @@ CONTENDERS = {
             RepairedCox(CoxPH(l2=RIDGE)),
         ),
         Contender(
+            "repair-cv",
+            "find and repair on splines",
+            f"RepairedCox on cross-validated Cox, its default, {_CLEAR}, no tuning",
+            RepairedCox(CoxPHCV()),
+        ),
+        Contender(
             "repair-trees",
             "find and repair on trees",
             f"RepairedCox on the boosted trees below, with their seed, {_CLEAR}; {_STOPPED}",
