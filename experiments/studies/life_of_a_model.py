@@ -29,6 +29,8 @@ from drosurv.monitoring.looks import DAYS
 GUIDE = Path("docs/guide/life_of_a_model.md")
 STATIC = Path("docs/_static/life_of_a_model")
 TRAINED, USED, YEARS = 6000, 1200, 5
+# Characters of a line of the site.
+WIDTH = 84
 CHANGE = pd.Timestamp("2022-07-01")
 
 
@@ -83,8 +85,8 @@ def picture(page: Path, to: Path) -> None:
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert browser is not None, "Chromium makes the pictures of pages"
     # The charts of the monitor are further down.
-    height = 1250 if page.stem == "monitor" else 760
-    size = [f"--window-size=1000,{height}", "--hide-scrollbars", f"--screenshot={to.resolve()}"]
+    window = "1200,1420" if page.stem == "monitor" else "1000,760"
+    size = [f"--window-size={window}", "--hide-scrollbars", f"--screenshot={to.resolve()}"]
     subprocess.run(
         [browser, "--headless", "--no-sandbox", "--disable-gpu", *size, page.resolve().as_uri()],
         check=True,
@@ -118,7 +120,7 @@ def main() -> None:
         if result.returncode != 0:
             raise SystemExit(result.stderr)
         lines = (result.stderr + result.stdout).splitlines()
-        shown = [part for line in lines for part in textwrap.wrap(line, 110, drop_whitespace=False) or [""]]
+        shown = [part for line in lines for part in textwrap.wrap(line, WIDTH, drop_whitespace=False) or [""]]
         (STATIC / f"{words[0]}.txt").write_text("\n".join(line.rstrip() for line in shown).strip() + "\n")
     for page in sorted(folder.glob("*.html")):
         picture(page, STATIC / f"{page.stem}.png")
