@@ -8,12 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
-from drosurv import CoxPH
 from drosurv.groups import parse_groups
 from drosurv.metrics import concordance_fractions, concordance_imparity, permutation_test
-from drosurv.metrics.calibration import RIDGE, standardised_splines
 from drosurv.metrics.concordance import concordance_counts
-from drosurv.metrics.imparity import concordance_case_mix_test, imparity_influence, studentized_imparity
+from drosurv.metrics.imparity import imparity_influence, studentized_imparity
 from drosurv.metrics.pair_order import PairOrder
 from drosurv.target import Surv, parse_target
 
@@ -288,90 +286,3 @@ def test_errors_from_influence_and_from_the_bootstrap_are_the_true_sampling_erro
     true = np.std(fractions, axis=0)
     np.testing.assert_allclose(np.mean(jackknife, axis=0), true, rtol=0.12)
     np.testing.assert_allclose(np.mean(resampled, axis=0), true, rtol=0.15)
-
-
-def old_and_young(seed, n=400, *, spread=1.0, ranked=True):
-    """Outcomes, scores and who is old; the scores of the old are higher, and noise unless `ranked`."""
-    rng = np.random.default_rng(seed)
-    old = rng.random(n) < 0.4
-    risk = np.where(old, 0.7, 0.0) + np.where(old, spread, 1.0) * rng.normal(size=n)
-    true = risk.copy()
-    if not ranked:
-        true[old] = rng.permutation(risk[old])
-    time, end = rng.exponential(np.exp(-true)), rng.uniform(0.2, 3.0, n)
-    return Surv.from_arrays(time <= end, np.minimum(time, end)), risk, old
-
-
-@pytest.mark.parametrize("ties", [False, True])
-def test_the_implied_shares_are_means_of_pairwise_probabilities(ties):
-    y, risk, old = old_and_young(0, n=80)
-    if ties:
-        y["time"], risk = np.ceil(4 * y["time"]), risk.round(1)
-    found = concordance_case_mix_test(y, risk, old)
-    assert found.fractions == concordance_fractions(y, risk, old)
-    # The log hazard is a Cox model of a restricted cubic spline of the score, with knots as in calibration.
-    basis = standardised_splines(risk, np.ones(len(risk)))
-    log_hazard = basis @ CoxPH(l2=RIDGE / len(risk)).fit(basis, y).coef_
-    excess, pairs = {True: 0.0, False: 0.0}, {True: 0, False: 0}
-    for i, j in permutations(range(len(risk)), 2):
-        later = y["time"][i] < y["time"][j] or (y["time"][i] == y["time"][j] and not y["event"][j])
-        if not y["event"][i] or not later:
-            continue
-        high, low = (i, j) if risk[i] > risk[j] else (j, i)
-        right = 0.5 if risk[i] == risk[j] else float(risk[i] > risk[j])
-        probability = 0.5
-        if risk[i] != risk[j]:
-            hazards = np.exp(log_hazard[[high, low]])
-            probability = hazards[0] / hazards.sum()
-        for k in (i, j):
-            excess[old[k]] += right - probability
-            pairs[old[k]] += 1
-    for label in (True, False):
-        implied = found.fractions[label] - excess[label] / pairs[label]
-        assert found.implied[label] == pytest.approx(implied, abs=1e-4)
-
-
-def test_a_right_model_is_not_called_unequal_because_patients_of_a_group_are_alike():
-    permuted, found = [], []
-    for seed in range(40):
-        y, risk, old = old_and_young(seed, n=500, spread=0.3)
-        found.append(concordance_case_mix_test(y, risk, old).p)
-        if seed < 8:
-            permuted.append(imparity_test(y, risk, old, permutations=99, random_state=0).p)
-    # With 5 % a single test has more than 6 of 40 below 0.05 in 0.3 % of all runs.
-    assert np.sum(np.array(found) < 0.05) <= 6
-    assert np.mean(found) > 0.35
-    # The test of equal shares does call them different: they are.
-    assert np.sum(np.array(permuted) < 0.05) >= 4
-
-
-def test_a_group_that_is_ranked_worse_than_its_scores_imply_is_found():
-    for seed in range(3):
-        found = concordance_case_mix_test(*old_and_young(seed, ranked=False))
-        assert found.p < 1e-4
-        assert (found.worst, found.best) == (True, False)
-        assert found.fractions[True] < found.implied[True]
-        assert found.fractions[False] > found.implied[False]
-
-
-def test_only_the_compared_groups_enter_the_test_and_all_patients_the_pairs():
-    y, risk, old = old_and_young(1)
-    labels = np.where(old, "old", "young").astype(object)
-    labels[:10] = "few"
-    found = concordance_case_mix_test(y, risk, labels, compared=["old", "young"])
-    assert set(found.fractions) == {"old", "young"}
-    fractions = concordance_fractions(y, risk, labels)
-    assert found.fractions == {label: fractions[label] for label in ("old", "young")}
-    alone = concordance_case_mix_test(y, risk, labels, compared=["old"])
-    assert np.isnan(alone.p)
-
-
-def test_the_order_of_rows_does_not_matter():
-    y, risk, old = old_and_young(2)
-    rows = np.random.default_rng(0).permutation(len(risk))
-    first, second = (
-        concordance_case_mix_test(y, risk, old),
-        concordance_case_mix_test(y[rows], risk[rows], old[rows]),
-    )
-    assert second.p == pytest.approx(first.p, rel=1e-6)
-    assert second.implied == pytest.approx(first.implied)

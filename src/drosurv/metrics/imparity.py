@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from math import isnan
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from drosurv.groups import Groups, Missing, ratio_by_group
-from drosurv.metrics.calibration import RIDGE, standardised_splines
 from drosurv.metrics.inference.gaps import (
     in_standard_errors,
 )
 from drosurv.metrics.pair_order import PairCounts, PairOrder
-from drosurv.metrics.partial_likelihood import CoxRows, fit_cox
-from drosurv.metrics.scores import ScoredTarget, parse_grouped, warn_undefined
-from drosurv.target import FloatArray, IntArray
-
-# A test over all pairs uses at most so many patients, drawn at random, and so many pairs at a time.
-_MOST_PATIENTS = 10_000
-_PAIRS_AT_A_TIME = 2_000_000
+from drosurv.metrics.scores import parse_grouped, warn_undefined
+from drosurv.target import FloatArray
 
 
 def concordance_fractions(
@@ -151,130 +142,6 @@ def imparity_influence(order: PairOrder, counts: PairCounts, groups: Groups) -> 
                 among_members + against.numerator - fractions[k] * against.denominator
             ) / totals[k]
     return fractions, influence
-
-
-@dataclass(frozen=True)
-class CaseMixTest:
-    """Groups' shares of rightly ranked pairs, the shares that their scores imply, and the test of the difference.
-
-    `fractions` are the concordance fractions by label, `implied` those of a right model with the same scores. The
-    `p` is of the largest difference between two groups in (fraction - implied), adjusted for the pairs of groups.
-    """
-
-    fractions: dict[Any, float]
-    implied: dict[Any, float]
-    p: float
-
-    @property
-    def worst(self) -> Any:
-        """Label of the group that is ranked worst, compared with what its scores imply."""
-        return min(self._excess, key=self._excess.__getitem__)
-
-    @property
-    def best(self) -> Any:
-        """Label of the group that is ranked best, compared with what its scores imply."""
-        return max(self._excess, key=self._excess.__getitem__)
-
-    @property
-    def _excess(self) -> dict[Any, float]:
-        known = {label: value for label, value in self.fractions.items() if not isnan(value)}
-        return {label: value - self.implied[label] for label, value in known.items()}
-
-
-def concordance_case_mix_test(
-    y: Any,
-    risk: Any,
-    groups: Any,
-    *,
-    compared: Collection[Any] | None = None,
-    missing: Missing = "group",
-    random_state: Any = 0,
-) -> CaseMixTest:
-    r"""Test whether groups are ranked differently from what their scores imply.
-
-    A right model has different concordance fractions in groups whose risks differ or spread differently (case mix):
-    patients who are alike are hard to rank. Under proportional hazards the patient with the higher score has the event
-    first, of a pair in which one has it while both are at risk, with the probability
-
-    .. math:: \frac{e^{g(f_i)}}{e^{g(f_i)} + e^{g(f_j)}}, \qquad f_i > f_j
-
-    with the log hazard g, a restricted cubic spline of the score that is fitted to all these patients. The test
-    compares the rightly ranked pairs of every group with the sum of these probabilities. Errors of both patients of a
-    pair are allowed for, those of g are not. Of more than 10,000 patients, 10,000 are drawn at random for the test.
-
-    Parameters
-    ----------
-    y, risk, groups, missing
-        As in :func:`~drosurv.metrics.concordance_imparity`.
-    compared : collection of labels, optional
-        Groups to compare; pairs with patients of other groups count too. By default all.
-    random_state : int, Generator or None
-        Seed of the draw of patients.
-
-    Examples
-    --------
-    The hazards are right, but the older patients are more alike:
-
-    >>> import numpy as np
-    >>> from drosurv import Surv
-    >>> rng = np.random.default_rng(0)
-    >>> old = rng.random(2000) < 0.5
-    >>> risk = np.where(old, 1 + 0.2 * rng.normal(size=2000), rng.normal(size=2000))
-    >>> y = Surv.from_arrays(rng.random(2000) < 0.7, rng.exponential(np.exp(-risk)))
-    >>> concordance_imparity_test(y, risk, old, permutations=99, random_state=0).p
-    0.01
-    >>> concordance_case_mix_test(y, risk, old).p > 0.05
-    True
-    """
-    scored, parsed = parse_grouped(y, risk, groups, missing=missing)
-    fractions = ratio_by_group(
-        parsed, *PairOrder.for_imparity(scored.target, scored.risk).counts(scored.weight)
-    )
-    drawn = np.arange(len(scored))
-    if len(scored) > _MOST_PATIENTS:
-        drawn = np.sort(np.random.default_rng(random_state).permutation(len(scored))[:_MOST_PATIENTS])
-    excess, influence = _excess_over_implied(scored.take(drawn), parsed.codes[drawn], len(parsed))
-    kept = [k for k, label in enumerate(parsed.labels) if compared is None or label in compared]
-    largest = in_standard_errors(excess[kept], influence[:, kept].T @ influence[:, kept])
-    pairs = len(kept) * (len(kept) - 1) / 2
-    return CaseMixTest(
-        {parsed.labels[k]: float(fractions[k]) for k in kept},
-        {parsed.labels[k]: float(fractions[k] - excess[k]) for k in kept},
-        min(1.0, 2 * pairs * NormalDist().cdf(-largest)) if not isnan(largest) else largest,
-    )
-
-
-def _excess_over_implied(scored: ScoredTarget, codes: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """Groups' shares of rightly ranked pairs less the implied ones (k,), and patients' influence on them (n, k)."""
-    order = scored.target.order
-    rows, codes = CoxRows.of(scored), codes[order]
-    n, time, event, risk = len(codes), rows.time, rows.event, rows.score
-    basis = standardised_splines(risk, rows.weight)
-    log_hazard = (
-        basis @ fit_cox(rows, basis, RIDGE, 1e-5)[0] if basis.shape[1] and event.any() else np.zeros(n)
-    )
-    member = np.eye(k)[codes]
-    # Sums over a patient's pairs with the members of each group (n, k).
-    excess, pairs = np.zeros((2, n, k))
-    events = np.flatnonzero(event)
-    at_a_time = max(1, _PAIRS_AT_A_TIME // max(n, 1))
-    for start in range(0, len(events), at_a_time):
-        first = events[start : start + at_a_time]
-        # Others are in the order of time: nobody before the first of these events had a longer time.
-        others = slice(np.searchsorted(time, time[first[0]]), n)
-        pair = (time[others] > time[first, None]) | ((time[others] == time[first, None]) & ~event[others])
-        sign = np.sign(risk[first, None] - risk[others])
-        implied = expit(sign * (log_hazard[first, None] - log_hazard[others]))
-        more, counted = np.where(pair, (1 + sign) / 2 - implied, 0.0), pair.astype(np.float64)
-        for sums, values in ((excess, more), (pairs, counted)):
-            sums[first] += values @ member[others]
-            sums[others] += values.T @ member[first]
-    own, own_pairs = excess.sum(axis=1), pairs.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        totals = own_pairs @ member
-        ratio = own @ member / totals
-        influence = (member * (own[:, None] - ratio * own_pairs[:, None]) + excess - ratio * pairs) / totals
-    return ratio, influence
 
 
 def studentized_imparity(order: PairOrder) -> Callable[[Groups], float]:
