@@ -2,6 +2,8 @@
 
     python -m experiments.studies.subgroup_bounds --runs 500 --jobs 16 --replicates 199 -o subgroup_bounds.json
 
+"right": false alarms of right predictions and models of many kinds: clusters, weights, few times, rounding, entry,
+strata, causes, whole years (``--what right --replicates 99``);
 "cross_fitted": false alarms of a Cox model that is right, trained in folds and judged on the patients left out;
 "cross_fitted_power": the same where a subgroup has more events;
 "methods_false_alarm", "methods_power": the test of certify and, on the same patients, a search on half of the patients
@@ -38,6 +40,7 @@ from drosurv.repairs.subgroup_bounds import BRIER, GAIN
 from drosurv.repairs.subgroup_sums import Subgroups
 from drosurv.report.cross_fit import cross_fitted, fold_parts
 from drosurv.target import parse_target
+from experiments.studies.false_alarms import MODELS, cohort
 from experiments.studies.repeated import parser, repeat
 
 ALPHA = 0.05
@@ -112,6 +115,78 @@ def false_alarm(n: int, events: float, replicates: int, seed: int) -> dict[str, 
         "most": float(found.bounds.loc[MOST, "bound"]),
         "subgroups": found.n_subgroups,
     }
+
+
+def patients(kind: str, n: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Patients with five columns and true probabilities, as arguments of certify: kinds that need no fitted model."""
+    X = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
+    X["flag"] = (rng.random(n) < 0.4).astype(float)
+    eta = 0.6 * X["a"].to_numpy() - 0.4 * X["b"].to_numpy() + 0.3 * X["flag"].to_numpy()
+    if kind == "weights":
+        X, eta = X.round(0), np.round(eta)
+    time, end = (rng.exponential(size=n) / np.exp(eta)) ** (1 / SHAPE) / 0.3, rng.uniform(0.5, 7, n)
+    entry = rng.uniform(0, 2, n) if kind == "late entry" else np.zeros(n)
+    if kind == "late entry":
+        end, kept = end + entry, time > entry
+        X, eta, time, end, entry = X[kept], eta[kept], time[kept], end[kept], entry[kept]
+    times = {"one time": [3.0], "three times": [1.0, 3.0, 5.0], "whole years": np.arange(1.0, 8.0)}
+    times["three times, 2 decimals"] = times["three times"]
+    at = np.array(times.get(kind, np.linspace(0.05, 7, 140)))
+    if kind in ("whole years", "weights"):
+        parts = 2 if kind == "weights" else 1
+        time, end = np.ceil(parts * time) / parts, np.ceil(parts * end) / parts
+    S = np.exp(-np.exp(eta)[:, None] * (0.3 * at) ** SHAPE)
+    S = S.round(2) if kind.endswith("decimals") else S
+    y = Surv.from_arrays(time <= end, np.minimum(time, end))
+    if kind in COPIES:
+        rows = np.repeat(np.arange(n), COPIES[kind])
+        return {"model": (at, S[rows]), "X": X.iloc[rows], "y": y[rows], "id": rows}
+    more: dict[str, Any] = {}
+    if kind == "weights":
+        # Patients with equal columns and outcomes: rows that stand for several.
+        table = X.assign(event=y["event"], time=y["time"], eta=eta)
+        table = table.groupby(list(table.columns), as_index=False).size()
+        X, y = table[list(X.columns)], Surv.from_arrays(table["event"].to_numpy(), table["time"].to_numpy())
+        at = np.arange(0.5, 8.0, 0.5)
+        S = np.exp(-np.exp(table["eta"].to_numpy())[:, None] * (0.3 * at) ** SHAPE)
+        more = {"sample_weight": table["size"].to_numpy(dtype=float)}
+    if kind == "late entry":
+        more = {"entry": entry}
+    if kind == "hospitals":
+        more = {"clusters": rng.integers(25, size=n)}
+    return {"model": (at, S), "X": X, "y": y, **more}
+
+
+COPIES = {"2 rows per patient": 2, "5 rows per patient": 5}
+KINDS = (
+    "many times",
+    "three times",
+    "one time",
+    "three times, 2 decimals",
+    "whole years",
+    "late entry",
+    "weights",
+    "hospitals",
+    *COPIES,
+)
+FITTED = ("strata", "late entry", "causes", "cause 1", "whole years", "AFT")
+
+
+def right(kind: str, replicates: int, seed: int) -> dict[str, Any]:
+    """Right predictions of a kind, or a right model fitted to other patients: whether any subgroup is significant."""
+    rng = np.random.default_rng(seed)
+    if kind in KINDS:
+        n = {"5 rows per patient": 200, "2 rows per patient": 400}.get(kind, 600)
+        given = patients(kind, n, rng)
+    else:
+        name = kind.removeprefix("fitted, ")
+        drawn = "causes" if name == "cause 1" else name
+        (X, y, known), (X_test, y_test, test) = (cohort(drawn, n, rng) for n in (1_000, 600))
+        model = MODELS.get(drawn, CoxPH)().fit(X, y, **known)
+        given = {"model": model, "X": X_test, "y": y_test, **test}
+        given |= {"cause": 1} if name == "cause 1" else {}
+    found = certify(**given, n_bootstrap=replicates, random_state=seed)
+    return {"significant": len(found.significant) > 0, "overall": found.overall["p"] <= 0.05}
 
 
 def cross_fitted_bounds(n: int, events: float, replicates: int, seed: int, ratio: float) -> tuple[Any, Any]:
@@ -234,6 +309,7 @@ def same_codes(table: CodedTable, X: pd.DataFrame) -> CodedTable:
 
 
 STUDIES = {
+    "right": right,
     "false_alarm": false_alarm,
     "coverage": coverage,
     "power": power,
@@ -253,6 +329,10 @@ def main() -> None:
     given = options.parse_args()
     simulations = []
     for name in given.what:
+        if name == "right":
+            for kind in (*KINDS, *(f"fitted, {kind}" for kind in FITTED)):
+                simulations.append(({"study": name, "kind": kind}, partial(right, kind, given.replicates)))
+            continue
         for n, events in SETTINGS if name in ("false_alarm", "coverage") else [(1500, 0.55)]:
             if n in given.sizes:
                 setting = {"study": name, "n": n, "events": events}

@@ -119,11 +119,15 @@ def test_the_gain_prefers_the_right_hazards():
     assert gain[1.0] > 0
 
 
-def test_copies_of_patients_in_clusters_are_counted_once():
+def test_rows_of_one_patient_are_counted_once_and_patients_of_one_hospital_each():
     y, S, g, _ = draw("exponential", 4, n=60)
     i, at = np.repeat(np.arange(60), 5), np.array([1.0, 3.0])
-    rows = rows_of(S(at)[i], at, y[i], g[i], Rows(clusters=i))
-    assert {row.group: row.status for row in rows if row.question == "level"}["a"] == "too_few"
+    status = {}
+    for name in ("id", "clusters"):
+        rows = rows_of(S(at)[i], at, y[i], g[i], Rows(**{name: i}))
+        status[name] = {row.group: row.status for row in rows if row.question == "level"}["a"]
+    assert status["id"] == "too_few"
+    assert status["clusters"] != "too_few"
 
 
 def test_an_interval_without_predicted_events_hides_nothing():

@@ -210,7 +210,7 @@ def test_draws_have_mean_zero_and_the_variance_of_the_residuals(kind):
     judged = judged_patients(
         as_predictions((*curves, np.exp(-np.outer(rate, curves[0]))), None, n), y, Rows(entry=entry)
     )
-    made = PatientEvents.of(judged, judged.residuals, np.inf, None, rng)
+    made = PatientEvents.of(judged, judged.residuals, np.inf, rng)
     assert made.observed.sum() == pytest.approx(made.expected.sum(), rel=0.05)
     sample = made.sample(rng)
     drawn = sample.draw(slice(None), 4, sample.units(4, rng), rng)
@@ -227,7 +227,7 @@ def test_copies_and_clusters_are_drawn_as_such():
     rng = np.random.default_rng(0)
     weight = rng.integers(0, 4, 300).astype(float)
     judged = judged_patients(predicted, y, Rows(weight=weight))
-    rows = PatientEvents.of(judged, judged.residuals, np.inf, None, rng).sample(rng).rows
+    rows = PatientEvents.of(judged, judged.residuals, np.inf, rng).sample(rng).rows
     np.testing.assert_array_equal(np.bincount(rows, minlength=300), weight)
     # Identical rows have the same fate in most draws, rows of other patients that are put together in few.
     i = np.repeat(np.arange(300), 4)
@@ -236,7 +236,7 @@ def test_copies_and_clusters_are_drawn_as_such():
     for outcome, labels in ((y[i], i), (y, np.arange(300) % 75)):
         of = fives if len(labels) == len(i) else predicted
         judged = judged_patients(of, outcome, Rows(clusters=labels))
-        shares.append(PatientEvents.of(judged, judged.residuals, np.inf, None, rng).sample(rng).shared)
+        shares.append(PatientEvents.of(judged, judged.residuals, np.inf, rng).sample(rng).shared)
     assert shares[0] > 0.8
     assert shares[1] < 0.2
 
@@ -248,7 +248,7 @@ def test_very_many_patients_are_sampled_in_whole_clusters(monkeypatch):
     rng = np.random.default_rng(0)
     for labels in (None, np.arange(1000) // 5):
         judged = judged_patients(as_predictions(predictions, None, 1000), y, Rows(clusters=labels))
-        rows = PatientEvents.of(judged, judged.residuals, np.inf, None, rng).sample(rng).rows
+        rows = PatientEvents.of(judged, judged.residuals, np.inf, rng).sample(rng).rows
         assert 100 <= len(rows) < 200
         assert len(np.unique(rows)) == len(rows)
         if labels is not None:
@@ -438,7 +438,7 @@ def test_variance_of_a_linear_model_in_subgroups_is_that_of_its_predictions():
         for one in models
     ]
     judged = judged_patients(as_predictions(models[0], X, len(y)), y)
-    events = PatientEvents.of(judged, judged.residuals, np.inf, None, rng)
+    events = PatientEvents.of(judged, judged.residuals, np.inf, rng)
     subgroups = judged_subgroups(readable_table(X, len(y), None, None), events, 50)
     agree = [np.mean(subgroups.members(g) == inside) for g in range(len(subgroups))]
     place = int(np.argmax(agree))

@@ -90,6 +90,7 @@ def judged_patients(
         columns=censoring_columns(groups, features, len(target)),
         weight=rows.weight,
         clusters=clusters,
+        patients=None if rows.id is None else label_codes("id", rows.id, len(target))[0],
     )
     return judge_curves(
         known.curves,

@@ -54,8 +54,8 @@ class Cohort:
 
     `other` (n,) are those whose observation ended with an event of another cause; `columns` (n, q) what censoring may
     depend on; `follow_up` that of the training patients, or of these if they are not known; `folds` the rows that each
-    of several models predicted, with the follow-up of its training patients; `weight` and `clusters` (n,) numbers of
-    copies and of clusters.
+    of several models predicted, with the follow-up of its training patients; `weight`, `clusters` and `patients` (n,)
+    numbers of copies, of clusters, and of the patients of the rows.
     """
 
     target: Target
@@ -65,6 +65,7 @@ class Cohort:
     columns: FloatArray | None = None
     weight: FloatArray | None = None
     clusters: IntArray | None = None
+    patients: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.target)

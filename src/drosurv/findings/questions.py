@@ -163,9 +163,8 @@ def group_sums(residuals: PatientResiduals, mask: BoolArray, error: EstimationEr
 
 
 def n_patients(judged: Judged, mask: BoolArray) -> float:
-    """Return the number of patients of a group: clusters where they are known, else copies."""
+    """Return the number of patients of a group: by their ids where these are known, else copies."""
     cohort = judged.cohort
-    copies = float(cohort.copies[mask].sum())
-    if cohort.clusters is None:
-        return copies
-    return min(float(len(np.unique(cohort.clusters[mask]))), copies)
+    if cohort.patients is not None:
+        return float(len(np.unique(cohort.patients[mask])))
+    return float(cohort.copies[mask].sum())

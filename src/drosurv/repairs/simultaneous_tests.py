@@ -69,12 +69,13 @@ class PatientEvents:
 
     @staticmethod
     def of(
-        judged: Judged, residuals: PatientResiduals, until: Any, id: IntArray | None, rng: np.random.Generator
+        judged: Judged, residuals: PatientResiduals, until: Any, rng: np.random.Generator
     ) -> PatientEvents:
-        """Return the events of judged patients, counted until a time; `id` (n,) are numbers of patients."""
+        """Return the events of judged patients, counted until a time."""
         weight, clusters = residuals.weight, residuals.clusters
         if clusters is not None and len(np.unique(clusters)) == len(clusters):
             clusters = None
+        id = judged.cohort.patients
         counts = weight if id is None else 1.0 / np.bincount(id)[id]
         given: dict[str, Any] = {"weight": weight, "counts": counts, "clusters": clusters}
         if not isinstance(residuals, WeightedResiduals):

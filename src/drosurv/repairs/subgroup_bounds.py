@@ -22,7 +22,7 @@ from drosurv.findings.residual_tests import level as level_test
 from drosurv.findings.residuals import PatientResiduals, WeightedResiduals
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
-from drosurv.observation import Rows, generator, label_codes
+from drosurv.observation import Rows, generator
 from drosurv.predictions import as_predictions
 from drosurv.presentation import Column, Table, counted, moment, written
 from drosurv.repairs.rules import Rule, readable_table
@@ -189,8 +189,7 @@ def certify(
     residuals, error, until = judged.residuals, judged.error, np.full(n, np.inf)
     if horizon is not None:
         residuals, error, until = judged.at_horizon, judged.error_at_horizon, judged.cohort.since + horizon
-    codes = None if rows.id is None else label_codes("id", rows.id, n)[0]
-    events = PatientEvents.of(judged, residuals, until, codes, rng)
+    events = PatientEvents.of(judged, residuals, until, rng)
     subgroups = judged_subgroups(table, events, alpha * events.counts.sum())
     if len(subgroups) == 0:
         raise ArgumentError(
