@@ -395,6 +395,8 @@ def test_views_hold_the_same_numbers():
     ends = {float(end) for line in ax.get_lines() for end in line.get_xdata()}
     assert {*found.bounds["bound"][["observed/expected, most", "observed/expected, least"]]} <= ends
     assert "Not covered" in found.summary()
+    assert f"With these {found.n_patients:,} patients" in found.summary()
+    assert "With these" not in found.summary(overall=False)
 
 
 def test_results_do_not_depend_on_the_number_of_threads():

@@ -23,6 +23,7 @@ from drosurv.findings.residuals import PatientResiduals, WeightedResiduals
 from drosurv.metrics import FollowUp
 from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator
+from drosurv.planning import excluded_errors
 from drosurv.predictions import as_predictions
 from drosurv.presentation import Column, Table, counted, moment, written
 from drosurv.repairs.rules import Rule, readable_table
@@ -352,7 +353,7 @@ class SubgroupBounds:
         }
 
     def summary(self, time_unit: str = "", *, overall: bool = True) -> str:
-        """Return the findings and the bounds in sentences; `overall` includes that on all patients together."""
+        """Return the findings and the bounds in sentences; `overall` includes those on all patients together."""
         sentences = []
         everybody = self.overall
         wrong = self.rescaled is not None
@@ -392,6 +393,17 @@ class SubgroupBounds:
             f"patients: {written(everybody[GAIN])}).",
             "Not covered: subgroups that more than two columns, finer cuts or unmeasured columns define.",
         ]
+        if overall:
+            n_columns = 0 if self.subgroups is None else len(self.subgroups.table.names)
+            sentences.append(
+                excluded_errors(
+                    self.n_patients,
+                    everybody["observed"],
+                    n_columns=n_columns,
+                    subgroup_share=self.alpha,
+                    level=self.level,
+                )
+            )
         return "\n".join([*sentences, *self.notes])
 
     def _until(self, time_unit: str) -> str:
