@@ -10,20 +10,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils import gen_batches
 
-from drosurv.curves import CompetingCurves
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle, parse_horizons
-from drosurv.evaluation.from_entry import NUMBERS_AT_ONCE, since_entry
+from drosurv.evaluation.one_cause import incidence_from_entry
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
 from drosurv.metrics.inference import widening
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions, final_step
 from drosurv.presentation import sentences
-from drosurv.target import FloatArray, parse_competing_target
+from drosurv.target import parse_competing_target
 
 # Groups with fewer patients, or with fewer events of a cause, are not judged.
 _FEWEST_PATIENTS, _FEWEST_EVENTS = 50, 10
@@ -130,7 +128,7 @@ def evaluate_by_cause(
         training_events = np.full(len(curves.causes), np.nan)
     tables = []
     for cause in range(1, len(curves.causes) + 1):
-        incidence = _incidence(curves, since, times, cause)
+        incidence = incidence_from_entry(curves, since, times, cause)
         if one_baseline:
             risk = final.predict(predicted.features, cause, **rows.for_models)
         else:
@@ -169,20 +167,3 @@ def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
     low, high = (judged["observed"] + wider * (end - judged["observed"]) for end in ends)
     seen = (judged["predicted"] - judged["observed"]).abs() >= sentences.LEAST_DIFFERENCE
     return judged.assign(off=seen & ((judged["predicted"] < low) | (judged["predicted"] > high)))
-
-
-def _incidence(
-    curves: CompetingCurves, entry: FloatArray | None, times: FloatArray, cause: int
-) -> FloatArray:
-    """Return the incidence (n, k) of a cause by times since entry, (F(V + u) - F(V)) / S(V)."""
-    if entry is None:
-        return curves.incidence(cause, times)
-    jumps = curves.any_cause.times
-    assert jumps is not None
-    out = np.empty((len(curves), len(times)))
-    for part in gen_batches(len(curves), max(1, NUMBERS_AT_ONCE // len(jumps))):
-        some = curves.take(part)
-        before, then = since_entry(some.incidence(cause, jumps), 0.0, jumps, entry[part], times)
-        alive, _ = since_entry(some.any_cause.survival(jumps), 1.0, jumps, entry[part], times)
-        out[part] = np.divide(then - before, alive, out=np.zeros_like(then), where=alive > 0)
-    return out

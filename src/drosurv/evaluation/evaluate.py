@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from drosurv.errors import ArgumentError, as_number, each_warning_once, require
+from drosurv.errors import ArgumentError, arg, as_number, each_warning_once, require
 from drosurv.evaluation.attributes import (
     ALL,
     EVERYONE,
@@ -40,6 +40,7 @@ from drosurv.evaluation.evaluator import (
 )
 from drosurv.evaluation.from_entry import one_row_each, predict_from_entry, reference_from_entry
 from drosurv.evaluation.group_table import decision_table, group_table, group_tables, parse_subgroups
+from drosurv.evaluation.one_cause import predict_of_cause
 from drosurv.evaluation.reference import Features, fit_plain_cox, shrinkage_control, standardised_features
 from drosurv.evaluation.result import EvaluationResult, Settings
 from drosurv.evaluation.result_views import hazards_statement
@@ -78,6 +79,7 @@ def evaluate(
     horizon: float | None = None,
     threshold: float | None = None,
     thresholds: Any = None,
+    cause: int | None = None,
     subgroups: Mapping[str, Any] | None = None,
     time_unit: str = "",
     n_bootstrap: int = 500,
@@ -99,7 +101,7 @@ def evaluate(
         is given as arrays; F_I is then left out.
     y : structured array, (n,)
         Event and time of the patients. With causes (:meth:`drosurv.Surv.competing`), for a model of causes, the event
-        is an event of any cause, and ``by_cause`` has metrics of each cause.
+        is an event of any cause unless `cause` says which, and ``by_cause`` has metrics of each cause.
     y_train : structured array or FollowUp, optional
         Training targets, for censoring weights and the null model. By default what a fitted model of this library
         keeps in ``follow_up_``; for other models those of the scored patients are used, and the notes say so.
@@ -135,6 +137,9 @@ def evaluate(
         ``decisions`` holds sensitivity, specificity, predictive values and net benefit by group.
     thresholds : (K,) array, optional
         Thresholds of the decision curves; by default round numbers up to the 99th percentile of the predicted risks.
+    cause : int, optional
+        One of several causes, of a model of causes or of predicted incidences. Expected events are its summed hazard;
+        what is predicted by a time is its incidence. Incidences of this cause alone are judged at their times.
     subgroups : mapping, optional
         Name of a subgroup to a mask (n,) of its patients: more rows of ``groups``, such as subgroups that were found.
     time_unit : str
@@ -192,6 +197,7 @@ def evaluate(
         horizon=horizon,
         threshold=threshold,
         thresholds=thresholds,
+        cause=cause,
         subgroups=subgroups,
         time_unit=time_unit,
     )
@@ -212,6 +218,7 @@ def evaluate_rows(
     horizon: float | None = None,
     threshold: float | None = None,
     thresholds: Any = None,
+    cause: int | None = None,
     subgroups: Mapping[str, Any] | None = None,
     time_unit: str = "",
     further_tests: int = 0,
@@ -233,7 +240,11 @@ def evaluate_rows(
     if reference_name is None:
         reference_name = "plain Cox" if reference is None else model_name(reference)
     by_cause = None
-    if has_causes(y):
+    if cause is not None and not has_causes(y):
+        raise ArgumentError(
+            "cause", f"{arg('cause', cause)} needs causes in y: build it with Surv.competing."
+        )
+    if has_causes(y) and predicted.competing is not None:
         by_cause = evaluate_by_cause(
             model,
             X,
@@ -250,6 +261,7 @@ def evaluate_rows(
         X_train=X_train,
         reference=reference,
         horizon=horizon,
+        cause=cause,
     )
     small = warn_of_small_groups(evaluator.counts, min_group=FEWEST_PATIENTS, min_events=FEWEST_EVENTS)
     if Count.of(evaluator.everyone.target).is_small(FEWEST_PATIENTS, FEWEST_EVENTS):
@@ -337,6 +349,7 @@ def prepare(
     reference: Any = None,
     wanted: Collection[str] | None = None,
     horizon: float | None = None,
+    cause: int | None = None,
     **how: Any,
 ) -> Evaluator:
     """Check the arguments, predict, and return the evaluator of all metrics, or of those `wanted`.
@@ -354,8 +367,12 @@ def prepare(
     features, notes = standardised_features(X, X_train), list[str]()
     measured, outcomes, trained = predicted, y, y_train
     when: dict[str, Any] = {"y_train": y_train, "horizon": horizon}
-    if rows.observed or has_causes(y):
-        since_entry = predict_from_entry(predicted, y, **when)
+    if cause is not None or rows.observed or has_causes(y):
+        since_entry = (
+            predict_from_entry(predicted, y, **when)
+            if cause is None
+            else predict_of_cause(predicted, y, cause, horizon)
+        )
         notes += since_entry.notes
         outcomes, trained = since_entry.y, since_entry.follow_up
         measured = as_predictions(since_entry.predictions, X, n)
@@ -366,8 +383,15 @@ def prepare(
         notes.append(
             "censoring weights and the null model come from the scored patients: y_train was not given."
         )
-    compared, note = _compared(predicted, reference, features, trained)
-    other = None if compared is None else reference_from_entry(compared, y, **when)
+    compared, note = None, "the model is compared with no other: pass one of causes as reference."
+    if cause is None or reference is not None:
+        compared, note = _compared(predicted, reference, features, trained)
+    other = None
+    if compared is not None and cause is None:
+        other = reference_from_entry(compared, y, **when)
+    elif compared is not None and cause is not None:
+        found = predict_of_cause(compared, y, cause, horizon).predictions
+        other = as_predictions(found, X, n, name="reference")
     if other is not None and not other.has_log_hazards:
         note = (
             "the share of the reference's likelihood gain and the shrinkage control are left out: the reference "
@@ -378,11 +402,12 @@ def prepare(
         predicted,
         y,
         replace(rows, weight=None),
-        follow_up=y_train,
+        follow_up=y_train if cause is None else None,
         reference=compared if compared is not None and compared.has_curves else None,
         groups=_indicators(attributes, n),
         features=X,
         horizon=horizon,
+        cause=cause,
     )
     data = EvaluationData(
         measured,

@@ -32,7 +32,7 @@ from drosurv.findings.words import SUBGROUP
 from drosurv.metrics import d_calibration, decisions
 from drosurv.metrics.calibration import beside_observed
 from drosurv.metrics.inference import Draws
-from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen
 from drosurv.observation import Inference
 from drosurv.target import BoolArray, FloatArray, IntArray
 
@@ -170,9 +170,18 @@ def _curve_columns(patients: Subset, mask: BoolArray) -> dict[str, Any]:
         "expected": expected,
         "ratio": observed / expected if expected > 0 else float("nan"),
         "horizon": data.horizon,
-        "survival_observed": float(KaplanMeier.of(patients.target).at(np.array([data.horizon]))[0]),
+        "survival_observed": _observed(patients, mask),
         "survival_predicted": float(patients.survival_at_horizon.mean()),
     }
+
+
+def _observed(patients: Subset, mask: BoolArray) -> float:
+    """Return the share of patients without the event by the horizon: Kaplan-Meier's, with causes Aalen-Johansen's."""
+    at, cohort = np.array([patients.data.horizon]), patients.data.judged.cohort
+    if cohort.other is None:
+        return float(KaplanMeier.of(patients.target).at(at)[0])
+    cause = np.where(cohort.target.event, 1, np.where(cohort.other, 2, 0))[mask]
+    return float(1 - aalen_johansen(cause, cohort.durations.time[mask]).at(at)[0])
 
 
 def _place(row: dict[str, Any]) -> tuple[bool, int, bool, float]:

@@ -1,0 +1,188 @@
+"""Evaluation of one of several causes: findings, the group table, decisions and curves by its hazard and incidence."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv import CauseSpecificCox, CoxPH, Surv, evaluate
+from drosurv.evaluation.one_cause import as_one_event
+from drosurv.metrics import aalen_johansen, concordance_by_cause
+from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.predictions import Predictions
+from drosurv.target import CompetingTarget
+
+QUICK = {"n_bootstrap": 0}
+
+
+def cohort(seed, n=1_500, hidden=0.0):
+    """Cause 1 is more frequent than the features say in group b; cause 2 is as they say."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 2)), columns=["x0", "x1"])
+    site = pd.Series(rng.choice(["a", "b"], n), name="site")
+    first = 0.2 * np.exp(0.6 * X["x0"] + hidden * (site == "b"))
+    second = 0.2 * np.exp(0.5 * X["x1"])
+    T, C = rng.exponential(1 / (first + second)), rng.uniform(0.5, 5, n)
+    cause = np.where(T > C, 0, np.where(rng.random(n) < first / (first + second), 1, 2))
+    return X, Surv.competing(cause, np.minimum(T, C)), site
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y, _ = cohort(0)
+    return CauseSpecificCox().fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def found(model):
+    X, y, site = cohort(1, hidden=0.7)
+    return evaluate(
+        model, X, y, sensitive_features=site, cause=1, horizon=2.0, threshold=0.35, n_bootstrap=20
+    )
+
+
+def table(model, X, times):
+    return {k: model.predict_cumulative_incidence(X, times, k) for k in (1, 2)}
+
+
+def test_a_wrong_cause_is_found_and_the_right_one_is_clear(model, found):
+    wrong = found.findings.query("status == 'miscalibrated' and question == 'level'")
+    assert "b" in wrong["group"].tolist()
+    X, y, site = cohort(1, hidden=0.7)
+    other = evaluate(model, X, y, sensitive_features=site, cause=2, **QUICK).findings
+    assert not (other["status"] == "miscalibrated").any()
+    assert any("the event is one of cause 1" in note for note in found.notes)
+
+
+def test_the_group_table_has_events_hazards_and_incidences_of_the_cause(model, found):
+    X, y, site = cohort(1, hidden=0.7)
+    row = found.groups.query("group == 'b'").iloc[0]
+    own = (site == "b").to_numpy()
+    assert row["observed"] == (y["cause"][own] == 1).sum()
+    hazard = model.curves_by_cause(X[own]).of_cause(1).accumulated(y["time"][own]).hazard
+    assert row["expected"] == pytest.approx(hazard.sum(), rel=1e-6)
+    observed = aalen_johansen(y["cause"][own], y["time"][own]).at(np.array([2.0]))[0]
+    assert row["survival_observed"] == pytest.approx(1 - observed)
+    predicted = model.predict_cumulative_incidence(X[own], [2.0], 1).mean()
+    assert row["survival_predicted"] == pytest.approx(1 - predicted)
+
+
+def test_decisions_are_by_incidence(model, found):
+    X, y, _ = cohort(1, hidden=0.7)
+    above = model.predict_cumulative_incidence(X, [2.0], 1)[:, 0] >= 0.35
+    shares = found.decisions.query("attribute == 'overall'").set_index("metric")["value"]
+    # Sensitivity: of those with the event by the horizon, the share above the threshold.
+    both = aalen_johansen(y["cause"][above], y["time"][above]).at(np.array([2.0]))[0] * above.mean()
+    everybody = aalen_johansen(y["cause"], y["time"]).at(np.array([2.0]))[0]
+    assert shares["sensitivity"] == pytest.approx(both / everybody, abs=0.02)
+    curve = found.decision_curves.query("attribute == 'overall' and threshold == 0.35")["net_benefit"].item()
+    assert curve == pytest.approx(both - (above.mean() - both) * 0.35 / 0.65, abs=0.005)
+
+
+def test_metrics_are_those_of_the_incidence(model, found):
+    X, y, _ = cohort(1, hidden=0.7)
+    incidence = model.predict_cumulative_incidence(X, [2.0], 1)
+    assert found.value("concordance_index") == pytest.approx(
+        concordance_by_cause(y["cause"], y["time"], incidence[:, 0]), abs=0.015
+    )
+
+
+def test_drawn_times_of_censoring_make_kaplan_meier_aalen_johansen():
+    _, y, _ = cohort(2, n=4_000)
+    causes = CompetingTarget(y["cause"], y["time"])
+    at = np.array([0.5, 1.0, 2.0, 4.0])
+    curves = [KaplanMeier.of(as_one_event(causes, 1, seed)).at(at) for seed in range(40)]
+    np.testing.assert_allclose(
+        1 - np.mean(curves, axis=0), aalen_johansen(y["cause"], y["time"]).at(at), atol=0.002
+    )
+    for seed in range(3):
+        drawn = as_one_event(causes, 1, seed)
+        other = y["cause"] == 2
+        np.testing.assert_array_equal(drawn.time[~other], y["time"][~other])
+        assert (drawn.time[other] >= y["time"][other]).all()
+        assert drawn.n_events == (y["cause"] == 1).sum()
+
+
+def test_tables_of_incidences_are_evaluated_and_one_alone_at_its_times(model):
+    X, y, site = cohort(3)
+    times = np.linspace(0.03, 4.5, 150)
+    of_model = evaluate(model, X, y, cause=1, horizon=2.0, **QUICK).groups.iloc[0]
+    whole = evaluate(Predictions(incidence=table(model, X, times), times=times), X, y, cause=1, **QUICK)
+    assert whole.groups["expected"][0] == pytest.approx(of_model["expected"], rel=0.02)
+    assert set(whole.by_cause["cause"]) == {1, 2}
+    few = np.array([1.0, 2.0])
+    alone = evaluate(
+        Predictions(incidence={1: table(model, X, few)[1]}, times=few),
+        None,
+        y,
+        sensitive_features=site,
+        cause=1,
+        threshold=0.3,
+        **QUICK,
+    )
+    assert set(alone.by_cause["cause"]) == {1}
+    row = alone.groups.iloc[0]
+    assert row["ratio"] == pytest.approx(of_model["ratio"], abs=0.05)
+    assert not (alone.findings["status"] == "miscalibrated").any()
+    other = evaluate(
+        Predictions(incidence={2: table(model, X, few)[2]}, times=few), None, y, cause=2, **QUICK
+    )
+    assert other.groups["observed"][0] > 0
+
+
+def test_one_cause_gives_the_numbers_of_an_event():
+    X, y, site = cohort(4, n=800)
+    train, old, _ = cohort(5, n=800)
+    plain, one = (Surv.from_arrays, Surv.competing)
+    cox = CoxPH().fit(train, plain(old["cause"] == 1, old["time"]))
+    causes = CauseSpecificCox().fit(train, one(old["cause"] == 1, old["time"]))
+    how = {"sensitive_features": site, "horizon": 2.0, "threshold": 0.3, **QUICK}
+    wanted = evaluate(cox, X, plain(y["cause"] == 1, y["time"]), **how)
+    found = evaluate(causes, X, one(y["cause"] == 1, y["time"]), cause=1, **how)
+    same = [
+        "attribute",
+        "group",
+        "patients",
+        "observed",
+        "expected",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "slope",
+    ]
+    same += ["survival_observed", "survival_predicted", "status"]
+    pd.testing.assert_frame_equal(found.groups[same], wanted.groups[same], rtol=1e-4)
+    shown = ["status", "question", "attribute", "group", "value", "low", "high", "p"]
+    without = "question not in ('gain', 'gain over reference')"
+    pd.testing.assert_frame_equal(
+        found.findings.query(without)[shown].reset_index(drop=True),
+        wanted.findings.query(without)[shown].reset_index(drop=True),
+        rtol=1e-3,
+    )
+    assert found.value("concordance_index") == pytest.approx(wanted.value("concordance_index"))
+    shown = ["attribute", "group", "threshold", "net_benefit"]
+    pd.testing.assert_frame_equal(found.decision_curves[shown], wanted.decision_curves[shown], rtol=1e-6)
+
+
+def test_late_entries_and_other_models_of_causes(model):
+    X, y, site = cohort(6)
+    entry = np.random.default_rng(0).uniform(0, 0.8, len(y))
+    seen = y["time"] > entry
+    late = {"entry": entry[seen], "sensitive_features": site[seen]}
+    found = evaluate(model, X[seen], y[seen], cause=1, **late, **QUICK)
+    assert not (found.findings["status"] == "miscalibrated").any()
+    worse = CauseSpecificCox(l2=1.0).fit(*cohort(0)[:2])
+    compared = evaluate(model, X, y, cause=1, reference=worse, **QUICK)
+    assert compared.groups["gain_over_reference"][0] > 0
+
+
+def test_bad_causes_are_named(model):
+    X, y, _ = cohort(7, n=300)
+    event = Surv.from_arrays(y["cause"] > 0, y["time"])
+    with pytest.raises(ValueError, match="cause=1 needs causes in y"):
+        evaluate(model, X, event, cause=1)
+    with pytest.raises(ValueError, match="no patient had an event of cause 3"):
+        evaluate(model, X, y, cause=3)
+    with pytest.raises(ValueError, match="cause needs a model of causes"):
+        evaluate(CoxPH().fit(X, event), X, y, cause=1)
+    # A model of one event is evaluated for events of any cause.
+    assert evaluate(CoxPH().fit(X, event), X, y, **QUICK).by_cause is None
