@@ -147,3 +147,43 @@ def test_subgroups_of_one_cause_are_bounded(drosurv, files, patients):
     assert drosurv.json(*given, "--cause", "2")["significant"] == []
     assert "one of cause 1" in drosurv.ok(*given, "--cause", "cancer").stdout
     assert "an event of any cause" in drosurv.ok(*given).stdout
+
+
+def test_evaluate_and_audit_take_one_cause_of_a_model(drosurv, files, patients, tmp_path):
+    X, y = patients
+    given = (files / "model", files / "texts.csv", "--groups", "sex", "--bootstrap", "0", "--cause", "cancer")
+    found = drosurv.json("evaluate", *given)
+    model = library.load(files / "model")
+    wanted = library.evaluate(model, X, y, sensitive_features=X["sex"], cause=1, n_bootstrap=0)
+    assert [row["ratio"] for row in found["groups"]] == pytest.approx(wanted.groups["ratio"].tolist())
+    page = tmp_path / "r.md"
+    shown = drosurv.ok("audit", *given, "-o", page).stdout
+    assert "sex m" in shown
+    text = page.read_text()
+    assert "The event is one of cause 1." in text
+    assert "Cause by cause" in text
+    assert "events of any cause" not in text
+    right = drosurv.json("audit", *given[:-1], "2", "-o", tmp_path / "s.json")
+    assert right["summary"]["verdict"]["status"] != "miscalibrated"
+
+
+@pytest.mark.parametrize("name", ["texts", "codes"])
+def test_tables_of_incidences_are_audited(drosurv, files, tmp_path, name):
+    made = files / f"made_{name}.csv"
+    given = ("audit", "--predictions", made, *TARGET, "--groups", "sex", "--bootstrap", "0")
+    report = drosurv.ok(*given, "--cause", "1", "-o", tmp_path / "r.md").stdout
+    assert "sex m" in report
+    assert "Cause by cause" in (tmp_path / "r.md").read_text()
+    assert "The event is one of any cause." in (
+        drosurv.ok(*given, "--cause", "any", "-o", tmp_path / "any.md") and (tmp_path / "any.md").read_text()
+    )
+    # One column alone, whose name says no cause, is the incidence of the cause that is named.
+    table = pd.read_csv(made)
+    table = table.rename(columns={"incidence_1_12": "risk_12"})
+    table.drop(columns=table.filter(regex="incidence|survival|log_risk").columns).to_csv(
+        tmp_path / "one.csv", index=False
+    )
+    alone = ("audit", "--predictions", tmp_path / "one.csv", *given[3:], "--cause", "1", "--threshold", "0.2")
+    said = drosurv.ok(*alone, "-o", tmp_path / "one.md")
+    assert "read as incidences: of cause 1, risk_12 at 12 months" in said.stderr
+    assert "sex m" in said.stdout

@@ -11,6 +11,7 @@ import typer
 
 from drosurv.cli.model_argument import Coefficients, OptionalData, OptionalModel, open_model, table_of
 from drosurv.cli.options import (
+    Cause,
     FileOptions,
     Force,
     Groups,
@@ -19,6 +20,7 @@ from drosurv.cli.options import (
     Seed,
     TargetOptions,
     about,
+    cause_number,
     command,
 )
 from drosurv.cli.outputs import check_outputs, printable, say
@@ -83,6 +85,7 @@ def audit(
     threshold: Annotated[
         float | None, about("Event probability from which on a patient is treated: judges decisions.", "Page")
     ] = None,
+    cause: Cause = None,
     folds: Annotated[
         int | None,
         about("Instead of new patients: cross-validate a model like MODEL on so many folds of DATA."),
@@ -142,7 +145,9 @@ def audit(
             "kind": kind_of(kind),
             "risk_kind": risk_kind and risk_kind.replace("-", " "),
         }
-        report = _audit_predictions(predictions, file, target, groups, survival, risk, kinds, words, settings)
+        report = _audit_predictions(
+            predictions, file, target, groups, survival, risk, cause, kinds, words, settings
+        )
     else:
         data = table_of("audit", model, data, coefficients)
         if survival or risk or kind or risk_kind:
@@ -153,7 +158,9 @@ def audit(
             raise InputError("--alphas names models to train: pass --train FILE with the training patients.")
         settings["alpha_path"] = [_share(text) for text in alphas] or None
         opened = open_model(model, coefficients)
-        report = _audit_model(opened, data, train, file, target, groups, strata, folds, words, settings)
+        report = _audit_model(
+            opened, data, train, file, target, groups, strata, folds, cause, words, settings
+        )
     getattr(report, view)(output)
     if summary is not None:
         report.to_summary(summary)
@@ -170,6 +177,7 @@ def _audit_predictions(
     groups: Names,
     survival: Names,
     risk: str | None,
+    cause: str | None,
     kinds: dict[str, Any],
     words: dict[str, Any],
     settings: dict[str, Any],
@@ -189,10 +197,12 @@ def _audit_predictions(
     rows = {name: given.pop(name) for name in ("id", "categorical", "drop_missing_target")}
     rows["id"] = rows["id"] or repeated_id(frame, list(given.values()))
     with recording_warnings() as warned:
-        table = SurvivalTable.parse(frame, TargetColumns(**given), groups=groups, **rows)
+        columns = TargetColumns(**given, causes=cause is not None)
+        table = SurvivalTable.parse(frame, columns, groups=groups, **rows)
         table.warn_of_copies(path.name)
-    found = prediction_columns(table.X, survival=survival, risk=risk)
-    read = read_columns(found, table.y, unit=_unit(words, table), **kinds)
+    number, causes = cause_number(cause, table), table.columns.causes_in(table.frame)
+    found = prediction_columns(table.X, survival=survival, risk=risk, causes=causes)
+    read = read_columns(found, table.y, unit=_unit(words, table), cause=number, **kinds)
     say_columns(found)
     say_notes(read.notes)
     notes = [{"severity": "note", "text": text} for text in read.notes]
@@ -203,6 +213,7 @@ def _audit_predictions(
         sensitive_features=table.groups,
         id=table.clusters,
         features=found.features if found.features.shape[1] else None,
+        cause=number,
         page=Page(
             title=words["title"],
             data_name=path.name,
@@ -251,6 +262,7 @@ def _audit_model(
     groups: Names,
     strata: str | None,
     folds: int | None,
+    cause: str | None,
     words: dict[str, Any],
     settings: dict[str, Any],
 ) -> AuditReport:
@@ -267,6 +279,7 @@ def _audit_model(
             opened.warn_of_rows_seen(table, data)
     audited_model, features = opened.estimator, opened.features(table.frame)
     given: dict[str, Any] = {"entry": table.entry, **opened.observed(table.frame, strata)}
+    given["cause"] = cause_number(cause, table)
     given["id"] = table.clusters
     described: Any = None
     if folds is None:

@@ -10,6 +10,7 @@ import typer
 
 from drosurv.cli.model_argument import Coefficients, OptionalData, OptionalModel, open_model, table_of
 from drosurv.cli.options import (
+    Cause,
     FileOptions,
     Force,
     Groups,
@@ -17,6 +18,7 @@ from drosurv.cli.options import (
     Seed,
     TargetOptions,
     about,
+    cause_number,
     command,
 )
 from drosurv.cli.outputs import check_outputs, print_frame, print_json, printable
@@ -71,6 +73,7 @@ def evaluate(
         float | None,
         about("Probability of the event by the horizon from which on a patient would be treated."),
     ] = None,
+    cause: Cause = None,
     bootstrap: Annotated[int, about("Bootstrap replicates for intervals and tests; 0 for none.")] = 500,
     seed: Seed = 0,
     output: Annotated[
@@ -112,6 +115,7 @@ def evaluate(
         reference_name="plain Cox" if reference is None else reference.name,
         horizon=horizon,
         threshold=threshold,
+        cause=cause_number(cause, table),
         time_unit=table.columns.unit,
         n_bootstrap=bootstrap,
         random_state=seed,

@@ -57,7 +57,7 @@ Groups = Annotated[
 Cause = Annotated[
     str | None,
     typer.Option(
-        help="One of several causes, by its number or name; by default an event of any cause.",
+        help="One of several causes, by its number or name; any, as for models of causes by default, for all.",
         rich_help_panel="Columns",
     ),
 ]
@@ -372,7 +372,9 @@ class TrainingTable(FileOptions, TargetOptions):
 
 def cause_number(cause: str | None, table: SurvivalTable) -> int | None:
     """Return the number of the cause that an option names; None for an event of any cause."""
-    return None if cause is None else table.columns.cause_number(cause)
+    if cause is None or (cause.casefold() == "any" and table.columns.causes):
+        return None
+    return table.columns.cause_number(cause)
 
 
 def shell_options(bundle: Any, kind: type[Any]) -> list[str]:

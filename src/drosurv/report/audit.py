@@ -61,6 +61,7 @@ def audit(
     sample_weight: Any = None,
     horizon: float | None = None,
     threshold: float | None = None,
+    cause: int | None = None,
     features: pd.DataFrame | None = None,
     search_rules: bool = True,
     folds: Folds | None = None,
@@ -81,8 +82,8 @@ def audit(
     X : (n, d) array or DataFrame, or None
         Features of the patients, as the model takes them. For predictions, columns that may define subgroups, or None.
     y : structured array, (n,)
-        Events and times. With competing causes, the event of the report is one of any cause, and one section is about
-        each cause.
+        Events and times. With competing causes, the event of the report is one of any cause, unless `cause` says
+        which, and one section is about each cause.
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
         One column of group labels per attribute.
     y_train : structured array or FollowUp, optional
@@ -98,6 +99,8 @@ def audit(
         folds take them too, except weights. There is no slider with them.
     horizon, threshold : float, optional
         As in :func:`drosurv.evaluate`; with a threshold, the report has a section on decisions.
+    cause : int, optional
+        One of several causes, of a model of causes or of predicted incidences.
     features : DataFrame, (n, d'), optional
         Columns that define subgroups and describe the patients, in units and names that readers know; by default X.
     search_rules : bool
@@ -190,7 +193,7 @@ def audit(
             fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         else:
             fields |= _evidence_of_model(model, X, y, X_train, y_train, compared, alpha_path)
-    if causes:
+    if causes and as_predictions(model, X, len(y), rows=rows).competing is not None:
         also["causes"] = evaluate_by_cause(
             model, X, y, sensitive_features=sensitive_features, level=level, **rows.observed
         )
@@ -213,6 +216,7 @@ def audit(
                 also=also,
                 warnings=(*page.warnings, *({"severity": "note", "text": note} for note in notes)),
                 threshold=threshold,
+                cause=cause,
                 sections=tuple(page.sections),
             )
         )

@@ -12,7 +12,7 @@ from drosurv.metrics import FollowUp
 from drosurv.predictions import Predicted
 from drosurv.presentation import moment
 from drosurv.report.alpha_path import Stop
-from drosurv.target import parse_target
+from drosurv.target import of_any_cause, parse_target
 
 OWN_FOLLOW_UP = (
     "The training patients are not known. The null model and the censoring distribution are estimated from the audited "
@@ -28,7 +28,7 @@ def evidence_of_predictions(
     """Return fields of the evidence for given predictions; without scores, patients are ranked by their mean hazard."""
     predictions, curves = predicted.model, predicted.curves
     if isinstance(curves, PointCurves) and curves.times is not None and predictions.trained_on is None:
-        target, points = parse_target(y), curves.times[curves.times > 0]
+        target, points = parse_target(of_any_cause(y)), curves.times[curves.times > 0]
         if not (target.event & (target.time <= predicted.until)).any():
             raise ArgumentError(
                 "predictions",
@@ -41,7 +41,7 @@ def evidence_of_predictions(
     return {
         "stops": (Stop(name, None, predictions),),
         "y": y,
-        "follow_up": FollowUp.standing_in(parse_target(y)) if y_train is None else y_train,
+        "follow_up": FollowUp.standing_in(parse_target(of_any_cause(y))) if y_train is None else y_train,
         "model": {"Audited": "predictions; the model itself is not known"},
         "limits": OWN_FOLLOW_UP if y_train is None else OWN_FOLLOW_UP[1:],
     }

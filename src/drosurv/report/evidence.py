@@ -16,6 +16,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import FromEntry, predict_from_entry
+from drosurv.evaluation.one_cause import predict_of_cause
 from drosurv.findings.verdict import (
     Bounds,
     FindingRow,
@@ -68,6 +69,7 @@ class Evidence:
     trained_on: tuple[int, int] | None = None
     horizon: float | None = None
     threshold: float | None = None
+    cause: int | None = None
     rows: Rows = field(default_factory=Rows)
     title: str | None = None
     data_name: str = ""
@@ -92,6 +94,8 @@ class Evidence:
         """Predictions and outcomes from entry on; None without entry times, strata, offsets and causes."""
         if not self.rows.observed and not has_causes(self.y):
             return None
+        if self.cause is not None:
+            return predict_of_cause(self.predicted, self.y, self.cause)
         return predict_from_entry(self.predicted, self.y)
 
     @cached_property
@@ -174,6 +178,7 @@ class Evidence:
                         reference_name=self.reference_name,
                         horizon=self.horizon,
                         threshold=self.threshold,
+                        cause=self.cause,
                         time_unit=self.time_unit,
                         further_tests=0 if isinstance(self._bounds, str) else SEARCH_TESTS,
                     )
@@ -221,6 +226,7 @@ class Evidence:
                 level=self.level,
                 id=self.rows.id,
                 **self.rows.observed,
+                cause=self.cause,
                 random_state=self.random_state,
             )
         except ArgumentError as error:
@@ -290,7 +296,13 @@ class Evidence:
         wrong = any(row.status == "miscalibrated" for row in problems_of(self.findings))
         frozen = self.frozen if wrong and self.search_rules and self.features is not None else None
         how: dict[str, Any] = {"features": self.features, "frozen": True, "random_state": self.random_state}
-        return None if frozen is None else repair(*frozen, self.target.to_structured(), **how)
+        if frozen is None or self.cause is None:
+            return None if frozen is None else repair(*frozen, self.target.to_structured(), **how)
+        if self.rows.observed or self.predicted.competing is None:
+            # Hazards of the cause are not known, or depend on what a repair does not take.
+            return None
+        X = self.features if self.stop.X is None else self.stop.X
+        return repair(self.stop.model, X, self.y, cause=self.cause, **how)
 
     @property
     def frozen(self) -> tuple[Any, Any] | None:

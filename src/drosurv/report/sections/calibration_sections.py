@@ -302,7 +302,9 @@ def collect_causes(evidence: Evidence) -> Part | None:
         tuple(named(row, called) for row in plain_rows(found)),
     )
     judged = judged_by_cause(found, evidence.level)
-    return Part(statements=tuple(_cause_statements(judged, evidence.time_unit)), tables=(table,))
+    event = "any cause" if evidence.cause is None else f"cause {evidence.cause}"
+    statements = tuple(_cause_statements(judged, evidence.time_unit))
+    return Part(statements=statements, tables=(table,), facts={"event": event})
 
 
 def _cause_statements(judged: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
@@ -353,7 +355,7 @@ CAUSES = Section(
     place=35,
     collect=collect_causes,
     intro="""
-<p>The rest of this report is about an event of any cause. This section is about each cause; after an event of another
+<p>The rest of this report is about an event of {{ part.facts.event }}. This section is about each cause; after an event of another
 cause it can no longer happen.</p>
 """,
 )

@@ -27,6 +27,7 @@ from drosurv.presentation import (
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
 from drosurv.tables.problems import spellings
+from drosurv.target import has_causes
 
 FOUND = "found by search"
 # Largest number of subgroups from the search in the table.
@@ -198,8 +199,10 @@ def _note(evidence: Evidence, rows: list[dict[str, Any]]) -> str:
     ] * has_curves
     used = "the verdict does not use it" if has_curves else "the verdict uses only that of all patients"
     said.append(f"The c-index compares patients of the same group. Its interval is not adjusted, and {used}.")
-    if "causes" in evidence.also:
-        said.append("The event is one of any cause.")
+    if has_causes(evidence.y):
+        said.append(
+            f"The event is one of {'any cause' if evidence.cause is None else f'cause {evidence.cause}'}."
+        )
     spelled = [
         f"{evidence.audited.headings[attribute.name]} {'/'.join(family)}"
         for attribute in evidence.attributes
