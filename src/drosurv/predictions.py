@@ -174,7 +174,7 @@ class Predicted:
             return parse_risk(self.given.risk, self.n, name=f"the risk of {self.name}")
         self._check_rows()
         if self.cause is not None:
-            found = final_step(self.model).predict(self.features, self.cause, **_taken("predict", self))
+            found = final_step(self.model).predict(self.features, cause=self.cause, **_taken("predict", self))
             return parse_risk(found, self.n, name=f"the prediction of {self.name}")
         sign = 1.0 if getattr(final_step(self.model), "_predict_risk_score", True) else -1.0
         if self.rows.for_models:

@@ -64,7 +64,7 @@ def test_incidences_and_survival_sum_to_one_and_other_hazards_are_kept(model, re
     repaired.save(tmp_path / "model")
     loaded = drosurv.load(tmp_path / "model")
     np.testing.assert_allclose(loaded.predict_cumulative_incidence(X, TIMES), parts[0])
-    np.testing.assert_allclose(loaded.predict(X, 2), model.predict(X, 2))
+    np.testing.assert_allclose(loaded.predict(X, cause=2), model.predict(X, 2))
 
 
 def test_incidences_of_a_table_are_repaired_as_the_model_is(model, repaired):

@@ -130,7 +130,7 @@ def evaluate_by_cause(
     for cause in range(1, len(curves.causes) + 1):
         incidence = incidence_from_entry(curves, since, times, cause)
         if one_baseline:
-            risk = final.predict(predicted.features, cause, **rows.for_models)
+            risk = final.predict(predicted.features, cause=cause, **rows.for_models)
         else:
             risk = incidence[:, np.searchsorted(times, middle(times))]
         everybody = {(EVERYONE, ALL): np.arange(len(target))}

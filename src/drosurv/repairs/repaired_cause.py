@@ -40,7 +40,7 @@ class RepairedCause(RepairedCox):
         check_is_fitted(self)
         return self._n_causes
 
-    def predict(self, X: Any, cause: int | None = None, features: Any = None) -> FloatArray:  # type: ignore[override]
+    def predict(self, X: Any, features: Any = None, cause: int | None = None) -> FloatArray:  # type: ignore[override]
         """Predict the log risk (n,) of one cause, by default the repaired one."""
         if cause is None or cause == self.cause:
             return super().predict(X, features)

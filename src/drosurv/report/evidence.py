@@ -36,7 +36,7 @@ from drosurv.repairs.simultaneous_tests import LEAST, MOST
 from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
 from drosurv.report.alpha_path import Stop
 from drosurv.tables import TableEncoder
-from drosurv.target import FloatArray, IntArray, Target, has_causes, parse_target
+from drosurv.target import FloatArray, IntArray, Target, has_causes, parse_competing_target, parse_target
 
 # Groups of fewer patients are not shown, nor smaller counts in the table of patients.
 FEWEST = 5
@@ -298,7 +298,8 @@ class Evidence:
         how: dict[str, Any] = {"features": self.features, "frozen": True, "random_state": self.random_state}
         if frozen is None or self.cause is None:
             return None if frozen is None else repair(*frozen, self.target.to_structured(), **how)
-        if self.rows.observed or self.predicted.competing is None:
+        known = 0 if self.predicted.competing is None else len(self.predicted.competing.causes)
+        if self.rows.observed or known < parse_competing_target(self.y, complete=False).n_causes:
             # Hazards of the cause are not known, or depend on what a repair does not take.
             return None
         X = self.features if self.stop.X is None else self.stop.X

@@ -186,7 +186,7 @@ class OpenedModel:
         self._warn_of_far(features)
         model, found = self.estimator, frame[list(keep)]
         causes = range(1, getattr(model, "n_causes_", 0) + 1)
-        columns = {f"log_risk_{cause}": model.predict(features, cause) for cause in causes}
+        columns = {f"log_risk_{cause}": model.predict(features, cause=cause) for cause in causes}
         columns = columns or {"log_risk": model.predict(features)}
         given = self.observed(frame, strata) if at else {}
         curves = {

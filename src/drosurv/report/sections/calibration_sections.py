@@ -355,7 +355,7 @@ CAUSES = Section(
     place=35,
     collect=collect_causes,
     intro="""
-<p>The rest of this report is about an event of {{ part.facts.event }}. This section is about each cause; after an event of another
-cause it can no longer happen.</p>
+<p>The rest of this report is about an event of {{ part.facts.event }}. This section is about each cause; after an event
+of another cause it can no longer happen.</p>
 """,
 )
