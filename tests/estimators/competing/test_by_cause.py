@@ -171,7 +171,9 @@ def test_sentences_claim_nothing_beyond_follow_up_and_of_no_other_group_where_th
     short = Surv.competing(np.where(time > cut, 0, cause), np.minimum(time, cut))
     for y, horizon, ends in ((short, 2 * cut, []), (Surv.competing(cause, time), 1.0, [" % had it."] * 2)):
         found = evaluate_by_cause(model, X, y, [horizon])
-        said = collect_causes(SimpleNamespace(cause=None, also={"causes": found}, time_unit="", level=0.95)).statements
+        said = collect_causes(
+            SimpleNamespace(cause=None, also={"causes": found}, time_unit="", level=0.95)
+        ).statements
         assert [s.text[-10:] for s in said if s.code == "cause_censored"] == ends
 
 
