@@ -8,6 +8,7 @@ import pytest
 
 from drosurv import Surv, evaluate
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon
+from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.decision_curves import decision_curves, default_thresholds
 from drosurv.target import Target
 
@@ -145,6 +146,18 @@ def test_copies_of_patients_in_clusters_do_not_narrow_the_band():
     ]
     np.testing.assert_allclose(widths[1], widths[0], rtol=0.05)
     np.testing.assert_allclose(widths[2], widths[0] / np.sqrt(5), rtol=0.1)
+
+
+def test_a_group_whose_follow_up_ends_before_the_horizon_has_no_curve():
+    risk, group, target = patients(400, 7)
+    time = np.where(group == 1, np.minimum(target.time, 0.6), target.time)
+    short = Target(target.event & (time == target.time), time)
+    outcomes = OutcomesAtHorizon.of(short, risk, 1.0, group[:, None].astype(float))
+    groups = {("sex", str(k)): np.flatnonzero(group == k) for k in (0, 1)}
+    found = decision_curves(outcomes, groups, np.array([0.2, 0.4])).set_index("group")["net_benefit"]
+    assert found["1"].isna().all()
+    assert found["0"].notna().all()
+    assert calibration_curves(outcomes, groups).numbers["group"].tolist() == ["0"]
 
 
 def test_default_thresholds_are_round_and_end_at_the_99th_percentile():

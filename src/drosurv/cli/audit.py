@@ -335,12 +335,14 @@ def _about(where: str, warnings: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def _show(report: AuditReport, audited: Path, output: Path, summary: Path | None) -> None:
-    """Print all statements, the verdict first; notes on the audited table were printed when it was read."""
+    """Print the verdict, the picture of the groups and details; notes on the audited table were printed before."""
     for heading, statements in (("Verdict", report.statements), ("In detail", report.audited.statements)):
         typer.echo(f"{heading}:")
         said = [s.text for s in statements if s.code != "note_warning" or audited.name not in s.text]
         for text in dict.fromkeys(said):
             typer.echo(printable(f"- {text}"))
+        if heading == "Verdict" and report.picture.rows:
+            typer.echo(printable(report.picture.to_text()))
     beside = "" if summary is None else f", its summary for programs in {summary}"
     typer.echo(printable(f"The report is in {output}{beside}."))
 

@@ -221,6 +221,8 @@ def _show(result: EvaluationResult, title: str, time_unit: str) -> None:
         if rows:
             print_frame(pd.DataFrame(rows), heading)
     at = moment(result.groups["horizon"].iloc[0], time_unit)
+    if result.groups["expected"].notna().any():
+        typer.echo(printable(result.picture.to_text()))
     print_frame(_observed_and_expected(result.groups), "Events observed and expected")
     print_frame(_survival_and_gain(result.groups), f"Survival at {at}, and gain over no model")
     if result.decisions is not None:

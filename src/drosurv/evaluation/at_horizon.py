@@ -7,12 +7,13 @@ probability of being uncensored (`drosurv.findings.censoring`). Sums over groups
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from drosurv.findings.censoring import CensoringModel
-from drosurv.findings.residuals import weighted_residuals
+from drosurv.findings.judged import Judged
+from drosurv.findings.residuals import WeightedResiduals, weighted_residuals
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Normal draws from which the quantile of the largest error of a curve is taken.
@@ -24,8 +25,8 @@ class OutcomesAtHorizon:
     """Predicted risk and outcome of n patients at a horizon.
 
     `happened` (n,) is 1 for patients who had the event by the horizon; `inverse` (n,) is one over the probability of
-    being uncensored, 0 where the outcome is not known. `weight` (n,) are numbers of copies, `clusters` (n,) numbers of
-    clusters.
+    being uncensored between `since` and `until` (n,), 0 where the outcome is not known. `weight` (n,) are numbers of
+    copies, `clusters` (n,) numbers of clusters.
     """
 
     horizon: float
@@ -34,8 +35,25 @@ class OutcomesAtHorizon:
     inverse: FloatArray
     weight: FloatArray
     until: FloatArray
+    since: FloatArray | None = None
     censoring: CensoringModel | None = None
     clusters: IntArray | None = None
+
+    @classmethod
+    def of_judged(cls, judged: Judged) -> OutcomesAtHorizon:
+        """Weight the outcomes of judged patients, with causes those of the cause; times count from entry on."""
+        if isinstance(judged.at_horizon, WeightedResiduals):
+            return cls._of_residuals(judged.at_horizon, judged.risk, judged.horizon)
+        cohort = judged.cohort
+        return cls.of(
+            cohort.durations,
+            judged.risk,
+            judged.horizon,
+            np.empty((len(cohort), 0)) if cohort.columns is None else cohort.columns,
+            other=cohort.other,
+            weight=cohort.weight,
+            clusters=cohort.clusters,
+        )
 
     @classmethod
     def of(
@@ -54,25 +72,22 @@ class OutcomesAtHorizon:
         `other` (n,) are patients whose observation ended with an event of another cause; the risk is then the
         incidence.
         """
-        found = weighted_residuals(
-            target,
-            np.array([horizon]),
-            risk[:, None],
-            columns,
-            other=other,
-            parts=1,
-            weight=weight,
-            clusters=clusters,
-        )
+        at = np.array([horizon])
+        how: dict[str, Any] = {"other": other, "parts": 1, "weight": weight, "clusters": clusters}
+        return cls._of_residuals(weighted_residuals(target, at, risk[:, None], columns, **how), risk, horizon)
+
+    @classmethod
+    def _of_residuals(cls, found: WeightedResiduals, risk: FloatArray, horizon: float) -> OutcomesAtHorizon:
         return cls(
             horizon=horizon,
             risk=risk,
-            happened=found.happened[:, 0].astype(np.float64),
-            inverse=found.inverse[:, 0],
+            happened=found.happened[:, -1].astype(np.float64),
+            inverse=found.inverse[:, -1],
             weight=found.weight,
-            until=found.before[:, 0],
+            until=found.before[:, -1],
+            since=found.after,
             censoring=found.censoring,
-            clusters=clusters,
+            clusters=found.clusters,
         )
 
     def __len__(self) -> int:
@@ -84,6 +99,11 @@ class OutcomesAtHorizon:
         found: FloatArray = self.happened * self.inverse
         return found
 
+    def is_known(self, rows: IntArray) -> bool:
+        """Whether the follow-up of some patients reaches the horizon: one is known to be free then, or all known."""
+        known = self.inverse[rows] > 0
+        return bool(known.all() or (known & (self.happened[rows] == 0)).any())
+
     def contributions(self, centred: FloatArray, weighted: FloatArray) -> FloatArray:
         """Return contributions (n, K) of the patients to the errors of K sums.
 
@@ -92,7 +112,7 @@ class OutcomesAtHorizon:
         """
         found: FloatArray = self.weight[:, None] * centred
         if self.censoring is not None and weighted.any():
-            influence = self.censoring.influences(self.weight[:, None] * weighted, self.until)
+            influence = self.censoring.influences(self.weight[:, None] * weighted, self.until, self.since)
             found = found + self.weight[:, None] * influence
         return found
 

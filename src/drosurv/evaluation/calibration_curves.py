@@ -70,11 +70,14 @@ def calibration_curves(
     *,
     level: float | None = 0.95,
 ) -> CalibrationCurves:
-    """Return the calibration curves of groups, given by the rows of their patients; without a level, without bands."""
+    """Return the calibration curves of groups, given by the rows of their patients; without a level, without bands.
+
+    A group whose follow-up ends before the horizon is left out.
+    """
     edges = np.linspace(0.0, max(float(outcomes.risk.max(initial=0.0)), 1e-3), _BINS + 1)
     points, numbers, bars = [], [], []
     for (attribute, group), rows in groups.items():
-        if outcomes.weight[rows].sum() == 0:
+        if outcomes.weight[rows].sum() == 0 or not outcomes.is_known(rows):
             continue
         who = {"attribute": attribute, "group": group}
         found = _Group(outcomes, rows, level or 0.95)
@@ -86,6 +89,8 @@ def calibration_curves(
         numbers.append(who | summary)
         counts = np.histogram(outcomes.risk[rows], edges, weights=outcomes.weight[rows])[0]
         bars.append(pd.DataFrame(who | {"low": edges[:-1], "high": edges[1:], "patients": counts}))
+    if not numbers:
+        return CalibrationCurves(*(pd.DataFrame(columns=["attribute", "group"]) for _ in range(3)))
     return CalibrationCurves(
         pd.concat(points, ignore_index=True), pd.DataFrame(numbers), pd.concat(bars, ignore_index=True)
     )

@@ -13,7 +13,6 @@ from drosurv.evaluation.attributes import ALL, EVERYONE, rows_by_group
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.decision_curves import decision_curves, default_thresholds
 from drosurv.evaluation.evaluator import Evaluator
-from drosurv.findings.from_predictions import censoring_columns
 from drosurv.metrics.random_intercept import random_intercept
 from drosurv.observation import Inference
 from drosurv.target import FloatArray
@@ -27,26 +26,14 @@ FUNNEL_LEVELS = (0.95, 0.998)
 
 
 def curves_by_group(
-    evaluator: Evaluator,
-    X: Any,
-    thresholds: FloatArray | None,
-    threshold: float | None,
-    inference: Inference,
+    evaluator: Evaluator, thresholds: FloatArray | None, threshold: float | None, inference: Inference
 ) -> dict[str, Any]:
     """Return the curves as fields of the result; none for a model without survival curves."""
-    everyone = evaluator.everyone
-    if not everyone.data.has_curves:
+    data = evaluator.everyone.data
+    if not data.has_curves:
         return {}
-    n = len(everyone)
-    indicators = [one.groups.codes == k for one in evaluator.attributes for k in range(len(one.labels))]
-    groups = np.column_stack(indicators).astype(np.float64) if indicators else None
-    outcomes = OutcomesAtHorizon.of(
-        everyone.target,
-        1 - everyone.survival_at_horizon,
-        everyone.data.horizon,
-        censoring_columns(groups, X, n),
-        clusters=evaluator.clusters,
-    )
+    outcomes = OutcomesAtHorizon.of_judged(data.judged)
+    n = len(outcomes)
     rows = {(EVERYONE, ALL): np.arange(n), **rows_by_group(evaluator.attributes)}
     level = inference.level if inference.n_bootstrap else None
     at = default_thresholds(outcomes.risk) if thresholds is None else thresholds

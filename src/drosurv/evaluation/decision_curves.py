@@ -63,6 +63,8 @@ def decision_curves(
 ) -> pd.DataFrame:
     """Return the decision curve of each group, with a band that contains the whole curve with probability `level`.
 
+    It is NaN for a group whose follow-up ends before the horizon.
+
     Parameters
     ----------
     outcomes : OutcomesAtHorizon
@@ -87,7 +89,9 @@ def decision_curves(
         everybody = float(weight @ outcomes.events[rows]) / total
         treat_all = everybody * (1 + odds) - odds
         low = high = np.full(len(thresholds), np.nan)
-        if level is not None:
+        if not outcomes.is_known(rows):
+            benefit = treat_all = low
+        elif level is not None:
             reach = _reach(outcomes, rows, above, events * (1 + odds), odds, benefit, level)
             low, high = benefit - reach, benefit + reach
         tables.append(

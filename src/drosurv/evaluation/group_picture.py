@@ -7,11 +7,15 @@ search found. It is drawn on the page, in notebooks, and as text.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from drosurv.evaluation.attributes import EVERYONE
+from drosurv.evaluation.curves_by_group import MANY_GROUPS
+from drosurv.findings.verdict import PROBLEMS
+from drosurv.findings.words import SUBGROUP, who
 from drosurv.presentation import axes_or_new, written
 
 if TYPE_CHECKING:
@@ -23,7 +27,7 @@ _ORDER: tuple[State, ...] = ("all", "wrong", "right", "small", "found")
 _NARROWEST, _WIDEST = 2.0, 10.0
 _TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 # Letters of the text: longest name, and the width of the axis.
-_NAME, _STRIP = 34, 31
+_NAME, _STRIP = 32, 21
 _COLOURS = {"all": "black", "wrong": "C3", "right": "C0", "small": "0.6", "found": "C3"}
 
 
@@ -36,8 +40,8 @@ class PictureRow(NamedTuple):
     observed: float
     expected: float
     ratio: float
-    low: float
-    high: float
+    low: float = math.nan
+    high: float = math.nan
     note: str = ""
     everybody: bool = False
 
@@ -56,6 +60,15 @@ class PictureRow(NamedTuple):
             return ""
         interval = "" if math.isnan(self.low) else f" ({self.low:.2f} to {self.high:.2f})"
         return f"{self.ratio:.2f}{interval}"
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text of at most so many letters; a longer one ends in three dots.
+
+    >>> shortened("age is infants", 9)
+    'age is...'
+    """
+    return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
 def per_hundred(events: float, patients: float) -> str:
@@ -86,6 +99,13 @@ class GroupPicture:
 
         return cls(tuple(sorted(rows, key=place)))
 
+    @classmethod
+    def from_records(cls, records: Iterable[Mapping[str, Any]]) -> GroupPicture:
+        """Return the picture of rows that were read from JSON, in their order; None is not known."""
+        unknown = dict.fromkeys(("observed", "expected", "ratio", "low", "high"), math.nan)
+        known = [{key: value for key, value in row.items() if value is not None} for row in records]
+        return cls(tuple(PictureRow(**(unknown | row)) for row in known))
+
     @property
     def reach(self) -> float:
         """The upper end of the axis; the lower one is one over it."""
@@ -103,27 +123,43 @@ class GroupPicture:
         """Values that are written below the axis."""
         return tuple(tick for tick in _TICKS if 1 / self.reach <= tick <= self.reach)
 
+    @property
+    def counts(self) -> str:
+        """Say how many of 100 patients had the event, of the group with the most serious problem, or of everybody."""
+        known = [row for row in self.rows if row.expected > 0]
+        wrong = [row for row in known if row.state == "wrong"]
+        if not known:
+            return ""
+        row = (wrong or known)[0]
+        of = "" if row.everybody else f" of {row.who}"
+        expected, observed = (per_hundred(events, row.patients) for events in (row.expected, row.observed))
+        return f"Of 100 patients{of} the model expects {expected} to have the event; {observed} had it."
+
     def to_text(self) -> str:
         """Return the picture as lines of text; groups with a problem have an exclamation mark."""
         if not self.rows:
             return ""
-        name = min(max(len(row.who) for row in self.rows) + 2, _NAME)
-        lines = []
-        for row in self.rows:
-            mark = "! " if row.state in ("wrong", "found") else "  "
-            who = (mark + row.who)[:name].ljust(name)
-            patients = f"{row.patients:>9,} patients" if row.patients else " " * 18
-            end = f"{row.numbers}; {row.words}" if row.numbers else row.words
-            lines.append(f"{who} {patients}  {self._strip(row)}  {end}".rstrip())
+        width = min(max(len(row.who) for row in self.rows), _NAME)
         axis = [" "] * _STRIP
         for tick in self.ticks:
             label, at = f"{tick:g}", self._column(tick)
             start = min(max(at - len(label) // 2, 0), _STRIP - len(label))
-            if all(character == " " for character in axis[max(start - 1, 0) : start + len(label) + 1]):
+            if not "".join(axis[max(start - 1, 0) : start + len(label) + 1]).strip():
                 axis[start : start + len(label)] = label
-        head = f"{'observed / expected events':>{name + 20 + 28}}"
-        below = f"{'':{name + 1 + 18 + 2}}{''.join(axis)}".rstrip()
-        return "\n".join([head, *lines, below])
+        lines = [
+            f"{'':{width + 2}} patients  {'observed / expected':{_STRIP + 21}} of 100: expected, observed"
+        ]
+        for row in self.rows:
+            mark = "! " if row.state in ("wrong", "found") else "  "
+            patients = f"{row.patients:,}" if row.patients else ""
+            end = row.note
+            if row.expected > 0 and row.state != "small":
+                end = ", ".join(per_hundred(events, row.patients) for events in (row.expected, row.observed))
+            name = shortened(row.who, width)
+            lines.append(
+                f"{mark}{name:{width}} {patients:>8}  {self._strip(row)}  {row.numbers:20}{end}".rstrip()
+            )
+        return "\n".join([*lines, f"{'':{width + 13}}{''.join(axis)}".rstrip()])
 
     def _column(self, value: float) -> int:
         share = (math.log(value) / math.log(self.reach) + 1) / 2
@@ -180,24 +216,36 @@ class GroupPicture:
         return ax
 
 
-def picture_of(
-    groups: Sequence[Mapping[str, Any]], wrong: set[tuple[str, str]], names: Mapping[tuple[str, str], str]
-) -> list[PictureRow]:
-    """Return rows of the group table: those in `wrong` have a problem; `names` are what readers see."""
+def picture_of(groups: Sequence[Mapping[str, Any]]) -> GroupPicture:
+    """Return the picture of a group table; of attributes with many groups, only those with a problem."""
+    counts = Counter(row["attribute"] for row in groups)
     rows = []
     for row in groups:
-        key = row["attribute"], row["group"]
-        state: State = "right" if row["judged"] else "small"
-        if key in wrong:
+        attribute, everybody = row["attribute"], row["attribute"] == EVERYONE
+        state: State = "all" if everybody else "right"
+        if attribute == SUBGROUP:
+            state = "found"
+        elif row["status"] in PROBLEMS:
             state = "wrong"
-        elif key[0] == EVERYONE and row["judged"]:
-            state = "all"
-        values = [_number(row[name]) for name in ("observed", "expected", "ratio", "ratio_low", "ratio_high")]
-        note, everybody = str(row["why"] or ""), key[0] == EVERYONE
+        elif not row["judged"]:
+            state = "small"
+        if counts[attribute] > MANY_GROUPS and state not in ("wrong", "found"):
+            continue
         rows.append(
-            PictureRow(names[key], state, int(row["patients"]), *values, note=note, everybody=everybody)
+            PictureRow(
+                str(row["group"]) if attribute == SUBGROUP else who(attribute, row["group"]),
+                state,
+                int(row["patients"]),
+                observed=_number(row["observed"]),
+                expected=_number(row["expected"]),
+                ratio=_number(row["ratio"]),
+                low=_number(row["ratio_low"]),
+                high=_number(row["ratio_high"]),
+                note=str(row["why"] or ""),
+                everybody=everybody,
+            )
         )
-    return rows
+    return GroupPicture.of(rows)
 
 
 def _number(value: Any) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,14 @@ from drosurv.evaluation.attributes import text_of, whose
 from drosurv.evaluation.calibration_curves import CalibrationCurves
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import JUDGED_GAPS, Kind, Row, rows_in
+from drosurv.evaluation.group_picture import GroupPicture, picture_of
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result_views import document, statements
 from drosurv.findings.verdict import Judgement, from_frame, judge
-from drosurv.presentation import Column, Statement, Table, headings, plain
+from drosurv.presentation import Column, Statement, Table, headings, plain, plain_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _ENDS = {"value": "", "low": "_low", "high": "_high"}
 _TABLES = (
@@ -330,6 +334,18 @@ class EvaluationResult:
     def _curves(self) -> dict[str, Any]:
         assert self.calibration_curves is not None
         return {name: _records(table) for name, table in vars(self.calibration_curves).items()}
+
+    @property
+    def picture(self) -> GroupPicture:
+        """Observed over expected events of everybody and every group, which :meth:`plot` draws."""
+        return picture_of(plain_rows(self.groups))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw observed over expected events of everybody and every group, with adjusted intervals.
+
+        Groups with a problem are red and come first; groups that are too small to be judged are grey.
+        """
+        return self.picture.plot(ax)
 
     plot_groups = plots.groups_plot
     plot_decision_curves = plots.decision_curves_plot

@@ -130,18 +130,28 @@ class CensoringModel:
             where=self.remaining > 1e-9 * self.at_risk,
         )
 
-    def influences(self, values: FloatArray, before: FloatArray) -> FloatArray:
-        """Return each patient's influence (n, K) on K sums of `values` (n, K), all divided by G at `before` (n,)."""
-        end = np.searchsorted(self.times, before, side="left")
+    def influences(
+        self, values: FloatArray, before: FloatArray, after: FloatArray | None = None
+    ) -> FloatArray:
+        """Return each patient's influence (n, K) on K sums of `values` (n, K), divided by G at the same times (n,)."""
         mass = values * self.relative[:, None]
-        sums = np.zeros((len(self.times) + 1, values.shape[1]))
-        order = np.argsort(end, kind="stable")
-        ends, first = np.unique(end[order], return_index=True)
-        sums[ends] = np.add.reduceat(mass[order], first, axis=0)
-        by_time = np.cumsum(sums[:0:-1], axis=0)[::-1]
-        by_coefficient = self.columns.T @ (values * self.cumulative_hazard(before)[:, None])
+        end = np.searchsorted(self.times, before, side="left")
+        by_time = self._later(mass, end)
+        if after is not None:
+            start = np.searchsorted(self.times, after, side="right")
+            by_time = by_time - self._later(mass, np.minimum(start, end))
+        by_coefficient = self.columns.T @ (values * self.cumulative_hazard(before, after)[:, None])
         by_coefficient -= self.mean_columns.T @ (by_time * self.hazard[:, None])
         return self._influence(by_time, by_coefficient)
+
+    def _later(self, mass: FloatArray, place: IntArray) -> FloatArray:
+        """Return sums (V, K) of mass (n, K) over the patients whose place is after each time."""
+        sums = np.zeros((len(self.times) + 1, mass.shape[1]))
+        order = np.argsort(place, kind="stable")
+        places, first = np.unique(place[order], return_index=True)
+        sums[places] = np.add.reduceat(mass[order], first, axis=0)
+        found: FloatArray = np.cumsum(sums[:0:-1], axis=0)[::-1]
+        return found
 
     def influence(self, sensitivity: Sensitivity) -> FloatArray:
         """Return each patient's influence (n,) on a weighted sum through the estimated hazards of censoring."""

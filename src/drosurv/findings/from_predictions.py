@@ -87,7 +87,7 @@ def judged_patients(
         follow_up=_own_follow_up(target, rows) if stands_in else FollowUp.parse(trained),
         folds=folds,
         other=other,
-        columns=censoring_columns(groups, features, len(target)),
+        columns=_censoring_columns(groups, features, len(target)),
         weight=rows.weight,
         clusters=clusters,
         patients=None if rows.id is None else label_codes("id", rows.id, len(target))[0],
@@ -231,7 +231,7 @@ def design_columns(predicted: Predicted) -> FloatArray | None:
     return found
 
 
-def censoring_columns(groups: FloatArray | None, features: Any, n: int) -> FloatArray:
+def _censoring_columns(groups: FloatArray | None, features: Any, n: int) -> FloatArray:
     """Return numeric columns (n, q) on which censoring may depend: groups, numbers, and columns with few levels."""
     found: list[Any] = [] if groups is None else list(np.asarray(groups, np.float64).T)
     if features is not None and not is_tensor(features):

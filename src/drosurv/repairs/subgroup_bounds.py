@@ -470,30 +470,35 @@ class SubgroupBounds:
     @property
     def picture(self) -> GroupPicture:
         """All patients, any subgroup with the bounds as its interval, and the significant ones."""
-        nan, bound = float("nan"), self.bounds["bound"]
+        bound, overall = self.bounds["bound"], self.overall
         everybody = PictureRow(
             "all patients",
             "all" if self.rescaled is None else "wrong",
             self.n_patients,
-            *(float(self.overall[key]) for key in ("observed", "expected", "ratio")),
-            nan,
-            nan,
+            observed=overall["observed"],
+            expected=overall["expected"],
+            ratio=overall["ratio"],
             everybody=True,
         )
         anyone = PictureRow(
-            "any subgroup", "right", 0, nan, nan, nan, float(bound[LEAST]), float(bound[MOST]),
+            "any subgroup",
+            "right",
+            0,
+            observed=np.nan,
+            expected=np.nan,
+            ratio=np.nan,
+            low=float(bound[LEAST]),
+            high=float(bound[MOST]),
             note=f"{100 * self.level:g} % bounds",
-        )  # fmt: skip
+        )
         found = [
             PictureRow(
                 str(row["group"]),
                 "found",
                 int(row["patients"]),
-                float(row["observed"]),
-                float(row["expected"]),
-                float(row["ratio"]),
-                nan,
-                nan,
+                observed=float(row["observed"]),
+                expected=float(row["expected"]),
+                ratio=float(row["ratio"]),
             )
             for row in self.significant.head(_SHOWN).to_dict("records")
         ]

@@ -1,4 +1,4 @@
-"""Charts of the report as data: axes with ticks at round numbers, line charts and forest plots.
+"""Charts of the report as data: axes with ticks at round numbers, line charts, forest plots and the picture of groups.
 
 A line chart holds lines, bands of uncertainty, and points with texts. A forest plot holds one row per group; each
 column has one axis for all rows and all models.
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise, zip_longest
 from typing import Any, Literal, NamedTuple
 
-from drosurv.presentation import Column, Kind, Table, written
+from drosurv.evaluation.group_picture import GroupPicture
+from drosurv.presentation import Column, Kind, Table, plain, written
 from drosurv.presentation.wording import HUGE
 
 # Class of a line or point in the style sheet: model, observed, control, path, or group-1 to group-6.
@@ -81,6 +82,21 @@ class Axis:
     def percent(self, value: float | None) -> float | None:
         """Return the position in percent, for style sheets; None for None."""
         return None if value is None else round(100 * self.share(value), 2)
+
+
+@dataclass(frozen=True)
+class RatioAxis(Axis):
+    """A log axis of ratios, with 1 in its middle."""
+
+    @classmethod
+    def around_one(cls, reach: float, ticks: Sequence[float]) -> RatioAxis:
+        """Return the axis from 1 / reach to reach, with ticks at some ratios."""
+        return cls("", 1 / reach, reach, tuple(Tick(tick, f"{tick:g}") for tick in ticks))
+
+    def share(self, value: float) -> float:
+        """Return the position of a ratio: 0 at the low end, 1 at the high end, where those outside are moved to."""
+        inside = min(max(value, self.low), self.high)
+        return math.log(inside / self.low) / math.log(self.high / self.low)
 
 
 def _ticks(low: float, high: float, kind: Kind, count: int) -> tuple[Tick, ...]:
@@ -225,6 +241,25 @@ class Forest(NamedTuple):
     counts: list[Column]
     strips: list[Strip]
     blocks: list[tuple[str, list[dict[str, Any]]]]
+
+
+class Picture(NamedTuple):
+    """The picture of the groups: rows with who, state, patients, ratio, low, high, numbers and words, on one axis."""
+
+    strip: Strip
+    rows: list[dict[str, Any]]
+
+
+def picture(found: GroupPicture) -> Picture:
+    """Return the picture of the groups for the page."""
+    column = Column("ratio", "Observed / expected events", "value", ("low", "high"))
+    rows = [
+        row._asdict()
+        | {"numbers": row.numbers, "words": row.words}
+        | {name: plain(getattr(row, name)) for name in ("ratio", "low", "high")}
+        for row in found.rows
+    ]
+    return Picture(Strip(column, RatioAxis.around_one(found.reach, found.ticks), 1.0), rows)
 
 
 def forests(tables: Sequence[Table], guides: Mapping[str, float] | None = None) -> list[Forest]:

@@ -18,10 +18,11 @@ from html import escape
 from importlib import import_module
 from math import log
 from pkgutil import iter_modules
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from drosurv._version import __version__
 from drosurv.evaluation import EvaluationResult
+from drosurv.evaluation.group_picture import GroupPicture
 from drosurv.files import write_file
 from drosurv.presentation import (
     Statement,
@@ -36,6 +37,9 @@ from drosurv.presentation import (
 )
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SCHEMA, VERSION = "drosurv.report.summary", 3
 # Facts of a section that Markdown shows as lists.
@@ -191,9 +195,18 @@ class AuditReport:
     def _verdict(self) -> Part:
         return self.parts.get("verdict", Part())
 
+    @property
+    def picture(self) -> GroupPicture:
+        """Observed over expected events of all patients, the groups, and subgroups that were found."""
+        return GroupPicture.from_records(self._verdict.facts.get("picture", ()))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw observed over expected events of all patients, the groups, and subgroups that were found."""
+        return self.picture.plot(ax)
+
     def __repr__(self) -> str:
         said = [statement.text for statement in self._verdict.statements]
-        return "\n".join([self.title, self.subtitle, *said])
+        return "\n".join([self.title, self.subtitle, *said, *self.picture.to_text().splitlines()])
 
     def _repr_html_(self) -> str:
         said = "".join(f"<li>{escape(statement.text)}</li>" for statement in self._verdict.statements)

@@ -87,7 +87,7 @@ def curve_tables(result: EvaluationResult, time_unit: str) -> tuple[Table, Table
 def _shown(result: EvaluationResult) -> set[tuple[str, str]]:
     """Return attribute and label of the groups that are shown: not very small ones, nor those of many."""
     curves = result.calibration_curves
-    if curves is None:
+    if curves is None or curves.numbers.empty:
         return set()
     table = curves.numbers
     many = table["attribute"].map(table["attribute"].value_counts()) > MANY_GROUPS

@@ -44,7 +44,7 @@ def _shown(result: EvaluationResult) -> list[dict[str, Any]]:
     counts = result.groups["attribute"].value_counts()
     return [
         row
-        for row in plain_rows(result.decision_curves)
+        for row in plain_rows(result.decision_curves.dropna(subset="net_benefit"))
         if (row["attribute"], row["group"]) in judged | {(EVERYONE, "all")}
         and counts.get(row["attribute"], 0) <= MANY_GROUPS
     ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
+from drosurv.evaluation.group_picture import GroupPicture, PictureRow
 from drosurv.evaluation.result_views import named
 from drosurv.findings.verdict import PROBLEMS
 from drosurv.findings.words import ALL_PATIENTS, BRIEFLY
@@ -24,6 +25,7 @@ from drosurv.presentation import (
     with_interval,
     written,
 )
+from drosurv.report.charts import Picture, picture
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
 from drosurv.tables.problems import spellings
@@ -39,6 +41,7 @@ def collect(evidence: Evidence) -> Part:
     found, result = evidence.verdict, evidence.audited
     said = (
         Statement("verdict", found.text, found.status in PROBLEMS),
+        *([Statement("counts", result.picture.counts)] if result.picture.counts else ()),
         Statement("excluded", evidence.excluded),
         Statement("closing", evidence.closing),
         *_warnings(evidence),
@@ -60,8 +63,34 @@ def collect(evidence: Evidence) -> Part:
             "findings": [plain(row._asdict(), None) for row in evidence.findings],
             "warnings": [dict(warning) for warning in evidence.warnings],
             "note": _note(evidence, rows),
+            "picture": [plain(row._asdict()) for row in picture_rows(result, rows)],
         },
     )
+
+
+def picture_rows(result: EvaluationResult, rows: list[dict[str, Any]]) -> tuple[PictureRow, ...]:
+    """Return the rows of the picture: those of the evaluation, and the subgroups that were found."""
+    if rows[0]["expected"] is None:
+        return ()
+    found = [
+        PictureRow(
+            row["who"],
+            "found",
+            row["patients"],
+            observed=row["observed"],
+            expected=row["expected"],
+            ratio=row["ratio"],
+        )
+        for row in rows
+        if row["attribute"] == FOUND
+    ]
+    return (*result.picture.rows, *found)
+
+
+def draw(part: Part) -> Picture | None:
+    """Return the picture of the groups; None for a model without survival curves."""
+    rows = part.facts.get("picture")
+    return picture(GroupPicture.from_records(rows)) if rows else None
 
 
 def _warnings(evidence: Evidence) -> Iterator[Statement]:
@@ -218,17 +247,28 @@ SECTION = Section(
     heading="Verdict",
     place=10,
     collect=collect,
+    draw=draw,
     template="""
 {% set said = part.statements %}
 {% for statement in said if statement.code == "blocking_warning" %}
 <p class="warning blocking"><strong>Warning.</strong> {{ statement.text }}</p>
 {% endfor %}
+<div class="opening{% if not drawn %} without-picture{% endif %}">
+<div>
 {% for statement in said if statement.code == "verdict" %}
 <p class="headline {{ part.facts.status }}">{{ statement.text }}</p>
 {% endfor %}
+{% for statement in said if statement.code == "counts" %}
+<p class="excluded">{{ statement.text }}</p>
+{% endfor %}
+</div>
+{% if drawn %}{{ m.picture(drawn) }}{% endif %}
+<div>
 {% for statement in said if statement.code in ("excluded", "closing") %}
 <p class="excluded">{{ statement.text }}</p>
 {% endfor %}
+</div>
+</div>
 {% set notes = said | selectattr("code", "equalto", "note_warning") | list %}
 {% if notes %}
 <ul class="warning notes">

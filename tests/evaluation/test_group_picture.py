@@ -1,0 +1,121 @@
+"""The picture of the groups: its order, its words, its text, and what is drawn."""
+
+import json
+import math
+
+import pytest
+
+from drosurv.evaluation.group_picture import GroupPicture, PictureRow, picture_of
+from drosurv.presentation import plain
+
+
+def row(group, ratio=1.0, *, attribute="age", status="clear", judged=True, patients=100):
+    expected = 20.0
+    return {
+        "attribute": attribute,
+        "group": group,
+        "patients": patients,
+        "observed": ratio * expected,
+        "expected": expected,
+        "ratio": ratio,
+        "ratio_low": 0.8 * ratio if judged else None,
+        "ratio_high": 1.25 * ratio if judged else None,
+        "status": status,
+        "judged": judged,
+        "why": "" if judged else "fewer than 50 patients",
+    }
+
+
+@pytest.fixture
+def picture():
+    return picture_of(
+        [
+            row("all", attribute="overall"),
+            row("adult"),
+            row("tiny", 4.0, judged=False, status="too_few", patients=8),
+            row("infant", 2.0, status="miscalibrated"),
+            row("x > 3", 1.8, attribute="subgroup", status="miscalibrated"),
+            row("old", 0.25, status="miscalibrated"),
+        ]
+    )
+
+
+def test_groups_with_a_problem_come_first_then_right_small_and_found_ones(picture):
+    assert [(one.who, one.state) for one in picture.rows] == [
+        ("all patients", "all"),
+        ("age old", "wrong"),
+        ("age infant", "wrong"),
+        ("age adult", "right"),
+        ("age tiny", "small"),
+        ("x > 3", "found"),
+    ]
+
+
+def test_counts_per_100_patients_come_in_words(picture):
+    words = {one.who: one.words for one in picture.rows}
+    assert words["age infant"] == "of 100, 20 expected, 40 observed"
+    assert words["age tiny"] == "fewer than 50 patients"
+    assert picture.counts == "Of 100 patients of age old the model expects 20 to have the event; 5 had it."
+    right = picture_of([row("all", attribute="overall"), row("adult")])
+    assert right.counts == "Of 100 patients the model expects 20 to have the event; 20 had it."
+
+
+def test_the_text_has_dots_on_a_log_axis_around_1(picture):
+    head, everybody, old, infant, adult, tiny, found, axis = picture.to_text().split("\n")
+    one = everybody.index("o", len("  all patients"))
+    assert head.rstrip().endswith("of 100: expected, observed")
+    # On a log axis, 1/4 is twice as far from 1 as 2.
+    assert one - old.index("o", 15) == pytest.approx(2 * (infant.index("o", 15) - one), abs=1)
+    assert [line.startswith("! ") for line in (old, infant, adult, tiny, found)] == [
+        True, True, False, False, True,
+    ]  # fmt: skip
+    assert axis.index("1") == one
+    assert "o" not in tiny[len("  age tiny") : 40]
+    assert max(map(len, picture.to_text().split("\n"))) < 100
+
+
+def test_it_survives_json(picture):
+    records = json.loads(json.dumps([plain(one._asdict()) for one in picture.rows]))
+    again = GroupPicture.from_records(records)
+    assert again.to_text() == picture.to_text()
+    assert math.isnan(again.rows[4].low)
+
+
+def test_the_plot_has_a_dot_in_the_colour_of_each_group(picture):
+    from matplotlib.figure import Figure
+
+    axes = picture.plot(Figure().subplots())
+    dots = {line.get_ydata()[0]: line for line in axes.get_lines() if line.get_marker() == "o"}
+    assert [dots[k].get_color() for k in range(6)] == ["black", "C3", "C3", "C0", "0.6", "C3"]
+    assert dots[1].get_xdata()[0] == 0.25
+    assert [label.get_text() for label in axes.get_yticklabels()][:2] == [
+        "all patients  (100)",
+        "age old  (100)",
+    ]
+    assert "of 100, 20 expected, 40 observed" in [text.get_text() for text in axes.texts]
+
+
+def test_of_many_hospitals_only_those_with_a_problem_are_shown():
+    hospitals = [row(f"h{k}", attribute="hospital") for k in range(20)]
+    hospitals[7] = row("h7", 3.0, attribute="hospital", status="miscalibrated")
+    found = picture_of([row("all", attribute="overall"), *hospitals])
+    assert [one.who for one in found.rows] == ["all patients", "hospital h7"]
+
+
+def test_ratios_beyond_the_axis_are_arrows():
+    rows = [
+        PictureRow("a", "right", 10, 30.0, 1.0, 30.0, 20.0, 45.0),
+        PictureRow("b", "right", 10, 0, 5, 0, 0, 1),
+    ]
+    first, second = GroupPicture.of(rows).to_text().split("\n")[1:3]
+    assert ">" in first
+    assert "<" in second
+
+
+def test_the_result_draws_it(evaluated):
+    from matplotlib.figure import Figure
+
+    result = evaluated(n_bootstrap=0)
+    axes = result.plot(Figure().subplots())
+    assert len(axes.get_yticklabels()) == len(result.groups)
+    assert axes.get_xscale() == "log"
