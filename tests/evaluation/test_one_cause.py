@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drosurv import CauseSpecificCox, CoxPH, Surv, evaluate
+from drosurv import CauseSpecificCox, CoxPH, Surv, compare, evaluate
 from drosurv.evaluation.one_cause import as_one_event
 from drosurv.metrics import aalen_johansen, concordance_by_cause
 from drosurv.metrics.nonparametric import KaplanMeier
@@ -173,6 +173,21 @@ def test_late_entries_and_other_models_of_causes(model):
     worse = CauseSpecificCox(l2=1.0).fit(*cohort(0)[:2])
     compared = evaluate(model, X, y, cause=1, reference=worse, **QUICK)
     assert compared.groups["gain_over_reference"][0] > 0
+
+
+def test_models_are_compared_by_one_cause(model):
+    X, y, _ = cohort(6)
+    models = {"right": model, "shrunken": CauseSpecificCox(l2=1.0).fit(*cohort(0)[:2])}
+    for cause in (None, 1):
+        table = compare(
+            models, X, y, cause=cause, metrics=["concordance_index", "likelihood_gain"], n_bootstrap=50
+        )
+        gains = table.query("metric == 'likelihood_gain' and attribute == 'overall'").set_index("model")
+        assert gains["difference"]["shrunken"] < 0
+        assert gains["p"]["shrunken"] < 0.05
+    wanted = evaluate(model, X, y, cause=1, **QUICK).value("concordance_index")
+    ranked = table.query("metric == 'concordance_index' and model == 'right'")["value"]
+    assert ranked.iloc[0] == pytest.approx(wanted)
 
 
 def test_bad_causes_are_named(model):

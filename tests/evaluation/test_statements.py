@@ -4,7 +4,6 @@ import pandas as pd
 import pytest
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.by_cause import judged_by_cause
 from drosurv.evaluation.evaluator import Row, frame_of
 from drosurv.evaluation.reference import ShrinkageControl
 from drosurv.evaluation.result import Settings
@@ -168,14 +167,6 @@ def test_shrinkage_compares_with_the_shrunken_reference(model, words):
     assert found.concern
     stretched = result_of(*rows, control=replace(control, factor=1.1))
     assert "lower" not in told(stretched, "shrinkage")[0].text
-
-
-def test_causes_are_judged_where_a_reader_sees_the_difference():
-    causes = {"cause": 1, "attribute": "overall", "group": "all", "horizon": 1.0, "patients": 9, "events": 99}
-    causes["training_events"] = 1e6
-    seen = pd.DataFrame([causes | {"observed": 0.2, "observed_low": 0.1999, "observed_high": 0.2001}] * 2)
-    judged = judged_by_cause(seen.assign(predicted=[0.2003, 0.2007]), 0.95)
-    assert judged["off"].tolist() == [False, True]
 
 
 def test_names_of_two_cuts_of_a_column_are_distinct():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,16 +16,16 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE, parse_attributes, rows_by_group
 from drosurv.evaluation.data import middle, parse_horizons
 from drosurv.evaluation.one_cause import incidence_from_entry
+from drosurv.findings.adjustment import Question
+from drosurv.findings.from_predictions import judged_patients
+from drosurv.findings.questions import questions
+from drosurv.findings.verdict import FEWEST_EVENTS, FEWEST_PATIENTS, FindingRow, findings
 from drosurv.groups import Missing
 from drosurv.metrics import FollowUp, brier_score_by_cause, calibration_by_cause, concordance_by_cause
-from drosurv.metrics.inference import widening
 from drosurv.observation import Rows
-from drosurv.predictions import as_predictions, final_step
-from drosurv.presentation import sentences
-from drosurv.target import parse_competing_target
+from drosurv.predictions import Predicted, as_predictions, final_step
+from drosurv.target import IntArray, parse_competing_target
 
-# Groups with fewer patients, or with fewer events of a cause, are not judged.
-_FEWEST_PATIENTS, _FEWEST_EVENTS = 50, 10
 # Columns of the table, and those that the metrics call otherwise.
 _COLUMNS = (
     "cause",
@@ -150,20 +151,38 @@ def evaluate_by_cause(
     return pd.concat(tables, ignore_index=True).rename(columns=_NAMES)[list(_COLUMNS)]
 
 
-def judged_by_cause(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Return the rows of the middle horizon that can be judged, and whether their predicted incidence is ``off``.
-
-    It is off if it lies outside of the interval of the observed incidence and the difference is visible after rounding.
-    The interval is widened for the number of rows and for the model's estimation error, whose variance is estimated by
-    the variance of the observed incidence times events here over events in training.
-    """
+def at_middle(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the middle horizon, of everybody and of groups with enough patients and events of a cause."""
     at = table["horizon"] == middle(sorted(table["horizon"].unique()))
-    enough = (table["patients"] >= _FEWEST_PATIENTS) | (table["attribute"] == EVERYONE)
-    judged = table[at & enough & (table["events"] >= _FEWEST_EVENTS)]
-    seen_here = table[at & (table["attribute"] == EVERYONE)].groupby("cause")["events"].max()
-    model_error = judged["cause"].map(seen_here) / judged["training_events"]
-    wider = widening(level, len(judged)) * np.sqrt(1 + model_error)
-    ends = (judged["observed_low"], judged["observed_high"])
-    low, high = (judged["observed"] + wider * (end - judged["observed"]) for end in ends)
-    seen = (judged["predicted"] - judged["observed"]).abs() >= sentences.LEAST_DIFFERENCE
-    return judged.assign(off=seen & ((judged["predicted"] < low) | (judged["predicted"] > high)))
+    enough = (table["patients"] >= FEWEST_PATIENTS) | (table["attribute"] == EVERYONE)
+    return table[at & enough & (table["events"] >= FEWEST_EVENTS)]
+
+
+def findings_by_cause(
+    predicted: Predicted,
+    y: Any,
+    rows: Rows,
+    members: Mapping[tuple[str, str], IntArray],
+    *,
+    features: Any = None,
+    level: float = 0.95,
+    time_unit: str = "",
+) -> list[tuple[int, FindingRow]]:
+    """Return what is found about the number of events of each cause, adjusted for all causes and groups.
+
+    `members` are the rows of the patients of each group, by attribute and label; everybody is judged too.
+    """
+    causes, n = parse_competing_target(y, complete=False).cause, len(predicted)
+    masks = {(EVERYONE, ALL): np.ones(n, np.bool_)}
+    masks |= {key: np.isin(np.arange(n), rows_of) for key, rows_of in members.items()}
+    groups = np.column_stack([mask.astype(np.float64) for mask in masks.values()])[:, 1:]
+    asked: list[tuple[int, Question]] = []
+    for cause in range(1, causes.max() + 1):
+        if (causes == cause).any():
+            judged = judged_patients(
+                predicted, y, rows, groups=groups if groups.size else None, features=features, cause=cause
+            )
+            every = questions(judged, masks, time_unit=time_unit)
+            asked += [(cause, question) for question in every if question.question == "level"]
+    said = findings([question for _, question in asked], level)
+    return [(cause, row) for (cause, _), row in zip(asked, said, strict=True)]

@@ -25,7 +25,7 @@ from drosurv.metrics.inference.intervals import seed_sequence
 from drosurv.observation import Inference, Rows
 from drosurv.predictions import Predicted, as_predictions, final_step
 from drosurv.presentation.progress import bar
-from drosurv.target import parse_target
+from drosurv.target import of_any_cause, parse_target
 
 # Metrics whose lowest value over an attribute's groups is shown.
 _WORST = ("concordance_index", "brier_skill", "likelihood_gain")
@@ -45,6 +45,7 @@ def compare(
     offset: Any = None,
     id: Any = None,
     sample_weight: Any = None,
+    cause: int | None = None,
     metrics: Sequence[str] | None = None,
     n_bootstrap: int = 500,
     level: float = 0.95,
@@ -72,6 +73,8 @@ def compare(
     entry, strata, offset : (n,) arrays, optional
         As in :func:`~drosurv.evaluation.evaluate`, for fitted models. Entry times are for all of them; strata and
         offset for those that were fitted with them.
+    cause : int, optional
+        One of several causes, as in :func:`~drosurv.evaluation.evaluate`; by default an event of any cause.
     metrics : sequence of str, optional
         Names of the metrics to compute, such as "concordance_index" and "likelihood_gain"; by default all.
     n_bootstrap : int
@@ -103,7 +106,12 @@ def compare(
     """
     inference = Inference(level, n_bootstrap, random_state, n_jobs, verbose)
     observed = Rows.parse(
-        parse_target(y), entry=entry, strata=strata, offset=offset, id=id, sample_weight=sample_weight
+        parse_target(of_any_cause(y)),
+        entry=entry,
+        strata=strata,
+        offset=offset,
+        id=id,
+        sample_weight=sample_weight,
     )
     if not models:
         raise ArgumentError("models", "models is empty: give at least one model by name.")
@@ -122,6 +130,7 @@ def compare(
         "X_train": X_train,
         "reference": reference,
         "wanted": metrics,
+        "cause": cause,
     }
     evaluators = (prepare(one, y, **how) for one in predicted.values())
     rows: list[dict[str, Any]] = []

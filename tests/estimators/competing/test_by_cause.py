@@ -1,15 +1,15 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from drosurv import CauseSpecificCox, Surv, evaluate
 from drosurv.evaluation import evaluate_by_cause
-from drosurv.evaluation.by_cause import judged_by_cause
+from drosurv.evaluation.by_cause import at_middle, findings_by_cause
 from drosurv.metrics import aalen_johansen, concordance_by_cause, concordance_index
+from drosurv.observation import Rows
+from drosurv.predictions import as_predictions
 from drosurv.report import audit
-from drosurv.report.sections.calibration_sections import collect_causes
+from drosurv.report.sections.calibration_sections import cause_statements
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_no_sentence_names_a_group_too_small_to_be_judged(evaluated):
     few = np.where(np.isin(np.arange(len(X)), np.flatnonzero(cause == 1)[:30]), "few", group)
     table = evaluate_by_cause(model, X, Surv.competing(cause, time), [1.0], sensitive_features={"site": few})
     assert table.query("group == 'few' and cause == 1")["events"].item() == 30
-    assert set(judged_by_cause(table, 0.95)["group"]) == {"all", "a", "b"}
+    assert set(at_middle(table)["group"]) == {"all", "a", "b"}
 
 
 def test_the_audit_has_a_section_by_cause(evaluated):
@@ -171,9 +171,7 @@ def test_sentences_claim_nothing_beyond_follow_up_and_of_no_other_group_where_th
     short = Surv.competing(np.where(time > cut, 0, cause), np.minimum(time, cut))
     for y, horizon, ends in ((short, 2 * cut, []), (Surv.competing(cause, time), 1.0, [" % had it."] * 2)):
         found = evaluate_by_cause(model, X, y, [horizon])
-        said = collect_causes(
-            SimpleNamespace(cause=None, also={"causes": found}, time_unit="", level=0.95)
-        ).statements
+        said = list(cause_statements(at_middle(found), [], ""))
         assert [s.text[-10:] for s in said if s.code == "cause_censored"] == ends
 
 
@@ -195,14 +193,21 @@ def test_strata_and_offset_reach_the_incidences_and_the_ranks(evaluated):
     assert set(result.by_cause["cause"]) == {1, 2}
 
 
-def test_a_difference_within_the_error_of_the_fit_is_not_off():
-    row = {"cause": 1, "attribute": "overall", "group": "all", "horizon": 1.0, "patients": 400, "events": 100}
-    table = pd.DataFrame(
-        [row | {"observed": 0.20, "observed_low": 0.16, "observed_high": 0.24, "predicted": 0.25}]
+def test_a_wrong_cause_is_found_among_both_and_named_on_the_page(evaluated):
+    model, X, cause, time, group, _ = evaluated
+    # Half of the events of the second cause in group a are not seen any more.
+    lost = (cause == 2) & (group == "a") & (np.arange(len(X)) % 2 == 0)
+    y = Surv.competing(np.where(lost, 0, cause), time)
+    predicted = as_predictions(model, X, len(y))
+    members = {("site", name): np.flatnonzero(group == name) for name in ("a", "b")}
+    found = findings_by_cause(predicted, y, Rows(), members)
+    assert [(k, row.group) for k, row in found] == [(k, name) for k in (1, 2) for name in ("all", "a", "b")]
+    # The model, which does not know the site, expects too few events of cause 2 in b and too many in a.
+    wrong = {(k, row.group) for k, row in found if row.status == "miscalibrated"}
+    assert wrong == {(2, "a"), (2, "b")}
+    report = audit(
+        model, X, y, sensitive_features=pd.Series(group, name="site"), n_bootstrap=0, search_rules=False
     )
-    # With as many events in training, the standard error of the difference is 1.4 times that of the observed.
-    assert judged_by_cause(table.assign(training_events=1e9), 0.95)["off"].tolist() == [True]
-    assert judged_by_cause(table.assign(training_events=100.0), 0.95)["off"].tolist() == [False]
-    assert judged_by_cause(table.assign(training_events=100.0, predicted=0.27), 0.95)["off"].tolist() == [
-        True
-    ]
+    said = [s.text for s in report.parts["causes"].statements if s.concern]
+    assert len(said) == 2
+    assert all(text.startswith("Cause 2: ") for text in said)

@@ -9,11 +9,12 @@ from typing import Any
 import pandas as pd
 
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import EVERYONE, whose
-from drosurv.evaluation.by_cause import judged_by_cause
+from drosurv.evaluation.attributes import EVERYONE, rows_by_group, whose
+from drosurv.evaluation.by_cause import at_middle, findings_by_cause
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.evaluation.plots import corner_text
 from drosurv.evaluation.result_views import OBSERVED, named, survival_columns, time_column
+from drosurv.findings.verdict import PROBLEMS
 from drosurv.presentation import (
     Column,
     Statement,
@@ -301,23 +302,29 @@ def collect_causes(evidence: Evidence) -> Part | None:
         ),
         tuple(named(row, called) for row in plain_rows(found)),
     )
-    judged = judged_by_cause(found, evidence.level)
+    judged = findings_by_cause(
+        evidence.predicted,
+        evidence.y,
+        evidence.rows,
+        rows_by_group(evidence.attributes),
+        features=evidence.features,
+        level=evidence.level,
+        time_unit=evidence.time_unit,
+    )
+    wrong = [(cause, row.text) for cause, row in judged if row.status in PROBLEMS]
     event = "any cause" if evidence.cause is None else f"cause {evidence.cause}"
-    statements = tuple(_cause_statements(judged, evidence.time_unit))
+    statements = tuple(cause_statements(at_middle(found), wrong, evidence.time_unit))
     return Part(statements=statements, tables=(table,), facts={"event": event})
 
 
-def _cause_statements(judged: pd.DataFrame, time_unit: str) -> Iterator[Statement]:
+def cause_statements(
+    table: pd.DataFrame, wrong: Sequence[tuple[int, str]], time_unit: str
+) -> Iterator[Statement]:
     """State for each cause: wrong predictions, the group with the lowest c-index, and the error of censoring others."""
-    for cause, rows in judged.groupby("cause"):
+    for cause, rows in table.groupby("cause"):
         at = moment(rows["horizon"].iloc[0], time_unit)
-        for row in plain_rows(rows[rows["off"]]):
-            yield Statement(
-                "cause_calibration",
-                f"Cause {cause}: by {at}, {written(row['observed'], 'share')} of {_who(row)} had it, and "
-                f"{written(row['predicted'], 'share')} were predicted to.",
-                concern=True,
-            )
+        for _, text in (pair for pair in wrong if pair[0] == cause):
+            yield Statement("cause_calibration", f"Cause {cause}: {text}", concern=True)
         yield from _ranking(cause, rows[rows["attribute"] != EVERYONE])
         # NaN if follow-up is too short.
         error = (rows["observed_if_others_censored"] - rows["observed"]).dropna().sort_values()
