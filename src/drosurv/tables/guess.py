@@ -299,10 +299,16 @@ def _refuse_without_events(frame: pd.DataFrame, pairs: Sequence[_Pair]) -> None:
     for name in map(str, frame.columns):
         found = labels(frame[name]).dropna().unique()
         if names_event(name)[0] >= 3 and len(found) == 1 and not holds_dates(frame[name]):
+            missing = int(frame[name].isna().sum())
+            empty = (
+                f" but {missing:,}, where it is empty (write 0 there if that means no event)"
+                if missing
+                else ""
+            )
             raise ArgumentError(
                 "event",
-                f"column {name!r} is named like the event, but it is {str(found[0])!r} in all rows: it does not tell "
-                "patients with the event from others. If another column holds the event, pass "
+                f"column {name!r} is named like the event, but it is {str(found[0])!r} in all rows{empty}: it does not "
+                "tell patients with the event from others. If another column holds the event, pass "
                 f"{arg('event', text='COLUMN')}.",
             )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drosurv.errors import ArgumentWarning, arg
+from drosurv.errors import ArgumentWarning, InputError, arg
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.ids import is_id_name
@@ -54,6 +54,7 @@ def table_problems(
     """
     if time is not None:
         yield from _intervals(frame, features, time, id)
+        yield from _kinds_of_events(frame, features, id)
         if starts := start_dates(frame, time, target):
             yield ArgumentWarning(None, dates_as_numbers(starts, time))
     if id is not None or patients is None:
@@ -69,6 +70,24 @@ def table_problems(
     for name in features:
         yield from _spellings(frame[name])
     yield from _nested(frame, [name for name in features if name in categorical or _is_text(frame[name])])
+
+
+def refuse_totals(frame: pd.DataFrame) -> None:
+    """Raise if the last row of a table holds the sums of those above it, as spreadsheets have, and is no patient."""
+    if len(frame) < _FEWEST_ROWS:
+        return
+    numbers = [
+        name for name in frame.columns if holds_numbers(frame[name]) and frame[name].nunique() > _MOST_CODES
+    ]
+    sums = {str(name): np.nansum(floats(frame[name])[:-1]) for name in numbers}
+    found = [
+        name for name in sums if sums[name] > 0 and np.isclose(frame[name].iloc[-1], sums[name], rtol=1e-9)
+    ]
+    if found:
+        raise InputError(
+            f"row {row_number(frame.index, len(frame) - 1)}, the last, holds the sum of "
+            f"{listing([repr(name) for name in found], 4)}: it is a row of totals and no patient. Remove it."
+        )
 
 
 def mostly_missing(frame: pd.DataFrame) -> Iterator[ArgumentWarning]:
@@ -149,6 +168,27 @@ def _intervals(
                 f"all: rows seem to be intervals of a patient's time that start there. It is used as a feature; if it "
                 f"is the start, pass {arg('entry', name)}{patient}.",
             )
+
+
+def _kinds_of_events(
+    frame: pd.DataFrame, features: Sequence[str], id: str | None
+) -> Iterator[ArgumentWarning]:
+    """Warn where patients have a row for each kind of event, which one column tells and all others do not."""
+    if id is None or not frame[id].duplicated().any():
+        return
+    patient = pd.factorize(frame[id])[0]
+    codes = {name: coded(frame[name])[0] for name in features}
+    differ = [name for name in features if pd.Series(codes[name]).groupby(patient).nunique().max() > 1]
+    if len(differ) != 1 or frame[differ[0]].nunique() > _MOST_CODES:
+        return
+    (name,) = differ
+    if not pd.DataFrame({"patient": patient, "kind": codes[name]}).duplicated().any():
+        yield ArgumentWarning(
+            None,
+            f"patients have several rows that differ, besides time and event, in column {name!r} only, where no value "
+            "comes twice: they may be different events of one patient, which one model mixes. Keep the rows of one "
+            "event.",
+        )
 
 
 def start_dates(frame: pd.DataFrame, time: str, others: Sequence[str | None] = ()) -> list[str]:

@@ -25,7 +25,7 @@ from drosurv.observation import in_pandas
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.tables.ids import names_patients, repeated_id, unnamed_ids
-from drosurv.tables.problems import copied_rows, numbered_patients, table_problems
+from drosurv.tables.problems import copied_rows, numbered_patients, refuse_totals, table_problems
 from drosurv.tables.reading import FileFormat, TableNote, require_columns
 from drosurv.tables.rows import patient_numbers, row_numbers
 from drosurv.tables.target_columns import TargetColumns
@@ -148,6 +148,7 @@ class SurvivalTable:
         if complete_cases:
             known = frame[used].notna().all(axis=1).to_numpy()
             frame = _keep_rows(frame, known, "no value in some feature")
+        refuse_totals(frame)
         complete = frame[list(columns.names)].notna().all(axis=None)
         columns = columns.resolved(frame) if complete else columns
         y = columns.parse(frame)

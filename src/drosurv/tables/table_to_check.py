@@ -19,11 +19,16 @@ from drosurv.tables.dates import holds_dates, time_between
 from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.ids import names_patients
 from drosurv.tables.leaks import find_leaks
+from drosurv.tables.outcome_names import YES, names_event, value_word
 from drosurv.tables.reading import FileFormat, require_columns, strays_as_missing
 from drosurv.tables.survival_table import SurvivalTable
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.tables.values import first_wrong, quoted, to_floats
+from drosurv.tables.values import first_wrong, labels, quoted, to_floats
 from drosurv.target import BoolArray, FloatArray
+
+# Of pairs of a row with the event and one without, the first has the longer time in at most 0.69 of the pairs in 50
+# public tables (docs/guessing.md).
+_LONGER, _UNLIKELY = 0.75, 0.01
 
 
 @dataclass(frozen=True)
@@ -78,9 +83,33 @@ class WantedColumns:
         with warnings.catch_warnings(action="ignore"):
             # Guesses are told together.
             columns = columns.resolved(frame[known], guessed="event" in found.guessed)
+        if self.event_value is None:
+            _ask_if_reversed(frame[known], columns)
         if self.start is not None:
             found = replace(found, notes=(f"time is {columns.time_in_words}.", *found.notes))
         return found, columns
+
+
+def _ask_if_reversed(frame: pd.DataFrame, columns: TargetColumns) -> None:
+    """Raise if a 1 means the event by convention only, and its rows have longer times, as those of survivors have."""
+    value = str(columns.event_value)
+    if names_event(columns.event)[1] != "status" or value_word(value) not in YES | {"2"}:
+        return
+    from scipy.stats import mannwhitneyu
+
+    times, event = _times(frame, columns), labels(frame[columns.event]).eq(value).to_numpy()
+    with_event, others = (times[rows & np.isfinite(times)] for rows in (event, ~event))
+    if not len(with_event) or not len(others):
+        return
+    test = mannwhitneyu(with_event, others)
+    if test.statistic > _LONGER * len(with_event) * len(others) and test.pvalue < _UNLIKELY:
+        values = labels(frame[columns.event]).dropna().unique()
+        remedies = " or ".join(arg("event_value", str(one)) for one in values)
+        raise ArgumentError(
+            "event_value",
+            f"which value of event column {columns.event!r} means the event? Rows with {value!r} have longer times "
+            f"than the others, as those of survivors have: pass {remedies}.",
+        )
 
 
 @dataclass(frozen=True, eq=False)

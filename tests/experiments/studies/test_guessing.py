@@ -1,0 +1,43 @@
+import pandas as pd
+import pytest
+
+from experiments.studies.guessing import ANSWERS, NONE, TABLES, counts, document, read, truths
+
+N = 60
+
+
+@pytest.mark.parametrize(
+    ("columns", "answer"),
+    [
+        ({"status": [0, 1] * 30}, "right"),
+        # The documentation says otherwise.
+        ({"death": [0, 1] * 30}, "wrong"),
+        ({"cens": [0, 1] * 30}, "asked"),
+        ({"smoker": [0, 1] * 30}, "asked"),
+        ({"status": [0, 1] * 30, "visits": [float("inf")] * N}, "stopped"),
+    ],
+)
+def test_what_is_guessed_is_compared_with_the_documentation(tmp_path, columns, answer):
+    ages = [40 + 7 * i % 31 for i in range(N)]
+    pd.DataFrame({"time": range(1, N + 1), **columns, "age": ages}).to_csv(tmp_path / "t.csv", index=False)
+    assert read(tmp_path / "t.csv", [(None, "time", "status", "1")])[0] == answer
+
+
+def test_each_table_is_listed_once_and_has_an_outcome_unless_it_has_none():
+    listed = list(truths())
+    assert len({name for _, name, _ in listed}) == len(listed) >= 60
+    assert all(bool(outcomes) == (kind != NONE) for kind, _, outcomes in listed)
+    assert ("start", "stop", "event", "1") in {name: outcomes for _, name, outcomes in listed}[
+        "survival/heart"
+    ]
+
+
+def test_the_page_counts_answers_by_kind_and_names_what_is_wrong():
+    rows = [{"kind": kind, "table": "t", "answer": "asked", "said": ""} for kind in TABLES]
+    rows.append({"kind": NONE, "table": "x/y", "answer": "wrong", "said": "None time status 1"})
+    rows = pd.DataFrame(rows)
+    assert f"| {NONE} | 2 | 0 | 1 | 0 | 1 |" in counts(rows)
+    assert f"| all | {len(TABLES) + 1} | 0 | {len(TABLES)} | 0 | 1 |" in counts(rows)
+    assert "Silently wrong: x/y (None time status 1)." in document(rows)
+    assert "No table was read wrongly" in document(rows[rows["answer"] != "wrong"])
+    assert len(ANSWERS) == 4

@@ -1,0 +1,72 @@
+"""Rows of totals, rows of several events of one patient, and codes that mean the opposite of the convention."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drosurv.errors import InputError
+from drosurv.tables import read_survival_table
+from drosurv.tables.guess import guess_columns
+from drosurv.tables.table_to_check import WantedColumns, prepare_table
+
+N = 100
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "days": rng.integers(10, 900, N),
+            "died": rng.integers(0, 2, N),
+            "age": rng.integers(40, 90, N),
+            "sex": rng.choice(["f", "m"], N),
+        }
+    )
+
+
+def checked(frame, **wanted):
+    return prepare_table(frame, WantedColumns(**wanted), None, "the table")
+
+
+def test_a_row_of_totals_is_no_patient(frame, tmp_path):
+    total = pd.DataFrame({"days": [frame["days"].sum()], "died": [1], "age": [frame["age"].mean()]})
+    pd.concat([frame, total]).to_csv(tmp_path / "t.csv", index=False)
+    message = "row 101, the last, holds the sum of 'days': it is a row of totals and no patient"
+    with pytest.raises(InputError, match=message):
+        checked(tmp_path / "t.csv")
+    with pytest.raises(InputError, match=message):
+        read_survival_table(tmp_path / "t.csv", time="days", event="died")
+    # Without an event, the row is left out like every other.
+    pd.concat([frame, total.assign(died=None)]).to_csv(tmp_path / "t.csv", index=False)
+    assert len(checked(tmp_path / "t.csv").table) == N
+
+
+def test_an_event_that_is_marked_and_otherwise_empty_is_asked_about(frame):
+    marked = frame.assign(died=frame["died"].where(frame["died"] == 1))
+    empty = int((frame["died"] == 0).sum())
+    with pytest.raises(InputError, match=f"in all rows but {empty}, where it is empty .write 0 there"):
+        guess_columns(marked)
+
+
+@pytest.mark.parametrize("named", ["status", "event", "delta"])
+def test_a_status_of_which_1_has_the_longest_times_is_asked_about(frame, named):
+    """Of Everitt's leukaemia patients, Status 1 means alive."""
+    alive = (frame["days"] > 700).astype(int)
+    table = frame.drop(columns="died").assign(**{named: alive})
+    with pytest.raises(InputError, match="have longer times than the others, as those of survivors have"):
+        checked(table)
+    assert int(checked(table, event_value="0").table.event.sum()) == int((alive == 0).sum())
+    # A name that says what a 1 means is believed.
+    assert int(checked(table.rename(columns={named: "died"})).table.event.sum()) == int(alive.sum())
+
+
+def test_rows_for_each_kind_of_event_of_a_patient_are_warned_of(frame):
+    """As colon of R's survival, with a row for recurrence and one for death."""
+    twice = frame.assign(id=range(N)).loc[np.repeat(range(N), 2)].reset_index(drop=True)
+    twice["days"] += np.tile([0, 50], N)
+    told = checked(twice.assign(etype=np.tile([1, 2], N)), id="id").problems
+    assert any("differ, besides time and event, in column 'etype' only" in text for text in told)
+    # The eyes of a patient differ in more than their side.
+    eyes = twice.assign(eye=np.tile(["l", "r"], N), risk=np.random.default_rng(1).integers(0, 9, 2 * N))
+    assert not any("besides time and event" in text for text in checked(eyes, id="id").problems)
