@@ -60,7 +60,7 @@ def corrected(
     require_columns(frame, list(model.feature_names_in_), "feature")
     found: Any = model.correct(predictions, frame[list(model.feature_names_in_)])
     times = predictions[0] if isinstance(predictions, tuple) else predictions.times
-    tables = {"survival": found}
+    tables: dict[str, Any] = {"survival": found}
     if isinstance(found, Predictions):
         assert found.incidence is not None
         tables = {f"incidence_{k}": F for k, F in found.incidence.items()} | {"survival": found.survival}
