@@ -438,7 +438,6 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sensitive_features": ["a"] * 240}, "must hold at least 2 groups, got 1 .'a'."),
         ({"sensitive_features": ["a", "b"]}, "has 2 labels for 240 patients"),
         ({"sensitive_features": {"overall": ["a", "b"] * 120}}, "an attribute called 'overall'.* rename it"),
         ({"X": np.zeros((3, 3))}, "X has 3 rows for the 240 patients"),
@@ -463,6 +462,15 @@ def test_groups_that_can_be_judged_have_a_gap_and_a_test_of_their_own(model, tra
 def test_bad_input_is_named(model, train, held_out, changes, message):
     with pytest.raises(ValueError, match=message):
         quick(model, train, held_out, **changes)
+
+
+def test_an_attribute_with_one_group_is_left_out_and_said(model, train, held_out):
+    groups = {"country": ["a"] * 240, "sex": held_out.sensitive_features["sex"].to_numpy()}
+    found = quick(model, train, held_out, sensitive_features=groups)
+    assert found.attributes == ("sex",)
+    assert any("country is left out: all patients are in one group, a." in note for note in found.notes)
+    alone = quick(model, train, held_out, sensitive_features={"country": ["a"] * 240})
+    assert set(alone.findings["attribute"]) == {"overall"}
 
 
 def test_scores_that_are_not_numbers_are_named(model, train, held_out):
@@ -744,3 +752,61 @@ def test_every_form_of_predictions_is_evaluated(form, model, train, held_out):
     found = quick(forms[form], train, held_out)
     for metric in ("integrated_brier_score", "brier_skill"):
         assert found.value(metric) == pytest.approx(quick(model, train, held_out).value(metric), rel=1e-9)
+
+
+TIMES = np.array([5.0, 20.0])
+
+
+def predicted_at(held_out, change=lambda survival: survival, times=TIMES):
+    survival = change(np.exp(-np.outer(np.exp(held_out.X[:, 0]), times) / 30))
+    return evaluate((times, survival), None, held_out.y, n_bootstrap=0)
+
+
+def with_one(value):
+    def change(survival):
+        survival[3, 1] = value
+        return survival
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda survival: survival[:, ::-1], "survival cannot rise with time"),
+        (with_one(np.nan), "row 3"),
+        (with_one(-0.1), "probabilities"),
+        (lambda survival: 100 * survival, "percent"),
+    ],
+)
+def test_predictions_that_cannot_be_survival_are_refused(held_out, change, message):
+    with pytest.raises(ValueError, match=message):
+        predicted_at(held_out, change)
+
+
+def test_a_horizon_that_was_not_predicted_is_refused(model, held_out):
+    survival = np.exp(-np.outer(np.exp(held_out.X[:, 0]), TIMES) / 30)
+    for horizon in (10.0, 50.0):
+        with pytest.raises(
+            ArgumentError, match=rf"horizon must be one of the times .*5, 20.*got {horizon:g}"
+        ):
+            evaluate((TIMES, survival), None, held_out.y, horizon=horizon, n_bootstrap=0)
+    end = model.follow_up_.times[-1]
+    with pytest.raises(ArgumentError, match=f"horizon must be at most {end:g}"):
+        evaluate(model, held_out.X, held_out.y, horizon=2 * end, n_bootstrap=0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_times_beyond_the_follow_up_and_before_the_first_event_are_not_judged(held_out):
+    late = predicted_at(held_out, times=np.array([500.0]))
+    assert late.verdict.status == "too_few"
+    assert "too few patients were observed until the first predicted time" in late.findings["text"].iloc[0]
+    early = predicted_at(held_out, times=np.array([1e-3]))
+    assert early.verdict.status == "too_few"
+    assert "fewer than 10 events" in early.findings["text"].iloc[0]
+
+
+def test_equal_predictions_are_judged_without_a_slope(held_out):
+    equal = predicted_at(held_out, lambda survival: np.broadcast_to(survival.mean(axis=0), survival.shape))
+    assert "spread" not in set(equal.findings["question"])
+    assert any("predictions of all patients are equal" in note for note in equal.notes)

@@ -146,7 +146,7 @@ def _observed_and_expected(table: pd.DataFrame) -> pd.DataFrame:
         {
             "group": [whose(row["attribute"], row["group"]) for row in rows],
             "patients": table["patients"],
-            "events": table["observed"],
+            "events": [written(row["observed"], "count") for row in rows],
             "expected": [written(row["expected"], "time") for row in rows],
             "ratio": [ratio.cell(row) for row in rows],
         }

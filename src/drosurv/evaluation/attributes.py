@@ -155,9 +155,20 @@ def parse_attributes(
     return found
 
 
+def compared_attributes(sensitive_features: Any, n: int) -> tuple[list[Attribute], list[str]]:
+    """Return the attributes with at least two groups, and a note on each that has one group only."""
+    found = parse_attributes(sensitive_features, n, at_least=1)
+    notes = [
+        f"{one.name} is left out: all patients are in one group, {one.labels[0]}."
+        for one in found
+        if len(one.labels) == 1
+    ]
+    return [one for one in found if len(one.labels) > 1], notes
+
+
 def with_intersections(sensitive_features: Any, n: int) -> dict[str, Groups]:
     """Return the groups of each attribute and, of several attributes, those of their intersections, by name."""
-    attributes = parse_attributes(sensitive_features, n)
+    attributes = parse_attributes(sensitive_features, n, at_least=1)
     if len(attributes) > 1:
         attributes.append(intersection_of(attributes))
     return {attribute.name: attribute.groups for attribute in attributes}

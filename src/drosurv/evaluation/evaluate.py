@@ -20,7 +20,7 @@ from drosurv.evaluation.attributes import (
     EVERYONE,
     Attribute,
     Count,
-    parse_attributes,
+    compared_attributes,
     warn_of_small_groups,
 )
 from drosurv.evaluation.by_cause import evaluate_by_cause
@@ -363,8 +363,8 @@ def prepare(
     if given not in (None, n):
         raise ArgumentError("X", f"X has {given} rows for the {n} patients of y: give one row each.")
     y_train = None if y_train is None else of_any_cause(y_train)
-    attributes = parse_attributes(sensitive_features, n)
-    features, notes = standardised_features(X, X_train), list[str]()
+    attributes, notes = compared_attributes(sensitive_features, n)
+    features = standardised_features(X, X_train)
     measured, outcomes, trained = predicted, y, y_train
     when: dict[str, Any] = {"y_train": y_train, "horizon": horizon}
     if cause is not None or rows.observed or has_causes(y):

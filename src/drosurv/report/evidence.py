@@ -13,7 +13,13 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import EVERYONE, Attribute, parse_attributes, rows_by_group
+from drosurv.evaluation.attributes import (
+    EVERYONE,
+    Attribute,
+    compared_attributes,
+    parse_attributes,
+    rows_by_group,
+)
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import FromEntry, predict_from_entry
 from drosurv.evaluation.one_cause import predict_of_cause
@@ -120,7 +126,17 @@ class Evidence:
 
     @cached_property
     def _every_attribute(self) -> list[Attribute]:
-        return parse_attributes(self.sensitive_features, len(self.target))
+        return parse_attributes(self.sensitive_features, len(self.target), at_least=1)
+
+    @property
+    def single_groups(self) -> list[str]:
+        """Sentences on attributes that are left out because all patients are in one group."""
+        return compared_attributes(self.sensitive_features, len(self.target))[1]
+
+    @property
+    def n_patients(self) -> int:
+        """Number of patients, where an id is known, else of rows."""
+        return len(self.target) if self.rows.id is None else len(np.unique(self.rows.id))
 
     @cached_property
     def tiny_groups(self) -> list[tuple[str, str]]:

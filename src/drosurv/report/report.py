@@ -370,7 +370,7 @@ def _headline(result: EvaluationResult) -> dict[str, str]:
 
 def _subtitle(evidence: Evidence) -> str:
     target = evidence.target
-    text = f"{counted(len(target), 'patient')} with {counted(target.n_events, 'event')}"
+    text = f"{counted(evidence.n_patients, 'patient')} with {counted(target.n_events, 'event')}"
     if evidence.attributes:
         text += f", in groups by {listing(list(evidence.audited.headings.values()))}"
     trained = evidence.trained_on

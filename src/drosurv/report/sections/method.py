@@ -70,7 +70,7 @@ def collect(evidence: Evidence) -> Part:
             pairs("audit", "How the audit was done", "Setting", how),
         ),
         facts={
-            "missing": [*evidence.missing, *map(first_upper, notes)],
+            "missing": [*evidence.missing, *map(first_upper, (*evidence.single_groups, *notes))],
             "limits": [
                 *evidence.limits,
                 *([f"{hidden}{listing(tiny)}."] if tiny else []),
@@ -96,7 +96,7 @@ def _patients(evidence: Evidence) -> dict[str, str]:
     target, events = evidence.target, evidence.target.n_events
     trained = zip(("Patients trained on", "Events trained on"), evidence.trained_on or (), strict=False)
     return {
-        "Patients": written(len(target), "count"),
+        "Patients": written(evidence.n_patients, "count"),
         "Events": f"{written(events, 'count')} ({written(events / len(target), 'share')})",
         "Median time observed": moment(float(np.median(target.time)), evidence.time_unit),
         "Longest time observed": moment(float(target.time.max()), evidence.time_unit),
