@@ -45,7 +45,7 @@ class Section:
     `collect` returns what the section shows of the evidence, None for nothing. `draw` returns what the template gets as
     ``drawn``, such as charts. The introduction, shown beside the heading, and the template are Jinja templates with the
     variables ``part``, ``drawn``, ``report`` and ``section``, and the macros ``m``. The default template shows every
-    statement and table.
+    statement and table. With a text `folded`, the section is folded away behind it.
     """
 
     key: str
@@ -55,6 +55,7 @@ class Section:
     intro: str = ""
     template: str = "{{ m.findings(part) }}"
     draw: Callable[[Part], Any] = lambda part: None
+    folded: str = ""
 
 
 @dataclass(frozen=True)

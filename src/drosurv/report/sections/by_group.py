@@ -167,7 +167,11 @@ Intervals are not adjusted. The thin line marks all patients.</p>
 
 
 GAP = "gap"
-METRICS = {metric: first_upper(name.removeprefix("the ")) for metric, name in DECISIONS.items()}
+METRICS = {
+    metric: first_upper(name.removeprefix("the "))
+    for metric, name in DECISIONS.items()
+    if metric != "net_benefit"
+}
 UNKNOWN = "cannot be estimated"
 
 
@@ -176,6 +180,8 @@ def collect_decisions(evidence: Evidence) -> Part | None:
     table, settings = evidence.audited.decisions, evidence.audited.settings
     if table is None:
         return None
+    # Net benefit has a section of its own, with the same weights for censoring in all groups.
+    table = table[table["metric"] != "net_benefit"]
     groups = table[table["group"] != GAP]
     positives = groups[groups["attribute"] == "overall"].iloc[0]
     lead = (

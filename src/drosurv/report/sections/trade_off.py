@@ -150,6 +150,7 @@ SECTION = Section(
     key="trade-off",
     heading="Accuracy against fairness",
     place=50,
+    folded="Disparities of risk (F_I, F_G, F_cap) beside accuracy, as in the paper",
     collect=collect,
     draw=draw,
     intro="""
