@@ -205,3 +205,11 @@ def test_steps_below_the_last_digit_of_probabilities_do_no_harm():
     short = Surv.from_arrays(y["event"] & (y["time"] <= 0.5), np.minimum(y["time"], 0.5))
     rows = rows_of(S(at).round(2), at, short, g)
     assert not [row.text for row in rows if row.status == "harm"]
+
+
+def test_whole_years_between_three_predicted_times_are_not_known():
+    rng = np.random.default_rng(0)
+    target = Target(np.ones(400, dtype=bool), rng.integers(1, 7, 400).astype(float))
+    hazard = rng.uniform(0.05, 0.3, (400, 1))
+    for times, known in ((np.array([1.0, 3.0, 5.0]), False), (np.arange(1.0, 7.0), True)):
+        assert known_throughout(parse_survival(np.exp(-hazard * times), 400, times), target) is known

@@ -240,13 +240,15 @@ def known_throughout(curves: SurvivalCurves, target: Target) -> bool:
         return True
     times = curves.times
     assert times is not None
-    happened = target.time[target.event & (target.time <= times[-1])]
-    if len(happened) == 0 or rounding_unit(curves.survival(times)) >= _ROUNDED:
+    happened = target.event & (target.time <= times[-1])
+    survival = curves.survival(times)
+    if not happened.any() or rounding_unit(survival) >= _ROUNDED:
         return False
-    # Copies of a patient count once, and chance may put more events into a step than its share.
-    between = np.setdiff1d(happened, times)
-    counts = np.bincount(np.searchsorted(times, between), minlength=len(times))
-    most = _LARGEST_STEP * len(np.unique(happened))
+    # Copies of a patient, who have one time and one prediction, count once.
+    events = np.unique(np.column_stack([target.time, survival[:, -1]])[happened], axis=0)[:, 0]
+    counts = np.bincount(np.searchsorted(times, events[~np.isin(events, times)]), minlength=len(times))
+    # Chance may put more events into a step than its share.
+    most = _LARGEST_STEP * len(events)
     return bool(counts.max() <= max(most + 2 * np.sqrt(most), 1))
 
 
