@@ -14,7 +14,7 @@ from drosurv.findings.from_predictions import judged_patients
 from drosurv.metrics.expected_events import expected_events
 from drosurv.observation import Rows
 from drosurv.predictions import as_predictions
-from drosurv.repairs import simultaneous_tests
+from drosurv.repairs import simultaneous_tests, subgroup_bounds
 from drosurv.repairs.rules import readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -369,7 +369,7 @@ def test_sentences_and_table_round_bounds_outward_alike():
         {"estimate": [1.2, 0.8, 0.2, -0.1], "bound": [1.4812, 0.6777, 0.2501, -0.1601], "group": "age > 60"},
         index=[MOST, LEAST, BRIER, GAIN],
     )
-    overall = {"ratio": 1.0, BRIER: 0.2, GAIN: 0.1}
+    overall = {"observed": 200.0, "ratio": 1.0, BRIER: 0.2, GAIN: 0.1}
     found = SubgroupBounds(
         bounds, pd.DataFrame(), (), overall, None, 9, n_patients=500, alpha=0.05, level=0.95, horizon=1.0
     )
@@ -462,3 +462,10 @@ def test_adjusted_bounds_keep_only_what_further_tests_leave_significant():
     assert found.rules == ("a",)
     assert found.rescaled is None
     assert bounds.adjusted(3.0, rescaled=True).rescaled["group"].tolist() == ["a"]
+
+
+def test_replicates_are_enough_for_the_adjusted_level(monkeypatch):
+    monkeypatch.setattr(subgroup_bounds, "REPLICATES", 999)
+    assert subgroup_bounds.enough_replicates(0.95, 1.0) == 999
+    for level, factor in ((0.95, 5.0), (0.95, 40.0), (0.99, 8.0)):
+        assert factor * 2 / (subgroup_bounds.enough_replicates(level, factor) + 1) < (1 - level) / 4

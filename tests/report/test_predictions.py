@@ -111,7 +111,8 @@ def test_brier_score_and_survival_are_at_the_last_predicted_time(model, patients
     bounds = report.parts["missed"].facts["bounds"]
     assert bounds["horizon"] == report.tables["groups"].rows[0]["horizon"] == 1.0
     _, expected = brier_score(patients.y, patients.y, survival[:, -1:], [1.0])
-    assert bounds["overall"]["brier"] == pytest.approx(expected[0])
+    # Weights for censoring depend on the predictions and the features.
+    assert bounds["overall"]["brier"] == pytest.approx(expected[0], rel=0.02)
 
 
 def test_columns_that_are_given_define_subgroups(model, patients):

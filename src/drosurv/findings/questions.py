@@ -23,6 +23,9 @@ LEAST_RATIO = 0.005
 #: with a million patients, plain Cox would be significantly worse than itself.
 LEAST_GAIN = 5e-4
 
+#: Largest number of questions about a group.
+MOST_QUESTIONS = 7
+
 # Attribute and group.
 Key = tuple[str, str]
 

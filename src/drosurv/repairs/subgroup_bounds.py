@@ -229,6 +229,12 @@ def certify(
     )
 
 
+def enough_replicates(level: float, factor: float) -> int:
+    """Return a number of replicates with which p-values can be significant after multiplication by a factor."""
+    # The smallest p-value is 2 / (replicates + 1): with 999 replicates and a factor of 5, a fifth of 0.05.
+    return int(np.ceil(REPLICATES * max(1.0, factor / 5 * 0.05 / (1 - level))))
+
+
 def _check_times(target: Target, horizon: float | None, brier_time: float | None) -> None:
     """Raise if a time is not within the follow-up."""
     longest = float(target.time.max())

@@ -23,6 +23,7 @@ from drosurv.evaluation.attributes import (
 from drosurv.evaluation.evaluate import evaluate_rows
 from drosurv.evaluation.from_entry import FromEntry, predict_from_entry
 from drosurv.evaluation.one_cause import predict_of_cause
+from drosurv.findings.questions import MOST_QUESTIONS
 from drosurv.findings.verdict import (
     Bounds,
     FindingRow,
@@ -39,7 +40,7 @@ from drosurv.predictions import Predicted, as_predictions, final_step
 from drosurv.presentation import counted, group_name, plain_rows
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.simultaneous_tests import LEAST, MOST
-from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify
+from drosurv.repairs.subgroup_bounds import SubgroupBounds, certify, enough_replicates
 from drosurv.report.alpha_path import Stop
 from drosurv.tables import TableEncoder
 from drosurv.target import FloatArray, IntArray, Target, has_causes, parse_competing_target, parse_target
@@ -244,9 +245,16 @@ class Evidence:
                 **self.rows.observed,
                 cause=self.cause,
                 random_state=self.random_state,
+                n_bootstrap=enough_replicates(self.level, self._most_tests / SEARCH_TESTS),
             )
         except ArgumentError as error:
             return str(error).rstrip(".")
+
+    @property
+    def _most_tests(self) -> int:
+        """Largest number of tests of this report: all questions about everybody and every group, and the search."""
+        groups = 1 + sum(len(attribute.labels) for attribute in self.attributes)
+        return MOST_QUESTIONS * groups + SEARCH_TESTS
 
     @cached_property
     def findings(self) -> tuple[FindingRow, ...]:
