@@ -319,22 +319,29 @@ class Evidence:
         """
         wrong = any(row.status == "miscalibrated" for row in problems_of(self.findings))
         frozen = self.frozen if wrong and self.search_rules and self.features is not None else None
+        y = self.target.to_structured() if self.cause is None else self.y
         how: dict[str, Any] = {"features": self.features, "frozen": True, "random_state": self.random_state}
-        if frozen is None or self.cause is None:
-            return None if frozen is None else repair(*frozen, self.target.to_structured(), **how)
-        known = 0 if self.predicted.competing is None else len(self.predicted.competing.causes)
-        if self.rows.observed or known < parse_competing_target(self.y, complete=False).n_causes:
-            # Hazards of the cause are not known, or depend on what a repair does not take.
-            return None
-        X = self.features if self.stop.X is None else self.stop.X
-        return repair(self.stop.model, X, self.y, cause=self.cause, **how)
+        return None if frozen is None else repair(*frozen, y, cause=self.cause, **how)
 
     @property
     def frozen(self) -> tuple[Any, Any] | None:
-        """The audited model, or a pair of times and survival, and its features, as a repair takes them."""
+        """The audited model, or its predictions, and its features, as a repair takes them; None if it cannot."""
+        if self.cause is not None:
+            known = 0 if self.predicted.competing is None else len(self.predicted.competing.causes)
+            # A repair takes neither strata nor late entries, and needs the hazards of the cause.
+            complete = known >= parse_competing_target(self.y, complete=False).n_causes
+            X = self.features if self.stop.X is None else self.stop.X
+            return (self.stop.model, X) if complete and not self.rows.observed else None
         if self.since_entry is None:
             return self.stop.frozen(self.features)
         return Stop(self.stop.name, None, self.since_entry.predictions).frozen(self.features)
+
+    @property
+    def repaired_events(self) -> Target:
+        """Events that are repaired, and times; other causes end the observation."""
+        if self.cause is None:
+            return self.target
+        return parse_competing_target(self.y, complete=False).of_cause(self.cause)
 
     def _report_step(self, step: str) -> None:
         if self.on_step is not None:

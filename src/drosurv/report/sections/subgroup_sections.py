@@ -119,8 +119,8 @@ def find_remedy(evidence: Evidence) -> Part | None:
     Return None for a model without survival curves. Corrections are fitted on folds of the audited patients and
     evaluated on the patients left out; models of the slider are evaluated without changes.
     """
-    target, repaired = evidence.target, evidence.repaired
-    curves = as_predictions(*frozen, len(target)).curves if (frozen := evidence.frozen) else None
+    target, repaired, cause = evidence.repaired_events, evidence.repaired, evidence.cause
+    curves = as_predictions(*frozen, len(target), cause=cause).curves if (frozen := evidence.frozen) else None
     if repaired is None or curves is None or frozen is None:
         return None
     groups = [(r.who, rows) for r, rows in zip(repaired.repairs_, repaired.checked_, strict=True) if r.rule]
@@ -128,7 +128,7 @@ def find_remedy(evidence: Evidence) -> Part | None:
     if not groups:
         return Part(statements=tuple(said or [Statement("remedy", NO_REPAIR)]))
     times, level = reference_times(target), evidence.level
-    expected = expected_of_frozen(*frozen, target, times)
+    expected = expected_of_frozen(*frozen, target, times, cause=cause)
     folds = draw_folds(len(target), FOLDS, np.random.default_rng(evidence.random_state))
     measured = _corrections(repaired, expected, folds, evidence.features)
     as_it_is = likelihood_gains(evidence.follow_up, target, curves)
