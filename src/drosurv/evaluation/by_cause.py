@@ -177,7 +177,8 @@ def findings_by_cause(
     masks |= {key: np.isin(np.arange(n), rows_of) for key, rows_of in members.items()}
     groups = np.column_stack([mask.astype(np.float64) for mask in masks.values()])[:, 1:]
     asked: list[tuple[int, Question]] = []
-    for cause in range(1, causes.max() + 1):
+    predicts = 0 if predicted.competing is None else len(predicted.competing.causes)
+    for cause in range(1, predicts + 1):
         if (causes == cause).any():
             judged = judged_patients(
                 predicted, y, rows, groups=groups if groups.size else None, features=features, cause=cause

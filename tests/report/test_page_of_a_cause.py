@@ -1,0 +1,39 @@
+"""The page about one of several causes."""
+
+import numpy as np
+import pandas as pd
+
+from drosurv import CauseSpecificCox, Surv, audit
+from drosurv.predictions import Predictions
+
+
+def cohort(seed, hidden, n=900):
+    """Cause 1 is more frequent in men than the features of the first cohort say."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"age": rng.normal(60, 10, n).round(), "man": rng.integers(0, 2, n)})
+    first = 0.2 * np.exp(0.04 * (X["age"] - 60) + hidden * X["man"])
+    T, C = rng.exponential(1 / (first + 0.2)), rng.uniform(0.5, 5, n)
+    cause = np.where(T > C, 0, np.where(rng.random(n) < first / (first + 0.2), 1, 2))
+    return X, Surv.competing(cause, np.minimum(T, C))
+
+
+def test_the_cause_is_searched_repaired_and_its_remedies_are_measured_on_its_events():
+    model = CauseSpecificCox().fit(*cohort(0, 0.0))
+    X, y = cohort(1, 1.2)
+    report = audit(model, X, y, sensitive_features=X[["man"]], cause=1, horizon=2.0, n_bootstrap=0)
+    assert report.parts["verdict"].facts["status"] == "miscalibrated"
+    remedies = report.tables["remedies"]
+    as_it_is, repair = (
+        next(row for row in remedies.rows if row["remedy"] == name) for name in ("as it is", "repair")
+    )
+    assert as_it_is["ratio"] > 1.5
+    assert 0.8 < repair["ratio"] < 1.25
+    text = report.to_html()
+    assert "The event is one of cause 1." in text
+    assert "patients who had another one are free of it until a time of censoring" in text
+    # Of one incidence alone hazards are not known: nothing is repaired.
+    times = np.array([1.0, 2.0])
+    alone = Predictions(incidence={1: model.predict_cumulative_incidence(X, times, 1)}, times=times)
+    found = audit(alone, None, y, sensitive_features=X[["man"]], features=X, cause=1, n_bootstrap=0)
+    assert found.parts["verdict"].facts["status"] == "miscalibrated"
+    assert "remedies" not in found.tables
