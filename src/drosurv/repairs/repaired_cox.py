@@ -61,7 +61,8 @@ class RepairedCox(RepairedPredictions):
     """A survival model that is corrected for the subgroups it is wrong about.
 
     A base model is fitted. Then rules are searched for: subgroups with more or fewer events than it predicts, or with
-    other effects of features. A repair multiplies the model's hazards there. It is kept only if it increases the
+    other effects of features. A repair multiplies the model's hazards there. Where the effect of the predicted risk
+    changes over the follow-up, a repair multiplies the hazards by period. It is kept only if it increases the
     likelihood of patients who were used neither to find nor to fit it.
 
     Parameters
