@@ -399,6 +399,15 @@ def test_views_hold_the_same_numbers():
     assert "With these" not in found.summary(overall=False)
 
 
+def test_with_more_than_sixty_columns_one_column_defines_a_subgroup_and_the_summary_says_so():
+    X, y, predictions = patients(300)
+    wide = X.assign(**{f"x{j}": np.random.default_rng(j).normal(size=300) for j in range(60)})
+    found = certify(predictions, wide, y, n_bootstrap=19)
+    assert "that a single column of more than 60 defines:" in found.summary()
+    assert "Not covered: subgroups that several columns, finer cuts" in found.summary()
+    assert "that one or two conditions define:" in certify(predictions, X, y, n_bootstrap=19).summary()
+
+
 def test_results_do_not_depend_on_the_number_of_threads():
     data = make_hidden_minority(n_samples=400, n_features=5, random_state=1)
     model = CoxPH().fit(data.X, data.y)

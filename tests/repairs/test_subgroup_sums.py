@@ -60,3 +60,13 @@ def test_a_single_column_has_subgroups():
     values = np.ones((100, 1))
     for g, total in enumerate(subgroups.sums(values)[:, 0]):
         assert total == subgroups.rule(g).holds(frame).sum()
+
+
+@pytest.mark.parametrize("d", [60, 61])
+def test_of_more_than_sixty_columns_subgroups_have_one(d):
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 2, size=(80, d)))
+    subgroups = Subgroups(CodedTable.from_table(frame.rename(columns="x{}".format), 5, 20))
+    assert len(subgroups) == (2 * 60 + 4 * 60 * 59 // 2 if d == 60 else 2 * 61)
+    values = np.random.default_rng(1).normal(size=(80, 1))
+    last = len(subgroups) - 1
+    assert subgroups.sums(values)[last, 0] == pytest.approx(values[subgroups.members(last)].sum())

@@ -36,7 +36,7 @@ from drosurv.repairs.simultaneous_tests import (
     compare_events,
     judged_subgroups,
 )
-from drosurv.repairs.subgroup_sums import Subgroups
+from drosurv.repairs.subgroup_sums import MOST_PAIRED, Subgroups
 from drosurv.target import BoolArray, FloatArray, Target, has_causes, of_any_cause, parse_target
 
 if TYPE_CHECKING:
@@ -71,8 +71,9 @@ def certify(
     """Bound how wrong a model is in every subgroup that one or two conditions on the columns define.
 
     Subgroups are made of conditions on the columns: numbers above or not above a decile, a category or any other, a
-    missing value; one condition, or two joined by "and". Those with at least the share `alpha` of the patients and at
-    least 10 predicted events are tested all at once, on patients that the model was not trained on.
+    missing value; one condition, or two joined by "and", with more than 60 columns on the same column only. Those with
+    at least the share `alpha` of the patients and at least 10 predicted events are tested all at once, on patients that
+    the model was not trained on.
 
     Parameters
     ----------
@@ -324,6 +325,22 @@ class SubgroupBounds:
     notes: tuple[str, ...] = ()
     subgroups: Subgroups | None = None
 
+    @property
+    def definition(self) -> str:
+        """What defines the subgroups, in words."""
+        paired = self.subgroups is None or self.subgroups.paired
+        return (
+            "one or two conditions define"
+            if paired
+            else f"a single column of more than {MOST_PAIRED} defines"
+        )
+
+    @property
+    def _not_covered(self) -> str:
+        return (
+            "more than two columns" if self.subgroups is None or self.subgroups.paired else "several columns"
+        )
+
     def adjusted(self, factor: float, *, rescaled: bool) -> SubgroupBounds:
         """Return the result with p-values multiplied by a factor, to adjust for further tests of the same patients.
 
@@ -384,7 +401,7 @@ class SubgroupBounds:
         fewest = f", or fewer than {bound[LEAST]:.2f} times," if bound[LEAST] > 0 else ""
         sentences += [
             f"With {100 * self.level:g} % confidence, of the {self.n_subgroups:,} subgroups of {self.sizes} "
-            "that one or two conditions define:",
+            f"that {self.definition}:",
             f"none has more than {bound[MOST]:.2f} times{fewest} the "
             f"predicted events{self._until(time_unit)} (all patients: {everybody['ratio']:.2f} times);",
             *(
@@ -397,7 +414,7 @@ class SubgroupBounds:
             ),
             f"none gains less than {written(bound[GAIN])} in log likelihood per patient over no model (all "
             f"patients: {written(everybody[GAIN])}).",
-            "Not covered: subgroups that more than two columns, finer cuts or unmeasured columns define.",
+            f"Not covered: subgroups that {self._not_covered}, finer cuts or unmeasured columns define.",
         ]
         if overall:
             n_columns = 0 if self.subgroups is None else len(self.subgroups.table.names)

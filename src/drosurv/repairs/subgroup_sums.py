@@ -24,8 +24,14 @@ _ROWS, _BLOCK = 16_384, 512
 _TOGETHER, _NUMBERS = 16, 4_000_000
 
 
+# With more columns, subgroups of two columns are left out: their number and the time grow with its square.
+MOST_PAIRED = 60
+
+
 class Subgroups:
     """Subgroups of a coded table: single conditions, two on different columns, and intervals of one column.
+
+    With more than 60 columns there are no two conditions on different columns.
 
     They are numbered; `kept` are the numbers of those in use, at first all.
     """
@@ -43,9 +49,9 @@ class Subgroups:
         for j, atoms in enumerate(by_column):
             for a, atom in enumerate(atoms):
                 self._met[j, a] = _codes_met(atom, n_codes)
-        self._pairs = np.array([(a, b) for a in range(d) for b in range(a + 1, d)], dtype=np.intp).reshape(
-            -1, 2
-        )
+        self.paired = d <= MOST_PAIRED
+        pairs = [(a, b) for a in range(d) for b in range(a + 1, d)] if self.paired else []
+        self._pairs = np.array(pairs, dtype=np.intp).reshape(-1, 2)
         singles: list[tuple[Atom, ...]] = [(atom,) for atom in table.listed]
         singles += [
             (above, below)
@@ -150,7 +156,10 @@ def _codes_met(atom: Atom, n_codes: int) -> FloatArray:
 
 @numba.njit(cache=True, nogil=True)
 def add_to_cells(codes: NDArray[np.uint8], values: FloatArray, one: FloatArray, two: FloatArray) -> None:
-    """Add values (n, k) to the sums of their codes (n, d): `one` (d, C, k) of columns, `two` (P, C, C, k) of pairs."""
+    """Add values (n, k) to the sums of their codes (n, d): `one` (d, C, k) of columns, `two` (P, C, C, k) of pairs.
+
+    Pairs are all or none.
+    """
     n, d = codes.shape
     k = values.shape[1]
     # A block of patients, and the sums of one pair of columns, fit in the processor's cache.
@@ -162,7 +171,7 @@ def add_to_cells(codes: NDArray[np.uint8], values: FloatArray, one: FloatArray, 
                 code = codes[i, a]
                 for j in range(k):
                     one[a, code, j] += values[i, j]
-            for b in range(a + 1, d):
+            for b in range(a + 1, d if len(two) else 0):
                 for i in range(start, stop):
                     first, second = codes[i, a], codes[i, b]
                     for j in range(k):

@@ -288,7 +288,7 @@ class Evidence:
         most, least = bounds.rounded[MOST], bounds.rounded[LEAST]
         return (
             f"With {100 * bounds.level:g} % confidence, no subgroup of {bounds.sizes} "
-            f"that one or two columns define has more than {most:.2f} times"
+            f"that {bounds.definition} has more than {most:.2f} times"
             f"{f', or fewer than {least:.2f} times,' if least > 0 else ''} the predicted events."
         )
 

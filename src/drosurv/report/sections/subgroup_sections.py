@@ -68,8 +68,8 @@ MISSED = Section(
     place=40,
     collect=collect,
     intro="""
-<p>All subgroups that one or two conditions on the columns define, tested together: how wrong can the audited model be
-in groups that were not named?</p>
+<p>All subgroups that one or two conditions on the columns define (with more than 60 columns: on a single one), tested
+together: how wrong can the audited model be in groups that were not named?</p>
 """,
     template="""
 {% for statement in part.statements %}
