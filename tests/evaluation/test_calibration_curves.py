@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drosurv import CauseSpecificCox, Surv, evaluate
 from drosurv.evaluation.at_horizon import OutcomesAtHorizon
 from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.target import Target
@@ -105,3 +106,23 @@ def test_the_plot_has_a_panel_for_each_group_with_its_numbers(evaluated):
     assert (counts == 240).all()
     with pytest.raises(ValueError, match="attribute must be one of"):
         result.plot_calibration("race")
+
+
+def test_of_one_cause_events_and_risks_are_those_of_its_incidence():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    time, cause = rng.exponential(np.exp(-X[:, 0])), np.where(rng.random(400) < 0.6, 1, 2)
+    y = Surv.competing(cause, time)
+    model = CauseSpecificCox().fit(X, y)
+    result = evaluate(model, X, y, cause=1, horizon=0.8, n_bootstrap=0)
+    (numbers,) = result.calibration_curves.numbers.to_dict("records")
+    # Nobody is censored.
+    assert numbers["observed"] == pytest.approx(((cause == 1) & (time <= 0.8)).sum())
+    incidence = model.predict_cumulative_incidence(X, times=[0.8], cause=1)
+    assert numbers["expected"] == pytest.approx(np.asarray(incidence).sum(), rel=1e-6)
+    curve = result.decision_curves
+    above = np.asarray(incidence).ravel()[:, None] >= curve["threshold"].to_numpy()
+    happened = ((cause == 1) & (time <= 0.8))[:, None]
+    odds = curve["threshold"] / (1 - curve["threshold"])
+    expected = (above & happened).mean(axis=0) - odds * (above & ~happened).mean(axis=0)
+    np.testing.assert_allclose(curve["net_benefit"], expected, atol=1e-12)

@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from drosurv import evaluate
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow, picture_of
 from drosurv.presentation import plain
 
@@ -119,3 +120,9 @@ def test_the_result_draws_it(evaluated):
     axes = result.plot(Figure().subplots())
     assert len(axes.get_yticklabels()) == len(result.groups)
     assert axes.get_xscale() == "log"
+
+
+def test_risk_scores_alone_have_no_picture(model, held_out):
+    result = evaluate(model.predict(held_out.X), held_out.X, held_out.y, n_bootstrap=0)
+    with pytest.raises(ValueError, match="no expected events to draw"):
+        result.plot()

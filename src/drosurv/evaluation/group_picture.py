@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
 from drosurv.findings.verdict import PROBLEMS
@@ -180,6 +181,10 @@ class GroupPicture:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the picture; groups with a problem are red, small ones grey, found subgroups have open dots."""
+        if not any(row.expected > 0 for row in self.rows):
+            raise ArgumentError(
+                "model", "there are no expected events to draw: the predictions have no survival curves."
+            )
         ax = axes_or_new(ax, width=8.4, height=0.9 + 0.36 * max(len(self.rows), 2))
         top = self.reach
         ax.axvline(1.0, color="0.45", lw=0.8)
