@@ -93,3 +93,15 @@ def test_decisions_need_a_threshold():
     report = report_of(0, hidden=True, threshold=None, n_bootstrap=0)
     assert "decisions" not in report.parts
     assert all(p["status"] != "wrong_decisions" for p in report.parts["verdict"].facts["problems"])
+
+
+def test_the_sensitivity_that_right_predictions_would_have_stands_beside_the_observed_one():
+    survival, _, group = cohort(1, hidden=False)
+    report = report_of(1, hidden=False, n_bootstrap=0)
+    rows = {row["who"]: row for row in report.tables["decisions"].rows}
+    for name in "ab":
+        risk = 1 - survival[group == name, 1]
+        implied = risk[risk >= 0.4].sum() / risk.sum()
+        row = rows[f"site {name}"]
+        assert row["sensitivity_predicted"] == pytest.approx(implied, abs=1e-4)
+        assert row["sensitivity"] == pytest.approx(implied, abs=0.12)

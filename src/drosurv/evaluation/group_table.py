@@ -224,8 +224,43 @@ def decision_table(evaluator: Evaluator, threshold: float, inference: Inference)
         tables.append(found.gaps.assign(attribute=attribute.name, group="gap"))
     table = pd.concat(tables, ignore_index=True).rename(columns={"lower": "low", "upper": "high"})
     table["group"] = table["group"].astype(str)
-    columns = ["attribute", "group", "metric", "value", "low", "high", "p", "patients", "positives", "reason"]
-    return table.reindex(columns=columns)
+    implied = {
+        key: predicted_decisions(1 - patients.survival_at_horizon, threshold)
+        for key, patients in {(EVERYONE, ALL): everyone, **evaluator.members}.items()
+    }
+    table["predicted"] = [
+        implied.get((row.attribute, row.group), {}).get(row.metric, np.nan) for row in table.itertuples()
+    ]
+    names = [
+        "attribute",
+        "group",
+        "metric",
+        "value",
+        "low",
+        "high",
+        "predicted",
+        "patients",
+        "positives",
+        "reason",
+    ]
+    return table.reindex(columns=names)
+
+
+def predicted_decisions(risk: FloatArray, threshold: float) -> dict[str, float]:
+    """Return the measures of decisions that predicted risks (n,) imply if they are right; NaN where undefined."""
+    above, free = risk >= threshold, 1 - risk
+
+    def ratio(part: FloatArray, whole: FloatArray) -> float:
+        return float(part.sum() / whole.sum()) if whole.sum() > 0 else float("nan")
+
+    benefit = np.where(above, risk - free * threshold / (1 - threshold), 0.0)
+    return {
+        "sensitivity": ratio(risk * above, risk),
+        "specificity": ratio(free * ~above, free),
+        "ppv": ratio(risk * above, above.astype(np.float64)),
+        "npv": ratio(free * ~above, (~above).astype(np.float64)),
+        "net_benefit": float(benefit.mean()) if len(risk) else float("nan"),
+    }
 
 
 def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> dict[str, Any]:

@@ -76,9 +76,9 @@ class EvaluationResult:
         serious ``status`` of its findings. Ratio, slope and gains are those of the findings, with ``_low``, ``_high``
         and ``_p``.
     decisions : DataFrame, optional
-        With a threshold: ``attribute``, ``group``, ``metric`` ("sensitivity", "specificity", "ppv", "npv",
-        "net_benefit"), ``value`` with ``low`` and ``high``, ``p`` of the gaps between groups (group "gap"), and the
-        ``reason`` where a value cannot be estimated.
+        With a threshold: ``attribute``, ``group`` ("gap": the largest difference between groups), ``metric``
+        ("sensitivity", "specificity", "ppv", "npv", "net_benefit"), ``value`` with ``low`` and ``high``, the value that
+        the risks imply if they are right (``predicted``), and the ``reason`` where a value cannot be estimated.
     decision_curves : DataFrame
         Net benefit of treating patients whose predicted risk at the horizon is at least a threshold: ``attribute``,
         ``group``, ``threshold``, ``net_benefit`` with a band ``low`` to ``high`` that contains the whole curve of a

@@ -198,7 +198,10 @@ def collect_decisions(evidence: Evidence) -> Part | None:
     shown = [_wide(part) for _, part in groups.groupby(["attribute", "group"], sort=False)]
     columns = [Column("who", "Group"), Column("patients", "Patients", "count")]
     columns += [Column("positives", "Treated", "count")]
-    columns += [Column.measured(metric, label) for metric, label in METRICS.items()]
+    for metric, label in METRICS.items():
+        columns.append(Column.measured(metric, label))
+        if metric == "sensitivity":
+            columns.append(Column("sensitivity_predicted", "Sensitivity, predicted", "value"))
     if len(unknown):
         columns.append(Column("reason", UNKNOWN.capitalize()))
     by_group = Table("decisions", "Decisions by group", tuple(columns), tuple(shown))
@@ -220,7 +223,7 @@ def _wide(part: pd.DataFrame) -> dict[str, Any]:
     for row in rows:
         found |= {
             f"{row['metric']}{end}": row[key]
-            for end, key in (("", "value"), ("_low", "low"), ("_high", "high"))
+            for end, key in (("", "value"), ("_low", "low"), ("_high", "high"), ("_predicted", "predicted"))
         }
     return found
 
