@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from drosurv.planning import plan as plan
     from drosurv.repairs import RepairedCox as RepairedCox
     from drosurv.repairs import certify as certify
-    from drosurv.repairs import repair as repair
+    from drosurv.repairs.repair_model import repair as repair
     from drosurv.report.audit import audit as audit
     from drosurv.target import Surv as Surv
     from drosurv.workflows.check import check as check

@@ -294,7 +294,7 @@ def evaluate_rows(
     return EvaluationResult(
         findings=to_frame(judged.findings),
         decisions=decided,
-        **curves_by_group(evaluator, thresholds, threshold, inference),
+        curves=partial(curves_by_group, evaluator, thresholds, threshold, inference),
         shrunken=shrunken_ratios(judged.table, inference.level),
         table=frame_of(table),
         groups=judged.table,

@@ -79,13 +79,6 @@ class EvaluationResult:
         With a threshold: ``attribute``, ``group`` ("gap": the largest difference between groups), ``metric``
         ("sensitivity", "specificity", "ppv", "npv", "net_benefit"), ``value`` with ``low`` and ``high``, the value that
         the risks imply if they are right (``predicted``), and the ``reason`` where a value cannot be estimated.
-    decision_curves : DataFrame
-        Net benefit of treating patients whose predicted risk at the horizon is at least a threshold: ``attribute``,
-        ``group``, ``threshold``, ``net_benefit`` with a band ``low`` to ``high`` that contains the whole curve of a
-        group, net benefit of treating everybody (``treat_all``) and nobody (``treat_none``), and ``avoided_per_100``,
-        how many fewer of 100 patients are treated than if everybody is, at the same benefit. Empty without curves.
-    calibration_curves : CalibrationCurves, optional
-        Observed against predicted risk at the horizon, with numbers and histograms; None without curves.
     shrunken : DataFrame
         Of attributes with more than 8 groups, such as hospitals: ``observed`` and ``expected`` events, their ``ratio``,
         and the ratio ``shrunken`` towards the mean of all groups, with ``low`` and ``high``. The last row of an
@@ -114,6 +107,8 @@ class EvaluationResult:
         scored patients, so it is called only by :meth:`statements`.
     by_cause : DataFrame, optional
         For a model of competing causes: the table of :func:`drosurv.evaluation.evaluate_by_cause`.
+    curves : callable
+        Returns the decision curves and calibration curves, which are computed when they are asked for.
     """
 
     table: pd.DataFrame
@@ -130,8 +125,7 @@ class EvaluationResult:
     hazards: Callable[[], tuple[Statement, ...]] = tuple
     by_cause: pd.DataFrame | None = None
     decisions: pd.DataFrame | None = None
-    decision_curves: pd.DataFrame = field(default_factory=pd.DataFrame)
-    calibration_curves: CalibrationCurves | None = None
+    curves: Callable[[], dict[str, Any]] = dict
     shrunken: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def to_frame(self) -> pd.DataFrame:
@@ -145,6 +139,27 @@ class EvaluationResult:
         ``low_adjusted`` and ``high_adjusted`` are adjusted for all attributes in which the metric was compared.
         """
         return self.table
+
+    @cached_property
+    def _drawn(self) -> dict[str, Any]:
+        return self.curves()
+
+    @property
+    def decision_curves(self) -> pd.DataFrame:
+        """Net benefit of treating patients whose predicted risk at the horizon is at least a threshold.
+
+        Columns are ``attribute``, ``group``, ``threshold``, ``net_benefit`` with a band ``low`` to ``high`` that
+        contains the whole curve of a group, net benefit of treating everybody (``treat_all``) and nobody
+        (``treat_none``), and ``avoided_per_100``, how many fewer of 100 patients are treated than if everybody is, at
+        the same benefit. Empty without curves.
+        """
+        found: pd.DataFrame | None = self._drawn.get("decision_curves")
+        return pd.DataFrame() if found is None else found
+
+    @property
+    def calibration_curves(self) -> CalibrationCurves | None:
+        """Observed against predicted risk at the horizon, with numbers and histograms; None without curves."""
+        return self._drawn.get("calibration_curves")
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
