@@ -63,6 +63,7 @@ def test_copied_rows_count_as_patients_unless_an_id_tells_that_they_are_one(dros
     options = ("--id", "patient", "--bootstrap", "0")
     told = drosurv.ok("evaluate", held_out[0], tmp_path / "copied.csv", *options)
     assert f"on {len(frame) + 1} rows of {len(frame)} patients of " in " ".join(told.stdout.split())
+    assert re.search(rf"everybody\s+{len(frame)} ", told.stdout)
     assert "They have the same id too: remove them if they were entered twice" in told.stderr
 
 

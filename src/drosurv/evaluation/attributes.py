@@ -33,15 +33,17 @@ class SmallGroupWarning(UserWarning):
 
 
 class Count(NamedTuple):
-    """Numbers of patients and events that a metric was computed from."""
+    """Numbers of patients and events that a metric was computed from, and of rows if patients have several."""
 
     n: int
     events: int
+    rows: int | None = None
 
     @property
     def censoring(self) -> float:
-        """Share of censored patients."""
-        return 1.0 - self.events / self.n if self.n else float("nan")
+        """Share of censored rows."""
+        rows = self.n if self.rows is None else self.rows
+        return 1.0 - self.events / rows if rows else float("nan")
 
     def is_small(self, min_group: int, min_events: int) -> bool:
         """Whether there are fewer patients or events than required."""

@@ -19,7 +19,6 @@ from drosurv.evaluation.attributes import (
     ALL,
     EVERYONE,
     Attribute,
-    Count,
     compared_attributes,
     warn_of_small_groups,
 )
@@ -264,7 +263,7 @@ def evaluate_rows(
         cause=cause,
     )
     small = warn_of_small_groups(evaluator.counts, min_group=FEWEST_PATIENTS, min_events=FEWEST_EVENTS)
-    if Count.of(evaluator.everyone.target).is_small(FEWEST_PATIENTS, FEWEST_EVENTS):
+    if evaluator.count(evaluator.everyone).is_small(FEWEST_PATIENTS, FEWEST_EVENTS):
         small |= {(EVERYONE, ALL)}
     drawn, p_values = _resampled(evaluator, inference)
     table = rows_of(evaluator, drawn, p_values, small, inference.level)

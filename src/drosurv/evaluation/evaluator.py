@@ -167,7 +167,15 @@ class Evaluator:
     @cached_property
     def counts(self) -> dict[Key, Count]:
         """Numbers of patients and events of each group, by attribute and label."""
-        return {key: Count.of(patients.target) for key, patients in self.members.items()}
+        return {key: self.count(patients) for key, patients in self.members.items()}
+
+    def count(self, patients: Subset) -> Count:
+        """Return the numbers of patients and events in some rows; rows of one cluster are one patient."""
+        count = Count.of(patients.target)
+        if self.clusters is None:
+            return count
+        codes = self.clusters if patients.rows is None else self.clusters[patients.rows]
+        return Count(len(np.unique(codes)), count.events, count.n)
 
     def draw(
         self, inference: Inference = _NO_REPLICATES, *, advance: Callable[[], None] = lambda: None
@@ -412,7 +420,7 @@ def rows_of(
             interval.high_adjusted,
         )
 
-    everyone = Count.of(evaluator.everyone.target)
+    everyone = evaluator.count(evaluator.everyone)
     rows = [
         row((EVERYONE, ALL, metric), "overall", number, everyone, (EVERYONE, ALL) in small)
         for (attribute, metric), number in numbers.items()
@@ -427,7 +435,7 @@ def rows_of(
                 key = (name, label, metric.name)
                 if key in drawn.numbers:
                     rows.append(row(key, "group", drawn.numbers[key], count, few))
-        count = Count.of(evaluator.kept[name].target)
+        count = evaluator.count(evaluator.kept[name])
         for metric in shown:
             if (name, metric.name) in numbers:
                 sides = _sides(drawn, attribute, metric)

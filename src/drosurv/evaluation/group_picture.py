@@ -134,6 +134,9 @@ class GroupPicture:
         row = (wrong or known)[0]
         of = "" if row.everybody else f" of {row.who}"
         expected, observed = (per_hundred(events, row.patients) for events in (row.expected, row.observed))
+        if max(row.expected, row.observed) > row.patients:
+            # Patients have several events, or are expected to have.
+            return f"Per 100 patients{of} the model expects {expected} events; {observed} were observed."
         return f"Of 100 patients{of} the model expects {expected} to have the event; {observed} had it."
 
     def to_text(self) -> str:
