@@ -99,5 +99,5 @@ def test_without_a_repair_that_helps_the_problem_is_not_denied(monkeypatch):
     model = CoxPH().fit(test.X, test.y)
     found = remedy_of([Stop("CoxPH", None, model, test.X)], test, test.y)
     (said,) = found.statements
-    assert "more patients are needed" in said.text
+    assert "collect more patients" in said.text
     assert "No group" not in said.text

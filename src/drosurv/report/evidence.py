@@ -268,7 +268,10 @@ class Evidence:
         bounds = None
         if not isinstance(self.bounds, str):
             bounds = Bounds(self.bounds.rounded[LEAST], self.bounds.rounded[MOST])
-        repaired = None if self.repaired is None else bool(self.repaired.repairs_)
+        # The page may have a repair of its own, as that of drosurv check.
+        repaired = self.also.get("repair_helps")
+        if self.repaired is not None:
+            repaired = bool(self.repaired.repairs_)
         return judge(self.findings, bounds=bounds, repaired=repaired, reference=self.reference_name)
 
     @property
@@ -315,10 +318,12 @@ class Evidence:
     def repaired(self) -> RepairedCox | None:
         """The audited model, repaired with the audited patients.
 
-        None if it was not tried: for a model without survival curves, without columns, and if nothing is wrong.
+        None if it was not tried: for a model without survival curves, without columns, if nothing is wrong, and if the
+        page has a repair of its own.
         """
         wrong = any(row.status == "miscalibrated" for row in problems_of(self.findings))
-        frozen = self.frozen if wrong and self.search_rules and self.features is not None else None
+        tried = wrong and self.search_rules and self.features is not None and "repair_helps" not in self.also
+        frozen = self.frozen if tried else None
         y = self.target.to_structured() if self.cause is None else self.y
         how: dict[str, Any] = {"features": self.features, "frozen": True, "random_state": self.random_state}
         return None if frozen is None else repair(*frozen, y, cause=self.cause, **how)

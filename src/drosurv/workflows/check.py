@@ -278,6 +278,7 @@ def check(
                 time_unit="" if patients.columns.unit == "time" else patients.columns.unit,
                 warnings=[*notes, *as_records(_for_report(prepared.messages))],
                 sections=_sections(found, prepared.problems, cox, hazards, repaired),
+                also={"repair_helps": bool(repaired.repairs_)},
             ),
         )
     return CheckResult(

@@ -50,8 +50,8 @@ def collect(evidence: Evidence) -> Part:
             for problem in found.problems
             if problem.text not in found.text
         ),
-        *_all_patients(evidence),
         *(Statement("next_step", step) for step in found.steps),
+        *_all_patients(evidence),
     )
     rows = [*group_rows(result), *_found(evidence)]
     return Part(

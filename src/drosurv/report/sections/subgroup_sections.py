@@ -92,7 +92,7 @@ TREES: dict[str, Any] = {
 }
 NO_REPAIR = (
     "Repairs were fitted on folds of the audited patients, and none improves the predictions for the patients who were "
-    "left out. To repair the problems above, more patients are needed."
+    "left out: refit the model with these columns, or collect more patients."
 )
 REMEDIES = (
     Column("group", "Group"),
