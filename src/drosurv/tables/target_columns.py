@@ -327,7 +327,7 @@ class TargetColumns:
             return ArgumentError("event_value", f"{question}{first} or {second}.")
         causes = (
             " A third value may be a competing cause, such as another death: CauseSpecificCox (`drosurv fit --model "
-            "cause-specific-cox`) models each cause."
+            "cause-specific-cox`) models each cause, and `drosurv audit --predictions` judges one with `--cause`."
             if len(counts) == 3
             else ""
         )
