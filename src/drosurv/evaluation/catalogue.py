@@ -72,7 +72,8 @@ class Metric:
 
     Without `resampled`, as for a p-value, there is no interval. Intervals are cut at the `bounds`, the lowest and the
     highest possible value. A "basic" interval mirrors the replicates at the estimate: it is for means of absolute
-    values, which are larger in replicates than in the sample.
+    values, which are larger in replicates than in the sample. A "t" interval is for numbers of few patients, whose
+    quantiles of replicates are too narrow.
     """
 
     name: str
@@ -162,6 +163,7 @@ def _ratio(above: Any, below: Any) -> float:
     "higher",
     needs=("risk",),
     test=lambda subset: studentized_concordance(subset.harrell),
+    interval="t",
     bounds=(0.0, 1.0),
     short="c_index",
 )
@@ -184,13 +186,13 @@ def concordance_imparity(between: GroupComparison) -> Draws:
     return largest_difference(*between.values["concordance_fraction"], largest=1.0)
 
 
-@metric("Uno's C", "higher", needs=("risk",), bounds=(0.0, 1.0), short="uno_c")
+@metric("Uno's C", "higher", needs=("risk",), interval="t", bounds=(0.0, 1.0), short="uno_c")
 def uno_concordance(subset: Subset, weight: FloatArray) -> float:
     """The c-index, weighted so that it does not depend on how patients were censored."""
     return subset.harrell.concordance(weight, subset.uno_weight)
 
 
-@metric("AUC", "higher", needs=("risk",), bounds=(0.0, 1.0), short="auc")
+@metric("AUC", "higher", needs=("risk",), interval="t", bounds=(0.0, 1.0), short="auc")
 def dynamic_auc(subset: Subset, weight: FloatArray) -> float:
     """How well patients who have had the event are ranked above those who have not, averaged over time."""
     return subset.by_risk.auc(weight).mean if len(subset.by_risk.at) else float("nan")
@@ -228,7 +230,11 @@ def brier_skill(subset: Subset, weight: FloatArray) -> float:
 
 
 @metric(
-    "likelihood gain", "higher", needs=("survival",), test=lambda subset: studentized_ratio(subset.gains, 1.0)
+    "likelihood gain",
+    "higher",
+    needs=("survival",),
+    test=lambda subset: studentized_ratio(subset.gains, 1.0),
+    interval="t",
 )
 def likelihood_gain(subset: Subset, weight: FloatArray) -> float:
     """Gain in log likelihood of the whole outcome over no model, per patient."""

@@ -204,8 +204,18 @@ class Evaluator:
         numbers = {}
         for (key, value), drawn in zip(values.items(), draws.T, strict=True):
             metric = CATALOGUE[key[2]]
-            numbers[key] = Draws(value, drawn, *metric.bounds, metric.interval, self._weight_error(key))
+            error, freedom = self._weight_error(key), self._freedom(key)
+            numbers[key] = Draws(value, drawn, *metric.bounds, metric.interval, error, freedom=freedom)
         return BootstrapValues(numbers, weights)
+
+    def _freedom(self, key: RowKey) -> float:
+        """Return the degrees of freedom of a number: of the events, or clusters if these are fewer."""
+        attribute, label, _ = key
+        patients = self.members.get((attribute, label), self.everyone)
+        rows = slice(None) if patients.rows is None else patients.rows
+        events = patients.target.n_events
+        clusters = events if self.clusters is None else len(np.unique(self.clusters[rows]))
+        return float(min(events, clusters) - 1)
 
     def _weight_error(self, key: RowKey) -> float:
         """Return the standard error that estimated censoring weights add to a metric; 0 for metrics without weights."""

@@ -116,7 +116,7 @@ def test_undefined_replicates_are_left_out_and_those_that_are_all_the_same_give_
         (lambda: bootstrap(np.mean, 5, replicates=1), "at least 2, got 1"),
         (lambda: bootstrap(np.mean, 5, resample="bags"), "'weights' or 'rows', got 'bags'"),
         (lambda: bootstrap(np.mean, 5).interval(level=95), "between 0 and 1, got 95"),
-        (lambda: bootstrap(np.mean, 5).interval(method="bca"), "'percentile' or 'basic', got 'bca'"),
+        (lambda: bootstrap(np.mean, 5).interval(method="bca"), "'basic', 't'\\], got 'bca'"),
     ],
 )
 def test_bad_requests_are_refused_with_the_reason(call, message):
@@ -176,3 +176,14 @@ def test_normal_interval_is_the_textbook_one():
     found = normal_interval(2.0, 0.5, level=0.95)
     assert (found.low, found.high) == pytest.approx((2 - 1.959964 * 0.5, 2 + 1.959964 * 0.5))
     assert found.p == pytest.approx(6.334e-5, rel=1e-3)
+
+
+def test_an_interval_of_a_share_of_few_patients_is_symmetric_on_the_logit_scale():
+    draws = np.random.default_rng(0).beta(18, 6, 500)
+    found = Draws(0.75, draws, 0.0, 1.0, "t", freedom=9).interval(0.95)
+    odds = np.log([found.low / (1 - found.low), 3.0, found.high / (1 - found.high)])
+    assert odds[1] - odds[0] == pytest.approx(odds[2] - odds[1])
+    # Student's quantile with 9 degrees of freedom.
+    assert odds[2] - odds[1] == pytest.approx(2.2622 * np.log(draws / (1 - draws)).std(ddof=1), rel=1e-4)
+    plain = Draws(0.2, draws - 0.5, method="t", freedom=9).interval(0.95)
+    assert plain.high - plain.low == pytest.approx(2 * 2.2622 * draws.std(ddof=1), rel=1e-4)

@@ -10,14 +10,15 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import joblib
 import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import LokyBackend, get_active_backend
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri
 from scipy.stats import binom, chi2, f, norm, poisson
+from scipy.stats import t as student
 from sklearn.exceptions import UndefinedMetricWarning
 
 from drosurv.errors import as_number, as_whole, require
@@ -26,6 +27,8 @@ from drosurv.target import FloatArray
 
 # Replicates that differ by less, relative to the estimate, are equal up to rounding.
 _SAME = 1e-12
+# Shares of 0 and 1 are this far from them on the logit scale.
+_LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ def _run_batch(work: Callable[[int], T], numbers: range, parent: int) -> list[T]
 
 
 Statistic = Callable[[Any], Any]
-Method = Literal["percentile", "basic"]
+Method = Literal["percentile", "basic", "t"]
 Resample = Literal["weights", "rows"]
 
 
@@ -209,7 +212,7 @@ class Draws(NamedTuple):
 
     The interval is cut at `lowest` and `highest`, the smallest and largest possible value. `further_error` is the
     standard deviation of an error that the replicates do not include, such as that of censoring weights estimated from
-    other patients; the interval includes it.
+    other patients; the interval includes it. `freedom` are the degrees of freedom of the method "t".
 
     The largest of several differences, such as a gap between groups, is biased upward in replicates, so that their
     quantiles are not a valid interval. Then `largest_errors` (replicates,) are :math:`\max_{ab} |d^*_{ab} - d_{ab}|`,
@@ -224,10 +227,15 @@ class Draws(NamedTuple):
     method: Method = "percentile"
     further_error: float = 0.0
     largest_errors: FloatArray | None = None
+    freedom: float = np.inf
 
     def interval(self, level: float) -> Interval:
         """Bootstrap interval; its ends are NaN without replicates."""
-        found = interval_of(self.estimate, self._spread_draws(), level, self.method).where_replicates_differ()
+        share = (self.lowest, self.highest) == (0.0, 1.0)
+        found = interval_of(
+            self.estimate, self._spread_draws(), level, self.method, self.freedom, share=share
+        )
+        found = found.where_replicates_differ()
         low, high = found.low, found.high
         if np.isnan(low):
             return found
@@ -326,19 +334,39 @@ def bootstrap(
     return Replicates(estimate, np.stack(list(in_parallel(draw, replicates, n_jobs))))
 
 
-def interval_of(estimate: float, draws: FloatArray, level: float, method: Method = "percentile") -> Interval:
-    """Bootstrap interval of one value from its replicates (replicates,); replicates that are NaN are left out."""
+def interval_of(
+    estimate: float,
+    draws: FloatArray,
+    level: float,
+    method: Method = "percentile",
+    freedom: float = np.inf,
+    *,
+    share: bool = False,
+) -> Interval:
+    """Bootstrap interval of one value from its replicates (replicates,); replicates that are NaN are left out.
+
+    The method "t" uses the standard error of the replicates and a quantile of Student's distribution with so many
+    degrees of freedom; of a `share`, such as a c-index, on the logit scale, where it is nearly normal.
+    """
     require(0 < as_number(level) < 1, "level", "lie between 0 and 1", level)
-    require(method in ("percentile", "basic"), "method", "be 'percentile' or 'basic'", method)
+    require(method in get_args(Method), "method", f"be one of {list(get_args(Method))}", method)
     defined = draws[~np.isnan(draws)]
     undefined = len(draws) - len(defined)
     if len(defined) < 2 or np.isnan(estimate):
         nan = float("nan")
         return Interval(estimate, nan, nan, level, nan, len(draws), undefined)
-    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    if method == "basic":
-        low, high = 2 * estimate - high, 2 * estimate - low
-    return Interval(estimate, low, high, level, float(defined.std(ddof=1)), len(draws), undefined)
+    error = float(defined.std(ddof=1))
+    if method == "t":
+        values = np.append(defined, estimate)
+        values = logit(np.clip(values, _LEAST_SHARE, 1 - _LEAST_SHARE)) if share else values
+        reach = float(student.ppf((1 + level) / 2, max(freedom, 1.0)) * values[:-1].std(ddof=1))
+        low, high = values[-1] - reach, values[-1] + reach
+        low, high = (float(expit(low)), float(expit(high))) if share else (float(low), float(high))
+    else:
+        low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2]).tolist()
+        if method == "basic":
+            low, high = 2 * estimate - high, 2 * estimate - low
+    return Interval(estimate, low, high, level, error, len(draws), undefined)
 
 
 def no_difference_p_value(estimate: float, errors: FloatArray) -> float:
