@@ -1,3 +1,5 @@
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,21 +10,7 @@ from typer.main import get_command
 import drosurv as package
 from drosurv.cli import app
 
-COMMANDS = [
-    "demo",
-    "plan",
-    "check",
-    "fit",
-    "summary",
-    "predict",
-    "evaluate",
-    "audit",
-    "repair",
-    "certify",
-    "monitor",
-    "tune",
-    "datasets",
-]
+COMMANDS = [name for name, command in get_command(app).commands.items() if not command.hidden]
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])
@@ -35,9 +23,33 @@ def test_the_version_is_the_packages(drosurv):
     assert drosurv.ok("--version").stdout == f"drosurv {package.__version__}\n"
 
 
-def test_every_command_is_asked_for_help():
-    commands = get_command(app).commands
-    assert [name for name, command in commands.items() if not command.hidden] == COMMANDS
+def test_a_file_with_a_function_is_a_new_command(tmp_path):
+    copied = tmp_path / "drosurv"
+    shutil.copytree(Path(package.__file__).parent, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    (copied / "cli" / "greet.py").write_text(GREET)
+    run = [sys.executable, "-m", "drosurv"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    for words, wanted in ((["greet", "--name", "ward"], "Hello ward."), (["--help"], "Greet somebody.")):
+        done = subprocess.run([*run, *words], capture_output=True, text=True, env=env, cwd=tmp_path)
+        assert wanted in done.stdout, done.stderr
+
+
+GREET = '''
+from typing import Annotated
+
+import typer
+
+from drosurv.cli.options import about, command
+
+
+@command(place=15)
+def greet(name: Annotated[str, about("Whom to greet.")] = "all") -> None:
+    """Greet somebody.
+
+    Example: drosurv greet --name ward
+    """
+    typer.echo(f"Hello {name}.")
+'''
 
 
 def test_short_help_names_rarer_options_and_all_of_them_are_explained_on_demand(drosurv):

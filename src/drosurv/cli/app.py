@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Annotated
 
 import typer
 
 from drosurv import __version__
 from drosurv.cli import datasets
-from drosurv.cli.audit import audit
-from drosurv.cli.certify import certify
-from drosurv.cli.check import check
-from drosurv.cli.demo import demo
-from drosurv.cli.evaluate import evaluate
-from drosurv.cli.fit import fit
-from drosurv.cli.monitor import monitor
-from drosurv.cli.options import ShortHelp
+from drosurv.cli.options import COMMANDS, ShortHelp
 from drosurv.cli.outputs import PlainMessages
-from drosurv.cli.plan import plan
-from drosurv.cli.predict import predict
-from drosurv.cli.repair import repair
-from drosurv.cli.summary import summary
-from drosurv.cli.tune import tune
 
 app = typer.Typer(
     name="drosurv",
@@ -53,7 +44,10 @@ def drosurv(
     """
 
 
-for command in (demo, plan, check, fit, summary, predict, evaluate, audit, repair, certify, monitor, tune):
+# Every file of this folder may define commands.
+for module in iter_modules([str(Path(__file__).parent)]):
+    import_module(f"drosurv.cli.{module.name}")
+for command in sorted(COMMANDS, key=COMMANDS.__getitem__):
     app.command(cls=ShortHelp)(command)
 app.add_typer(datasets.app, name="datasets")
 

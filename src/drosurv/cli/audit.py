@@ -37,7 +37,7 @@ _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": 
 _KINDS = {"event": "event probability"}
 
 
-@command
+@command(place=80)
 def audit(
     target: TargetOptions,
     file: FileOptions,

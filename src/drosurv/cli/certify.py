@@ -24,7 +24,7 @@ from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print
 from drosurv.presentation import write_figure
 
 
-@command
+@command(place=100)
 def certify(
     target: TargetOptions,
     file: FileOptions,

@@ -27,7 +27,7 @@ from drosurv.cli.outputs import check_outputs, print_json, printable
 from drosurv.errors import InputError
 
 
-@command
+@command(place=30)
 def check(
     data: DataFile,
     file: FileOptions,

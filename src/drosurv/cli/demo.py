@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from drosurv.workflows.demo import Comparison
 
 
-@command
+@command(place=10)
 def demo(
     report: Annotated[
         Path | None,

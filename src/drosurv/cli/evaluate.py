@@ -51,7 +51,7 @@ _GAPS = {
 }
 
 
-@command
+@command(place=70)
 def evaluate(
     target: TargetOptions,
     file: FileOptions,

@@ -56,7 +56,7 @@ _FOLDS = 5
 _MOST_SHOWN = 40
 
 
-@command
+@command(place=40)
 def fit(
     source: TrainingTable,
     output: Annotated[Path, about("File to write the model to.", None, "--output", "-o")],

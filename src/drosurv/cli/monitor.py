@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from drosurv.workflows import OpenedModel
 
 
-@command
+@command(place=110)
 def monitor(
     model: ModelFile,
     data: DataFile,

@@ -116,11 +116,27 @@ def about(help: str, panel: str | None = None, *flags: str) -> Any:
     return typer.Option(*flags, help=help, rich_help_panel=panel)
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function; where a parameter is a dataclass, each of its fields is an option.
+# The functions of all commands and their places in the list of commands.
+COMMANDS: dict[Callable[..., None], int] = {}
 
-    Options of type :data:`Names` are split at commas.
+
+def command(place: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that makes a command of a function; `place` is that in the list of commands.
+
+    Where a parameter is a dataclass, each of its fields is an option. Options of type :data:`Names` are split at
+    commas. A file of this folder with such a function is all that a new command needs.
     """
+
+    def decorated(function: Callable[..., None]) -> Callable[..., None]:
+        made = _with_options(function)
+        COMMANDS[made] = place
+        return made
+
+    return decorated
+
+
+def _with_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function of all options, which calls `function` with the options of each dataclass put together."""
     options = sorted(_flattened(function), key=lambda option: option.default is not option.empty)
     bundles = {name: hint for name, hint in get_type_hints(function).items() if is_dataclass(hint)}
     lists = [option.name for option in options if Names in option.annotation.__metadata__]

@@ -16,7 +16,7 @@ from drosurv.presentation import write_figure
 _ASSUMED, _WANTED = "Assumptions", "Precision"
 
 
-@command
+@command(place=20)
 def plan(
     target: TargetOptions,
     file: FileOptions,

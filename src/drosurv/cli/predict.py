@@ -12,7 +12,7 @@ from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.errors import InputError
 
 
-@command
+@command(place=60)
 def predict(
     model: ModelFile,
     data: DataFile,

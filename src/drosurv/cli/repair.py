@@ -52,7 +52,7 @@ class TableToRepair(TrainingTable):
     ] = Path()
 
 
-@command
+@command(place=90)
 def repair(
     source: TableToRepair,
     model: Annotated[

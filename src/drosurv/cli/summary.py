@@ -12,7 +12,7 @@ from drosurv.cli.outputs import check_outputs, print_json, printable
 from drosurv.cli.repair import in_words
 
 
-@command
+@command(place=50)
 def summary(
     model: ModelFile,
     level: Annotated[float, about("Confidence level of the intervals, in (0, 1).")] = 0.95,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from drosurv.workflows.tuning import Tuned
 
 
-@command
+@command(place=120)
 def tune(
     source: TrainingTable,
     model: Annotated[

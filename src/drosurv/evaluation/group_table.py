@@ -229,7 +229,8 @@ def decision_table(evaluator: Evaluator, threshold: float, inference: Inference)
         for key, patients in {(EVERYONE, ALL): everyone, **evaluator.members}.items()
     }
     table["predicted"] = [
-        implied.get((row.attribute, row.group), {}).get(row.metric, np.nan) for row in table.itertuples()
+        implied.get((str(row.attribute), str(row.group)), {}).get(str(row.metric), np.nan)
+        for row in table.itertuples()
     ]
     names = [
         "attribute",
