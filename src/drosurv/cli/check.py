@@ -131,6 +131,8 @@ def check(
         print_json({**result.to_dict(), "page": str(output), "next": following[1:]})
         return
     typer.echo(printable(result.summary()))
+    if result.report.picture.rows:
+        typer.echo(printable(result.report.picture.to_text()))
     kept = "" if save is None else f" The model is in {save}."
     typer.echo(printable(f"The page is in {output}.{kept} Next, hold patients out and train:"))
     typer.echo(f"  {shlex.join(following)}")
