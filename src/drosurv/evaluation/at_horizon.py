@@ -13,7 +13,7 @@ import numpy as np
 
 from drosurv.findings.censoring import CensoringModel
 from drosurv.findings.judged import Judged
-from drosurv.findings.residuals import WeightedResiduals, weighted_residuals
+from drosurv.findings.residuals import WeightedResiduals, reduced, weighted_residuals
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Normal draws from which the quantile of the largest error of a curve is taken.
@@ -26,7 +26,8 @@ class OutcomesAtHorizon:
 
     `happened` (n,) is 1 for patients who had the event by the horizon; `inverse` (n,) is one over the probability of
     being uncensored between `since` and `until` (n,), 0 where the outcome is not known. `weight` (n,) are numbers of
-    copies, `clusters` (n,) numbers of clusters.
+    copies, `clusters` (n,) numbers of clusters. `at_events` and `at_free` (n,) are expected values of `inverse` for
+    patients with the event and without.
     """
 
     horizon: float
@@ -35,6 +36,8 @@ class OutcomesAtHorizon:
     inverse: FloatArray
     weight: FloatArray
     until: FloatArray
+    at_events: FloatArray
+    at_free: FloatArray
     since: FloatArray | None = None
     censoring: CensoringModel | None = None
     clusters: IntArray | None = None
@@ -85,6 +88,8 @@ class OutcomesAtHorizon:
             inverse=found.inverse[:, -1],
             weight=found.weight,
             until=found.before[:, -1],
+            at_events=found.at_events[:, -1],
+            at_free=found.at_free[:, -1],
             since=found.after,
             censoring=found.censoring,
             clusters=found.clusters,
@@ -103,6 +108,20 @@ class OutcomesAtHorizon:
         """Whether the follow-up of some patients reaches the horizon: one is known to be free then, or all known."""
         known = self.inverse[rows] > 0
         return bool(known.all() or (known & (self.happened[rows] == 0)).any())
+
+    def model_covariance(self, terms: FloatArray, mean: FloatArray) -> FloatArray:
+        """Return the covariance (K, K) of sums of terms (n, K) times weighted residuals, if `mean` (n,) is the risk.
+
+        In small groups it is less variable than that of the contributions. Estimated weights make it smaller.
+        """
+        variance = mean * (1 - mean) * ((1 - mean) * self.at_events + mean * self.at_free)
+        found: FloatArray = (terms * (self.weight * variance)[:, None]).T @ terms
+        if self.censoring is not None:
+            residuals = self.weight * self.inverse * (self.happened - mean)
+            before = np.repeat(self.until[:, None], terms.shape[1], axis=1)
+            taken = self.censoring.covariance(terms * residuals[:, None], before, self.since)
+            found = reduced(found, taken)
+        return found
 
     def contributions(self, centred: FloatArray, weighted: FloatArray) -> FloatArray:
         """Return contributions (n, K) of the patients to the errors of K sums.

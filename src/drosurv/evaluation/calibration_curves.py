@@ -232,7 +232,7 @@ def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArra
     """Regress the outcomes of some rows on columns (n, q), weighted for censoring, by the complementary log-log link.
 
     Return None if it does not converge, as where the columns separate events from others. The covariance is that of
-    the patients' (or clusters') contributions, and includes the estimation error of the weights for censoring.
+    outcomes with the fitted risks, or of sums by cluster; it includes the estimation error of the weights.
     """
     y, inverse = outcomes.happened[rows], outcomes.inverse[rows]
     mass = outcomes.weight[rows] * inverse
@@ -267,13 +267,18 @@ def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArra
     else:
         return None
     inner = np.linalg.inv(A)
-    terms, weighted = np.zeros((2, len(outcomes), q))
-    weighted[rows] = B * (inverse * score)[:, None]
-    # Residuals of patients who pull the curve towards themselves are too small; this is the jackknife's correction.
-    pull = inverse * information * np.einsum("ij,jk,ik->i", B, inner, B)
-    terms[rows] = weighted[rows] / (1 - np.minimum(pull, 0.9))[:, None]
-    contributions = outcomes.contributions(terms, weighted) @ (inner / scale)
-    return Regression(coef / scale, outcomes.covariance(contributions))
+    # Terms of the score are these times the residuals.
+    terms, mean = np.zeros((len(outcomes), q)), np.zeros(len(outcomes))
+    mean[rows] = -np.expm1(-hazard)
+    terms[rows] = B * (hazard / np.maximum(mean[rows], 1e-300))[:, None]
+    if outcomes.clusters is None:
+        meat = outcomes.model_covariance(terms, mean)
+    else:
+        weighted = terms * (outcomes.inverse * (outcomes.happened - mean))[:, None]
+        meat = outcomes.covariance(outcomes.contributions(weighted, weighted))
+    bread = inner / scale
+    covariance = bread.T @ meat @ bread
+    return Regression(coef / scale, covariance)
 
 
 def _score_interval(share: float, error: float, n: float, level: float) -> tuple[float, float]:

@@ -318,7 +318,7 @@ class WeightedResiduals(PatientResiduals):
             until_ends = until_ends + (_ROUNDING_ERROR * self.unit * n) ** 2
         if self.censoring is not None:
             taken = self.censoring.covariance(self._until_ends(w), self.before, self.after)
-            until_ends = _reduced(until_ends, taken)
+            until_ends = reduced(until_ends, taken)
         J = len(until_ends)
         difference = np.eye(J) - np.eye(J, k=-1)
         found: FloatArray = difference @ until_ends @ difference.T
@@ -348,7 +348,7 @@ class WeightedResiduals(PatientResiduals):
 _MOST_TAKEN = 0.6
 
 
-def _reduced(covariance: FloatArray, taken: FloatArray) -> FloatArray:
+def reduced(covariance: FloatArray, taken: FloatArray) -> FloatArray:
     """Return a covariance less the positive part of another, of which no more than a share is taken."""
     scale = np.sqrt(np.maximum(np.diag(covariance), _TINY))
     values, vectors = np.linalg.eigh(taken / np.outer(scale, scale))
