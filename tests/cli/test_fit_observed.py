@@ -98,7 +98,7 @@ def test_strata_and_entry_are_remembered_where_the_model_is_used(drosurv, data, 
     if name != "cox":
         return
     bounds = drosurv.ok("certify", tmp_path / "model", data[0], "--replicates", "19", "--alpha", "0.3").stdout
-    assert "evaluated from their entry on" in bounds
+    assert "judged from their entry on" in bounds
     report = tmp_path / "report.md"
     asked = ("--groups", "sex", "--bootstrap", "0", "--no-rules", "-o", report)
     drosurv.ok("audit", tmp_path / "model", data[0], *asked)
