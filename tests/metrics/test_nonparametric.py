@@ -4,8 +4,8 @@ import pytest
 from sksurv.nonparametric import cumulative_incidence_competing_risks, kaplan_meier_estimator
 
 from drosurv.metrics import FollowUp
-from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, share_of_ties, weighted_quantiles
-from drosurv.target import Surv, Target, parse_target
+from drosurv.metrics.nonparametric import KaplanMeier, aalen_johansen, weighted_quantiles
+from drosurv.target import Surv, Target
 
 
 def cohort(seed, n=60):
@@ -154,16 +154,6 @@ def test_the_variance_of_the_incidence_is_that_of_lifelines():
     expected = fitted.variance_.squeeze()
     np.testing.assert_allclose(fitted.predict(at), curve.at(at), atol=1e-9)
     np.testing.assert_allclose(curve._read(curve.variance, at), expected.reindex(at).to_numpy(), rtol=1e-6)
-
-
-def test_the_share_of_ties_counts_events_of_one_time_among_those_at_risk():
-    apart, together = (
-        parse_target(Surv.from_arrays([True, True, True, False], time))
-        for time in ([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 2.0, 4.0])
-    )
-    assert share_of_ties(apart) == 0
-    # Each of the two events at time 1 has one other among four at risk.
-    assert share_of_ties(together) == pytest.approx((0.25 + 0.25 + 0) / 3)
 
 
 def test_whole_number_weights_are_copies_in_quantiles():

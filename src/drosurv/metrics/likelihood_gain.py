@@ -147,13 +147,6 @@ def _rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> FloatArray
     return spread
 
 
-def gain_times(follow_up: FollowUp, jumps: FloatArray | None, n_intervals: int = 20) -> FloatArray:
-    """Times, besides each patient's own, at which :func:`likelihood_gains` reads curves that change at `jumps`."""
-    edges = _edges(follow_up, n_intervals)
-    knots = _few_times(follow_up, jumps, edges)
-    return edges if knots is None else knots
-
-
 def _edges(follow_up: FollowUp, n_intervals: int) -> FloatArray:
     """Ends of the intervals: 0 and quantiles of the training event times."""
     require(as_whole(n_intervals) >= 1, "n_intervals", "be a whole number, at least 1", n_intervals)

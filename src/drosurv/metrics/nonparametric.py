@@ -82,15 +82,6 @@ class KaplanMeier:
         return _log_log_interval(self.at(at), np.sqrt(variance), level)
 
 
-def share_of_ties(target: Target) -> float:
-    """Mean over events of the share of the patients at risk who have the event at the same time."""
-    curve = KaplanMeier.of(target)
-    events = curve.events[curve.events > 0]
-    if len(events) == 0:
-        return 0.0
-    return float(np.average((events - 1) / curve.at_risk[curve.events > 0], weights=events))
-
-
 @dataclass(frozen=True, eq=False)
 class CumulativeIncidence:
     """Cumulative incidence of one cause at each of the distinct times (m,), and its variance."""

@@ -12,17 +12,8 @@ from drosurv.curve_values import minus_log
 from drosurv.curves import PointCurves, StepCurves, SurvivalCurves
 from drosurv.given_predictions import log_mean_hazard
 from drosurv.metrics.expected_events import expected_events, known_everywhere
-from drosurv.metrics.follow_up import FollowUp
-from drosurv.predictions import as_predictions, training_follow_up
+from drosurv.predictions import as_predictions
 from drosurv.target import FloatArray, IntArray, Target
-
-
-def follow_up_of(model: Any, y_train: Any, target: Target) -> FollowUp:
-    """Return the follow-up of the training patients: as given, as the model keeps it, or else that of the target."""
-    if y_train is None:
-        y_train = training_follow_up(model)
-    return FollowUp.standing_in(target) if y_train is None else FollowUp.parse(y_train)
-
 
 # Expected events of a patient are clipped to [this, log n + 3], so that one outlier cannot decide a test.
 SMALLEST_EXPECTED = 1e-4
