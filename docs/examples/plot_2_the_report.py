@@ -33,6 +33,11 @@ report = audit(
 report.to_html("report.html")
 
 # %%
-# Its first screen. `The whole page <../report.html>`_ has the charts, the tables and the method card.
+# The picture of its first screen: observed over expected events of every group, with intervals that are adjusted for all tests.
+
+ax = report.plot()
+
+# %%
+# Its first screen in a notebook. `The whole page <../report.html>`_ has the charts, the tables and the method card.
 
 report

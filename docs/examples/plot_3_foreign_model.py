@@ -38,6 +38,11 @@ report = audit(
 report
 
 # %%
+# The groups as a picture.
+
+ax = report.plot()
+
+# %%
 # What could not be computed, and what such an audit cannot know, is on the page.
 
 for sentence in report.parts["method"].facts["limits"][:3]:
