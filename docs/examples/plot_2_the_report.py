@@ -33,7 +33,8 @@ report = audit(
 report.to_html("report.html")
 
 # %%
-# The picture of its first screen: observed over expected events of every group, with intervals that are adjusted for all tests.
+# The picture of its first screen: observed over expected events of every group, with intervals that are adjusted
+# for all tests.
 
 ax = report.plot()
 
