@@ -8,7 +8,7 @@ import pytest
 
 from drosurv.evaluation import evaluate
 from drosurv.evaluation.result_views import shrinkage_table
-from drosurv.presentation import literal, written
+from drosurv.presentation import literal, with_interval, written
 
 mpl.use("Agg")
 
@@ -73,12 +73,12 @@ def test_markdown_tables_are_whole_and_hold_the_numbers(full):
     assert literal(full.summary().split("\n")[0]) in text
 
 
-def test_markdown_names_both_p_values_of_a_gap(full):
+def test_markdown_has_the_adjusted_interval_of_a_gap_beside_the_adjusted_p_value(full):
     row = full.select(metric="concordance_index", attribute="site", kind="gap")[0]
     assert row.p_adjusted > row.p
-    tested = " | ".join(written(p, "p") for p in (row.p, row.p_adjusted))
-    tested = f"{row.text} | {tested} | permutation |"
-    assert f"| c-index | {row.group} | {tested}" in full.to_markdown()
+    number = with_interval(row.value, row.low_adjusted, row.high_adjusted)
+    shown = f"| c-index | {row.group} | {number} | {written(row.p_adjusted, 'p')} | permutation |"
+    assert shown in full.to_markdown()
 
 
 def test_two_cuts_of_one_column_have_two_headings(held_out, evaluated):

@@ -359,8 +359,7 @@ def _gaps(result: Any, attribute: str) -> str:
     columns = [
         Column("metric", "gap"),
         Column("group", "between"),
-        Column("value", "size", "value", _ENDS),
-        Column("p", "p", "p"),
+        Column("value", "size", "value", ("low_adjusted", "high_adjusted")),
         Column("p_adjusted", "p, adjusted", "p"),
         Column("test", "test"),
     ]
