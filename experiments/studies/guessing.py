@@ -243,7 +243,7 @@ says what to correct. Most questions are of three kinds: which of several outcom
 
 {wrong}
 
-The rules were improved on these tables: in the first run one was read wrongly (Leukemia of Stat2Data, where 1 means alive).
+The rules were improved on these tables: in the first run one was read wrongly (Leukemia of Stat2Data: 1 means alive).
 A table that was not used may still be. Therefore every guess stands under the verdict, on the page and in the JSON.
 
 What no column says cannot be guessed. A table of left-censored values (CuZn of lifelines) is not counted: its columns
