@@ -240,8 +240,8 @@ def fit_regression(outcomes: OutcomesAtHorizon, rows: IntArray, basis: FloatArra
     B = basis / scale
     q = B.shape[1]
     coef = np.zeros(q)
-    mean = float(mass @ y / max(mass.sum(), 1e-12))
-    coef[0] = float(cloglog(np.array([mean]))[0])
+    share = float(mass @ y / max(mass.sum(), 1e-12))
+    coef[0] = float(cloglog(np.array([share]))[0])
     likelihood = -np.inf
     step = np.zeros(q)
     for _ in range(_MOST_STEPS):
