@@ -12,15 +12,14 @@ import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, arg, as_number, require, warn_caller
+from drosurv.findings.words import ALL as ALL
+from drosurv.findings.words import EVERYONE as EVERYONE
 from drosurv.groups import Groups, Missing, intersections, parse_groups
 from drosurv.metrics.scores import warn_undefined
 from drosurv.observation import in_pandas
 from drosurv.presentation import AND, counted, group_name
 from drosurv.tables.columns import MOST_LEVELS
 from drosurv.target import IntArray, Target
-
-#: Attribute and group of all patients in tables.
-EVERYONE, ALL = "overall", "all"
 
 
 def whose(attribute: str, group: str, everybody: str = "everybody") -> str:

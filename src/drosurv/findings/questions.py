@@ -15,14 +15,11 @@ from drosurv.findings.residuals import PatientResiduals, Sums
 from drosurv.findings.verdict import FEWEST_EVENTS, FEWEST_PATIENTS
 from drosurv.findings.words import ALL, EVERYONE, percent
 from drosurv.presentation import moment
+from drosurv.presentation.sentences import LEAST_DIFFERENCE
 from drosurv.target import BoolArray, FloatArray
 
 #: A smaller distance of a ratio or slope from 1 is not visible in two decimals.
 LEAST_RATIO = 0.005
-#: A smaller gain is not visible in three decimals. Two fits of the same model differ by less, but in one direction:
-#: with a million patients, plain Cox would be significantly worse than itself.
-LEAST_GAIN = 5e-4
-
 #: Largest number of questions about a group.
 MOST_QUESTIONS = 7
 
@@ -131,7 +128,7 @@ class _Asker:
         if found is not None:
             details = {"reference": self.reference}
             status = "harm" if name == "gain" else "dominated"
-            yield Question(name, *key, found, status, LEAST_GAIN, side=-1, details=details)
+            yield Question(name, *key, found, status, LEAST_DIFFERENCE, side=-1, details=details)
 
     def _decisions(self, key: Key, mask: BoolArray) -> Iterator[Question]:
         judged = self.judged
