@@ -20,8 +20,7 @@ from drosurv.cli.options import (
     cause_number,
     command,
 )
-from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable
-from drosurv.presentation import write_figure
+from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable, write_plot
 
 
 @command(place=100)
@@ -86,12 +85,7 @@ def certify(
     opened.warn_of_rows_seen(table, data)
     if output is not None:
         file.format.write(found.significant, output)
-    if plot is not None:
-        from matplotlib.figure import Figure
-
-        figure = Figure(layout="constrained")
-        found.plot(figure.subplots())
-        write_figure(figure, plot)
+    write_plot(found.plot, plot)
     if as_json:
         print_json(found.to_dict())
         return

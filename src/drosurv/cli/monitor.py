@@ -21,9 +21,8 @@ from drosurv.cli.options import (
     cause_number,
     command,
 )
-from drosurv.cli.outputs import check_outputs, check_picture, print_json, printable
+from drosurv.cli.outputs import check_outputs, check_picture, print_json, printable, write_plot
 from drosurv.errors import InputError
-from drosurv.presentation import write_figure
 
 if TYPE_CHECKING:
     from drosurv.tables import SurvivalTable
@@ -99,12 +98,7 @@ def monitor(
     found.to_html(output, title=title or f"{type(opened.estimator).__name__}, {data.name}")
     if path is not None:
         file.format.recognised(data).write(found.with_text(found.path), path)
-    if plot is not None:
-        from matplotlib.figure import Figure
-
-        figure = Figure(layout="constrained")
-        found.plot(ax=figure.subplots())
-        write_figure(figure, plot)
+    write_plot(found.plot, plot)
     if as_json:
         print_json(found.to_dict())
         return

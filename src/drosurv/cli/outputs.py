@@ -7,7 +7,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from drosurv.cli.options import quoted
 from drosurv.errors import SPELLING, InputError, MissingPackage
 from drosurv.files import check_writable
-from drosurv.presentation import plain
+from drosurv.presentation import plain, write_figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,6 +231,17 @@ def check_picture(path: Path | None) -> None:
     """Raise unless the suffix of a picture's file is one that matplotlib can write."""
     if path is not None and path.suffix.lower() not in _PICTURES:
         raise InputError(f"--plot {str(path)!r} must end in {', '.join(_PICTURES)}, which says what to draw.")
+
+
+def write_plot(draw: Callable[..., Any], path: Path | None) -> None:
+    """Write the picture that `draw(ax=...)` draws to a file, if one is named."""
+    if path is None:
+        return
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    draw(ax=figure.subplots())
+    write_figure(figure, path)
 
 
 def _same(path: Path, other: Path) -> bool:

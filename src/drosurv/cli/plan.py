@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from drosurv.cli.options import FileOptions, Json, Names, Seed, TargetOptions, about, command
-from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable
+from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable, write_plot
 from drosurv.errors import InputError
-from drosurv.presentation import write_figure
 
 _ASSUMED, _WANTED = "Assumptions", "Precision"
 
@@ -91,12 +90,7 @@ def plan(
         n=n,
         n_tests=tests,
     )
-    if plot is not None:
-        from matplotlib.figure import Figure
-
-        figure = Figure(layout="constrained")
-        found.plot(figure.subplots())
-        write_figure(figure, plot)
+    write_plot(found.plot, plot)
     if as_json:
         print_json(found.to_dict())
         return

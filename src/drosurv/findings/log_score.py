@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from drosurv.metrics.likelihood_gain import interval_rates
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
 # Smallest probability of an event or of none in an interval, where probabilities are not rounded.
@@ -104,28 +105,13 @@ def hazard_scores(
     `own` are numbers of copies (n,) if the hazards were fitted to the patients themselves: then each interval gained
     about 1/2, which is taken away.
     """
-    width, rise = np.diff(edges), np.diff(hazard, axis=1)
-    rate = np.maximum((_joined(hazard, edges) if joined else rise / width), LEAST / edges[-1])
+    rate = np.maximum(interval_rates(hazard, edges, joined=joined), LEAST / edges[-1])
     interval = np.clip(np.searchsorted(edges, time), 1, len(edges) - 1) - 1
     logs = np.log(rate)[np.arange(len(time)) if len(rate) > 1 else np.zeros(len(time), np.intp), interval]
     if own is not None:
-        counts = np.bincount(interval[happened], own[happened], len(width))
+        counts = np.bincount(interval[happened], own[happened], len(edges) - 1)
         logs = logs - 0.5 / np.maximum(counts[interval], 1.0)
     found: FloatArray = np.where(happened, logs, 0.0) - total
-    return found
-
-
-def _joined(hazard: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return rates (n, m) where intervals without a step are merged with the next one that has a step, or the last."""
-    rows, last = np.arange(len(hazard)), hazard.shape[1] - 1
-    kept = np.diff(hazard, axis=1, prepend=-1.0) > 0
-    kept[rows, last - kept[:, ::-1].argmax(axis=1)] = False
-    kept[:, last] = True
-    indices = np.arange(last + 1)
-    before = np.maximum.accumulate(np.where(kept, indices, 0), axis=1)[:, :-1]
-    after = np.minimum.accumulate(np.where(kept, indices, last)[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    rise = np.take_along_axis(hazard, after, axis=1) - np.take_along_axis(hazard, before, axis=1)
-    found: FloatArray = rise / (edges[after] - edges[before])
     return found
 
 

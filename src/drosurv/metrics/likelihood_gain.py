@@ -108,7 +108,9 @@ def likelihood_gains(
     latest = follow_up.times[-1:]
     smallest = hazard_floor * float(follow_up.cumulative_hazard_at(latest)[0] / latest[0])
     null_rate = np.maximum(np.diff(null_at_edges) / np.diff(edges), smallest)
-    rate = np.maximum(_rates(at_edges, edges, joined=knots is None and follow_up.other_times), smallest)
+    rate = np.maximum(
+        interval_rates(at_edges, edges, joined=knots is None and follow_up.other_times), smallest
+    )
     # The interval of each patient's time.
     interval = np.clip(np.searchsorted(edges, target.time), 1, len(edges) - 1) - 1
     log_ratio = np.log(rate[np.arange(len(target)), interval]) - np.log(null_rate[interval])
@@ -125,8 +127,8 @@ def likelihood_gains(
     return gains
 
 
-def _rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> FloatArray:
-    """Mean hazard of each patient in each interval, (n, m), from cumulative hazards (n, m + 1) at the edges.
+def interval_rates(hazard: FloatArray, edges: FloatArray, *, joined: bool) -> FloatArray:
+    """Return mean hazards (n, m) of patients in intervals, from cumulative hazards (n, m + 1) at their edges.
 
     A step curve of a stratum, or one that starts at the patient's entry, may have no step in an interval, and so no
     hazard. If `joined`, such an interval is merged with the next interval that has a step, or else with the last one

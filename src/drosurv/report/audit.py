@@ -29,10 +29,9 @@ from drosurv.predictions import (
 from drosurv.presentation import first_upper, written
 from drosurv.presentation.progress import bar
 from drosurv.report.alpha_path import Stop, find_stops, has_rows
-from drosurv.report.audited_predictions import evidence_of_predictions
+from drosurv.report.audited_predictions import evidence_of_predictions, is_score, predictions_of_score
 from drosurv.report.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts
 from drosurv.report.evidence import Evidence
-from drosurv.report.published_score import is_score, predictions_of_score
 from drosurv.report.report import AuditReport
 from drosurv.report.section import Page
 from drosurv.solvers.arrays import on_host
@@ -260,7 +259,7 @@ def _check_together(
 
 def _beside_predictions(reference: Any, features: Any) -> dict[str, Any]:
     """Return the reference of given predictions, and what is missing without one or without columns."""
-    missing = ["Proportional hazards were not tested: predictions come without a model's coefficients."]
+    missing = [f"{UNTESTED}predictions come without a model's coefficients."]
     if features is None:
         missing.append("Subgroups were not searched: no columns were given that could define them.")
     if reference is None:
