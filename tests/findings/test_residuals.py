@@ -289,3 +289,19 @@ def test_right_predictions_are_rejected_about_as_often_as_promised(few_times):
     # 11 or more of 60 have the probability 0.0003.
     assert max(rejected.values()) <= 10
     assert sum(rejected.values()) >= 1
+
+
+def test_an_interval_of_far_too_low_probabilities_is_as_wide_as_that_of_the_observed_share():
+    # Some of the probabilities, multiplied by the ratio, would exceed 1.
+    rng = np.random.default_rng(5)
+    n, risk = 1_500, 0.5
+    probability = np.clip(rng.lognormal(np.log(0.05), 0.8, n), 0.0, 0.9)
+    event = rng.random(n) < risk
+    target = Target(event, np.where(event, rng.uniform(0, 1, n), 2.0), None)
+    residuals = weighted_residuals(target, np.array([1.0]), probability[:, None], np.empty((n, 0)))
+    found = level(residuals.sums(np.ones(n)))
+    low, high = found.interval(0.05)
+    half = 1.96 * np.sqrt(risk * (1 - risk) * n) / probability.sum()
+    assert found.value == pytest.approx(event.sum() / probability.sum())
+    assert found.value - low == pytest.approx(half, rel=0.15)
+    assert high - found.value == pytest.approx(half, rel=0.15)

@@ -41,8 +41,8 @@ class Sums(NamedTuple):
 
     `model` is the covariance under the model, `clustered` and `alone` those of sums by cluster and of rows as they were
     observed, `error` what the estimation error of the model adds. `freedom` is the number of degrees of freedom of the
-    quantiles, infinite without clusters. `by_ratio` (J, 3) are coefficients of the variance until the end of each part,
-    where predictions are probabilities.
+    quantiles, infinite without clusters. Where predictions are probabilities, `by_ratio` (J, 2, G) are ratios by which
+    the expected events until the end of each part may be wrong, and the dispersion with each, relative to that with 1.
     """
 
     observed: FloatArray
@@ -68,12 +68,11 @@ class Sums(NamedTuple):
         )
 
     def relative_dispersion(self, ratio: float) -> float:
-        """Return how the dispersion changes if all probabilities are multiplied by a ratio; 1 for hazards."""
+        """Return how the dispersion changes if the expected events are multiplied by a ratio; 1 for hazards."""
         if self.by_ratio is None:
             return 1.0
-        first, second, third = self.by_ratio[-1]
-        own = first - second + third
-        return float(max((first - second * ratio + third * ratio**2) / own, 0.05)) if own > 0 else 1.0
+        ratios, dispersions = self.by_ratio[-1]
+        return float(np.interp(ratio, ratios, dispersions))
 
     def variance(self, direction: FloatArray, *, with_error: bool = True) -> float:
         """Return the variance of a combination (J,) of the parts: never below the model's.
@@ -325,12 +324,14 @@ class WeightedResiduals(PatientResiduals):
         return found
 
     def variance_by_ratio(self, w: FloatArray) -> FloatArray:
-        """See :meth:`PatientResiduals.variance_by_ratio`: with r F for F, F (1 - F) ((1 - F) m + F k) / r."""
-        F, mass = self.probability, self.weight * w**2
-        second = 2 * self.at_events - self.at_free
-        third = self.at_events - self.at_free
-        parts = (F * self.at_events, F**2 * second, F**3 * third)
-        return np.column_stack([mass @ part for part in parts])
+        """See :meth:`PatientResiduals.variance_by_ratio`: cumulative hazards are multiplied, so that all F stay below 1."""
+        mass = self.weight * w**2
+        return np.stack(
+            [
+                _dispersion_by_ratio(mass, *parts)
+                for parts in zip(self.probability.T, self.at_events.T, self.at_free.T, strict=True)
+            ]
+        )
 
     def contributions(self, w: FloatArray) -> FloatArray:
         """See :meth:`PatientResiduals.contributions`; with each patient's influence on the weights of others."""
@@ -342,6 +343,32 @@ class WeightedResiduals(PatientResiduals):
             ]
             until_ends = until_ends + self.weight[:, None] * np.column_stack(influence)
         return np.diff(until_ends, prepend=0.0, axis=1)
+
+
+# Factors of cumulative hazards, and number of bins of probabilities, with which dispersions are computed.
+_FACTORS = np.exp(np.linspace(-8.0, 8.0, 129))
+_PROBABILITY_BINS = 256
+_LEAST_DISPERSION = 0.05
+
+
+def _dispersion_by_ratio(mass: FloatArray, F: FloatArray, m: FloatArray, k: FloatArray) -> FloatArray:
+    """Return ratios of the expected events, and relative dispersions (2, G), if hazards are multiplied by factors.
+
+    The dispersion is the sum of F (1 - F) ((1 - F) m + F k) over that of F, with weights `mass`.
+    """
+    bins = np.minimum((F * _PROBABILITY_BINS).astype(np.intp), _PROBABILITY_BINS - 1)
+    size = np.bincount(bins, mass)
+    used = size > 0
+    F, m, k = (np.bincount(bins, mass * part)[used] / size[used] for part in (F, m, k))
+    raised = -np.expm1(_FACTORS[:, None] * np.log1p(-np.minimum(F, 1 - _TINY)))
+    expected = raised @ size[used]
+    dispersion = (
+        raised * (1 - raised) * ((1 - raised) * m + raised * k) @ size[used] / np.maximum(expected, _TINY)
+    )
+    own = len(_FACTORS) // 2
+    if not (expected[own] > 0 and dispersion[own] > 0):
+        return np.ones((2, len(_FACTORS)))
+    return np.stack([expected / expected[own], np.maximum(dispersion / dispersion[own], _LEAST_DISPERSION)])
 
 
 # Estimated weights take away at most this share of a variance.
