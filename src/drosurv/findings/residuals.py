@@ -324,7 +324,7 @@ class WeightedResiduals(PatientResiduals):
         return found
 
     def variance_by_ratio(self, w: FloatArray) -> FloatArray:
-        """See :meth:`PatientResiduals.variance_by_ratio`: cumulative hazards are multiplied, so that all F stay below 1."""
+        """See :meth:`PatientResiduals.variance_by_ratio`: hazards are multiplied, so that all F stay below 1."""
         mass = self.weight * w**2
         return np.stack(
             [
