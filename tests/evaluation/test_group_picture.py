@@ -128,3 +128,11 @@ def test_risk_scores_alone_have_no_picture(model, held_out):
     result = evaluate(model.predict(held_out.X), held_out.X, held_out.y, n_bootstrap=0)
     with pytest.raises(ValueError, match="no expected events to draw"):
         result.plot()
+
+
+def test_the_note_of_a_judged_row_stands_behind_its_counts_and_long_numbers_do_not_touch_them():
+    row = PictureRow(
+        "age <= 56", "found", 100, 40.0, 20.0, 2.0, 11.11, 22.22, note="after correction for everybody"
+    )
+    assert row.words == "of 100, 20 expected, 40 observed, after correction for everybody"
+    assert "2.00 (11.11 to 22.22) 20, 40, after correction for everybody" in GroupPicture.of([row]).to_text()

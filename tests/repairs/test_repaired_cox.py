@@ -97,7 +97,10 @@ def test_a_right_model_stays_as_it_is(right):
     model, data = right
     assert model.repairs_ == []
     np.testing.assert_array_equal(model.predict(data.X), CoxPH().fit(data.X, data.y).predict(data.X))
-    nothing = "Nothing was repaired: no group of at least 20 patients was found for whom CoxPH is wrong."
+    nothing = (
+        "Nothing was repaired: no group of at least 20 patients was found for whom CoxPH is wrong enough to be "
+        "corrected."
+    )
     assert model.status_.startswith(nothing)
     assert nothing in model.summary().notes[0]
     assert "A tenth of the patients with at least 2.2 times as many events as predicted" in model.status_

@@ -48,11 +48,11 @@ class PictureRow(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Events per 100 patients; the note for groups that are not judged."""
+        """Events per 100 patients, with the note; only the note for groups that are not judged."""
         if self.state == "small" or not self.expected > 0:
             return self.note
         expected, observed = (per_hundred(events, self.patients) for events in (self.expected, self.observed))
-        return f"of 100, {expected} expected, {observed} observed"
+        return f"of 100, {expected} expected, {observed} observed{self.note and f', {self.note}'}"
 
     @property
     def numbers(self) -> str:
@@ -158,10 +158,11 @@ class GroupPicture:
             patients = f"{row.patients:,}" if row.patients else ""
             end = row.note
             if row.expected > 0 and row.state != "small":
-                end = ", ".join(per_hundred(events, row.patients) for events in (row.expected, row.observed))
+                counts = [per_hundred(events, row.patients) for events in (row.expected, row.observed)]
+                end = ", ".join([*counts, *([row.note] if row.note else [])])
             name = shortened(row.who, width)
             lines.append(
-                f"{mark}{name:{width}} {patients:>8}  {self._strip(row)}  {row.numbers:20}{end}".rstrip()
+                f"{mark}{name:{width}} {patients:>8}  {self._strip(row)}  {row.numbers:19} {end}".rstrip()
             )
         return "\n".join([*lines, f"{'':{width + 13}}{''.join(axis)}".rstrip()])
 

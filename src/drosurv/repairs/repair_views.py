@@ -115,7 +115,10 @@ def status(repairs: Sequence[Repair], events: int, min_group: int, model: str = 
     """Say in one or two sentences what was found about a model, which is called `model`."""
     if repairs:
         return first_upper(f"{model} was corrected for {'; '.join(repair.who for repair in repairs)}.")
-    nothing = f"Nothing was repaired: no group of at least {min_group} patients was found for whom {model} is wrong."
+    nothing = (
+        f"Nothing was repaired: no group of at least {min_group} patients was found for whom {model} is wrong enough "
+        "to be corrected."
+    )
     low, high = detectable(TENTH * events)
     if not np.isfinite(high):
         return nothing

@@ -9,7 +9,7 @@ from drosurv.evaluation import EvaluationResult
 from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.group_picture import GroupPicture, PictureRow
 from drosurv.evaluation.result_views import named
-from drosurv.findings.verdict import PROBLEMS
+from drosurv.findings.verdict import PROBLEMS, Judgement
 from drosurv.findings.words import ALL_PATIENTS, BRIEFLY
 from drosurv.presentation import (
     Column,
@@ -34,6 +34,8 @@ from drosurv.target import has_causes
 FOUND = "found by search"
 # Largest number of subgroups from the search in the table.
 _MOST_FOUND = 3
+# Largest number of problems besides those of the headline.
+_MOST_PROBLEMS = 8
 
 
 def collect(evidence: Evidence) -> Part:
@@ -45,11 +47,7 @@ def collect(evidence: Evidence) -> Part:
         Statement("excluded", evidence.excluded),
         Statement("closing", evidence.closing),
         *_warnings(evidence),
-        *(
-            Statement("problem", problem.text, concern=True)
-            for problem in found.problems
-            if problem.text not in found.text
-        ),
+        *_other_problems(found),
         *(Statement("next_step", step) for step in found.steps),
         *_all_patients(evidence),
     )
@@ -68,6 +66,18 @@ def collect(evidence: Evidence) -> Part:
     )
 
 
+def _other_problems(found: Judgement) -> Iterator[Statement]:
+    """Yield the first problems that the headline does not name, and the number of all others."""
+    others = [problem.text for problem in found.problems if problem.text not in found.text]
+    # One more is not counted, but named.
+    shown = len(others) if len(others) <= _MOST_PROBLEMS + 1 else _MOST_PROBLEMS
+    for text in others[:shown]:
+        yield Statement("problem", text, concern=True)
+    if len(others) > shown:
+        more = f"{len(others) - shown:,} more problems of groups: see the group table."
+        yield Statement("problem", more, concern=True)
+
+
 def picture_rows(result: EvaluationResult, rows: list[dict[str, Any]]) -> tuple[PictureRow, ...]:
     """Return the rows of the picture: those of the evaluation, and the subgroups that were found."""
     if rows[0]["expected"] is None:
@@ -80,6 +90,7 @@ def picture_rows(result: EvaluationResult, rows: list[dict[str, Any]]) -> tuple[
             observed=row["observed"],
             expected=row["expected"],
             ratio=row["ratio"],
+            note=row["note"],
         )
         for row in rows
         if row["attribute"] == FOUND
@@ -165,6 +176,7 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
     if isinstance(bounds, str):
         return
     significant = bounds.significant if bounds.rescaled is None else bounds.rescaled
+    note = "" if bounds.rescaled is None else "after correction for everybody"
     for row in plain_rows(significant.head(_MOST_FOUND)):
         yield {
             **row,
@@ -173,8 +185,8 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
             "heading": FOUND,
             "label": row["group"],
             "ratio_p": row["p"],
-            "finding": f"{BRIEFLY['level']} (found by search"
-            f"{'' if bounds.rescaled is None else ', after correction for everybody'})",
+            "note": note,
+            "finding": f"{BRIEFLY['level']} (found by search{note and f', {note}'})",
         }
 
 
