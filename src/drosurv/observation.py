@@ -19,6 +19,11 @@ _DATA_FRAME_LIBRARIES = frozenset(
 )
 # Largest number of strata without events that a warning names.
 _NAMED = 5
+#: Of more patients, repairs, remedies and drawn curves use a random sample.
+MANY_PATIENTS = 100_000
+# A sample has so many events, if it does not get smaller or larger than the numbers of patients below.
+_SAMPLED_EVENTS = 20_000
+_FEWEST_SAMPLED = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,6 +369,49 @@ def generator(random_state: Any) -> np.random.Generator:
 def no_seed(random_state: Any) -> ArgumentError:
     """Return the error for a `random_state` that is not a seed."""
     return ArgumentError.must("random_state", "be a whole number that is not negative, or None", random_state)
+
+
+def sample_rows(
+    n: int, size: int, rng: np.random.Generator, clusters: IntArray | None = None
+) -> NDArray[np.intp]:
+    """Draw `size` of n rows without replacement, in order: all rows if there are no more.
+
+    Of numbered `clusters` (n,), whole ones are drawn until they have so many rows.
+
+    Examples
+    --------
+    >>> sample_rows(3, 5, np.random.default_rng(0))
+    array([0, 1, 2])
+    >>> len(sample_rows(10, 5, np.random.default_rng(0)))
+    5
+    """
+    if n <= size:
+        return np.arange(n)
+    if clusters is None:
+        return np.sort(rng.choice(n, size, replace=False))
+    order = rng.permutation(int(clusters.max()) + 1)
+    counts = np.bincount(clusters, minlength=len(order))
+    kept = np.zeros(len(order), np.bool_)
+    kept[order[: int(np.searchsorted(np.cumsum(counts[order]), size)) + 1]] = True
+    return np.flatnonzero(kept[clusters])
+
+
+def sample_size(n: float, events: float, most: int) -> int:
+    """Return the size of a sample of n patients with 20,000 events, but from 20,000 to `most` patients."""
+    return int(np.clip(_SAMPLED_EVENTS * n / max(events, 1.0), min(_FEWEST_SAMPLED, most), most))
+
+
+def sample_of_many(target: Target, clusters: Any = None) -> NDArray[np.intp] | None:
+    """Return the rows of a random sample of more than `MANY_PATIENTS`, always the same; None if there are no more.
+
+    Rows of one of the `clusters` (n,), any labels, are drawn together.
+    """
+    n = len(target)
+    if n <= MANY_PATIENTS:
+        return None
+    codes = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    size = sample_size(n, target.n_events, MANY_PATIENTS)
+    return sample_rows(n, size, np.random.default_rng(0), codes)
 
 
 def draw_folds(

@@ -43,19 +43,27 @@ class OutcomesAtHorizon:
     clusters: IntArray | None = None
 
     @classmethod
-    def of_judged(cls, judged: Judged) -> OutcomesAtHorizon:
-        """Weight the outcomes of judged patients, with causes those of the cause; times count from entry on."""
-        if isinstance(judged.at_horizon, WeightedResiduals):
-            return cls._of_residuals(judged.at_horizon, judged.risk, judged.horizon)
-        cohort = judged.cohort
+    def of_judged(cls, judged: Judged, rows: IntArray | None = None) -> OutcomesAtHorizon:
+        """Weight the outcomes of judged patients, or of some `rows`, with causes those of the cause.
+
+        Times count from entry on, but not for predictions at few times.
+        """
+        at, cohort = judged.at_horizon, judged.cohort
+        weighted = isinstance(at, WeightedResiduals)
+        if isinstance(at, WeightedResiduals) and rows is None:
+            return cls._of_residuals(at, judged.risk, judged.horizon)
+        used = np.arange(len(cohort)) if rows is None else rows
+        columns = np.empty((len(cohort), 0)) if cohort.columns is None else cohort.columns
+        given = (cohort.other, cohort.weight, cohort.clusters)
+        other, weight, clusters = (None if part is None else part[used] for part in given)
         return cls.of(
-            cohort.durations,
-            judged.risk,
+            (cohort.target if weighted else cohort.durations).take(used),
+            judged.risk[used],
             judged.horizon,
-            np.empty((len(cohort), 0)) if cohort.columns is None else cohort.columns,
-            other=cohort.other,
-            weight=cohort.weight,
-            clusters=cohort.clusters,
+            columns[used],
+            other=other,
+            weight=weight,
+            clusters=None if clusters is None else np.unique(clusters, return_inverse=True)[1],
         )
 
     @classmethod

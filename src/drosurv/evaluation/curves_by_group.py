@@ -14,11 +14,13 @@ from drosurv.evaluation.calibration_curves import calibration_curves
 from drosurv.evaluation.decision_curves import decision_curves, default_thresholds
 from drosurv.evaluation.evaluator import Evaluator
 from drosurv.metrics.random_intercept import random_intercept
-from drosurv.observation import Inference
+from drosurv.observation import Inference, sample_of_many
 from drosurv.target import FloatArray
 
 #: Attributes with more groups, such as hospitals, are not drawn group by group.
 MANY_GROUPS = 8
+# Of very many patients a sample is drawn, but all of a group of at most so many.
+_WHOLE_GROUP = 1_000
 #: Name of the row of a group that is not among the audited ones.
 NEW_GROUP = "a new one"
 #: Levels of the two pairs of limits of a funnel plot.
@@ -32,9 +34,16 @@ def curves_by_group(
     data = evaluator.everyone.data
     if not data.has_curves:
         return {}
-    outcomes = OutcomesAtHorizon.of_judged(data.judged)
-    n = len(outcomes)
-    rows = {(EVERYONE, ALL): np.arange(n), **rows_by_group(evaluator.attributes)}
+    rows = {(EVERYONE, ALL): np.arange(len(evaluator.everyone)), **rows_by_group(evaluator.attributes)}
+    sampled, used = sample_of_many(evaluator.everyone.target, evaluator.clusters), None
+    if sampled is not None:
+        rows = {
+            key: own if len(own) <= _WHOLE_GROUP else np.intersect1d(own, sampled)
+            for key, own in rows.items()
+        }
+        used = np.unique(np.concatenate(list(rows.values())))
+        rows = {key: np.searchsorted(used, own) for key, own in rows.items()}
+    outcomes = OutcomesAtHorizon.of_judged(data.judged, used)
     level = inference.level if inference.n_bootstrap else None
     at = default_thresholds(outcomes.risk) if thresholds is None else thresholds
     # The threshold that is marked is one of them.

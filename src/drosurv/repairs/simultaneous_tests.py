@@ -22,6 +22,7 @@ from drosurv.findings.judged import Judged
 from drosurv.findings.residuals import LEAST_CROSS_FITTED, PatientResiduals, WeightedResiduals
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.nonparametric import KaplanMeier
+from drosurv.observation import sample_rows, sample_size
 from drosurv.repairs.rules import CodedTable, Rule
 from drosurv.repairs.subgroup_sums import Subgroups
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
@@ -33,10 +34,8 @@ N_CUTS = 10
 MOST_LEVELS = 20
 # Events are simulated jump by jump if curves have at most so many jumps; with more, curves are treated as continuous.
 _FEW_JUMPS = 64
-# Of very many patients, a sample with so many expected events is enough for the reference distribution, ...
-_SAMPLED_EVENTS = 20_000
-# ... of at least and at most so many patients.
-_FEWEST_SAMPLED, _MOST_SAMPLED = 20_000, 200_000
+# Of very many patients, a sample of at most so many is enough for the reference distribution.
+_MOST_SAMPLED = 200_000
 # Number of draws that estimate variances if there are clusters.
 _CLUSTER_REPLICATES = 200
 _CERTAIN_HAZARD = 23.0
@@ -107,22 +106,15 @@ class PatientEvents:
         """Return copies of patients for a reference distribution: all, or a sample of very many."""
         total = float(self.weight.sum())
         events = float(self.weight @ self.expected)
-        size = int(np.clip(_SAMPLED_EVENTS * total / max(events, 1.0), _FEWEST_SAMPLED, _MOST_SAMPLED))
+        size = sample_size(total, events, _MOST_SAMPLED)
         # Each row has as many copies as its weight says; of a fraction, by chance.
         rows = np.searchsorted(np.cumsum(self.weight), rng.random() + np.arange(round(total)))
         rows = np.minimum(rows, len(self.weight) - 1)
+        clusters = None if self.clusters is None else self.clusters[rows]
+        rows = rows[sample_rows(len(rows), size, rng, clusters)]
         if self.clusters is None:
-            chosen = rows if len(rows) <= size else rows[np.sort(rng.choice(len(rows), size, replace=False))]
-            return Sample(chosen, self.source.take(chosen))
-        clusters = self.clusters[rows]
-        if len(rows) > size:
-            # Whole clusters.
-            order = rng.permutation(int(self.clusters.max()) + 1)
-            counts = np.bincount(clusters, minlength=len(order))
-            kept = np.zeros(len(order), np.bool_)
-            kept[order[: int(np.searchsorted(np.cumsum(counts[order]), size)) + 1]] = True
-            rows, clusters = rows[kept[clusters]], clusters[kept[clusters]]
-        sample = Sample(rows, self.source.take(rows), np.unique(clusters, return_inverse=True)[1])
+            return Sample(rows, self.source.take(rows))
+        sample = Sample(rows, self.source.take(rows), np.unique(self.clusters[rows], return_inverse=True)[1])
         return replace(sample, shared=self._shared(sample, rng))
 
     def _shared(self, sample: Sample, rng: np.random.Generator) -> float:

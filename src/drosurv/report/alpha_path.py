@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import clone
@@ -15,7 +15,8 @@ from drosurv.estimators import DROCox
 from drosurv.estimators.capabilities import WEIGHTED
 from drosurv.estimators.grid import fit_grid
 from drosurv.estimators.network_estimator import NetworkEstimator
-from drosurv.predictions import Predictions, final_step, prepared
+from drosurv.predictions import Predictions, final_step, prepared, select_rows
+from drosurv.target import IntArray
 
 ALPHAS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.1)
 
@@ -49,6 +50,12 @@ class Stop:
         if not hasattr(self.model, "predict_survival_function"):
             return None
         return self.whole or (self.model, X)
+
+    def take(self, rows: IntArray) -> Stop:
+        """Return the stop with some of the audited patients."""
+        whole = None if self.whole is None else (self.whole[0], select_rows(self.whole[1], rows))
+        model, X = select_rows(self.model, rows), select_rows(self.X, rows)
+        return replace(self, model=model, X=X, whole=whole)
 
 
 def find_stops(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,9 +34,9 @@ from drosurv.findings.verdict import (
     problems_of,
     subgroup_problem,
 )
-from drosurv.observation import Inference, Rows
+from drosurv.observation import Inference, Rows, sample_of_many
 from drosurv.planning import excluded_errors
-from drosurv.predictions import Predicted, as_predictions, final_step
+from drosurv.predictions import Predicted, as_predictions, final_step, select_rows
 from drosurv.presentation import counted, group_name, plain_rows
 from drosurv.repairs import RepairedCox, repair
 from drosurv.repairs.simultaneous_tests import LEAST, MOST
@@ -323,10 +323,27 @@ class Evidence:
         """
         wrong = any(row.status == "miscalibrated" for row in problems_of(self.findings))
         tried = wrong and self.search_rules and self.features is not None and "repair_helps" not in self.also
-        frozen = self.frozen if tried else None
-        y = self.target.to_structured() if self.cause is None else self.y
-        how: dict[str, Any] = {"features": self.features, "frozen": True, "random_state": self.random_state}
+        of = self.sample
+        frozen = of.frozen if tried else None
+        y = of.target.to_structured() if self.cause is None else of.y
+        how: dict[str, Any] = {"features": of.features, "frozen": True, "random_state": self.random_state}
         return None if frozen is None else repair(*frozen, y, cause=self.cause, **how)
+
+    @cached_property
+    def sample(self) -> Evidence:
+        """The evidence of a random sample of very many patients, for repairs and remedies; else this one."""
+        rows = sample_of_many(self.target, self.rows.id if self.rows.entry is None else None)
+        if rows is None:
+            return self
+        return replace(
+            self,
+            stops=tuple(stop.take(rows) for stop in self.stops),
+            y=self.y[rows],
+            rows=self.rows.take(rows),
+            features=select_rows(self.features, rows),
+            sensitive_features=select_rows(self.sensitive_features, rows),
+            reference=None,
+        )
 
     @property
     def frozen(self) -> tuple[Any, Any] | None:

@@ -73,11 +73,20 @@ def collect(evidence: Evidence) -> Part:
             "missing": [*evidence.missing, *map(first_upper, (*evidence.single_groups, *notes))],
             "limits": [
                 *evidence.limits,
+                *([sampled(len(evidence.sample.y))] if evidence.sample is not evidence else []),
                 *([f"{hidden}{listing(tiny)}."] if tiny else []),
                 *LIMITS,
                 *([COMPARED] if compares else []),
             ],
         },
+    )
+
+
+def sampled(size: int) -> str:
+    """Return the sentence on what a sample of very many patients is used for."""
+    return (
+        f"Repairs, remedies, decision curves and calibration curves are of a random sample of "
+        f"{size:,} patients; findings, the group table and metrics are of all."
     )
 
 

@@ -119,7 +119,8 @@ def find_remedy(evidence: Evidence) -> Part | None:
     Return None for a model without survival curves. Corrections are fitted on folds of the audited patients and
     evaluated on the patients left out; models of the slider are evaluated without changes.
     """
-    target, repaired, cause = evidence.repaired_events, evidence.repaired, evidence.cause
+    repaired, cause, evidence = evidence.repaired, evidence.cause, evidence.sample
+    target = evidence.repaired_events
     curves = as_predictions(*frozen, len(target), cause=cause).curves if (frozen := evidence.frozen) else None
     if repaired is None or curves is None or frozen is None:
         return None

@@ -1,0 +1,89 @@
+"""Of very many patients, repairs, remedies and drawn curves use a random sample, and the method card says so."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from drosurv import CoxPH, audit, evaluate, observation
+from drosurv.datasets import make_hidden_minority
+from drosurv.observation import Rows, sample_of_many, sample_rows, sample_size
+from drosurv.report.alpha_path import Stop
+from drosurv.report.evidence import Evidence
+from drosurv.target import parse_target
+
+SIZE = 700
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Patients who count as very many, and a model that is wrong for some of them."""
+    monkeypatch.setattr(observation, "MANY_PATIENTS", SIZE)
+    train, test = (
+        make_hidden_minority(1000, n_features=6, minority=0.25, random_state=seed) for seed in (0, 1)
+    )
+    return make_pipeline(StandardScaler(), CoxPH()).fit(train.X, train.y), test
+
+
+def test_the_card_says_that_repairs_and_curves_are_of_a_sample(many, monkeypatch):
+    model, test = many
+    given = {"sensitive_features": test.sensitive_features, "n_bootstrap": 20}
+    sampled = audit(model, test.X, test.y, **given)
+    monkeypatch.setattr(observation, "MANY_PATIENTS", 1000)
+    whole = audit(model, test.X, test.y, **given)
+    said = f"random sample of {SIZE} patients"
+    limits = [" ".join(report.parts["method"].facts["limits"]) for report in (sampled, whole)]
+    assert said in limits[0]
+    assert "random sample" not in limits[1]
+    # Findings, bounds and the group table are of all patients.
+    for fact in ("status", "problems", "findings"):
+        assert sampled.parts["verdict"].facts[fact] == whole.parts["verdict"].facts[fact]
+    assert sampled.parts["verdict"].tables[0].rows == whole.parts["verdict"].tables[0].rows
+    assert sampled.parts["missed"].facts == whole.parts["missed"].facts
+    counts = [
+        {row["patients"] for row in report.parts["remedy"].table("remedies").rows}
+        for report in (sampled, whole)
+    ]
+    assert max(counts[0]) < max(counts[1])
+
+
+def test_curves_are_those_of_the_sample_alone(many, monkeypatch):
+    model, test = many
+    rows = sample_of_many(parse_target(test.y))
+    monkeypatch.setattr("drosurv.evaluation.curves_by_group._WHOLE_GROUP", 0)
+    follow_up, horizon = model[-1].follow_up_, 0.5
+    how = {"y_train": follow_up, "horizon": horizon, "thresholds": [0.2, 0.4], "n_bootstrap": 20}
+    labels = np.asarray(test.sensitive_features)
+    found = evaluate(model, test.X, test.y, sensitive_features=labels, **how).decision_curves
+    part = evaluate(model, test.X.iloc[rows], test.y[rows], sensitive_features=labels[rows], **how)
+    np.testing.assert_allclose(found["net_benefit"], part.decision_curves["net_benefit"], rtol=1e-9)
+    np.testing.assert_allclose(found["low"], part.decision_curves["low"], rtol=1e-6)
+
+
+def test_rows_of_one_patient_are_drawn_together(many):
+    model, test = many
+    id = np.arange(1000) // 5
+    evidence = Evidence(
+        stops=(Stop("CoxPH", None, model, test.X),),
+        y=test.y,
+        follow_up=model[-1].follow_up_,
+        sensitive_features=None,
+        features=test.X,
+        rows=Rows(id=id),
+    )
+    drawn = evidence.sample
+    assert SIZE <= len(drawn.y) < SIZE + 5
+    assert (np.unique(drawn.rows.id, return_counts=True)[1] == 5).all()
+    assert len(drawn.stop.X) == len(drawn.features) == len(drawn.y)
+
+
+@pytest.mark.parametrize(
+    ("n", "events", "size"), [(1e6, 5e5, 40_000), (1e6, 1e4, 100_000), (1e6, 1e6, 20_000)]
+)
+def test_a_sample_has_twenty_thousand_events_within_limits(n, events, size):
+    assert sample_size(n, events, 100_000) == size
+
+
+def test_a_sample_has_no_row_twice():
+    rows = sample_rows(50, 20, np.random.default_rng(0))
+    assert len(np.unique(rows)) == 20
