@@ -26,7 +26,7 @@ class OutcomesAtHorizon:
 
     `happened` (n,) is 1 for patients who had the event by the horizon; `inverse` (n,) is one over the probability of
     being uncensored between `since` and `until` (n,), 0 where the outcome is not known. `weight` (n,) are numbers of
-    copies, `clusters` (n,) numbers of clusters. `at_events` and `at_free` (n,) are expected values of `inverse` for
+    copies, `clusters` (n,) the clusters as numbers. `at_events` and `at_free` (n,) are expected values of `inverse` for
     patients with the event and without.
     """
 

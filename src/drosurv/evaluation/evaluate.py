@@ -2,7 +2,7 @@
 
 Its steps: predictions from entry on where patients entered late (`from_entry`); predictions and outcomes (`data`);
 the metrics (`catalogue`) of everybody and of groups, with replicates and tests, as one table (`evaluator`); the group
-table (`groups`); and the result (`result`) with its sentences and tables (`views`) and plots (`plots`).
+table (`group_table`); and the result (`result`) with its sentences and tables (`result_views`) and plots (`plots`).
 """
 
 from __future__ import annotations
@@ -222,9 +222,9 @@ def evaluate_rows(
     time_unit: str = "",
     further_tests: int = 0,
 ) -> EvaluationResult:
-    """Evaluate with arguments as in :func:`evaluate`, those about rows and inference already checked.
+    """Evaluate a model, with `rows` and `inference` already checked; other arguments are those of :func:`evaluate`.
 
-    Findings are adjusted for so many `further_tests` on the same patients too.
+    `further_tests` is the number of other tests on the same patients, for which findings are adjusted too.
     """
     # Arguments are checked before any work.
     require(horizon is None or as_number(horizon) > 0, "horizon", "be a time above 0", horizon)

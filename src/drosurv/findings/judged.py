@@ -52,10 +52,11 @@ _LEAST_HAZARD = 1e-9
 class Cohort:
     """Outcomes of the patients who are judged, and what is known about them.
 
-    `other` (n,) are those whose observation ended with an event of another cause; `columns` (n, q) what censoring may
-    depend on; `follow_up` that of the training patients, or of these if they are not known; `folds` the rows that each
-    of several models predicted, with the follow-up of its training patients; `weight`, `clusters` and `patients` (n,)
-    numbers of copies, of clusters, and of the patients of the rows.
+    `other` (n,) marks patients whose observation ended with an event of another cause. Censoring may depend on
+    `columns` (n, q). `follow_up` is the follow-up of the training patients, or of the judged patients if the training
+    patients are not known. `folds` holds, for each of several models, the rows that it predicted and the follow-up of
+    its training patients. Of each row, `weight` (n,) is the number of copies, `clusters` (n,) the number of its
+    cluster and `patients` (n,) the number of its patient.
     """
 
     target: Target
@@ -81,7 +82,7 @@ class Cohort:
         return np.zeros(len(self)) if self.target.entry is None else self.target.entry
 
     def null_at(self, times: FloatArray, read: Callable[[FollowUp, FloatArray], FloatArray]) -> FloatArray:
-        """Return what `read` returns of the one curve for everybody at k times, (1, k); with folds of each, (n, k)."""
+        """Return `read` of the one curve for everybody at k times, (1, k); with folds, of each fold's curve, (n, k)."""
         if not self.folds:
             return read(self.follow_up, times)[None]
         found = np.empty((len(self), len(times)))

@@ -1,9 +1,9 @@
 """Log scores of predictions at few times, weighted for censoring.
 
-The log score of a patient is that of being free of the event at the end of each interval between two predicted times,
-over the intervals whose answer is known, each weighted by the inverse probability of knowing it. Its mean is that of
-the log likelihood of complete observations. Counting the censored until the beginning of their interval instead would
-prefer hazards that are too large.
+Times divide the follow-up into intervals. The log score of a patient sums the log probabilities of the outcomes (event
+or none) in all intervals whose outcome is known, each weighted by the inverse probability that it is known. Its
+expectation is that of the log likelihood without censoring. Counting censored patients until the beginning of their
+interval instead would prefer hazards that are too large.
 """
 
 from __future__ import annotations

@@ -328,7 +328,7 @@ class _AtOneTime:
     def statistic(self, change: float) -> tuple[float, float]:
         """Return the weighted sum of residuals after a change of the slope, and its variance.
 
-        The variance is that before the censoring model's.
+        The variance does not include the estimation error of the censoring model.
         """
         F = self._predicted(_zero(lambda shift: self._total(shift, change)), change)
         slack = self.mass * (1 - F) * -np.log1p(-np.minimum(F, 1 - 1e-12))

@@ -19,7 +19,7 @@ from drosurv.presentation import first_upper, listing, p_text
 
 #: Statuses of problems, the most serious first.
 PROBLEMS = ("data_problem", "miscalibrated", "harm", "dominated", "worse_for_some", "wrong_decisions")
-#: Statuses of what is no problem.
+#: Statuses without a problem.
 OTHERS = ("too_few", "unclear", "no_groups", "clear")
 STATUSES = (*PROBLEMS, *OTHERS)
 COLUMNS = ("status", "question", "attribute", "group", "time", "value", "low", "high", "p", "text")
@@ -38,8 +38,8 @@ QUESTIONS = (
 )
 #: Groups with fewer patients, or fewer events both expected and observed, are not judged.
 FEWEST_PATIENTS, FEWEST_EVENTS = 50, 10
-#: Where larger factors between observed and expected events cannot be excluded, nothing can be told: for all patients,
-#: and for subgroups that were searched.
+#: If larger factors between observed and expected events are not excluded, there are too few patients: the first is for
+#: all patients, the second for subgroups that were searched.
 WIDE, WIDE_OF_SUBGROUPS = 1.5, 3.0
 # Largest number of problems that the verdict's text, and of groups that a sentence, names.
 _MOST_NAMED = 3

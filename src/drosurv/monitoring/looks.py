@@ -1,4 +1,4 @@
-"""Calendar dates: when patients enter, when one looks, and from when on a recent change is looked for."""
+"""Calendar dates: starts of patients, dates of looks, and dates after which a recent change may have begun."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Calendar:
         if missing := int(given.isna().sum()):
             raise ArgumentError(
                 "start",
-                f"{arg('start')} is missing for {missing:,} of {n:,} patients: fill it in, or leave them out.",
+                f"{arg('start')} is missing for {missing:,} of {n:,} patients: fill it in, or drop these rows.",
             )
         form = dates_in_numbers(given)
         if given.dtype.kind in "iuf" and not form:
@@ -62,7 +62,7 @@ class Calendar:
         return f"{self.dates(np.array([position]))[0]:%Y-%m-%d}" if self.dated else f"{position:.6g}"
 
     def looks(self, every: Any, first: float, last: float, happened: FloatArray) -> FloatArray:
-        """Return when one looks: at the ends of periods, at steps of a number, or at each event if `every` is None.
+        """Return the positions of looks: the ends of periods, steps of a number, or each event if `every` is None.
 
         Only complete periods count, so that a look does not change when the table grows.
         """
@@ -86,13 +86,12 @@ class Calendar:
             raise ArgumentError(
                 "every",
                 f"{arg('every', every)} gives no look: the table goes from {self.text(first)} to {self.text(last)}. "
-                "Choose a "
-                "shorter period.",
+                "Choose a shorter period.",
             )
         return found
 
     def starts(self, every: Any, first: float, last: float) -> FloatArray:
-        """Return from when on a recent change is looked for: month by month, or by steps of a number."""
+        """Return the positions at which a recent change may have begun: ends of months, or steps of a number."""
         if self.dated:
             return self._ends("month", first, last)
         if every is None:

@@ -150,7 +150,7 @@ def detectable(expected: float) -> tuple[float, float]:
 def in_words(repair: Repair, *, frozen: bool) -> str:
     """Say what the model predicted, what the repair changed, and its effect on patients not used for it.
 
-    The baseline of a model that is not `frozen` was estimated again, so that hazards by period are not said.
+    Hazards by period are named for a `frozen` model only: the baseline of any other model was estimated again.
     """
     if repair.periods is not None:
         return _periods_in_words(repair, repair.periods, frozen)

@@ -118,9 +118,9 @@ class PatientEvents:
         return replace(sample, shared=self._shared(sample, rng))
 
     def _shared(self, sample: Sample, rng: np.random.Generator) -> float:
-        """Return the share of clusters whose rows have the same fate, with which the variance of clusters is as seen.
+        """Return the share of clusters that must be drawn with one outcome for all rows to match the observed variance.
 
-        One standard error is added: too small a share would call right models wrong.
+        One standard error is added: with too small a share, right models would be called wrong too often.
         """
         assert self.clusters is not None
         assert sample.clusters is not None

@@ -351,7 +351,7 @@ def _lines(
 ) -> list[str]:
     """Return a heading and items below it as wrapped lines.
 
-    Items that do not fit in `most` lines are counted, and those of the `columns` that only they name are named.
+    Items that do not fit in `most` lines are counted; of `columns`, those that occur only in such items are listed.
     """
     lines = textwrap.wrap(heading, width)
     for number, item in enumerate(items):

@@ -1,19 +1,14 @@
-"""Sections by group: a forest plot of the group table, all other metrics with their gaps, and decisions."""
+"""The section by group: a forest plot of the group table, and all other metrics with their gaps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import whose
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.evaluator import JUDGED_GAPS, Row
-from drosurv.evaluation.result_views import BETWEEN, DECISIONS, named, per_pair
-from drosurv.findings.words import ALL_PATIENTS
-from drosurv.presentation import Column, Statement, Table, first_upper, moment, plain, plain_rows, written
+from drosurv.evaluation.result_views import BETWEEN, named, per_pair
+from drosurv.presentation import Column, Statement, Table, plain
 from drosurv.report.charts import forests
 from drosurv.report.evidence import Evidence
 from drosurv.report.section import Part, Section
@@ -162,122 +157,5 @@ Intervals are not adjusted. The thin line marks all patients.</p>
   </ul>
   {% for table in part.by_model[k][1:] %}{{ m.folded(table, below=true) }}{% endfor %}
 {% endcall %}
-""",
-)
-
-
-GAP = "gap"
-METRICS = {
-    metric: first_upper(name.removeprefix("the "))
-    for metric, name in DECISIONS.items()
-    if metric != "net_benefit"
-}
-UNKNOWN = "cannot be estimated"
-
-
-def collect_decisions(evidence: Evidence) -> Part | None:
-    """Return a table of every group and one of the gaps between groups; None without a threshold."""
-    table, settings = evidence.audited.decisions, evidence.audited.settings
-    if table is None:
-        return None
-    # Net benefit has a section of its own, with the same weights for censoring in all groups.
-    table = table[table["metric"] != "net_benefit"]
-    groups = table[table["group"] != GAP]
-    positives = groups[groups["attribute"] == "overall"].iloc[0]
-    lead = (
-        f"{written(positives['positives'], 'count')} of {written(positives['patients'], 'count')} patients have a "
-        f"predicted probability of an event by {moment(settings.horizon, evidence.time_unit)} of at least "
-        f"{written(settings.threshold, 'share')}, and would be treated."
-    )
-    said = [Statement("decisions", lead), *_found(evidence)]
-    unknown = groups[groups["value"].isna()]
-    for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
-        names = ", ".join(METRICS[metric].lower() for metric in part["metric"])
-        who = whose(str(attribute), str(group), ALL_PATIENTS)
-        said.append(Statement("decisions", f"For {who}, {names} {UNKNOWN}: {part['reason'].iloc[0]}."))
-    shown = [_wide(part) for _, part in groups.groupby(["attribute", "group"], sort=False)]
-    columns = [Column("who", "Group"), Column("patients", "Patients", "count")]
-    columns += [Column("positives", "Treated", "count")]
-    for metric, label in METRICS.items():
-        columns.append(Column.measured(metric, label))
-        if metric == "sensitivity":
-            columns.append(Column("sensitivity_predicted", "Sensitivity, predicted", "value"))
-    if len(unknown):
-        columns.append(Column("reason", UNKNOWN.capitalize()))
-    by_group = Table("decisions", "Decisions by group", tuple(columns), tuple(shown))
-    return Part(statements=tuple(said), tables=(by_group, *_decision_gaps(evidence, table)))
-
-
-def _wide(part: pd.DataFrame) -> dict[str, Any]:
-    """Return one row for a group from its rows of metrics."""
-    rows = plain_rows(part)
-    first = rows[0]
-    found = {
-        "who": whose(first["attribute"], first["group"], ALL_PATIENTS),
-        "patients": first["patients"],
-        "positives": first["positives"],
-        "reason": "; ".join(
-            f"{METRICS[row['metric']].lower()}: {row['reason']}" for row in rows if row["reason"]
-        ),
-    }
-    for row in rows:
-        found |= {
-            f"{row['metric']}{end}": row[key]
-            for end, key in (("", "value"), ("_low", "low"), ("_high", "high"), ("_predicted", "predicted"))
-        }
-    return found
-
-
-def _found(evidence: Evidence) -> Iterator[Statement]:
-    """State the findings about decisions: patients above and below the threshold."""
-    rows = [row for row in evidence.findings if row.question in ("above threshold", "below threshold")]
-    wrong = [row for row in rows if row.status == "wrong_decisions"]
-    for row in wrong:
-        yield Statement("decisions", row.text, concern=True)
-    if rows and not wrong:
-        text = "Above and below the threshold, events agree with the predictions, in every group that can be judged."
-        yield Statement("decisions", text)
-
-
-def _decision_gaps(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
-    """Return the largest differences between the groups of each attribute."""
-    gaps = table[table["group"] == GAP]
-    if gaps.empty:
-        return
-    rows = [
-        {
-            "between": evidence.audited.headings[row["attribute"]],
-            "metric": METRICS[row["metric"]],
-            **{name: row[name] for name in ("value", "low", "high")},
-            "reason": row["reason"] and f"{UNKNOWN}: {row['reason']}",
-        }
-        for row in plain_rows(gaps)
-    ]
-    columns = (
-        Column("between", "Between groups of"),
-        Column("metric", "Measure"),
-        Column("value", "Largest difference", "value", ENDS),
-        Column("reason", "Note"),
-    )
-    caption = "Differences between groups in decisions. Right predictions differ so too where risks differ"
-    yield Table("decision_gaps", caption, columns, tuple(rows))
-
-
-DECISIONS_AT_THRESHOLD = Section(
-    key="decisions",
-    heading="Decisions",
-    place=33,
-    collect=collect_decisions,
-    intro="""
-<p>If patients above the threshold are treated: how many of those with an event are treated (sensitivity), how many
-without one are not (specificity), and how often the decision is right (predictive values). Events are estimated by
-Kaplan-Meier among the treated and the others.</p>
-""",
-    template="""
-{% for statement in part.statements %}
-<p{% if loop.first %} class="lead"{% elif statement.concern %} class="concern"{% endif %}>{{ statement.text }}</p>
-{% endfor %}
-{{ m.plain_table(part.tables[0], below=true) }}
-{% for table in part.tables[1:] %}{{ m.folded(table, below=true) }}{% endfor %}
 """,
 )

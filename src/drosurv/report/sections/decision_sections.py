@@ -1,16 +1,22 @@
-"""The section on decision curves: net benefit of treating by the model, in each group."""
+"""Sections on decisions, by group: decision curves (net benefit of treating by the model), and one threshold."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
+
 from drosurv.evaluation import EvaluationResult
-from drosurv.evaluation.attributes import EVERYONE
+from drosurv.evaluation.attributes import EVERYONE, whose
 from drosurv.evaluation.curves_by_group import MANY_GROUPS
-from drosurv.evaluation.result_views import named
+from drosurv.evaluation.result_views import DECISIONS, named
+from drosurv.findings.words import ALL_PATIENTS
 from drosurv.presentation import (
     Column,
+    Statement,
     Table,
+    first_upper,
     group_name,
     moment,
     plain,
@@ -133,9 +139,9 @@ SECTION = Section(
     collect=collect,
     draw=draw,
     intro="""
-<p>Net benefit if those are treated whose predicted risk is at least a threshold: true positives per patient, less
-false positives weighted by the odds of the threshold. Whoever would treat from a risk of 10 % accepts nine needless
-treatments for one that is needed.</p>
+<p>Net benefit of treating patients with a predicted risk of at least a threshold: true positives per patient, less
+false positives weighted by the odds of the threshold. A threshold of 10 % means that nine needless treatments are
+accepted for one that is needed.</p>
 <p><span class="key model">treat by the model, with a {{ report.level }} band for the whole curve</span>
 <span class="key everybody">treat everybody</span> The dotted line at 0 is treating nobody.{% if part.facts.threshold %}
 The dashed line is the given threshold.{% endif %}</p>
@@ -147,5 +153,123 @@ The dashed line is the given threshold.{% endif %}</p>
   {% set marked = part.table("at_threshold", k) %}
   {% if marked | length %}{{ m.plain_table(marked, below=true) }}{% endif %}
 {% endcall %}
+""",
+)
+
+
+GAP = "gap"
+METRICS = {
+    metric: first_upper(name.removeprefix("the "))
+    for metric, name in DECISIONS.items()
+    if metric != "net_benefit"
+}
+UNKNOWN = "cannot be estimated"
+
+
+def collect_decisions(evidence: Evidence) -> Part | None:
+    """Return a table of every group and one of the gaps between groups; None without a threshold."""
+    table, settings = evidence.audited.decisions, evidence.audited.settings
+    if table is None:
+        return None
+    # Net benefit has a section of its own, with the same weights for censoring in all groups.
+    table = table[table["metric"] != "net_benefit"]
+    groups = table[table["group"] != GAP]
+    positives = groups[groups["attribute"] == "overall"].iloc[0]
+    lead = (
+        f"{written(positives['positives'], 'count')} of {written(positives['patients'], 'count')} patients have a "
+        f"predicted probability of an event by {moment(settings.horizon, evidence.time_unit)} of at least "
+        f"{written(settings.threshold, 'share')}, and would be treated."
+    )
+    said = [Statement("decisions", lead), *_found(evidence)]
+    unknown = groups[groups["value"].isna()]
+    for (attribute, group), part in unknown.groupby(["attribute", "group"], sort=False):
+        names = ", ".join(METRICS[metric].lower() for metric in part["metric"])
+        who = whose(str(attribute), str(group), ALL_PATIENTS)
+        said.append(Statement("decisions", f"For {who}, {names} {UNKNOWN}: {part['reason'].iloc[0]}."))
+    shown = [_wide(part) for _, part in groups.groupby(["attribute", "group"], sort=False)]
+    columns = [Column("who", "Group"), Column("patients", "Patients", "count")]
+    columns += [Column("positives", "Treated", "count")]
+    for metric, label in METRICS.items():
+        columns.append(Column.measured(metric, label))
+        if metric == "sensitivity":
+            columns.append(Column("sensitivity_predicted", "Sensitivity, predicted", "value"))
+    if len(unknown):
+        columns.append(Column("reason", UNKNOWN.capitalize()))
+    by_group = Table("decisions", "Decisions by group", tuple(columns), tuple(shown))
+    return Part(statements=tuple(said), tables=(by_group, *_decision_gaps(evidence, table)))
+
+
+def _wide(part: pd.DataFrame) -> dict[str, Any]:
+    """Return the metrics of a group, one row each, as one row with a column for each metric."""
+    rows = plain_rows(part)
+    first = rows[0]
+    found = {
+        "who": whose(first["attribute"], first["group"], ALL_PATIENTS),
+        "patients": first["patients"],
+        "positives": first["positives"],
+        "reason": "; ".join(
+            f"{METRICS[row['metric']].lower()}: {row['reason']}" for row in rows if row["reason"]
+        ),
+    }
+    for row in rows:
+        found |= {
+            f"{row['metric']}{end}": row[key]
+            for end, key in (("", "value"), ("_low", "low"), ("_high", "high"), ("_predicted", "predicted"))
+        }
+    return found
+
+
+def _found(evidence: Evidence) -> Iterator[Statement]:
+    """State the findings about decisions: patients above and below the threshold."""
+    rows = [row for row in evidence.findings if row.question in ("above threshold", "below threshold")]
+    wrong = [row for row in rows if row.status == "wrong_decisions"]
+    for row in wrong:
+        yield Statement("decisions", row.text, concern=True)
+    if rows and not wrong:
+        text = "Above and below the threshold, events agree with the predictions, in every group that can be judged."
+        yield Statement("decisions", text)
+
+
+def _decision_gaps(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
+    """Return the largest differences between the groups of each attribute."""
+    gaps = table[table["group"] == GAP]
+    if gaps.empty:
+        return
+    rows = [
+        {
+            "between": evidence.audited.headings[row["attribute"]],
+            "metric": METRICS[row["metric"]],
+            **{name: row[name] for name in ("value", "low", "high")},
+            "reason": row["reason"] and f"{UNKNOWN}: {row['reason']}",
+        }
+        for row in plain_rows(gaps)
+    ]
+    columns = (
+        Column("between", "Between groups of"),
+        Column("metric", "Measure"),
+        Column("value", "Largest difference", "value", ("low", "high")),
+        Column("reason", "Note"),
+    )
+    caption = "Differences between groups in decisions. Where risks differ between groups, right predictions lead to such differences too"
+    yield Table("decision_gaps", caption, columns, tuple(rows))
+
+
+DECISIONS_AT_THRESHOLD = Section(
+    key="decisions",
+    heading="Decisions",
+    place=33,
+    collect=collect_decisions,
+    intro="""
+<p>If patients above the threshold are treated: the share of patients with an event who are treated (sensitivity), the
+share of patients without an event who are not treated (specificity), and the shares of right decisions among the
+treated and the untreated (predictive values). Events are estimated by
+Kaplan-Meier among the treated and the untreated.</p>
+""",
+    template="""
+{% for statement in part.statements %}
+<p{% if loop.first %} class="lead"{% elif statement.concern %} class="concern"{% endif %}>{{ statement.text }}</p>
+{% endfor %}
+{{ m.plain_table(part.tables[0], below=true) }}
+{% for table in part.tables[1:] %}{{ m.folded(table, below=true) }}{% endfor %}
 """,
 )
