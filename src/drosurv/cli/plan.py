@@ -30,9 +30,11 @@ def plan(
         Names, about("Groups with their shares, such as 'women=0.4,over 75=0.15'; with DATA, its columns.")
     ] = (),
     model: Annotated[Path | None, about("Saved model, whose spread of risks in DATA is used.")] = None,
-    n: Annotated[int | None, about("Number of patients: also say what they can show.", None, "--n")] = None,
+    n: Annotated[
+        int | None, about("Number of patients: also say which errors they can exclude.", None, "--n")
+    ] = None,
     ratio: Annotated[
-        float, about("Factor between observed and expected events to be known, or found.")
+        float, about("Factor between observed and expected events to exclude, or to find.")
     ] = 1.2,
     power: Annotated[float, about("Probability with which errors are found.")] = 0.8,
     level: Annotated[float, about("Confidence of the intervals.")] = 0.95,
@@ -49,7 +51,8 @@ def plan(
     subgroup_share: Annotated[float, about("Share of the patients that makes a subgroup.", _WANTED)] = 0.05,
     subgroup_ratio: Annotated[float, about("Error of a subgroup to be found, or excluded.", _WANTED)] = 1.5,
     plot: Annotated[
-        Path | None, about("Picture of what so many patients can exclude (PNG, SVG, PDF).")
+        Path | None,
+        about("Picture of the errors that can be excluded, by number of patients (PNG, SVG, PDF)."),
     ] = None,
     seed: Seed = 0,
     force: Annotated[bool, about("Overwrite files that drosurv did not write.", "Output", "--force")] = False,

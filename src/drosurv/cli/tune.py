@@ -36,9 +36,7 @@ if TYPE_CHECKING:
 @command(place=120)
 def tune(
     source: TrainingTable,
-    model: Annotated[
-        str, about("Whose settings to try, beside plain Cox: dro-cox or another estimator.")
-    ] = "dro-cox",
+    model: Annotated[str, about("Estimator whose settings are tried, beside plain Cox.")] = "dro-cox",
     network: Network = None,
     grid: Annotated[
         list[str] | None,
@@ -57,7 +55,7 @@ def tune(
     hold_out: HoldOut = None,
     hold_out_share: HoldOutShare = None,
     output: Annotated[
-        Path | None, about("File to write the chosen model to, trained on everybody.", None, "--output", "-o")
+        Path | None, about("File for the chosen model, trained on all patients.", None, "--output", "-o")
     ] = None,
     table: Annotated[Path | None, about("CSV file to write every setting's scores to.", "Output")] = None,
     jobs: Annotated[int, about("Processes.", "Choice")] = 1,

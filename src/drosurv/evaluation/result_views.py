@@ -96,11 +96,7 @@ def _ranking(result: Any) -> list[Statement]:
     gaps = [gap for gap in judged_gaps(result, "concordance_index") if gap.size > 0]
     if not gaps:
         if result.select(kind="group"):
-            return [
-                Statement(
-                    "worst_group", "No two groups are large enough, and different, to compare c-indices."
-                )
-            ]
+            return [Statement("worst_group", "No two groups that are large enough have different c-indices.")]
         return [Statement("worst_group", "There are no two groups to compare.")]
     gap = gaps[0]
     text = (

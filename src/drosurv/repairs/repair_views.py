@@ -45,7 +45,7 @@ CHANGED = {
 }
 CHANGED_BY_PERIOD = {"own": "effect of the score and hazard by period", "level": "hazard by period"}
 NOTE = (
-    "All numbers but patients and events come from patients not used to find or fit the repair. Slope: calibration "
+    "All numbers except patients and events come from patients not used to find or fit the repair. Slope: calibration "
     "slope, 1 is right. Gain: log likelihood per patient."
 )
 

@@ -352,7 +352,11 @@ class OpenedModel:
                 category=BlockingWarning,
             )
         else:
-            why = ": too few to matter, or other patients with equal values" if seen.seen else ""
+            why = (
+                ": so few that the results hardly change, or other patients with equal values"
+                if seen.seen
+                else ""
+            )
             category = TableNote if seen.seen else Confirmation
             warn_caller(f"the model was trained on {seen} of {data}{why}.", category=category)
         return seen

@@ -250,7 +250,9 @@ def _decision_gaps(evidence: Evidence, table: pd.DataFrame) -> Iterator[Table]:
         Column("value", "Largest difference", "value", ("low", "high")),
         Column("reason", "Note"),
     )
-    caption = "Differences between groups in decisions. Where risks differ between groups, right predictions lead to such differences too"
+    caption = (
+        "Differences between groups in decisions. Right predictions have them too, if risks of groups differ"
+    )
     yield Table("decision_gaps", caption, columns, tuple(rows))
 
 
