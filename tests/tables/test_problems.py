@@ -242,3 +242,12 @@ def test_nested_categories_are_named_with_the_one_to_drop(clean):
     assert len(said(coded, categorical=["continent"])) == 1
     continent[0] = "two" if continent[0] == "one" else "one"
     assert said(clean.assign(continent=continent, region=region)) == []
+
+
+def test_patients_with_several_events_are_counted(pieces, tmp_path):
+    frame = pieces.assign(died=1)
+    repeated = int((frame["who"].value_counts() > 1).sum())
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    given = {"time": "days", "event": "died", "entry": "tstart"}
+    with pytest.warns(UserWarning, match=f"^{repeated} patients of .* have several events"):
+        read_survival_table(tmp_path / "rows.csv", **given, id="who")

@@ -25,7 +25,7 @@ from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator
 from drosurv.planning import excluded_errors
 from drosurv.predictions import as_predictions
-from drosurv.presentation import Column, Table, counted, moment, written
+from drosurv.presentation import Column, Table, counted, first_upper, moment, written
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -427,7 +427,7 @@ class SubgroupBounds:
                     level=self.level,
                 )
             )
-        return "\n".join([*sentences, *self.notes])
+        return "\n".join([*sentences, *map(first_upper, self.notes)])
 
     def _until(self, time_unit: str) -> str:
         return "" if self.counted_until is None else f" until {moment(self.counted_until, time_unit)}"

@@ -244,6 +244,7 @@ class SurvivalTable:
         `categorical` and `numeric` are columns, as in :func:`table_problems`.
         """
         yield from self._zero_times()
+        yield from self._several_events()
         yield from table_problems(
             self.frame,
             features=list(self.X.columns),
@@ -267,6 +268,19 @@ class SurvivalTable:
                 None,
                 f"{who} the time 0, {with_event} the event (first in row {first}): check whether 0 stands for an "
                 "unknown time.",
+            )
+
+    def _several_events(self) -> Iterator[ArgumentWarning]:
+        """Warn where patients have several events in their intervals, of which an audit counts the first."""
+        if self.id is None or self.columns.entry is None:
+            return
+        several = int((np.bincount(np.asarray(self.patients)[self.event]) > 1).sum())
+        if several:
+            yield ArgumentWarning(
+                None,
+                f"{counted(several, 'patient')} of {self.n_patients:,} have several events. Training counts all of "
+                "them; an audit follows each patient until the first. To predict the first event, leave out the rows "
+                "after it.",
             )
 
     def refuse_entry(

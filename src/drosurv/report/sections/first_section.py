@@ -128,6 +128,8 @@ def _all_patients(evidence: Evidence) -> Iterator[Statement]:
         observed, expected = (written(everybody[name], "time") for name in ("observed", "expected"))
         until = evidence.last_judged
         by = "" if until is None else f"By {moment(until, unit)}, allowing for those censored before, "
+        if until is None and round(everybody["observed"]) < evidence.target.n_events:
+            by = "While the model predicts, "
         yield Statement("events", f"{by}{observed} events were observed and {expected} expected.")
         at = f"{moment(everybody['horizon'], unit)}{in_years(everybody['horizon'], unit)}"
         predicted, free = (
