@@ -19,7 +19,7 @@ _DATA_FRAME_LIBRARIES = frozenset(
 )
 # Largest number of strata without events that a warning names.
 _NAMED = 5
-#: Of more patients, repairs, remedies and drawn curves use a random sample.
+#: Of more patients, repairs, remedies, drawn curves and replicates of metrics use a random sample.
 MANY_PATIENTS = 100_000
 # A sample has so many events, if it does not get smaller or larger than the numbers of patients below.
 _SAMPLED_EVENTS = 20_000

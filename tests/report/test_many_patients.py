@@ -1,4 +1,4 @@
-"""Of very many patients, repairs, remedies and drawn curves use a random sample, and the method card says so."""
+"""Of very many patients, some sections and replicates use a random sample, and the method card says so."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,15 @@ def test_the_card_says_that_repairs_and_curves_are_of_a_sample(many, monkeypatch
     # Findings, bounds and the group table are of all patients.
     for fact in ("status", "problems", "findings"):
         assert sampled.parts["verdict"].facts[fact] == whole.parts["verdict"].facts[fact]
-    assert sampled.parts["verdict"].tables[0].rows == whole.parts["verdict"].tables[0].rows
+    # The intervals of the c-index are those of replicates.
+    tables = [
+        [
+            {name: value for name, value in row.items() if name not in ("c_index_low", "c_index_high")}
+            for row in report.parts["verdict"].tables[0].rows
+        ]
+        for report in (sampled, whole)
+    ]
+    assert tables[0] == tables[1]
     assert sampled.parts["missed"].facts == whole.parts["missed"].facts
     counts = [
         {row["patients"] for row in report.parts["remedy"].table("remedies").rows}
@@ -87,3 +95,22 @@ def test_a_sample_has_twenty_thousand_events_within_limits(n, events, size):
 def test_a_sample_has_no_row_twice():
     rows = sample_rows(50, 20, np.random.default_rng(0))
     assert len(np.unique(rows)) == 20
+
+
+def test_replicates_of_a_sample_give_the_standard_errors_of_all_patients(many, monkeypatch):
+    model, test = many
+    how = {"sensitive_features": test.sensitive_features, "n_bootstrap": 200}
+    # A sample of a quarter of the patients, and of those of each group.
+    monkeypatch.setattr(observation, "MANY_PATIENTS", 250)
+    sampled = evaluate(model, test.X, test.y, **how).to_frame()
+    monkeypatch.setattr(observation, "MANY_PATIENTS", 1000)
+    whole = evaluate(model, test.X, test.y, **how).to_frame()
+    np.testing.assert_array_equal(sampled["value"], whole["value"])
+    for name in ("concordance_index", "likelihood_gain", "integrated_brier_score", "calibration_slope"):
+        chosen = (whole["metric"] == name) & (whole["kind"] != "gap")
+        ratio = sampled["standard_error"][chosen] / whole["standard_error"][chosen]
+        assert ratio.between(0.7, 1.4).all(), name
+    # Statistics are of all patients, those of permuted labels of the sample.
+    gaps = (whole["kind"] == "gap") & (whole["test"] == "permutation")
+    assert gaps.any()
+    assert (sampled["p"][gaps] - whole["p"][gaps]).abs().max() < 0.15

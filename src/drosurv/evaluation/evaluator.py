@@ -36,7 +36,7 @@ from drosurv.metrics.inference import (
 )
 from drosurv.metrics.inference.intervals import in_parallel, replicate_rng, seed_sequence
 from drosurv.metrics.scores import warn_undefined
-from drosurv.observation import Inference
+from drosurv.observation import Inference, sample_of_many
 from drosurv.presentation import VERSUS, attribute_name, counted, label_name, with_interval
 from drosurv.target import FloatArray, IntArray
 
@@ -197,6 +197,7 @@ class Evaluator:
         # This also computes sorted pairs and curves, which threads share. A later warning names undefined values.
         with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             values = self._values(np.ones(n), resampled=False)
+            centres = self._values(np.ones(n), resampled=True) if replicates and self._samples else values
         draws, weights = np.empty((replicates, len(values))), np.empty((replicates, n), dtype=np.uint16)
         for row, (times, found) in enumerate(in_parallel(draw, replicates, inference.n_jobs, n)):
             weights[row], draws[row] = times, found
@@ -204,9 +205,20 @@ class Evaluator:
         numbers = {}
         for (key, value), drawn in zip(values.items(), draws.T, strict=True):
             metric = CATALOGUE[key[2]]
+            if (some := self._samples.get(key[:2])) is not None and metric.of == "patients":
+                # Deviations of a sample are larger by the root of the ratio of the sizes.
+                share = len(some) / len(self.members.get(key[:2], self.everyone))
+                drawn = value + np.sqrt(share) * (drawn - centres[key])
             error, freedom = self._weight_error(key), self._freedom(key)
             numbers[key] = Draws(value, drawn, *metric.bounds, metric.interval, error, freedom=freedom)
         return BootstrapValues(numbers, weights)
+
+    @cached_property
+    def _samples(self) -> dict[Key, Subset]:
+        """Samples of everybody and of groups, where these are very many patients; their metrics are resampled."""
+        everybody = {(EVERYONE, ALL): self.everyone, **self.members}
+        found = {key: _sample(patients, self.clusters) for key, patients in everybody.items()}
+        return {key: some for key, some in found.items() if some is not everybody[key]}
 
     def _freedom(self, key: RowKey) -> float:
         """Return the degrees of freedom of a number: of the events, or clusters if these are fewer."""
@@ -230,6 +242,8 @@ class Evaluator:
         found: dict[RowKey, float] = {}
 
         def add(attribute: str, label: str, patients: Subset, metrics: Sequence[Metric]) -> None:
+            if resampled:
+                patients = self._samples.get((attribute, label), patients)
             weights = weight if patients.rows is None else weight[patients.rows]
             for metric in metrics:
                 known = metric.resampled or not resampled
@@ -295,12 +309,15 @@ class Evaluator:
         found: dict[Key, float] = {}
         for name, metric in self.tests if inference.n_bootstrap and self.clusters is None else ():
             assert metric.test is not None
+            kept = self.kept[name]
+            some = _sample(kept)
             result = permutation_test(
-                metric.test(self.kept[name]),
+                metric.test(kept),
                 self.partitions[name].kept_groups,
                 permutations=inference.n_bootstrap,
                 random_state=inference.random_state,
                 n_jobs=inference.n_jobs,
+                of_sample=None if some is kept else (metric.test(some), len(some)),
             )
             found[name, metric.name] = result.p
             advance()
@@ -322,6 +339,14 @@ class Evaluator:
     def _inside(self) -> list[Metric]:
         """Metrics that are also computed for each group."""
         return [metric for metric in self.of("patients") if metric.by_group and self.inside_groups]
+
+
+def _sample(patients: Subset, clusters: IntArray | None = None) -> Subset:
+    """Return a random sample of very many patients, with whole clusters (n,) of all patients; else these patients."""
+    if clusters is not None and patients.rows is not None:
+        clusters = clusters[patients.rows]
+    rows = sample_of_many(patients.target, clusters)
+    return patients if rows is None else patients.take(rows)
 
 
 def value_of(metric: Metric, patients: Subset, weight: FloatArray) -> float:

@@ -270,6 +270,7 @@ def permutation_test(
     permutations: int = 999,
     random_state: Any = None,
     n_jobs: int | None = None,
+    of_sample: tuple[Callable[[Groups], float], int] | None = None,
 ) -> PermutationTest:
     """Test a gap between groups by random permutations of the labels.
 
@@ -288,6 +289,9 @@ def permutation_test(
     n_jobs : int, optional
         Number of threads; by default one per processor core, or a single one for few patients. The result does not
         depend on it.
+    of_sample : pair of callable and int, optional
+        The statistic of a random sample of very many patients, and its size: permuted labels are those of the sample.
+        Only for a statistic in standard errors, whose distribution hardly depends on the number of patients.
 
     Returns
     -------
@@ -310,11 +314,13 @@ def permutation_test(
     if np.isnan(observed):
         return PermutationTest(observed, observed, float("nan"), permutations)
 
-    def permute(k: int) -> float:
-        codes = replicate_rng(seed, k).permutation(groups.codes)
-        return statistic(Groups(codes, groups.labels, groups.name))
+    permuted_statistic, size = (statistic, len(groups.codes)) if of_sample is None else of_sample
 
-    found = in_parallel(permute, permutations, n_jobs, len(groups.codes))
+    def permute(k: int) -> float:
+        codes = replicate_rng(seed, k).permutation(groups.codes)[:size]
+        return permuted_statistic(Groups(codes, groups.labels, groups.name))
+
+    found = in_parallel(permute, permutations, n_jobs, size)
     permuted: FloatArray = np.fromiter(found, float, permutations)
     known = permuted[~np.isnan(permuted)]
     # Sums in another order may differ by rounding from a value that they equal.

@@ -85,8 +85,8 @@ def collect(evidence: Evidence) -> Part:
 def sampled(size: int) -> str:
     """Return the sentence on what a sample of very many patients is used for."""
     return (
-        f"Repairs, remedies, decision curves and calibration curves are of a random sample of "
-        f"{size:,} patients; findings, the group table and metrics are of all."
+        f"Repairs, remedies, decision curves and calibration curves are of a random sample of {size:,} patients, and "
+        "replicates are drawn from samples; findings and the values of metrics are of all patients."
     )
 
 
