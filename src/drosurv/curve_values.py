@@ -56,7 +56,7 @@ class CurveValues(ABC):
     def _at_own(
         self, read: Callable[[Any, FloatArray], FloatArray], rows: Any, times: FloatArray
     ) -> FloatArray:
-        """Return what `read(rows, times)` returns for each row at its own time, (m,)."""
+        """Return the values of `read(rows, times)` for each row at its own time, (m,)."""
         among, found = np.arange(len(self))[rows], np.empty(len(times))
         # Sorted, so that patients with equal times are in one batch.
         order = np.argsort(times, kind="stable")
@@ -113,7 +113,7 @@ def columns_of(values: FloatArray, rows: RowIndex, columns: IntArray) -> FloatAr
 class FunctionValues(CurveValues):
     """One function per patient: step functions with ``x`` and ``y``, or any callable of an array of times.
 
-    Before their first time step functions have their first value, after their last time the last one, where
+    Step functions keep their first value before the first time and their last value after the last time, where
     scikit-survival raises an error.
     """
 

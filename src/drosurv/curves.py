@@ -353,7 +353,7 @@ class PointCurves(SurvivalCurves):
         return found
 
     def as_steps(self) -> StepCurves:
-        """Return curves that jump at the known times: right where these are many and close to each other."""
+        """Return curves that jump at the known times; use it if the times are many and close to each other."""
         return StepCurves(self.values, self.times, self.known_until, self.rows)
 
 

@@ -121,7 +121,7 @@ COMMANDS: dict[Callable[..., None], int] = {}
 
 
 def command(place: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that makes a command of a function; `place` is that in the list of commands.
+    """Return a decorator that makes a command of a function; `place` is its position in the list of commands.
 
     Where a parameter is a dataclass, each of its fields is an option. Options of type :data:`Names` are split at
     commas. A file of this folder with such a function is all that a new command needs.

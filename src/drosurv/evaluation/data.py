@@ -146,7 +146,7 @@ class EvaluationData:
         """Times of mean survival curves: event times, a hundred at most, and fifty steps to the end of follow-up.
 
         Event times alone would leave out the end of a curve, where many patients may be at risk and few have the event.
-        Predictions at few times are shown at these.
+        Predictions at few times are shown at their own times.
         """
         end = min(float(self.target.time.max()), self.follow_up.end)
         if self.few_times is not None:

@@ -53,7 +53,7 @@ _OVERALL = ("concordance_index", "integrated_brier_score")
 
 
 def statements(result: Any, reference: str) -> tuple[Statement, ...]:
-    """Return statements on what was found and on ranking, then on what could not be judged."""
+    """Return statements on the findings and on ranking, then on groups and metrics that could not be judged."""
     overall = {row.metric: row for row in result.select(kind="overall")}
     first = next(iter(overall.values()))
     numbers = [(CATALOGUE[metric].label, overall[metric].text) for metric in _OVERALL if metric in overall]

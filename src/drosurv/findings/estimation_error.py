@@ -30,9 +30,9 @@ _FEWEST_EVENTS = 0.5
 class EstimationError:
     """Estimation error of a model that was fitted to `training_events` (J,) in each part of the follow-up.
 
-    `columns` (n, p) are those of a linear model; None for others. `stratum` (n,) are strata with hazards of their own.
-    With `cross_fitted`, the model was fitted to the other folds of the same patients. `any_shape` says whether the
-    hazard of the model may have any shape in time, as a Cox model's, and not that of a few parameters.
+    `columns` (n, p) are the features of a linear model, None for other models. `stratum` (n,) are strata with separate
+    hazards. With `cross_fitted`, the model was fitted to the other folds of the same patients. `any_shape` says whether
+    the hazard may have any shape in time, as in a Cox model, or has a shape that few parameters determine.
     """
 
     residuals: PatientResiduals

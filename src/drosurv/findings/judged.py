@@ -183,7 +183,7 @@ class KnownCurves:
 
     @property
     def few_jumps(self) -> bool:
-        """Whether likelihoods are those of events at the jumps: if there are few, each of several events."""
+        """Whether likelihoods treat events as happening at the jumps: if jumps are few, with several events each."""
         times = self.curves.times
         return self.discrete and times is not None and len(times) <= min(_FEW_JUMPS, self.n_events / 2)
 
@@ -384,9 +384,9 @@ def _log_likelihoods(known: KnownCurves, cohort: Cohort) -> tuple[FloatArray, Fl
 
 
 def _own_null(cohort: Cohort) -> FloatArray | None:
-    """Return how many independent patients each row counts for if one curve is fitted to them themselves; else None.
+    """Return how many independent patients each row counts for, if one curve was fitted to the rows; else None.
 
-    Rows of clusters count for fewer: what they gain from the fit is as many times larger as their sums vary more.
+    Rows of clusters count for fewer patients: the gain from the fit grows with the variance of the sums by cluster.
     """
     if not cohort.follow_up.stands_in or cohort.folds:
         return None

@@ -242,7 +242,7 @@ def martingale_residuals(
 def _ends(
     last: FloatArray, happened: BoolArray, expected_until: Callable[[float], float], parts: int
 ) -> FloatArray:
-    """Return ends of at most so many parts of the follow-up, of which each has about the same expected events."""
+    """Return the ends of parts of the follow-up, at most the given number, with about equally many expected events."""
     end = float(last.max())
     if parts < 2:
         return np.array([end])
@@ -285,7 +285,7 @@ class WeightedResiduals(PatientResiduals):
     unit: float = 0.0
 
     def known_parts(self, member: BoolArray) -> int:
-        """Return the number of parts until whose end enough patients of a group are not censored."""
+        """Return the number of parts at whose end enough patients of a group are still uncensored."""
         until = observed_times(self.ends, self.time[member], self.censored[member], self.weight[member])
         return len(until)
 

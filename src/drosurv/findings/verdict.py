@@ -287,7 +287,7 @@ def _few(rows: Sequence[FindingRow]) -> list[str]:
 
 
 def _repair(whom: str, repaired: bool | None) -> str:
-    """Say what to do about wrong probabilities, by what a correction did for patients who were left out of it."""
+    """Say what to do about wrong probabilities, given the effect of a correction on patients left out of its fit."""
     if repaired is None:
         return (
             f"See whether drosurv repair finds a correction for {whom} that patients left out of it confirm."

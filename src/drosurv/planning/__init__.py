@@ -1,4 +1,4 @@
-"""Sample sizes: what an audit of so many patients can show, and how many patients it needs."""
+"""Sample sizes: which errors an audit can exclude, and how many patients it needs."""
 
 from drosurv.planning.audit_plan import Plan, plan
 from drosurv.planning.excluded_errors import excluded_errors

@@ -81,7 +81,7 @@ exclude 1.5 for a subgroup of 5 %.
 
 
 def excluded_sentence(patients: int, events: float, errors: Mapping[str, float]) -> str:
-    """Return a sentence on the errors, by name, that cannot be excluded; for infinite ones, that none can."""
+    """Return a sentence on the named errors that cannot be excluded; an infinite error means that none can."""
     known = [f"{error:.2f} for {name}" for name, error in errors.items() if np.isfinite(error)]
     unknown = [name for name, error in errors.items() if not np.isfinite(error)]
     said = f"With these {counted(patients, 'patient')} and {counted(round(events), 'event')}, "

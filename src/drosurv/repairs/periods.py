@@ -38,7 +38,7 @@ class Periods:
     slopes: FloatArray
 
     def log_ratios(self, score: FloatArray) -> FloatArray:
-        """Return what is added to the log hazards of patients with log risks (n,) in each period, (n, k)."""
+        """Return the corrections (n, k) of the log hazards of patients with log risks (n,), in each of k periods."""
         return np.clip(self.levels + np.outer(score, self.slopes), -LARGEST_CHANGE, LARGEST_CHANGE)
 
     def at_intervals(self, edges: FloatArray, score: FloatArray) -> FloatArray:
@@ -60,7 +60,7 @@ class FoundPeriods:
     log_odds: float
 
     def gains(self, at: Residuals, score: FloatArray, rows: BoolArray) -> FloatArray:
-        """Return the gains in log likelihood of m rows, (v + 1, m): of the versions, and last of the common one."""
+        """Return the gains in log likelihood of m rows, (v + 1, m): of v versions, then of the common version."""
         events, expected = in_periods(at, self.first, rows)
         changes = np.stack(
             [found.log_ratios(score[rows]) for found in (*self.versions.values(), self.common)]
@@ -168,7 +168,7 @@ class _Fits:
     def _fitted(
         self, Z: FloatArray, events: FloatArray, expected: FloatArray, tau: float
     ) -> tuple[FloatArray, float]:
-        """Poisson ridge regression on columns of levels and, if there are several, on the score, which is the last."""
+        """Fit a Poisson ridge regression on columns of levels and, if there are several, on the score (last column)."""
         last = Z.shape[1] - 1
         penalty = np.full(last + 1, tau**-2.0)
         if last:

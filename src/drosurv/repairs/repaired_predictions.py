@@ -85,7 +85,7 @@ class RepairedPredictions(SurvivalModel):
         )
 
     def log_hazard_ratios(self, X: Any, features: Any = None) -> FloatArray:
-        """Return what the repairs add to the log hazard of each patient, (n,).
+        """Return the sum of the repairs' log hazard ratios for each patient, (n,).
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class RepairedPredictions(SurvivalModel):
         return as_predictions(self.base_, X, len(X), cause=self._cause).survival_curves
 
     def _ratios(self, X: Any, features: Any, risk: FloatArray, repairs: list[Repair]) -> FloatArray:
-        """Return what some of the repairs add to the log hazards (n,) at all times."""
+        """Return the log hazard ratios (n,) of some of the repairs, which hold at all times."""
         n = len(X)
         if not repairs:
             return np.zeros(n)

@@ -53,9 +53,9 @@ def judged_subgroups(table: pd.DataFrame, patients: PatientEvents, least: float)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PatientEvents:
-    """Observed and expected events of n patients, with the variance of one copy's, and what events are drawn from.
+    """Observed and expected events of n patients, the variance for one copy, and the `source` that draws events.
 
-    `weight` (n,) are numbers of copies of rows, `counts` (n,) of patients, and `clusters` (n,) numbers of clusters.
+    Of each row, `weight` (n,) is the number of copies, `counts` (n,) of patients, and `clusters` (n,) its cluster.
     """
 
     weight: FloatArray

@@ -105,7 +105,7 @@ def find_stops(
 def protected_share(estimator: Any) -> float | None:
     """Return alpha, the share of patients that a model's training protects; None if it has none.
 
-    Models that are trained with groups count as without: the models of the slider are trained without groups.
+    None too for models that are trained with groups: the models of the slider are trained without them.
     """
     if not isinstance(estimator, NetworkEstimator) or estimator.capabilities.objective not in WEIGHTED:
         return None

@@ -28,7 +28,7 @@ OWN_FOLLOW_UP = (
 def evidence_of_predictions(
     predicted: Predicted, y: Any, y_train: Any, time_unit: str, name: str = "Predictions"
 ) -> dict[str, Any]:
-    """Return fields of the evidence for given predictions; without scores, patients are ranked by their mean hazard."""
+    """Return fields of the evidence for given predictions; without scores, patients are ranked by mean hazard."""
     predictions, curves = predicted.model, predicted.curves
     if isinstance(curves, PointCurves) and curves.times is not None and predictions.trained_on is None:
         target, points = parse_target(of_any_cause(y)), curves.times[curves.times > 0]

@@ -228,7 +228,7 @@ class OpenedModel:
                 )
 
     def observed(self, frame: pd.DataFrame, strata: str | None = None) -> dict[str, Any]:
-        """Return further arguments of predictions for a table: strata, from the given column or that of training."""
+        """Return further arguments of predictions for a table: strata, from the given column or the training column."""
         column = strata or self.notes.get("observed", {}).get("strata")
         if column is None:
             return {}

@@ -86,7 +86,7 @@ def curve_tables(result: EvaluationResult, time_unit: str) -> tuple[Table, Table
 
 
 def _shown(result: EvaluationResult) -> set[tuple[str, str]]:
-    """Return attribute and label of the groups that are shown: not very small ones, nor those of many."""
+    """Return attribute and label of the groups that are shown: no very small ones, no attributes with many groups."""
     curves = result.calibration_curves
     if curves is None or curves.numbers.empty:
         return set()
@@ -97,7 +97,7 @@ def _shown(result: EvaluationResult) -> set[tuple[str, str]]:
 
 
 def histogram_rows(result: EvaluationResult) -> list[dict[str, Any]]:
-    """Return how many patients have which predicted risk, relative to the most frequent one of the group."""
+    """Return the histogram of predicted risks in each group, relative to its largest bin."""
     if result.calibration_curves is None:
         return []
     table, shown = result.calibration_curves.histogram, _shown(result)
