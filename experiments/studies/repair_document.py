@@ -108,8 +108,8 @@ def planted(data):
         "## Planted groups",
         "",
         f"Minority gain / overall gain, {seeds} seeds. `knows the group` is Cox with the group as a column and "
-        "effects of its own: the upper limit of any method. `boosted trees` are Poisson trees of the Cox kind. The default is "
-        "`make_hidden_minority`: 4,000 "
+        "effects of its own: the upper limit of any method. `boosted trees` are Poisson trees of the Cox kind. "
+        "The default is `make_hidden_minority`: 4,000 "
         "patients, 10 features, and 15 % whose effects differ, behind one threshold. The last "
         "settings are those where "
         "the method is expected to fail.",
