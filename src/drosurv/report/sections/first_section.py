@@ -179,8 +179,11 @@ def _found(evidence: Evidence) -> Iterator[dict[str, Any]]:
         return
     significant = bounds.significant if bounds.rescaled is None else bounds.rescaled
     note = "" if bounds.rescaled is None else "after correction for everybody"
+    # Columns of the group table that are not known of a subgroup are empty.
+    empty = dict.fromkeys(evidence.audited.groups.columns)
     for row in plain_rows(significant.head(_MOST_FOUND)):
         yield {
+            **empty,
             **row,
             "who": row["group"],
             "attribute": FOUND,
