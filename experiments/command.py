@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.options import Names, about, command
+from drosurv.cli.options import Names, about, with_options
 from drosurv.cli.outputs import PlainMessages, check_outputs, print_frame, print_json, say
+from drosurv.errors import InputError
 
 if TYPE_CHECKING:
     from experiments.benchmark import Benchmark
@@ -30,7 +31,7 @@ _INTERRUPTED = 130
 
 
 @app.command()
-@command
+@with_options
 def benchmark(
     datasets: Annotated[Names, about("Names of datasets, separated by commas; all by default.")] = (),
     methods: Annotated[Names, about("Methods, such as cox-interactions,repair,forest; all by default.")] = (),
@@ -96,7 +97,7 @@ def _show_benchmark(found: Benchmark) -> None:
 
 
 @app.command()
-@command
+@with_options
 def paper(
     only: Annotated[
         Names,
@@ -135,7 +136,7 @@ def paper(
     """
     check_outputs([document], [seer_file])
     if seer_file is not None and not seer_file.is_file():
-        raise ValueError(f"--seer-file {str(seer_file)!r} is not a file: check its name and folder.")
+        raise InputError(f"--seer-file {str(seer_file)!r} is not a file: check its name and folder.")
     with _units("paper", "reproducing", output) as report:
         from experiments.paper import reproduce as run
 
@@ -184,7 +185,7 @@ def _units(name: str, doing: str, output: Path) -> Iterator[Callable[[Progress],
     from drosurv.presentation.progress import bar
 
     if output.exists() and not output.is_dir():
-        raise ValueError(
+        raise InputError(
             f"--output {str(output)!r} is a file: name a folder, which is made if it is not there."
         )
     shown, last = sys.stderr.isatty(), 0.0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from drosurv.curves import parse_survival
+from drosurv.errors import InputError
 from drosurv.metrics import calibration_slope, concordance_index, integrated_brier_score
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.target import BoolArray, FloatArray
@@ -104,7 +105,7 @@ def judge(
     `times` (k,) come from :func:`time_grid`; `seed` draws the halves for the forest.
     """
     if not (np.isfinite(risk).all() and np.isfinite(survival).all()):
-        raise ValueError("the model predicts numbers that are not finite.")
+        raise InputError("the model predicts numbers that are not finite.")
     with warnings.catch_warnings(action="ignore"):
         # Groups without comparable pairs and scores without spread are NaN here, and said so in the document.
         gains = likelihood_gains(train.y, test.y, survival, times)

@@ -16,6 +16,7 @@ import pandas as pd
 
 from drosurv.datasets.dataset import Card, Dataset
 from drosurv.datasets.wheels import WheelFile
+from drosurv.errors import InputError
 from drosurv.target import Surv
 
 # What a value that was not recorded is called, in a category and in a sensitive attribute.
@@ -190,5 +191,5 @@ def read_pickled_frame(path: Path) -> pd.DataFrame:
         content = lzma.decompress(content)
     frame = _FrameUnpickler(BytesIO(content)).load()
     if not isinstance(frame, pd.DataFrame):
-        raise ValueError(f"{path} holds a {type(frame).__name__}, not a table.")
+        raise InputError(f"{path} holds a {type(frame).__name__}, not a table.")
     return frame

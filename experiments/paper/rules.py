@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from drosurv.errors import InputError
 from drosurv.presentation import counted
 
 _NAMES = {"concordance_index": "c-index"}
@@ -55,7 +56,7 @@ class FixedSetting:
         for name, value in self.parameters.items():
             match &= (results[name] == value).to_numpy(dtype=bool)
         if match.sum() != 1:
-            raise ValueError(
+            raise InputError(
                 f"parameters {wanted} match {int(match.sum())} of {len(results)} settings; exactly one must."
             )
         return Choice(results.index[match][0], f"fixed in advance: {wanted}")
@@ -77,7 +78,7 @@ class AccuracyBudget:
     def choose(self, results: pd.DataFrame) -> Choice:
         """Choose the row with the lowest disparity within the budget."""
         if not np.isfinite(self.reference):
-            raise ValueError("the unregularised method has no c-index, so there is no budget.")
+            raise InputError("the unregularised method has no c-index, so there is no budget.")
         usable = _finite(results, ["concordance_index", self.minimise])
         least = (1 - self.tolerance) * self.reference
         budget = f"c-index >= {1 - self.tolerance:g} x {self.reference:.4f} = {least:.4f}"
@@ -100,7 +101,7 @@ def _finite(results: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
     """Return the rows of the settings for which all given metrics are finite; raise if there is none."""
     usable: pd.DataFrame = results.loc[np.isfinite(results[metrics].to_numpy(dtype=float)).all(axis=1)]
     if usable.empty:
-        raise ValueError(
+        raise InputError(
             f"none of the {len(results)} settings has a finite {' and '.join(map(_words, metrics))}: training diverged "
             "(lower the learning rate), or a validation set has no patients or events of a group."
         )

@@ -16,7 +16,7 @@ import pandas as pd
 from drosurv import estimators
 from drosurv.datasets import Dataset, load_flc, load_seer, load_support, split
 from drosurv.datasets.dataset import data_fingerprint
-from drosurv.errors import OnProcessorOnly
+from drosurv.errors import InputError, OnProcessorOnly
 from drosurv.estimators.grid import fit_grids
 from drosurv.evaluation.attributes import EVERYONE
 from drosurv.metrics import integrated_brier_score
@@ -247,7 +247,7 @@ def cohort_of(unit: Unit, seer_file: str | None = None) -> Cohort:
     protocol = unit.protocol
     dataset, fingerprint = _loaded(unit.dataset, protocol.as_published, seer_file)
     if fingerprint != unit.data_fingerprint:
-        raise ValueError(
+        raise InputError(
             f"{unit} was planned for other data than those found now (fingerprint "
             f"{unit.data_fingerprint[:12]} against {fingerprint[:12]}): plan again."
         )

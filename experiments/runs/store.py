@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from drosurv.errors import warn_caller
+from drosurv.errors import InputError, warn_caller
 from drosurv.files import write_file
 from drosurv.presentation import plain
 
@@ -102,11 +102,11 @@ def _result(text: str, unit: Task) -> dict[str, Any]:
         document = json.loads(text)
         key, checksum, result = document["key"], document["checksum"], document["result"]
     except (ValueError, KeyError, TypeError):
-        raise ValueError("it is truncated or not a result") from None
+        raise InputError("it is truncated or not a result") from None
     if key != unit.key:
-        raise ValueError("it belongs to other settings")
+        raise InputError("it belongs to other settings")
     if checksum != _checksum(result):
-        raise ValueError("its contents were altered")
+        raise InputError("its contents were altered")
     found: dict[str, Any] = result
     return found
 

@@ -51,7 +51,7 @@ def test_without_censoring_in_training_it_is_harrell_s():
 def test_tau_beyond_the_training_follow_up_is_refused():
     rng = np.random.default_rng(2)
     train, test = cohort(rng, 100, 40), cohort(rng, 60, 70)
-    with pytest.raises(ValueError, match="tau=50 lies beyond the training follow-up, which ends at 40"):
+    with pytest.raises(ValueError, match=r"tau=50\.0 lies beyond the training follow-up, which ends at 40"):
         uno_concordance(train, test, np.zeros(60), tau=50.0)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drosurv.errors import ArgumentWarning
 from drosurv.tables import read_survival_table
 from drosurv.tables.guess import guess_columns
 from drosurv.tables.ids import counts_rows, names_patients, unnamed_ids
@@ -39,7 +40,8 @@ def test_check_takes_it_as_the_id_and_fit_asks(visits):
     assert guess_columns(visits).id == "k"
     with pytest.raises(ValueError, match=r"it seems to number patients\. Pass id='k'"):
         read_survival_table(visits, time="time", event="status")
-    table = read_survival_table(visits, time="time", event="status", id="k")
+    with pytest.warns(ArgumentWarning, match="'eye' only"):
+        table = read_survival_table(visits, time="time", event="status", id="k")
     assert table.size == "200 rows of 100 patients"
     assert "k" not in table.X
 

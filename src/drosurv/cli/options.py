@@ -128,14 +128,14 @@ def command(place: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """
 
     def decorated(function: Callable[..., None]) -> Callable[..., None]:
-        made = _with_options(function)
+        made = with_options(function)
         COMMANDS[made] = place
         return made
 
     return decorated
 
 
-def _with_options(function: Callable[..., None]) -> Callable[..., None]:
+def with_options(function: Callable[..., None]) -> Callable[..., None]:
     """Return a function of all options, which calls `function` with the options of each dataclass put together."""
     options = sorted(_flattened(function), key=lambda option: option.default is not option.empty)
     bundles = {name: hint for name, hint in get_type_hints(function).items() if is_dataclass(hint)}

@@ -180,5 +180,5 @@ def check_nested(network: Any, names: Sequence[str]) -> None:
         raise ArgumentError(
             names[0],
             f"{names[0]} is a setting of a network that is given as a value, but {arg('network', network)}: use "
-            f"{arg('network', value)}.",
+            f"{arg('network')}={value}.",
         )

@@ -73,6 +73,9 @@ def judged_patients(
     stratum = None if rows.strata is None else label_codes("strata", rows.strata, len(target))[0]
     labels = rows.clusters if rows.clusters is not None else rows.id
     clusters = None if labels is None else label_codes("clusters", labels, len(target))[0]
+    if clusters is not None and np.bincount(clusters).max() == 1:
+        # Clusters of one row each are no clusters.
+        clusters = None
     trained = follow_up if follow_up is not None else predicted.follow_up
     events = _training_events(predicted, trained, cause)
     known = _of_cause(predicted, target, other, cause)
