@@ -54,15 +54,14 @@ class OutcomesAtHorizon:
             return cls._of_residuals(at, judged.risk, judged.horizon)
         used = np.arange(len(cohort)) if rows is None else rows
         columns = np.empty((len(cohort), 0)) if cohort.columns is None else cohort.columns
-        given = (cohort.other, cohort.weight, cohort.clusters)
-        other, weight, clusters = (None if part is None else part[used] for part in given)
+        clusters = None if cohort.clusters is None else cohort.clusters[used]
         return cls.of(
             (cohort.target if weighted else cohort.durations).take(used),
             judged.risk[used],
             judged.horizon,
             columns[used],
-            other=other,
-            weight=weight,
+            other=None if cohort.other is None else cohort.other[used],
+            weight=None if cohort.weight is None else cohort.weight[used],
             clusters=None if clusters is None else np.unique(clusters, return_inverse=True)[1],
         )
 
