@@ -38,7 +38,9 @@ def monitor(
     groups: Groups = (),
     every: Annotated[
         str,
-        about("When one looks: day, month, year, a number of days (or of the unit of numbers), or event."),
+        about(
+            "Dates of looks: every day, month, year, number of days (or of the unit of numbers), or event."
+        ),
     ] = "month",
     lag: Annotated[
         float, about("Days until outcomes are known; more than the time between two visits.")
@@ -129,7 +131,7 @@ def in_unit_of_model(
 
 
 def _every(text: str) -> str | float | None:
-    """Return when one looks, as the library takes it."""
+    """Return the dates of looks as the argument `every` of the library."""
     if text == "event":
         return None
     try:

@@ -6,7 +6,7 @@ With D events and E expected events until a date, and a Gamma(a, a) prior of the
 
 is a martingale in calendar time if the model is right (a supermartingale if events come in steps), and
 M / (r^D e^((1 - r) E)) is one if the true ratio is r. Each ever reaches 1 / share with a probability of at most `share`
-(Ville's inequality), at whatever dates one looks.
+(Ville's inequality), at any number of looks.
 """
 
 from __future__ import annotations

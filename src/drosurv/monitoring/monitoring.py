@@ -69,7 +69,7 @@ def monitor(
     sensitive_features : DataFrame, Series, mapping, (n,) or (n, J) labels, optional
         One column of group labels per attribute.
     every : {"day", "month", "year"}, number, or None
-        When one looks: at the end of each period, after each so many days (of dates) or units (of numbers), or at each
+        Dates of looks: the end of each period, steps of a number of days (of dates) or units (of numbers), or each
         event (None). Only complete periods are looked at.
     alpha : float
         Probability of any false alarm, ever. Everybody gets half of it, the j-th group to appear alpha / (2 j (j + 1)).

@@ -23,7 +23,7 @@ def excluded_errors(
     level: float = 0.95,
     n_tests: int = 1,
 ) -> str:
-    """Return a sentence on the errors of a model that so many patients cannot exclude, and how many would.
+    """Return a sentence on the errors of a model that this number of patients cannot exclude, and how many could.
 
     Errors are factors between observed and expected events. That of everybody and of a group is exp(z / sqrt(events)),
     the half-width of the interval of a ratio of 1; that of a subgroup is the bound of :func:`drosurv.certify` where

@@ -44,7 +44,7 @@ MOST, LEAST = "observed/expected, most", "observed/expected, least"
 
 
 def judged_subgroups(table: pd.DataFrame, patients: PatientEvents, least: float) -> Subgroups:
-    """Return the subgroups of a table with at least so many patients and 10 expected events."""
+    """Return the subgroups of a table with at least a number of patients and 10 expected events."""
     subgroups = Subgroups(CodedTable.from_table(table, N_CUTS, MOST_LEVELS))
     counts = subgroups.sums(np.column_stack([patients.counts, patients.weight * patients.expected]))
     subgroups.keep((counts[:, 0] >= least - 1e-9) & (counts[:, 1] >= LEAST_EXPECTED))

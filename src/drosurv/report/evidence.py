@@ -297,7 +297,7 @@ class Evidence:
 
     @property
     def closing(self) -> str:
-        """What so many patients cannot exclude, and how many would."""
+        """Errors that the audited patients cannot exclude, and how many patients could, as a sentence."""
         everybody, *groups = plain_rows(self.audited.groups)
         judged = {(row["attribute"], row["group"]) for row in groups if row["judged"]}
         n_columns = 0 if self.features is None else np.shape(self.features)[1]

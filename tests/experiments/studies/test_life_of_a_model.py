@@ -14,7 +14,7 @@ SAID = [
     ("plan", "factor of 1.107", "within a factor of 1.11"),
     ("plan", "power of 4 %", "with a power of 4 %"),
     ("plan", "factor of 1.817", "an error of 1.8 could not be excluded"),
-    ("check", "Problems of the table: none", "Nothing is wrong with the table"),
+    ("check", "Problems of the table: none", "The table has no problem"),
     ("check", "sex is f and marker > 0.57", "women with a high marker"),
     ("check", "1.34 times", "1.34 times the predicted events"),
     (

@@ -185,7 +185,7 @@ def _answers(evidence: Evidence) -> dict[str, tuple[str, str]]:
         ),
         "enough": (
             "partly",
-            "Verdict says what could be excluded with so many patients and events; say whether it is enough.",
+            "Verdict says which errors these patients and events exclude; say whether that is enough.",
         ),
         "censoring": (
             "partly",
