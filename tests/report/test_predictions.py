@@ -64,6 +64,11 @@ def test_survival_at_a_few_times_is_enough_for_every_section_but_the_rules(repor
     assert any("no columns were given" in reason for reason in method["missing"])
     (said,) = (s.text for s in report.parts["verdict"].statements if s.code == "events")
     assert said.startswith("By 2 years, allowing for those censored before, ")
+    # Later events do not help to exclude an error.
+    (closing,) = (s.text for s in report.parts["verdict"].statements if s.code == "closing")
+    judged = int((event & (time <= 2)).sum())
+    assert judged < event.sum()
+    assert f"patients and {judged:,} events, an error" in closing
     assert {row["time"] for row in report.audited.tables["survival"].rows} == {0.0, *TIMES}
     assert "<html" in report.to_html()
 

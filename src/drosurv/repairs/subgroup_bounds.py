@@ -25,7 +25,7 @@ from drosurv.metrics.scores import parse_weights
 from drosurv.observation import Rows, generator
 from drosurv.planning import excluded_errors
 from drosurv.predictions import as_predictions
-from drosurv.presentation import Column, Table, counted, first_upper, moment, written
+from drosurv.presentation import Column, Table, counted, first_upper, moment, p_text, written
 from drosurv.repairs.rules import Rule, readable_table
 from drosurv.repairs.simultaneous_tests import (
     LEAST,
@@ -383,7 +383,7 @@ class SubgroupBounds:
         if wrong and overall:
             sentences.append(
                 f"All patients together have {everybody['ratio']:.2f} times the predicted events "
-                f"(p = {_p(everybody['p'])}): the model is wrong for all patients together."
+                f"({p_text(everybody['p'])}): the model is wrong for all patients together."
             )
         found = self.rescaled if self.rescaled is not None else self.significant
         after = f"After its hazards are multiplied by {everybody['ratio']:.2f}, " if wrong else ""

@@ -300,12 +300,15 @@ class Evidence:
         """Errors that the audited patients cannot exclude, and how many patients could, as a sentence."""
         everybody, *groups = plain_rows(self.audited.groups)
         judged = {(row["attribute"], row["group"]) for row in groups if row["judged"]}
+        # Of predictions at few times, only events until the last of them are judged.
+        until = self.last_judged
+        event = self.target.event if until is None else self.target.event & (self.target.time <= until)
         n_columns = 0 if self.features is None else np.shape(self.features)[1]
         return excluded_errors(
             everybody["patients"],
-            self.target.n_events,
+            int(event.sum()),
             groups={
-                group_name(*key): int(self.target.event[rows].sum())
+                group_name(*key): int(event[rows].sum())
                 for key, rows in rows_by_group(self.attributes).items()
                 if key in judged
             },

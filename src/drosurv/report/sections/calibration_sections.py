@@ -253,8 +253,9 @@ CALIBRATION = Section(
 <p>Observed against predicted risk in each group: on the dotted line, as many had the event as predicted. The band
 contains the whole curve with a probability of {{ report.level }}, for each group. Below, how many patients have which
 predicted risk.</p>
-<p>O/E: observed over expected events; 1 is right. Slope: below 1, predicted risks differ too much. ICI: mean distance
-of the curve from the dotted line. The verdict uses its own tests, which are adjusted for their number.</p>
+<p>O/E: observed over expected events by the time of the predicted risk; 1 is right. Slope: below 1, predicted risks
+differ too much. ICI: mean distance of the curve from the dotted line. The group table counts events at all times that
+the model predicts, and adjusts for the number of tests: its numbers may differ.</p>
 """,
     template="""
 {% call(shown, k) m.each_model() %}
