@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from drosurv import observation
+from drosurv.curve_values import ProportionalValues, ScoreValues, TableValues
 from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError
 from drosurv.findings.from_predictions import judged_patients
@@ -163,8 +165,14 @@ class EvaluationData:
 
     @cached_property
     def curves(self) -> SurvivalCurves:
-        """Predicted survival at every time that will be needed, computed once."""
+        """Predicted survival at every time that will be needed, computed once.
+
+        Not for very many patients, where it would need much memory, if it can be computed fast again.
+        """
         curves = self.model_curves
+        fast = isinstance(curves.values, ScoreValues | ProportionalValues | TableValues)
+        if fast and len(curves) > observation.MANY_PATIENTS:
+            return curves
         times = [
             self.brier_times,
             self.calibration_times,
@@ -309,7 +317,7 @@ class Subset:
         if data.follow_up.stands_in or len(at) == 0:
             return 0.0
         published = data.grid == "table"
-        return weight_error(data.follow_up, self.target, self.curves.survival(at), at, published=published)
+        return weight_error(data.follow_up, self.target, self.curves, at, published=published)
 
     @cached_property
     def brier(self) -> BrierAgainstNull:

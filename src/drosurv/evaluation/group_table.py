@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import gen_batches
 
+from drosurv.curves import SurvivalCurves
 from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
@@ -44,6 +46,8 @@ _NUMBERS = {
     "gain over reference": "gain_over_reference",
 }
 _ENDS = ("", "_low", "_high", "_p")
+# Curves of so many patients are computed at once.
+_PATIENTS_AT_ONCE = 20_000
 _COLUMNS = (
     *("attribute", "group", "patients", "observed", "expected"),
     *(f"ratio{end}" for end in _ENDS),
@@ -264,6 +268,14 @@ def predicted_decisions(risk: FloatArray, threshold: float) -> dict[str, float]:
     }
 
 
+def _mean_survival(curves: SurvivalCurves, times: FloatArray) -> FloatArray:
+    """Return the mean survival at k times, (k,), in batches of patients."""
+    total = np.zeros(len(times))
+    for rows in gen_batches(len(curves), _PATIENTS_AT_ONCE):
+        total += curves.take(rows).survival(times).sum(axis=0)
+    return total / len(curves)
+
+
 def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> dict[str, Any]:
     """Return the tables of an evaluation by name; those of survival curves are empty for a model without curves."""
     horizons, times = evaluator.everyone.data.calibration_times, evaluator.everyone.data.curve_times
@@ -304,7 +316,7 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
         low, high = observed.interval(times, level)
         return {
             "time": times,
-            "predicted": subset.curves.survival(times).mean(axis=0),
+            "predicted": _mean_survival(subset.curves, times),
             "observed": observed.at(times),
             "low": low,
             "high": high,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from drosurv.curves import parse_survival
+from drosurv.curves import SurvivalCurves, parse_survival
 from drosurv.groups import Missing
 from drosurv.metrics.follow_up import CensoringWeights, FollowUp, Grid, GroupFollowUp, brier_times
 from drosurv.metrics.scores import parse_weights, warn_undefined, weighted_mean
@@ -147,25 +148,25 @@ def _contributions(
     else:
         weights = by_group.censoring_weights(target, at)
 
-    def score(predicted: FloatArray) -> FloatArray:
-        return _time_average(predicted, at, weights)
-
-    model = score(curves.survival(at))
-    same_for_all = np.broadcast_to(follow_up.survival_at(at), (len(target), len(at)))
-    return model, score(same_for_all) if against_null else model
+    model = _time_average(lambda rows: curves.take(rows).survival(at), at, weights)
+    same_for_all = follow_up.survival_at(at)[None]
+    return model, _time_average(lambda _: same_for_all, at, weights) if against_null else model
 
 
-def _time_average(survival: FloatArray, at: FloatArray, weights: CensoringWeights) -> FloatArray:
-    """Time average of each patient's weighted squared error, (n,), of survival (n, k) at k times."""
-    half_step = 0.5 * np.diff(at)
-    area = np.empty(len(survival))
-    weight_of_free = np.broadcast_to(weights.free, survival.shape)
-    # In batches of patients: several arrays of all patients and times may not fit into memory.
-    for start in range(0, len(survival), _ROWS):
+def _time_average(
+    survival_of: Callable[[slice], FloatArray], at: FloatArray, weights: CensoringWeights
+) -> FloatArray:
+    """Time average of each patient's weighted squared error, (n,), given the survival of some rows at k times."""
+    half_step, n = 0.5 * np.diff(at), len(weights.event)
+    area = np.empty(n)
+    weight_of_free = np.broadcast_to(weights.free, (n, len(at)))
+    # In batches of patients: arrays of all patients and times may not fit into memory.
+    for start in range(0, n, _ROWS):
         rows = slice(start, start + _ROWS)
+        survival = survival_of(rows)
         ended = weights.free_until[rows, None] <= at
-        case = weights.event[rows, None] * survival[rows] ** 2
-        control = weight_of_free[rows] * (1 - survival[rows]) ** 2
+        case = weights.event[rows, None] * survival**2
+        control = weight_of_free[rows] * (1 - survival) ** 2
         error = np.where(ended, case, control)
         area[rows] = ((error[:, 1:] + error[:, :-1]) * half_step).sum(axis=1)
     average: FloatArray = area / (at[-1] - at[0])
@@ -207,21 +208,25 @@ def brier_weight_error(
     at = brier_times(follow_up, target, times, grid)
     if follow_up.stands_in or len(at) == 0:
         return 0.0
-    predicted = parse_survival(survival, len(target), times).survival(at)
-    return weight_error(follow_up, target, predicted, at, published=grid == "table")
+    curves = parse_survival(survival, len(target), times)
+    return weight_error(follow_up, target, curves, at, published=grid == "table")
 
 
 def weight_error(
-    follow_up: FollowUp, target: Target, predicted: FloatArray, at: FloatArray, *, published: bool
+    follow_up: FollowUp, target: Target, curves: SurvivalCurves, at: FloatArray, *, published: bool
 ) -> float:
-    """Standard error as in `brier_weight_error`, for survival (n, k) predicted at k valid times."""
+    """Standard error as in `brier_weight_error`, for predicted curves at k valid times."""
     target = follow_up.censor_at_end(target)
     ends = np.concatenate(([at[0]], at, [at[-1]]))
     share = (ends[2:] - ends[:-2]) / 2 / (at[-1] - at[0])
     weights = follow_up.censoring_weights(target, at, published=published)
-    ended = weights.free_until[:, None] <= at
-    cases = weights.event * (np.where(ended, predicted**2, 0.0) @ share)
-    controls = share * weights.free * np.where(ended, 0.0, (1 - predicted) ** 2).mean(axis=0)
+    squares, missed = np.empty(len(target)), np.zeros(len(at))
+    for start in range(0, len(target), _ROWS):
+        rows = slice(start, start + _ROWS)
+        ended, predicted = weights.free_until[rows, None] <= at, curves.take(rows).survival(at)
+        squares[rows] = np.where(ended, predicted**2, 0.0) @ share
+        missed += np.where(ended, 0.0, (1 - predicted) ** 2).sum(axis=0)
+    cases, controls = weights.event * squares, share * weights.free * missed / len(target)
     order = np.argsort(target.time)
     # A(s) at each training time s: the contributions whose weights depend on the censoring at s.
     later = np.append(np.cumsum(cases[order][::-1])[::-1], 0.0) / len(target)

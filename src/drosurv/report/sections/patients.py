@@ -38,6 +38,7 @@ _MOST_COLUMNS = 15
 _MOST_LEVELS = 12
 _MOST_CURVES = 8
 _TIMES_AT_RISK = 5
+_MOST_POINTS = 2_000
 ALL, TRAINING = "All audited", "training"
 NOT_KEPT = "not kept"
 
@@ -272,7 +273,10 @@ def _curves(evidence: Evidence, attribute: Attribute | None) -> Table:
     rows = []
     for name, members in groups.items():
         curve = KaplanMeier.of(evidence.target.take(np.flatnonzero(members)))
-        shown = curve.at_risk >= FEWEST
+        shown = np.flatnonzero(curve.at_risk >= FEWEST)
+        if evidence.sample is not evidence and len(shown) > _MOST_POINTS:
+            # Of very many patients; the chart is not as wide as so many points.
+            shown = shown[np.linspace(0, len(shown) - 1, _MOST_POINTS).astype(np.intp)]
         rows.append({"group": name, "time": 0.0, "survival": 1.0, "at_risk": int(members.sum())})
         for time, survival, at_risk in zip(
             curve.times[shown], curve.survival[shown], curve.at_risk[shown], strict=True
