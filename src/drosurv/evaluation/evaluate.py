@@ -161,6 +161,12 @@ def evaluate(
         ``.findings``, what was found about everybody and each group; a table of all metrics (``.to_frame()``) and its
         views: ``.summary()``, ``.to_markdown()``, ``.to_dict()`` and plots.
 
+    Notes
+    -----
+    Of more than 100,000 patients, decision curves, calibration curves, bootstrap replicates and permutations are those
+    of a random sample, with 20,000 events if there are as many, but at most 100,000 patients. Intervals are as narrow
+    as those of all patients.
+
     Examples
     --------
     >>> import drosurv

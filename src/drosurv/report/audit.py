@@ -127,6 +127,12 @@ def audit(
     AuditReport
         With ``.to_html(path)``, ``.to_markdown()``, ``.to_json()`` and ``.to_summary()``.
 
+    Notes
+    -----
+    Of more than 100,000 patients, repairs, remedies, decision curves and calibration curves are those of a random
+    sample, with 20,000 events if there are as many, but at most 100,000 patients; replicates are drawn from samples,
+    too. Findings, bounds for subgroups and the values of metrics are of all patients.
+
     Examples
     --------
     >>> import drosurv
