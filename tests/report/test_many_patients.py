@@ -102,9 +102,12 @@ def test_replicates_of_a_sample_give_the_standard_errors_of_all_patients(many, m
     how = {"sensitive_features": test.sensitive_features, "n_bootstrap": 200}
     # A sample of a quarter of the patients, and of those of each group.
     monkeypatch.setattr(observation, "MANY_PATIENTS", 250)
-    sampled = evaluate(model, test.X, test.y, **how).to_frame()
+    results = [evaluate(model, test.X, test.y, **how)]
     monkeypatch.setattr(observation, "MANY_PATIENTS", 1000)
-    whole = evaluate(model, test.X, test.y, **how).to_frame()
+    results.append(evaluate(model, test.X, test.y, **how))
+    widths = [one.calibration["difference_high"] - one.calibration["difference_low"] for one in results]
+    assert (widths[0] / widths[1]).between(0.6, 1.6).all()
+    sampled, whole = (one.to_frame() for one in results)
     np.testing.assert_array_equal(sampled["value"], whole["value"])
     for name in ("concordance_index", "likelihood_gain", "integrated_brier_score", "calibration_slope"):
         chosen = (whole["metric"] == name) & (whole["kind"] != "gap")

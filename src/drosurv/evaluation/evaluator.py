@@ -217,7 +217,7 @@ class Evaluator:
     def _samples(self) -> dict[Key, Subset]:
         """Samples of everybody and of groups, where these are very many patients; their metrics are resampled."""
         everybody = {(EVERYONE, ALL): self.everyone, **self.members}
-        found = {key: _sample(patients, self.clusters) for key, patients in everybody.items()}
+        found = {key: sample_of(patients, self.clusters) for key, patients in everybody.items()}
         return {key: some for key, some in found.items() if some is not everybody[key]}
 
     def _freedom(self, key: RowKey) -> float:
@@ -310,7 +310,7 @@ class Evaluator:
         for name, metric in self.tests if inference.n_bootstrap and self.clusters is None else ():
             assert metric.test is not None
             kept = self.kept[name]
-            some = _sample(kept)
+            some = sample_of(kept)
             result = permutation_test(
                 metric.test(kept),
                 self.partitions[name].kept_groups,
@@ -341,7 +341,7 @@ class Evaluator:
         return [metric for metric in self.of("patients") if metric.by_group and self.inside_groups]
 
 
-def _sample(patients: Subset, clusters: IntArray | None = None) -> Subset:
+def sample_of(patients: Subset, clusters: IntArray | None = None) -> Subset:
     """Return a random sample of very many patients, with whole clusters (n,) of all patients; else these patients."""
     if clusters is not None and patients.rows is not None:
         clusters = clusters[patients.rows]

@@ -19,7 +19,7 @@ from drosurv.errors import ArgumentError
 from drosurv.evaluation.attributes import ALL, EVERYONE
 from drosurv.evaluation.catalogue import CATALOGUE
 from drosurv.evaluation.data import Subset
-from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key
+from drosurv.evaluation.evaluator import BootstrapValues, Evaluator, Key, sample_of
 from drosurv.findings.adjustment import Question
 from drosurv.findings.questions import n_patients, questions, ranking
 from drosurv.findings.verdict import (
@@ -282,18 +282,23 @@ def group_tables(evaluator: Evaluator, drawn: BootstrapValues, level: float) -> 
 
     def calibration(subset: Subset) -> dict[Any, Any]:
         """Kaplan-Meier against mean predicted survival at every horizon; the difference has a bootstrap interval."""
-        predicted = subset.curves.survival(horizons)
         observed = KaplanMeier.of(subset.target)
-        table = beside_observed(predicted.mean(axis=0), observed, horizons, level, subset.target)
+        mean = subset.curves.survival(horizons).mean(axis=0)
+        table = beside_observed(mean, observed, horizons, level, subset.target)
+        some = sample_of(subset, evaluator.clusters)
+        predicted = some.curves.survival(horizons)
 
         def difference(weight: FloatArray) -> FloatArray:
             if not weight.any():
                 return np.full(len(horizons), np.nan)
             mean: FloatArray = weight @ predicted / weight.sum()
-            return mean - KaplanMeier.of(subset.target, weight).at(horizons)
+            return mean - KaplanMeier.of(some.target, weight).at(horizons)
 
-        rows: Any = slice(None) if subset.rows is None else subset.rows
+        rows: Any = slice(None) if some.rows is None else some.rows
         draws = np.array([difference(weight[rows].astype(np.float64)) for weight in drawn.weights])
+        if some is not subset and len(draws):
+            deviations = draws - difference(np.ones(len(some)))
+            draws = np.asarray(table["difference"]) + np.sqrt(len(some) / len(subset)) * deviations
         bounds = CATALOGUE["calibration_difference"].bounds
         intervals = [
             Draws(value, replicates, *bounds).interval(level)
