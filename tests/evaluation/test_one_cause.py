@@ -180,7 +180,7 @@ def test_models_are_compared_by_one_cause(model):
     models = {"right": model, "shrunken": CauseSpecificCox(l2=1.0).fit(*cohort(0)[:2])}
     for cause in (None, 1):
         table = compare(
-            models, X, y, cause=cause, metrics=["concordance_index", "likelihood_gain"], n_bootstrap=50
+            models, X, y, cause=cause, metrics=["concordance_index", "likelihood_gain"], n_bootstrap=20
         )
         gains = table.query("metric == 'likelihood_gain' and attribute == 'overall'").set_index("model")
         assert gains["difference"]["shrunken"] < 0
