@@ -46,7 +46,8 @@ def test_more_than_five_percent_of_seen_rows_are_a_leak(shared, leak):
     other, y_other = cohort(seed=1)
     mixed, y_mixed = pd.concat([X[:shared], other[shared:]]), np.concatenate([y[:shared], y_other[shared:]])
     seen = RowHashes.of(X, y).seen_in(mixed, y_mixed)
-    assert seen.seen == shared
+    # Of 32 bits, two rows may have the same hash by chance.
+    assert shared <= seen.seen <= shared + 1
     assert seen.is_leak == leak
 
 
