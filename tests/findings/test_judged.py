@@ -213,3 +213,13 @@ def test_whole_years_between_three_predicted_times_are_not_known():
     hazard = rng.uniform(0.05, 0.3, (400, 1))
     for times, known in ((np.array([1.0, 3.0, 5.0]), False), (np.arange(1.0, 7.0), True)):
         assert known_throughout(parse_survival(np.exp(-hazard * times), 400, times), target) is known
+
+
+def test_events_at_time_zero_are_judged():
+    rng = np.random.default_rng(3)
+    days = rng.integers(0, 900, 300).astype(float)
+    days[0] = 0.0
+    y, X = Surv.from_arrays(np.ones(300, dtype=bool), days), rng.normal(size=(300, 1))
+    model = CoxPH().fit(X, y)
+    found = judged_patients(as_predictions(model, X, 300), y)
+    assert np.isfinite(found.residuals.expected).all()

@@ -227,7 +227,7 @@ def _at_jumps(curves: SurvivalCurves, target: Target) -> float:
     if not isinstance(curves, StepCurves):
         return float(np.isin(time, curves.times).mean())
     own = curves.take(happened)
-    before = own.at_patient_times(np.nextafter(time, -np.inf))
+    before = own.at_patient_times(np.maximum(np.nextafter(time, -np.inf), 0.0))
     return float((own.at_patient_times(time) < before).mean())
 
 
