@@ -113,7 +113,7 @@ def test_times_may_be_integers_or_numbers_in_text():
         (["2020-01-01", "2021-01-01"], "time column 't' holds dates.*start and end"),
         ([True, False], "is it the event column"),
         ([1.0, np.nan], r"time column 't' is empty in 1 row \(first in row 2\)"),
-        ([1.0, -2.0], r"time column 't' holds -2 \(row 2\), which is negative or infinite"),
+        ([1.0, -2.0], r"time column 't' holds -2 \(row 2\), which is negative"),
         ([np.inf, np.inf], r"time column 't' holds inf \(row 1\).*\(2 such rows\): correct or remove them"),
     ],
 )

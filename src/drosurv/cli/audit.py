@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drosurv.cli.model_argument import Coefficients, OptionalData, OptionalModel, open_model, table_of
+from drosurv.cli.model_options import Coefficients, PredictionOptions, open_model, table_of
 from drosurv.cli.options import (
     Cause,
     FileOptions,
     Force,
     Groups,
+    Horizon,
     Json,
     Names,
+    OptionalData,
+    OptionalModel,
     Seed,
+    Strata,
     TargetOptions,
+    Threshold,
     about,
     cause_number,
     command,
@@ -29,62 +33,61 @@ from drosurv.errors import InputError, as_records, recording_warnings, require
 if TYPE_CHECKING:
     from drosurv.report import AuditReport
     from drosurv.tables import SurvivalTable
-    from drosurv.tables.prediction_columns import PredictionColumns
-    from drosurv.workflows import OpenedModel
+    from drosurv.workflows.saved_model import OpenedModel
 
 _VIEWS = {".html": "to_html", ".htm": "to_html", ".md": "to_markdown", ".json": "to_json"}
-# Values of --kind that the library calls otherwise.
-_KINDS = {"event": "event probability"}
+
+
+@dataclass(frozen=True)
+class AuditedPredictions(PredictionOptions):
+    """Predictions to audit, which may be risk scores."""
+
+    risk: Annotated[str | None, about("Column of risk scores, higher meaning sooner.", "Other models")] = None
+    risk_kind: Annotated[
+        str | None,
+        about(
+            "What the risk scores are: log-risk, hazard-ratio or other, if not recognised.", "Other models"
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """What the page shows."""
+
+    horizon: Horizon = None
+    threshold: Threshold = None
+    time_unit: Annotated[
+        str | None, about("What the times count, such as days, if the column does not say it.", "Page")
+    ] = None
+    title: Annotated[str | None, about("Heading of the report.", "Page")] = None
+    rules: Annotated[bool, about("Search the columns for subgroups whose predictions are wrong.", "Page")] = (
+        True
+    )
+    bootstrap: Annotated[
+        int, about("Bootstrap replicates for intervals and tests of the audited model.", "Page")
+    ] = 500
+
+    def unit(self, table: SurvivalTable) -> str:
+        """Return the unit of the times, as given or as the name of the column says; empty if it is unknown."""
+        unit = str(self.time_unit or table.columns.unit)
+        return "" if unit == "time" else unit
 
 
 @command(place=80)
 def audit(
     target: TargetOptions,
     file: FileOptions,
+    given: AuditedPredictions,
+    page: PageOptions,
     model: OptionalModel = None,
     data: OptionalData = None,
     coefficients: Coefficients = None,
     groups: Groups = (),
-    strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
+    strata: Strata = None,
     output: Annotated[
         Path, about("File to write: .html for the browser, .md or .json.", None, "--output", "-o")
     ] = Path("report.html"),
-    predictions: Annotated[
-        Path | None,
-        about(
-            "Instead of MODEL and DATA: table of any model's predictions, with time and event.",
-            "Predictions of any model",
-        ),
-    ] = None,
-    survival: Annotated[
-        Names,
-        about(
-            "Columns of predicted survival, such as S365=365,S730=730, if not recognised.",
-            "Predictions of any model",
-        ),
-    ] = (),
-    risk: Annotated[
-        str | None, about("Column of risk scores, higher meaning sooner.", "Predictions of any model")
-    ] = None,
-    kind: Annotated[
-        str | None,
-        about(
-            "What the probabilities are: survival or event, if not recognised.", "Predictions of any model"
-        ),
-    ] = None,
-    risk_kind: Annotated[
-        str | None,
-        about(
-            "What the risk scores are: log-risk, hazard-ratio or other, if not recognised.",
-            "Predictions of any model",
-        ),
-    ] = None,
-    horizon: Annotated[
-        float | None, about("Time at which survival and decisions are judged.", "Page")
-    ] = None,
-    threshold: Annotated[
-        float | None, about("Event probability from which on a patient is treated: judges decisions.", "Page")
-    ] = None,
     cause: Cause = None,
     folds: Annotated[
         int | None,
@@ -100,16 +103,6 @@ def audit(
     alphas: Annotated[
         Names, about("Shares of patients to protect on the slider, such as 1,0.5,0.2.", "Comparison")
     ] = (),
-    time_unit: Annotated[
-        str | None, about("What the times count, such as days, if the column does not say it.", "Page")
-    ] = None,
-    title: Annotated[str | None, about("Heading of the report.", "Page")] = None,
-    rules: Annotated[
-        bool, about("Search the columns for subgroups whose predictions are wrong.", "Page")
-    ] = True,
-    bootstrap: Annotated[
-        int, about("Bootstrap replicates for intervals and tests of the audited model.", "Page")
-    ] = 500,
     seed: Seed = 0,
     force: Force = False,
     as_json: Json = False,
@@ -123,12 +116,16 @@ def audit(
     """
     view = report_view(output)
     summary = output.with_suffix(".summary.json") if view == "to_html" else None
-    check_outputs([output, summary], [model, data, train, predictions, coefficients], force=force)
-    settings: dict[str, Any] = {"n_bootstrap": bootstrap, "search_rules": rules, "random_state": seed}
-    settings |= {"horizon": horizon, "threshold": threshold}
-    words = {"title": title, "time_unit": time_unit}
-    if predictions is not None:
-        if any(given is not None for given in (model, folds, train, coefficients)) or alphas:
+    check_outputs([output, summary], [model, data, train, given.predictions, coefficients], force=force)
+    settings: dict[str, Any] = {
+        "n_bootstrap": page.bootstrap,
+        "search_rules": page.rules,
+        "random_state": seed,
+        "horizon": page.horizon,
+        "threshold": page.threshold,
+    }
+    if given.predictions is not None:
+        if any(one is not None for one in (model, folds, train, coefficients)) or alphas:
             raise InputError(
                 "--predictions is audited without a model, folds, training patients or alphas: leave them out."
             )
@@ -141,16 +138,11 @@ def audit(
                 "--predictions are survival probabilities from time 0: leave out --entry. Late entry can only be "
                 "audited with a model."
             )
-        kinds = {
-            "kind": kind_of(kind),
-            "risk_kind": risk_kind and risk_kind.replace("-", " "),
-        }
-        report = _audit_predictions(
-            predictions, file, target, groups, survival, risk, cause, kinds, words, settings
-        )
+        audited = given.predictions
+        report = _audit_predictions(audited, file, target, groups, given, cause, page, settings)
     else:
-        data = table_of("audit", model, data, coefficients)
-        if survival or risk or kind or risk_kind:
+        audited = table_of("audit", model, data, coefficients)
+        if given != AuditedPredictions():
             raise InputError(
                 "--survival, --risk, --kind and --risk-kind describe --predictions FILE: pass it."
             )
@@ -159,7 +151,7 @@ def audit(
         settings["alpha_path"] = [_share(text) for text in alphas] or None
         opened = open_model(model, coefficients)
         report = _audit_model(
-            opened, data, train, file, target, groups, strata, folds, cause, words, settings
+            opened, audited, train, file, target, groups, strata, folds, cause, page, settings
         )
     getattr(report, view)(output)
     if summary is not None:
@@ -167,7 +159,7 @@ def audit(
     if as_json:
         typer.echo(report.to_json())
     else:
-        _show(report, predictions or data or output, output, summary)
+        _show(report, audited, output, summary)
 
 
 def _audit_predictions(
@@ -175,14 +167,11 @@ def _audit_predictions(
     file: FileOptions,
     target: TargetOptions,
     groups: Names,
-    survival: Names,
-    risk: str | None,
+    given: AuditedPredictions,
     cause: str | None,
-    kinds: dict[str, Any],
-    words: dict[str, Any],
+    page: PageOptions,
     settings: dict[str, Any],
 ) -> AuditReport:
-    from drosurv.given_predictions import read_columns
     from drosurv.report import Page
     from drosurv.report import audit as audited
     from drosurv.tables import SurvivalTable
@@ -193,18 +182,17 @@ def _audit_predictions(
     frame = file.format.read(path)
     if target.event is None or (target.time is None and target.start is None):
         raise InputError("--predictions needs the outcomes of its patients: pass --time and --event.")
-    given = asdict(target)
-    rows = {name: given.pop(name) for name in ("id", "categorical", "drop_missing_target")}
-    rows["id"] = rows["id"] or repeated_id(frame, list(given.values()))
+    named = asdict(target)
+    rows = {name: named.pop(name) for name in ("id", "categorical", "drop_missing_target")}
+    rows["id"] = rows["id"] or repeated_id(frame, list(named.values()))
     with recording_warnings() as warned:
-        columns = TargetColumns(**given, causes=cause is not None)
+        columns = TargetColumns(**named, causes=cause is not None)
         table = SurvivalTable.parse(frame, columns, groups=groups, **rows)
         table.warn_of_copies(path.name)
-    number, causes = cause_number(cause, table), table.columns.causes_in(table.frame)
-    found = prediction_columns(table.X, survival=survival, risk=risk, causes=causes)
-    read = read_columns(found, table.y, unit=_unit(words, table), cause=number, **kinds)
-    say_columns(found)
-    say_notes(read.notes)
+    causes = table.columns.causes_in(table.frame)
+    found = prediction_columns(table.X, survival=given.survival, risk=given.risk, causes=causes)
+    risk_kind = given.risk_kind and given.risk_kind.replace("-", " ")
+    read = given.read(found, table, cause, page.unit(table), risk_kind=risk_kind)
     notes = [{"severity": "note", "text": text} for text in read.notes]
     return audited(
         read.predictions,
@@ -213,44 +201,15 @@ def _audit_predictions(
         sensitive_features=table.groups,
         id=table.clusters,
         features=found.features if found.features.shape[1] else None,
-        cause=number,
+        cause=cause_number(cause, table),
         page=Page(
-            title=words["title"],
+            title=page.title,
             data_name=path.name,
-            time_unit=_unit(words, table),
+            time_unit=page.unit(table),
             warnings=[*_about(path.name, as_records(warned)), *notes],
         ),
         **settings,
     )
-
-
-def kind_of(kind: str | None) -> Any:
-    """Return what the library calls a kind of probabilities."""
-    return _KINDS.get(str(kind), kind)
-
-
-def say_columns(found: PredictionColumns) -> None:
-    """Say which columns of a table were not read as predictions."""
-    if found.ids:
-        say("Note", f"not used, because it names patients or rows: {', '.join(found.ids)}.")
-    if found.unread:
-        say(
-            "Warning",
-            f"{', '.join(found.unread)} may be predictions too, but are not used: if they are, name them in --survival "
-            "as COLUMN=TIME.",
-        )
-
-
-def say_notes(notes: Iterable[str]) -> None:
-    """Say how predictions were read."""
-    for note in notes:
-        say("Note", note)
-
-
-def _unit(words: dict[str, Any], table: SurvivalTable) -> str:
-    """Return the unit of the times, as given or as the name of the column says; empty if it is unknown."""
-    unit = str(words["time_unit"] or table.columns.unit)
-    return "" if unit == "time" else unit
 
 
 def _audit_model(
@@ -263,7 +222,7 @@ def _audit_model(
     strata: str | None,
     folds: int | None,
     cause: str | None,
-    words: dict[str, Any],
+    page: PageOptions,
     settings: dict[str, Any],
 ) -> AuditReport:
     from drosurv.report import Page
@@ -312,9 +271,9 @@ def _audit_model(
         sensitive_features=table.groups,
         features=opened.describing(table, groups),
         page=Page(
-            title=words["title"],
+            title=page.title,
             data_name=data.name,
-            time_unit=_unit(words, table),
+            time_unit=page.unit(table),
             warnings=[
                 *_about("the training table", opened.warnings),
                 *_about(data.name, as_records(warned)),

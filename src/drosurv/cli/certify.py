@@ -8,13 +8,16 @@ from typing import Annotated
 
 import typer
 
-from drosurv.cli.model_argument import Coefficients, OptionalData, OptionalModel, open_model, table_of
+from drosurv.cli.model_options import Coefficients, open_model, table_of
 from drosurv.cli.options import (
     Cause,
     FileOptions,
     Force,
     Json,
+    OptionalData,
+    OptionalModel,
     Seed,
+    Strata,
     TargetOptions,
     about,
     cause_number,
@@ -39,7 +42,7 @@ def certify(
         ),
     ] = None,
     level: Annotated[float, about("Confidence of the bounds, for all subgroups at once.")] = 0.95,
-    strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
+    strata: Strata = None,
     cause: Cause = None,
     replicates: Annotated[
         int | None,

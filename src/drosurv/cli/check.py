@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from drosurv.cli.options import (
+    ColumnOptions,
     DataFile,
+    FeatureOptions,
     FileOptions,
+    Force,
     Groups,
+    Horizon,
     Json,
-    KeepColumns,
-    Names,
     Seed,
     about,
     as_typed,
@@ -27,34 +29,28 @@ from drosurv.cli.outputs import check_outputs, print_json, printable
 from drosurv.errors import InputError
 
 
+@dataclass(frozen=True)
+class GuessedOptions(FeatureOptions, ColumnOptions):
+    """Columns that are guessed if they are not given."""
+
+    event: Annotated[str | None, about("Column of events; guessed if not given.")] = None
+    time: Annotated[str | None, about("Column of times; guessed if not given.")] = None
+    entry: Annotated[
+        str | None, about("Column of times from which rows are observed; guessed if not given.")
+    ] = None
+    id: Annotated[str | None, about("Column that names the patient; guessed if not given.")] = None
+
+
 @command(place=30)
 def check(
     data: DataFile,
+    columns: GuessedOptions,
     file: FileOptions,
-    time: Annotated[str | None, about("Column of times; guessed if not given.")] = None,
-    event: Annotated[str | None, about("Column of events; guessed if not given.")] = None,
-    event_value: Annotated[
-        str | None, about("The value that means the event, where it is not clear.")
-    ] = None,
-    start: Annotated[
-        str | None, about("Instead of --time: column of first dates, such as of diagnosis, or numbers.")
-    ] = None,
-    end: Annotated[str | None, about("Column of last dates (time in days) or numbers.")] = None,
-    entry: Annotated[
-        str | None, about("Column of times from which rows are observed; guessed if not given.")
-    ] = None,
-    id: Annotated[str | None, about("Column that names the patient; guessed if not given.")] = None,
     groups: Groups = (),
-    drop: Annotated[Names, about("Columns not to use as features.")] = (),
-    categorical: Annotated[Names, about("Columns that are categories although they hold numbers.")] = (),
-    numeric: Annotated[Names, about("Columns that are amounts although they look like codes.")] = (),
-    keep_columns: KeepColumns = (),
-    horizon: Annotated[
-        float | None, about("Time at which survival is compared; the median follow-up if not given.")
-    ] = None,
+    horizon: Horizon = None,
     output: Annotated[Path, about("Page to write.", None, "--output", "-o")] = Path("check.html"),
     save: Annotated[Path | None, about("File to write the model to.")] = None,
-    force: Annotated[bool, about("Overwrite files that drosurv did not write.", None, "--force")] = False,
+    force: Force = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -74,10 +70,9 @@ def check(
     with bar("reading") as progress:
         marks = file.format.recognised(data)
         frame = marks.read(data)
-        given: dict[str, Any] = {"time": time, "event": event, "event_value": event_value, "entry": entry}
-        given |= {"start": start, "end": end, "id": id, "groups": groups or None}
+        given = {**asdict(columns), "groups": groups or None}
         try:
-            read, _ = strays_as_missing(frame, marks.decimal, categorical)
+            read, _ = strays_as_missing(frame, marks.decimal, columns.categorical)
             WantedColumns(**given).guess(read)
         except UnknownColumns as error:
             if not error.pairs:
@@ -93,10 +88,6 @@ def check(
         result = checked(
             frame,
             **given,
-            drop=drop,
-            categorical=categorical,
-            numeric=numeric,
-            keep_columns=keep_columns,
             horizon=horizon,
             file_format=marks,
             data_name=data.name,
@@ -106,23 +97,19 @@ def check(
     result.to_html(output)
     if save is not None:
         result.save(save, data)
-    columns = result.columns
-    used: dict[str, Any] = {
-        "time": None if start else columns.time,
-        "start": start,
-        "end": end,
-        "event": columns.event,
-        "entry": columns.entry,
-        "id": columns.id,
-        "groups": columns.groups,
-    }
-    following = ["drosurv", "fit", as_typed(data)]
-    used |= {
+    found = result.columns
+    named = {
+        "time": None if columns.start else found.time,
+        "event": found.event,
+        "entry": found.entry,
+        "id": found.id,
+        "groups": found.groups,
         "event_value": _unless_1(result.table.columns.event_value),
-        "drop": (*drop, *result.dropped),
-        "categorical": categorical,
+        "drop": (*columns.drop, *result.dropped),
+        "drop_missing_target": result.n_dropped > 0,
     }
-    used |= {"numeric": numeric, "keep_columns": keep_columns, "drop_missing_target": result.n_dropped > 0}
+    used = named | {name: value for name, value in asdict(columns).items() if name not in named}
+    following = ["drosurv", "fit", as_typed(data)]
     for name, value in used.items():
         following += shell_option(name, value) if value else []
     file = replace(file, missing=(*file.missing, *result.missing))

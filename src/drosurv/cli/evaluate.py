@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drosurv.cli.model_argument import Coefficients, OptionalData, OptionalModel, open_model, table_of
+from drosurv.cli.model_options import Coefficients, open_model, table_of
 from drosurv.cli.options import (
     Cause,
     FileOptions,
     Force,
     Groups,
+    Horizon,
     Json,
+    OptionalData,
+    OptionalModel,
     Seed,
+    Strata,
     TargetOptions,
+    Threshold,
     about,
     cause_number,
     command,
@@ -59,20 +64,15 @@ def evaluate(
     data: OptionalData = None,
     coefficients: Coefficients = None,
     groups: Groups = (),
-    strata: Annotated[str | None, about("Column of strata, if not the one trained with.", "Columns")] = None,
+    strata: Strata = None,
     reference: Annotated[
         Path | None, about("Saved model to compare with; by default the plain Cox that fit saved with MODEL.")
     ] = None,
     intersections: Annotated[
         bool, about("Also show the intersections of all groups.", None, "--intersections")
     ] = False,
-    horizon: Annotated[
-        float | None, about("Time at which survival is compared; the median follow-up if not given.")
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        about("Probability of the event by the horizon from which on a patient would be treated."),
-    ] = None,
+    horizon: Horizon = None,
+    threshold: Threshold = None,
     cause: Cause = None,
     bootstrap: Annotated[int, about("Bootstrap replicates for intervals and tests; 0 for none.")] = 500,
     seed: Seed = 0,

@@ -83,11 +83,11 @@ def fit(
     l2: Annotated[float | None, about("Ridge penalty; 0 by default.", "Model")] = None,
     recalibrate: Annotated[
         bool | None,
-        typer.Option(
+        about(
+            "Multiply log risks by the factor that is best for held-out patients; the default of robust models.",
+            "Model",
             "--recalibrate/--no-recalibrate",
-            help="Multiply log risks by the factor that is best for held-out patients; the default of robust models.",
             show_default=False,
-            rich_help_panel="Model",
         ),
     ] = None,
     seed: Seed = 0,
@@ -103,12 +103,7 @@ def fit(
         str | None, about("Column of clusters, such as hospitals, for standard errors.", "Columns")
     ] = None,
     bootstrap: Annotated[
-        int,
-        typer.Option(
-            help="Refits for the standard errors of drosurv summary; 0 for none.",
-            min=0,
-            rich_help_panel="Model",
-        ),
+        int, about("Refits for the standard errors of drosurv summary; 0 for none.", "Model", min=0)
     ] = 0,
     unseen: Annotated[
         str,

@@ -46,74 +46,58 @@ def as_typed(path: Path) -> str:
     return _PIPED.get(path, str(path))
 
 
+def about(help: str, panel: str | None = None, *flags: str, **more: Any) -> Any:
+    """Return an option with its help text; options in a panel are explained by --help-all only."""
+    return typer.Option(*flags, help=help, rich_help_panel=panel, **more)
+
+
+_COLUMNS, _FILE, _MODEL, _OUTPUT = "Columns", "File", "Model", "Output"
+_ALL = "drosurv.help_all"
+_SAVED = "Model that `drosurv fit` or save() wrote."
+# Share of the patients that is held out unless another is given.
+_SHARE = 0.25
+
+# Options and arguments of several commands.
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_TABLE, callback=piped)]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model that `drosurv fit` or save() wrote.")]
+OptionalData = Annotated[Path | None, typer.Argument(metavar="DATA", help=_TABLE, callback=piped)]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_SAVED)]
+OptionalModel = Annotated[Path | None, typer.Argument(metavar="MODEL", help=_SAVED, callback=piped)]
 Groups = Annotated[
-    Names,
-    typer.Option(
-        help="Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes."
-    ),
+    Names, about("Columns that define groups, separated by commas; cut numbers like 'age>65', in quotes.")
 ]
+Strata = Annotated[str | None, about("Column of strata, if not the one trained with.", _COLUMNS)]
 Cause = Annotated[
     str | None,
-    typer.Option(
-        help="One of several causes, by its number or name; any, as for models of causes by default, for all.",
-        rich_help_panel="Columns",
+    about(
+        "One of several causes, by its number or name; any, as for models of causes by default, for all.",
+        _COLUMNS,
     ),
 ]
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Overwrite files that drosurv did not write.", rich_help_panel="Output"),
+Horizon = Annotated[
+    float | None, about("Time at which survival is compared; the median follow-up if not given.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel="Output")]
+Threshold = Annotated[
+    float | None, about("Probability of the event by the horizon from which on a patient would be treated.")
+]
+Force = Annotated[bool, about("Overwrite files that drosurv did not write.", _OUTPUT, "--force")]
+Json = Annotated[bool, about("Print JSON for programs.", _OUTPUT, "--json")]
+Seed = Annotated[int, about("Seed of everything random.", _OUTPUT, min=0)]
 Network = Annotated[
     str | None,
-    typer.Option(
-        help="linear, the default, trees or mlp; its settings are --set network__lr=0.1 and so on.",
-        rich_help_panel="Model",
-    ),
+    about("linear, the default, trees or mlp; its settings are --set network__lr=0.1 and so on.", _MODEL),
+]
+Settings = Annotated[
+    list[str] | None,
+    about("Any parameter of the estimator, such as lr=0.001.", _MODEL, "--set", metavar="NAME=VALUE"),
 ]
 RowHashesOption = Annotated[
     bool,
-    typer.Option(
-        help="Keep salted hashes of the training rows in the file, to recognise them in other tables.",
-        rich_help_panel="Output",
-    ),
+    about("Keep salted hashes of the training rows in the file, to recognise them in other tables.", _OUTPUT),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0, rich_help_panel="Output")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="Any parameter of the estimator, such as lr=0.001.",
-        metavar="NAME=VALUE",
-        rich_help_panel="Model",
-    ),
-]
-_COLUMNS, _FILE = "Columns", "File"
-_ALL = "drosurv.help_all"
-KeepColumns = Annotated[
-    Names,
-    typer.Option(
-        help="Columns to use although they look like the outcome: they are known when a prediction is made.",
-        rich_help_panel=_COLUMNS,
-    ),
-]
-# Share of the patients that is held out unless another is given.
-_SHARE = 0.25
 HoldOut = Annotated[
-    Path | None,
-    typer.Option(help="CSV file of patients to keep out of training; written if it does not exist."),
+    Path | None, about("CSV file of patients to keep out of training; written if it does not exist.")
 ]
-HoldOutShare = Annotated[
-    float | None,
-    typer.Option(help="Share of the patients to hold out; 0.25 by default.", rich_help_panel="Output"),
-]
-
-
-def about(help: str, panel: str | None = None, *flags: str) -> Any:
-    """Return an option with its help text; options in a panel are explained by --help-all only."""
-    return typer.Option(*flags, help=help, rich_help_panel=panel)
+HoldOutShare = Annotated[float | None, about("Share of the patients to hold out; 0.25 by default.", _OUTPUT)]
 
 
 # The functions of all commands and their places in the list of commands.
@@ -243,11 +227,7 @@ class FileOptions:
     ] = ()
     separator: Annotated[
         str | None,
-        typer.Option(
-            help="Separator of a CSV file, such as ';' or tab; recognised if not given.",
-            callback=_mark,
-            rich_help_panel=_FILE,
-        ),
+        about("Separator of a CSV file, such as ';' or tab; recognised if not given.", _FILE, callback=_mark),
     ] = None
     decimal: Annotated[str | None, about("Decimal mark of a CSV file; recognised if not given.", _FILE)] = (
         None
@@ -271,18 +251,15 @@ class FileOptions:
 
 
 @dataclass(frozen=True)
-class TargetOptions:
-    """Columns of the target, and of the patient."""
+class ColumnOptions:
+    """Columns of the target and of the patient, and those that are categories."""
 
     event: Annotated[str | None, about("Column of events, if not the one trained on.")] = None
     time: Annotated[str | None, about("Column of times, such as days of follow-up.")] = None
     start: Annotated[str | None, about("Instead of --time: column of first dates, or numbers.", _COLUMNS)] = (
         None
     )
-    end: Annotated[
-        str | None,
-        about("Column of last dates (time in days) or numbers.", _COLUMNS),
-    ] = None
+    end: Annotated[str | None, about("Column of last dates (time in days) or numbers.", _COLUMNS)] = None
     entry: Annotated[
         str | None, about("Column of times from which patients are observed, if not from 0.", _COLUMNS)
     ] = None
@@ -290,24 +267,42 @@ class TargetOptions:
         str | None, about("The value that means the event, where it is not clear.", _COLUMNS)
     ] = None
     id: Annotated[str | None, about("Column that names the patient.")] = None
-    drop_missing_target: Annotated[
-        bool, about("Leave out rows without a valid time or event.", _COLUMNS, "--drop-missing-target")
-    ] = False
     categorical: Annotated[
         Names, about("Columns that are categories although they hold numbers.", _COLUMNS)
     ] = ()
 
 
+@dataclass(frozen=True)
+class TargetOptions(ColumnOptions):
+    """Columns of the target and of the patient, of a table whose target is complete or is made so."""
+
+    drop_missing_target: Annotated[
+        bool, about("Leave out rows without a valid time or event.", _COLUMNS, "--drop-missing-target")
+    ] = False
+
+
+@dataclass(frozen=True)
+class FeatureOptions:
+    """Columns that are features."""
+
+    drop: Annotated[Names, about("Columns not to use as features.")] = ()
+    numeric: Annotated[Names, about("Columns that are amounts although they look like codes.", _COLUMNS)] = ()
+    keep_columns: Annotated[
+        Names,
+        about(
+            "Columns to use although they look like the outcome: they are known when a prediction is made.",
+            _COLUMNS,
+        ),
+    ] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
-class TrainingTable(FileOptions, TargetOptions):
+class TrainingTable(FeatureOptions, FileOptions, TargetOptions):
     """A training table and the roles of its columns."""
 
     data: DataFile
     event: Annotated[str, about("Column of events, such as 1, yes or dead.")] = field()
     features: Annotated[Names, about("Columns to predict from; by default all that are left.", _COLUMNS)] = ()
-    drop: Annotated[Names, about("Columns not to use as features.")] = ()
-    numeric: Annotated[Names, about("Columns that are amounts although they look like codes.", _COLUMNS)] = ()
-    keep_columns: KeepColumns = ()
     complete_cases: Annotated[
         bool,
         about(

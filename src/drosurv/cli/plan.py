@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from drosurv.cli.options import FileOptions, Json, Names, Seed, TargetOptions, about, command
+from drosurv.cli.options import FileOptions, Force, Json, Names, Seed, TargetOptions, about, command
 from drosurv.cli.outputs import check_outputs, check_picture, print_frame, print_json, printable, write_plot
 from drosurv.errors import InputError
 
@@ -55,7 +55,7 @@ def plan(
         about("Picture of the errors that can be excluded, by number of patients (PNG, SVG, PDF)."),
     ] = None,
     seed: Seed = 0,
-    force: Annotated[bool, about("Overwrite files that drosurv did not write.", "Output", "--force")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Plan an audit: how many patients it needs to judge a model, its groups and any subgroup.
@@ -77,7 +77,12 @@ def plan(
     if data is None:
         given = {"event_rate": events, "groups": _shares(groups)}
     else:
-        given = _pilot(data, file, target, groups, model, seed)
+        frame = file.format.read(data)
+        from drosurv.workflows.pilot import pilot_rates
+        from drosurv.workflows.saved_model import OpenedModel
+
+        opened = None if model is None else OpenedModel.open(model)
+        given = pilot_rates(frame, groups=groups, opened=opened, seed=seed, **asdict(target))
     chosen = {"c_index": c_index, "spread": spread, "n_columns": columns}
     if c_index is not None:
         given.pop("spread", None)
@@ -101,26 +106,6 @@ def plan(
     labels = {column.key: str(column.label) for column in shown.columns}
     print_frame(shown.to_frame()[list(labels)].rename(columns=labels), shown.caption)
     typer.echo(printable("\n".join(found.notes)))
-
-
-def _pilot(
-    data: Path, file: FileOptions, target: TargetOptions, groups: Names, model: Path | None, seed: int
-) -> dict[str, Any]:
-    """Return the arguments of a plan that a pilot table gives."""
-    frame = file.format.read(data)
-    from drosurv.tables import read_survival_table
-    from drosurv.workflows import OpenedModel
-    from drosurv.workflows.pilot import pilot_rates
-
-    if model is not None:
-        opened = OpenedModel.open(model)
-        return pilot_rates(opened.table(frame, groups=groups, **asdict(target)), opened, seed)
-    named = asdict(target)
-    if named.pop("entry") is not None:
-        raise InputError("a plan counts patients from time 0: leave out --entry.")
-    if named["event"] is None:
-        raise InputError("a pilot table needs its outcome: pass --time COLUMN and --event COLUMN.")
-    return pilot_rates(read_survival_table(frame, groups=groups, **named), None, seed)
 
 
 def _shares(groups: Names) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from drosurv.cli.options import DataFile, FileOptions, Force, Json, ModelFile, Names, about, command
+from drosurv.cli.options import DataFile, FileOptions, Force, Json, ModelFile, Names, Strata, about, command
 from drosurv.cli.outputs import check_outputs, print_frame, print_json
 from drosurv.errors import InputError
 
@@ -22,7 +22,7 @@ def predict(
     ] = None,
     times: Annotated[Names, about("Times at which to give survival probabilities, such as 12,24.")] = (),
     keep: Annotated[Names, about("Columns of the table to copy, such as the patient's number.")] = (),
-    strata: Annotated[str | None, about("Column of strata, if not the one trained with.")] = None,
+    strata: Strata = None,
     predictions: Annotated[
         Path | None,
         about("For repaired predictions: table of those of these patients, if they are not columns of DATA."),

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drosurv.cli.audit import kind_of, say_columns, say_notes
+from drosurv.cli.model_options import Coefficients, PredictionOptions
 from drosurv.cli.options import (
     Cause,
     Force,
     HoldOut,
     HoldOutShare,
     Json,
-    Names,
     RowHashesOption,
     Seed,
     Settings,
@@ -55,31 +54,14 @@ class TableToRepair(TrainingTable):
 @command(place=90)
 def repair(
     source: TableToRepair,
+    made: PredictionOptions,
     model: Annotated[
         str | None,
         about(
             "What to repair: an estimator to train, such as cox, or the file of a saved model. By default cox-cv."
         ),
     ] = None,
-    predictions: Annotated[
-        Path | None,
-        about(
-            "Instead of a model: table of its survival probabilities, as `drosurv audit` reads it.",
-            "Other models",
-        ),
-    ] = None,
-    survival: Annotated[
-        Names,
-        about("Columns of predicted survival, such as S365=365, if not recognised.", "Other models"),
-    ] = (),
-    kind: Annotated[
-        str | None,
-        about("What the probabilities are: survival or event, if not recognised.", "Other models"),
-    ] = None,
-    coefficients: Annotated[
-        Path | None,
-        about("Instead of a model: CSV of a published score, with term and coefficient.", "Other models"),
-    ] = None,
+    coefficients: Coefficients = None,
     output: Annotated[
         Path | None, about("File to write the repaired model to.", None, "--output", "-o")
     ] = None,
@@ -104,6 +86,7 @@ def repair(
 
     Example: drosurv repair patients.csv --time months --event died -o model
     """
+    predictions = made.predictions
     if source.data == Path():
         if predictions is None:
             raise InputError("name a table, as in `drosurv repair patients.csv --time months --event died`.")
@@ -127,7 +110,6 @@ def repair(
         raise InputError("--set is for one model: name it, for example --model cox.")
     with recording_warnings() as warned:
         frame, columns = source.read(), None
-        from drosurv.given_predictions import read_columns
         from drosurv.predictions import final_step
         from drosurv.repairs.repair_views import linear_effects
         from drosurv.workflows import (
@@ -141,9 +123,10 @@ def repair(
         from drosurv.workflows import corrected as corrections
 
         if predictions is not None:
-            made = same_patients(source.format.read(predictions), frame, source.id)
-            causes = source.target(causes=cause is not None).causes_in(frame)
-            columns = predictions_in(made.drop(columns=_target(source), errors="ignore"), survival, causes)
+            ordered = same_patients(source.format.read(predictions), frame, source.id)
+            named = source.target(causes=cause is not None)
+            ordered = ordered.drop(columns=list(named.names), errors="ignore")
+            columns = predictions_in(ordered, made.survival, named.causes_in(frame))
             # Predictions do not define subgroups.
             frame = frame.drop(columns=[name for name in columns.names if name in frame.columns])
         opened = None if saved is None else OpenedModel.open(saved)
@@ -156,10 +139,7 @@ def repair(
         given, notes = None, {}
         if columns is not None:
             columns = columns.take(frame.index.get_indexer(table.frame.index))
-            number = cause_number(cause, table)
-            read = read_columns(columns, table.y, unit=table.columns.unit, kind=kind_of(kind), cause=number)
-            say_columns(columns)
-            say_notes(read.notes)
+            read = made.read(columns, table, cause, table.columns.unit)
             given = read.predictions
             notes = {"predictions": noted_predictions(columns, read)}
         trained = opened is None and given is None
@@ -201,12 +181,6 @@ def repair(
         for path, what in ((output, "The model was"), (corrected, "Repaired predictions were")):
             if path is not None:
                 typer.echo(f"{what} saved to {path}.")
-
-
-def _target(source: TrainingTable) -> list[str]:
-    """Return the columns of the target, which hold no predictions."""
-    named = (source.time, source.start, source.end, source.entry, source.event)
-    return [name for name in named if name is not None]
 
 
 def in_words(model: RepairedCox) -> list[str]:

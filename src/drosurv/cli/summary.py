@@ -18,9 +18,9 @@ def summary(
     level: Annotated[float, about("Confidence level of the intervals, in (0, 1).")] = 0.95,
     output: Annotated[Path | None, about("CSV file to write the table to.", None, "--output", "-o")] = None,
     cause: Annotated[
-        int | None, typer.Option(help="Cause to show, of a model of several causes; by default all.", min=1)
+        int | None, about("Cause to show, of a model of several causes; by default all.", min=1)
     ] = None,
-    style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
+    style: Annotated[str, about("text, markdown, latex or html.", None, "--format")] = "text",
     force: Force = False,
     as_json: Json = False,
 ) -> None:

@@ -40,8 +40,8 @@ def tune(
     network: Network = None,
     grid: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Values to try, such as alpha=0.1,0.2,0.5; repeat for several parameters. The paper's values of "
+        about(
+            "Values to try, such as alpha=0.1,0.2,0.5; repeat for several parameters. The paper's values of "
             "alpha, or of the weight of a penalty, by default.",
             metavar="NAME=VALUES",
         ),

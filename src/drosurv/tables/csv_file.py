@@ -14,10 +14,10 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg
-from drosurv.tables.header import header_place
 from drosurv.tables.number_texts import decimal_mark
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -30,6 +30,11 @@ SAMPLE_BYTES, _SAMPLE_LINES = 1 << 18, 2_000
 _SEPARATOR_LINE = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
 # Appended to a file: where it becomes a part of a field, a quote was never closed.
 _END = "\0end-of-file\0"
+# The header is looked for in so many rows.
+_MOST_TITLES = 20
+# Shares of the columns for which a header has a name; a smaller one is tried if no row has the larger.
+_SHARES = 0.75, 0.5
+_NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*\s?%?")
 
 
 @contextmanager
@@ -90,6 +95,31 @@ def decimal_of(text: str, separator: str, header_row: int) -> str | None:
 def first_row(text: str) -> int:
     """Return the number of the first line of the table, which is the second if the first names the separator."""
     return 2 if _SEPARATOR_LINE.match(text) else 1
+
+
+def header_place(rows: Sequence[Sequence[Any]]) -> int:
+    """Return the place of the row that names the columns: the first one unless it has too few cells for a header.
+
+    A row is a header if it has a cell for most of the columns, and most of its cells are different texts.
+
+    Examples
+    --------
+    >>> header_place([["Study of 2020", "", ""], ["", "", ""], ["time", "died", "age"], ["5", "1", "61"]])
+    2
+    """
+    filled = [[str(cell).strip() for cell in row if cell is not None and str(cell).strip()] for row in rows]
+    if len(filled) < 2:
+        return 0
+    usual = float(np.median([len(row) for row in filled[len(filled) // 2 :]]))
+    if len(filled[0]) > usual / 2:
+        return 0
+    for share in _SHARES:
+        for place, cells in enumerate(filled[:_MOST_TITLES]):
+            texts = [cell for cell in cells if not _NUMBER.fullmatch(cell)]
+            named = len(cells) > max(1.0, share * usual) and len(set(cells)) == len(cells)
+            if named and len(texts) > len(cells) / 2:
+                return place
+    return 0
 
 
 def header_row_of(text: str, separator: str) -> int:

@@ -15,7 +15,6 @@ from drosurv.errors import ArgumentError, InputError, arg
 from drosurv.observation import in_pandas
 from drosurv.presentation import counted, listing
 from drosurv.tables.columns import HoldsDates, LeftOutColumn, learn_column
-from drosurv.tables.dates import holds_dates, time_between
 from drosurv.tables.guess import GuessedColumns, guess_columns
 from drosurv.tables.ids import names_patients
 from drosurv.tables.leaks import find_leaks
@@ -23,8 +22,8 @@ from drosurv.tables.outcome_names import YES, names_event, value_word
 from drosurv.tables.reading import FileFormat, require_columns, strays_as_missing
 from drosurv.tables.survival_table import SurvivalTable
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.tables.values import first_wrong, labels, quoted, to_floats
-from drosurv.target import BoolArray, FloatArray
+from drosurv.tables.values import labels, quoted, to_floats
+from drosurv.target import BoolArray
 
 # Of pairs of a row with the event and one without, the first has the longer time in at most 0.69 of the pairs in 50
 # public tables (docs/guessing.md).
@@ -97,7 +96,7 @@ def _ask_if_reversed(frame: pd.DataFrame, columns: TargetColumns) -> None:
         return
     from scipy.stats import mannwhitneyu
 
-    times, event = _times(frame, columns), labels(frame[columns.event]).eq(value).to_numpy()
+    times, event = columns.times(frame), labels(frame[columns.event]).eq(value).to_numpy()
     with_event, others = (times[rows & np.isfinite(times)] for rows in (event, ~event))
     if not len(with_event) or not len(others):
         return
@@ -225,7 +224,7 @@ def _unusable_columns(
 
 def _usable_rows(frame: pd.DataFrame, columns: TargetColumns, problems: list[str]) -> BoolArray:
     """Return which rows have a valid time and event; add to `problems` what is wrong with the others."""
-    times, named = _times(frame, columns), columns.time or columns.end
+    times, named = columns.times(frame), columns.time or columns.end
     wrong: list[tuple[Any, str]] = [
         (np.isnan(times), f"no time in column {named!r}"),
         (times < 0, f"a negative time in column {named!r}"),
@@ -242,23 +241,3 @@ def _usable_rows(frame: pd.DataFrame, columns: TargetColumns, problems: list[str
             problems.append(f"{counted(int(rows.sum()), 'row')} with {why} left out (first: row {first}).")
             usable &= ~rows
     return usable
-
-
-def _times(frame: pd.DataFrame, columns: TargetColumns) -> FloatArray:
-    """Return the times, (n,), NaN where they are missing."""
-    if columns.time is None:
-        return time_between(frame[columns.start], frame[columns.end])
-    column = frame[columns.time]
-    if holds_dates(column):
-        raise ArgumentError(
-            "time",
-            f"{arg('time')} column {columns.time!r} holds dates: pass a column of numbers, such as days, or start and "
-            "end, "
-            "columns of dates.",
-        )
-    times = to_floats(column, "time")
-    if np.isinf(times).any():
-        raise ArgumentError(
-            "time", f"{arg('time')} {first_wrong(column, np.isinf(times), 'infinite')}: correct it."
-        )
-    return times

@@ -240,24 +240,29 @@ class TargetColumns:
         parse_competing_target(y, name=f"event column {self.event!r}")
         return y.view([(self.event, "<i8"), (self.time_name, "<f8")])
 
-    def _times(self, frame: pd.DataFrame) -> FloatArray:
+    def times(self, frame: pd.DataFrame) -> FloatArray:
+        """Return the time of every row, (n,), NaN where it is missing; raise if the column holds no times."""
         if self.time is None:
             return time_between(frame[self.start], frame[self.end])
         column = frame[self.time]
         if holds_dates(column):
             raise ArgumentError(
                 "start",
-                f"time column {self.time!r} holds dates: a time is a number, such as the days from the start of "
-                f"follow-up to the event or the last visit. To compute it from dates, pass {arg('start')} and "
-                "end, columns of dates.",
+                f"{arg('time')} column {self.time!r} holds dates: a time is a number, such as the days from the start "
+                f"of follow-up to the event or the last visit. To compute it from dates, pass {arg('start')} and "
+                f"{arg('end')}, columns of dates.",
             )
         if column.dtype.kind == "b":
             raise InputError(
                 f"time column {self.time!r} holds only true and false, which are no times: is it the event column?"
             )
-        times = to_floats(column, "time")
+        return to_floats(column, "time")
+
+    def _times(self, frame: pd.DataFrame) -> FloatArray:
+        """Return the time of every row; raise if one is negative."""
+        times = self.times(frame)
         if (times < 0).any():
-            fault = first_wrong(column, times < 0, "negative or infinite")
+            fault = first_wrong(frame[self.time], times < 0, "negative")
             raise ArgumentError(
                 "drop_missing_target",
                 f"time {fault}: correct them, or pass {arg('drop_missing_target')} to leave such rows out.",

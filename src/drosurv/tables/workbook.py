@@ -13,7 +13,7 @@ import pandas as pd
 
 from drosurv.errors import ArgumentError, InputError, arg, did_you_mean, warn_caller
 from drosurv.presentation import counted, listing
-from drosurv.tables.header import header_place
+from drosurv.tables.csv_file import header_place, refuse_repeated
 
 # A sheet with fewer rows or columns is no table of patients but, for example, a legend.
 _FEWEST_ROWS, _FEWEST_COLUMNS = 10, 2
@@ -62,9 +62,7 @@ def read_workbook(path: Path, sheet: str | None, header_row: int | None) -> tupl
         if (place < len(chosen.rows[at]) and chosen.rows[at][place] is not None)
         or any(cell is not None for cell in columns[place])
     }
-    found = pd.Index(list(named.values()))
-    if found.has_duplicates:
-        raise InputError(f"{path} has two columns named {found[found.duplicated()][0]!r}: rename one.")
+    refuse_repeated(list(named.values()), path)
     empty = [name for place, name in named.items() if all(cell is None for cell in columns[place])]
     if body and empty:
         _refuse_formulas(path, chosen.name, empty, at)

@@ -2,42 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drosurv.curves import PointCurves
+from drosurv.errors import ArgumentError, arg
 from drosurv.estimators import CoxPHCV
 from drosurv.evaluation.attributes import parse_attributes
 from drosurv.metrics import default_horizon
 from drosurv.predictions import as_predictions
 from drosurv.presentation import group_name
-from drosurv.tables import SurvivalTable
+from drosurv.tables import read_survival_table
 from drosurv.target import of_any_cause, parse_target
 from drosurv.workflows.saved_model import OpenedModel
 
 
-def pilot_rates(table: SurvivalTable, opened: OpenedModel | None = None, seed: int = 0) -> dict[str, Any]:
+def pilot_rates(
+    frame: pd.DataFrame,
+    *,
+    groups: Sequence[str] = (),
+    opened: OpenedModel | None = None,
+    seed: int = 0,
+    **target: Any,
+) -> dict[str, Any]:
     """Return arguments of :func:`drosurv.plan` from a table: event_rate, spread, groups and n_columns.
 
-    The spread is that of the saved model `opened`, or of a cross-validated Cox model of the table.
+    The spread is that of the saved model `opened`, or of a cross-validated Cox model of the table; `target` names the
+    columns of the target, by default those of the saved model.
     """
+    if opened is not None:
+        table = opened.table(frame, groups=groups, **target)
+        model, X = opened.estimator, opened.features(table.frame)
+        n_columns = opened.readable(table.frame).shape[1]
+    else:
+        if target.pop("entry", None) is not None:
+            raise ArgumentError("entry", f"a plan counts patients from time 0: leave out {arg('entry')}.")
+        if target.get("event") is None:
+            raise ArgumentError(
+                "event",
+                f"a pilot table needs its outcome: pass {arg('time', text='COLUMN')} and "
+                f"{arg('event', text='COLUMN')}.",
+            )
+        table = read_survival_table(frame, groups=groups, **target)
+        model, X = CoxPHCV(random_state=seed).fit(table.X, of_any_cause(table.y)), table.X
+        n_columns = X.shape[1]
     y = of_any_cause(table.y)
     event = parse_target(y).event
-    groups = {
+    shares = {
         group_name(attribute.name, label): (len(rows) / len(table), float(event[rows].mean()))
         for attribute in parse_attributes(table.groups, len(table))
         for label, rows in attribute.rows.items()
     }
-    if opened is None:
-        model, X = CoxPHCV(random_state=seed).fit(table.X, y), table.X
-    else:
-        model, X = opened.estimator, opened.features(table.frame)
-    columns = table.X if opened is None else opened.readable(table.frame)
     found = {
         "event_rate": float(event.mean()),
-        "groups": {name: both for name, both in groups.items() if 0 < both[1] < 1},
-        "n_columns": columns.shape[1],
+        "groups": {name: both for name, both in shares.items() if 0 < both[1] < 1},
+        "n_columns": n_columns,
     }
     spread = _spread(model, X, y)
     return found if spread is None else {**found, "spread": spread}

@@ -1,0 +1,88 @@
+"""Which model a command judges: a saved file, a published score, or predictions of any model in a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from drosurv.cli.options import Names, about, cause_number
+from drosurv.cli.outputs import say
+from drosurv.errors import InputError
+
+if TYPE_CHECKING:
+    from drosurv.given_predictions import ReadColumns
+    from drosurv.tables import SurvivalTable
+    from drosurv.tables.prediction_columns import PredictionColumns
+    from drosurv.workflows.saved_model import OpenedModel
+
+_OTHERS = "Other models"
+# Kinds of predictions that the library calls otherwise.
+_KINDS = {"event": "event probability"}
+
+Coefficients = Annotated[
+    Path | None,
+    about("Instead of a model: CSV of a published score, with the columns term and coefficient.", _OTHERS),
+]
+
+
+@dataclass(frozen=True)
+class PredictionOptions:
+    """Predictions of any model, instead of the model."""
+
+    predictions: Annotated[
+        Path | None, about("Instead of a model: table of any model's predictions.", _OTHERS)
+    ] = None
+    survival: Annotated[
+        Names,
+        about("Columns of predicted survival, such as S365=365,S730=730, if not recognised.", _OTHERS),
+    ] = ()
+    kind: Annotated[
+        str | None, about("What the probabilities are: survival or event, if not recognised.", _OTHERS)
+    ] = None
+
+    def read(
+        self, found: PredictionColumns, table: SurvivalTable, cause: str | None, unit: str, **kinds: Any
+    ) -> ReadColumns:
+        """Return the predictions in columns of a table; say how they were read, and which columns were not."""
+        from drosurv.given_predictions import read_columns
+
+        kind: Any = _KINDS.get(str(self.kind), self.kind)
+        read = read_columns(found, table.y, unit=unit, kind=kind, cause=cause_number(cause, table), **kinds)
+        if found.ids:
+            say("Note", f"not used, because it names patients or rows: {', '.join(found.ids)}.")
+        if found.unread:
+            say(
+                "Warning",
+                f"{', '.join(found.unread)} may be predictions too, but are not used: if they are, name them in "
+                "--survival as COLUMN=TIME.",
+            )
+        for note in read.notes:
+            say("Note", note)
+        return read
+
+
+def table_of(command: str, model: Path | None, data: Path | None, coefficients: Path | None) -> Path:
+    """Return the table that a command names: the second argument, or the only one beside --coefficients."""
+    if coefficients is None:
+        if model is None or data is None:
+            raise InputError(
+                f"name a model and a table, as in `drosurv {command} model test.csv`, or pass --coefficients FILE."
+            )
+        return data
+    if model is None or data is not None:
+        raise InputError(
+            "--coefficients takes the place of a saved model: name one table, as in "
+            f"`drosurv {command} --coefficients score.csv patients.csv`."
+        )
+    return model
+
+
+def open_model(model: Path | None, coefficients: Path | None) -> OpenedModel:
+    """Open a saved model, or a published score."""
+    from drosurv.workflows.saved_model import OpenedModel
+
+    if coefficients is not None:
+        return OpenedModel.of_score(coefficients)
+    assert model is not None
+    return OpenedModel.open(model)
