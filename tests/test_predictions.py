@@ -20,7 +20,11 @@ class SurvivalToo(HazardOnly):
         return [StepFunction(TIMES, np.exp(-h)) for h in HAZARDS]
 
 
-@pytest.mark.parametrize("model", [HazardOnly(), SurvivalToo(), (TIMES, np.exp(-HAZARDS))])
+class NamedAsOurs(SurvivalToo):
+    _baseline = "a user's model may use this name too"
+
+
+@pytest.mark.parametrize("model", [HazardOnly(), SurvivalToo(), NamedAsOurs(), (TIMES, np.exp(-HAZARDS))])
 def test_models_and_arrays_give_the_same_survival_after_the_first_step(model):
     curves = as_predictions(model, X, 2).survival_curves
     np.testing.assert_allclose(curves.survival(np.array([1.0, 3.0, 9.0])), np.exp(-HAZARDS))

@@ -148,7 +148,7 @@ def summary(rows):
     for title, datasets in (("The second set", SECOND), ("Shown apart", APART)):
         have = [name for name in datasets if name in set(rows["dataset"])]
         splits = rows[rows["dataset"].isin(have)].groupby("dataset")["split"].nunique()
-        labels = LABELS | FLEXIBLE | (REPAIRED if datasets is APART else {})
+        labels = LABELS | REPAIRED | FLEXIBLE
         body = [
             [label, *(cell(rows, measure, name, have) for measure in MEASURES)]
             for name, label in labels.items()
@@ -167,26 +167,38 @@ def summary(rows):
             "",
         ]
     lines += ["### What repairs say where an effect may be curved", "", *said_by_repairs(rows)]
-    repairs = rows[rows["model"] == "repair"]
+    repairs = rows[rows["model"].isin(["repair", "repair-cv"])]
     means = rows.pivot_table(index="dataset", columns="model", values=["gain", "c_index"], sort=False)
     body = []
     for name in (*SECOND, *APART):
         if name not in means.index:
             continue
-        own = repairs[repairs["dataset"] == name]
-        acted = f"{int((own['repairs'] > 0).sum())} of {len(own)}"
-        gained = [means.loc[name, ("gain", model)] for model in ("cox", *LABELS, *FLEXIBLE)]
+        own = repairs[repairs["dataset"] == name].groupby("model", sort=True)["repairs"]
+        acted = [f"{int((found > 0).sum())} of {len(found)}" for _, found in own]
+        gained = [means.loc[name, ("gain", model)] for model in ("cox", *LABELS, *REPAIRED, *FLEXIBLE)]
         ranked = [means.loc[name, ("c_index", model)] for model in ("cox", "cox-cv", "dro-half")]
         size = EVERY.card(name)
         body.append(
-            [name, f"{size.patients:,} ({size.events:,})", *(f"{x:.4f}" for x in gained + ranked), acted]
+            [name, f"{size.patients:,} ({size.events:,})", *(f"{x:.4f}" for x in gained + ranked), *acted]
         )
     header = ["dataset", "patients (events)"]
     header += [
         f"gain {name}"
-        for name in ("Cox", "ridge", "CV", "recal.", ".5", ".2", "repair", "forest", "trees", "XGB")
+        for name in (
+            "Cox",
+            "ridge",
+            "CV",
+            "recal.",
+            ".5",
+            ".2",
+            "repaired Cox",
+            "repaired CV",
+            "forest",
+            "trees",
+            "XGB",
+        )
     ]
-    header += ["c Cox", "c CV", "c .5", "repair acted in"]
+    header += ["c Cox", "c CV", "c .5", "Cox repaired in", "CV repaired in"]
     return "\n".join([*lines, "### Each dataset", "", *table(header, body)])
 
 
@@ -208,7 +220,6 @@ def main():
             for split in range(options.splits)
             for name in (*SECOND, *APART)
             for kind in ("linear", "trees", "repair")
-            if kind != "repair" or name in APART
         ]
         measure(options.output, units, work, options.jobs, options.minutes)
     rows = load(options.output)

@@ -367,7 +367,7 @@ def _curves_of_model(predicted: Predicted) -> SurvivalCurves:
     final, X, given = final_step(predicted.model), predicted.features, predicted.rows.for_models
     if predicted.competing is not None:
         return predicted.competing.any_cause
-    if hasattr(final, "_baseline"):
+    if hasattr(final, "_baseline") and hasattr(final, "_curves_and_scores"):
         fitted, scores = final._curves_and_scores(X, **given)
         found: SurvivalCurves = fitted.of_scores(scores, _end_of_training(final))
         return found
