@@ -26,7 +26,7 @@ def test_the_variance_of_expected_events_over_many_training_sets():
         totals.append(model._hazard_at_patient_times(X, np.minimum(target.time, 1.9))[group].sum())
         trained.append(y.n_events)
     rate = np.exp(X @ [0.7, 0.3])
-    residuals = martingale_residuals(target, lambda t: (rate * t, rate * t), until=1.9, parts=1)
+    residuals = martingale_residuals(target, lambda t: (rate[:, None] * t,) * 2, until=1.9, parts=1)
     found = EstimationError(residuals, np.array([np.mean(trained)]), X).covariance(group * 1.0)
     assert np.sqrt(found[0, 0]) == pytest.approx(np.std(totals), rel=0.2)
 
@@ -35,7 +35,7 @@ def test_errors_of_cross_fitted_predictions_cancel_for_everybody():
     rng = np.random.default_rng(1)
     X, target = draw(rng, 400)
     rate = np.exp(X @ [0.7, 0.3])
-    residuals = martingale_residuals(target, lambda t: (rate * t, rate * t))
+    residuals = martingale_residuals(target, lambda t: (rate[:, None] * t,) * 2)
     error = EstimationError(residuals, np.ones(4), X, cross_fitted=True)
     sums = residuals.sums(np.ones(400), error.covariance(np.ones(400)))
     ones = np.ones(4)
@@ -47,7 +47,7 @@ def test_a_parametric_shape_in_time_cancels_only_for_the_whole_follow_up():
     rng = np.random.default_rng(2)
     X, target = draw(rng, 400)
     rate = np.exp(X @ [0.7, 0.3])
-    residuals = martingale_residuals(target, lambda t: (rate * t, rate * t))
+    residuals = martingale_residuals(target, lambda t: (rate[:, None] * t,) * 2)
     any_shape, parametric = (
         EstimationError(residuals, np.ones(4), cross_fitted=True, any_shape=known).covariance(np.ones(400))
         for known in (True, False)

@@ -33,7 +33,7 @@ def patients(seed, n=200, entry=False):
 
 
 def smooth(rate):
-    return lambda times: (rate * times, rate * times)
+    return lambda times: (rate[:, None] * times,) * 2
 
 
 def test_martingale_residuals_are_events_less_hazards_from_entry_on_in_each_part():

@@ -188,7 +188,7 @@ class KnownCurves:
         return self.discrete and times is not None and len(times) <= min(_FEW_JUMPS, self.n_events / 2)
 
     def accumulated(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return summed hazards until one time each, (n,), and their variances."""
+        """Return summed hazards until one time each, (n,), or k each, (n, k), and their variances."""
         if not self.interpolated:
             found = self.curves.accumulated(times)
             return found.hazard, found.variance
@@ -199,10 +199,10 @@ class KnownCurves:
         """Return summed hazards (n, k) at common times."""
         if not self.interpolated:
             return self.curves.cumulative_hazard(times)
-        return np.column_stack([self._interpolate(np.full(len(self.curves), time)) for time in times])
+        return self._interpolate(np.broadcast_to(times, (len(self.curves), len(times))))
 
     def _interpolate(self, times: FloatArray) -> FloatArray:
-        """Return hazards at one time each of a table whose times are close together: constant rates between them."""
+        """Return hazards at patients' times of a table whose times are close together: constant rates between them."""
         grid = self.curves.times
         assert grid is not None
         if self._table is None:
@@ -213,7 +213,7 @@ class KnownCurves:
         grid, known = self._grid, self._table
         right = np.clip(np.searchsorted(grid, times), 1, len(grid) - 1)
         share = np.clip((times - grid[right - 1]) / (grid[right] - grid[right - 1]), 0.0, 1.0)
-        rows = np.arange(len(known))
+        rows = np.arange(len(known)).reshape(-1, *[1] * (times.ndim - 1))
         found: FloatArray = (1 - share) * known[rows, right - 1] + share * known[rows, right]
         return found
 

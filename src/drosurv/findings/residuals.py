@@ -20,7 +20,7 @@ import numpy as np
 from drosurv.findings.censoring import CensoringModel, fit_censoring
 from drosurv.target import BoolArray, FloatArray, IntArray, Target
 
-# Summed hazards until one time each, and their variances.
+# Summed hazards until k times each, (n, k), and their variances.
 Accumulate = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 #: Number of parts of the follow-up, cut at quartiles of the expected events.
 PARTS = 4
@@ -196,7 +196,7 @@ def martingale_residuals(
     target : Target
         Events, times and entry times.
     accumulated : callable
-        Each patient's summed hazard until one time each, and the sum of dLambda (1 - dLambda): (n,) -> two arrays (n,).
+        Each patient's summed hazard until k times each, and the sum of dLambda (1 - dLambda): (n, k) -> two (n, k).
     discrete : bool
         Whether events happen only at times at which the curves jump: then that second sum is the variance, else the
         first.
@@ -212,18 +212,15 @@ def martingale_residuals(
     s = np.ones(len(target)) if weight is None else weight
     entry = None if target.entry is None else np.minimum(target.entry, last)
 
-    def summed(end: float) -> tuple[FloatArray, FloatArray]:
-        hazard, variance = accumulated(np.minimum(last, end))
-        if entry is None:
-            return hazard, variance
-        before = accumulated(np.minimum(entry, end))
-        return hazard - before[0], variance - before[1]
-
-    ends = _ends(last, happened, lambda end: float(s @ summed(end)[0]), parts)
-    sums = [summed(end) for end in ends]
+    candidates = _candidates(last, happened, parts)
+    sums = accumulated(np.minimum.outer(last, candidates))
+    if entry is not None:
+        before = accumulated(np.minimum.outer(entry, candidates))
+        sums = sums[0] - before[0], sums[1] - before[1]
+    chosen = cut(s @ sums[0], parts)
+    ends = candidates[chosen]
     expected, variances = (
-        np.maximum(np.diff(np.column_stack(column), prepend=0.0, axis=1), 0.0)
-        for column in zip(*sums, strict=True)
+        np.maximum(np.diff(until_ends[:, chosen], prepend=0.0, axis=1), 0.0) for until_ends in sums
     )
     part = np.minimum(np.searchsorted(ends, last), len(ends) - 1)
     observed = np.zeros_like(expected)
@@ -239,25 +236,21 @@ def martingale_residuals(
     )
 
 
-def _ends(
-    last: FloatArray, happened: BoolArray, expected_until: Callable[[float], float], parts: int
-) -> FloatArray:
-    """Return the ends of parts of the follow-up, at most the given number, with about equally many expected events."""
+def _candidates(last: FloatArray, happened: BoolArray, parts: int) -> FloatArray:
+    """Return times, ascending until the last, among which the ends of parts of the follow-up are chosen."""
     end = float(last.max())
     if parts < 2:
         return np.array([end])
     times = last[happened] if happened.sum() >= _CANDIDATES else last
-    candidates = np.unique(np.append(np.quantile(times, np.arange(1, _CANDIDATES) / _CANDIDATES), end))
-    return cut(candidates, np.array([expected_until(at) for at in candidates]), parts)
+    return np.unique(np.append(np.quantile(times, np.arange(1, _CANDIDATES) / _CANDIDATES), end))
 
 
-def cut(candidates: FloatArray, expected: FloatArray, parts: int) -> FloatArray:
-    """Return those candidates (ascending) at which cumulative expected events are nearest to equal parts."""
+def cut(expected: FloatArray, parts: int) -> IntArray:
+    """Return the numbers of the ends of parts: where cumulative expected events are nearest to equal parts."""
     targets = expected[-1] * np.arange(1, parts) / parts
     chosen = np.abs(expected[None, :] - targets[:, None]).argmin(axis=1)
-    inside = chosen[(expected[chosen] > 0) & (chosen < len(candidates) - 1)]
-    found: FloatArray = candidates[np.unique(np.append(inside, len(candidates) - 1))]
-    return found
+    inside = chosen[(expected[chosen] > 0) & (chosen < len(expected) - 1)]
+    return np.unique(np.append(inside, len(expected) - 1)).astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -448,9 +441,8 @@ def weighted_residuals(
     score = score / max(float(np.sqrt(np.average(score**2, weights=s))), _TINY)
     columns = np.column_stack([score, np.minimum(score**2, _LARGEST_SQUARE), columns])
     model = fit_censoring(target.time, ~target.event & ~other, columns, s, target.entry)
-    expected_until = s @ F
-    ends = cut(times, expected_until, parts)
-    F = F[:, np.searchsorted(times, ends)]
+    chosen = cut(s @ F, parts)
+    ends, F = times[chosen], F[:, chosen]
     happened, inverse = known_status(target, other, ends, start, model)
     until = np.minimum(target.time[:, None], ends)
     residual = (happened - F) * inverse
