@@ -161,6 +161,7 @@ def documented():
 def test_public_is_what_the_reference_lists():
     """Names of the reference are in the ``__all__`` of their module, and names of an ``__all__`` in the reference."""
     listed = documented()
+    assert [name for names in listed.values() for name in names if names.count(name) > 1] == []
     modules = ["drosurv", *(f"drosurv.{name}" for name in drosurv._SUBPACKAGES)]
     assert set(listed) <= set(modules)
     objects = [getattr(import_module(module), name) for module, names in listed.items() for name in names]

@@ -16,7 +16,8 @@ from drosurv.estimators.persistence import load, read_saved_model
 from drosurv.metrics.likelihood_gain import likelihood_gains
 from drosurv.tables import TableEncoder
 from drosurv.tables.target_columns import TargetColumns
-from drosurv.workflows import OpenedModel, training
+from drosurv.workflows import training
+from drosurv.workflows.saved_model import OpenedModel
 
 
 def test_the_saved_model_is_the_one_python_fits(drosurv, data, target, tmp_path, patients):

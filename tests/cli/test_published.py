@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from drosurv.workflows import OpenedModel
+from drosurv.workflows.saved_model import OpenedModel
 
 pytestmark = pytest.mark.peer
 

@@ -89,7 +89,7 @@ def evaluate(
     from drosurv.evaluation import evaluate as evaluated
     from drosurv.evaluation.attributes import with_intersections
     from drosurv.predictions import training_follow_up
-    from drosurv.workflows import OpenedModel
+    from drosurv.workflows.saved_model import OpenedModel
 
     data = table_of("evaluate", model, data, coefficients)
     check_outputs([output], [model, data, reference, coefficients], force=force)

@@ -26,7 +26,7 @@ from drosurv.errors import InputError
 
 if TYPE_CHECKING:
     from drosurv.tables import SurvivalTable
-    from drosurv.workflows import OpenedModel
+    from drosurv.workflows.saved_model import OpenedModel
 
 
 @command(place=110)
@@ -68,7 +68,7 @@ def monitor(
     Example: drosurv monitor model log.csv --start admitted --end last_seen --event died --groups sex -o monitor.html
     """
     from drosurv.monitoring import monitor as monitored
-    from drosurv.workflows import OpenedModel
+    from drosurv.workflows.saved_model import OpenedModel
 
     check_outputs([output, path, plot], [model, data], force=force)
     check_picture(plot)

@@ -36,7 +36,8 @@ def predict(
 
     Example: drosurv predict model new_patients.csv --times 12,24 --keep id -o predictions.csv
     """
-    from drosurv.workflows import OpenedModel, repaired_predictions
+    from drosurv.workflows.repairing import repaired_predictions
+    from drosurv.workflows.saved_model import OpenedModel
 
     check_outputs([output], [model, data, predictions], force=force)
     if strata is not None and not times:

@@ -112,15 +112,17 @@ def repair(
         frame, columns = source.read(), None
         from drosurv.predictions import final_step
         from drosurv.repairs.repair_views import linear_effects
-        from drosurv.workflows import (
-            OpenedModel,
+        from drosurv.workflows.repairing import (
+            corrected as corrections,
+        )
+        from drosurv.workflows.repairing import (
             noted_predictions,
             predictions_in,
             repair_from_table,
             same_patients,
-            save_with_notes,
         )
-        from drosurv.workflows import corrected as corrections
+        from drosurv.workflows.saved_model import OpenedModel
+        from drosurv.workflows.training import save_with_notes
 
         if predictions is not None:
             ordered = same_patients(source.format.read(predictions), frame, source.id)

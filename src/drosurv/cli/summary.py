@@ -33,7 +33,7 @@ def summary(
     from drosurv.predictions import final_step
     from drosurv.repairs.repair_views import linear_effects, repair_table
     from drosurv.tables.reading import FileFormat
-    from drosurv.workflows import OpenedModel
+    from drosurv.workflows.saved_model import OpenedModel
 
     check_outputs([output], [model], force=force)
     if style not in ("text", "markdown", "latex", "html"):
