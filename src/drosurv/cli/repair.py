@@ -112,23 +112,15 @@ def repair(
         frame, columns = source.read(), None
         from drosurv.predictions import final_step
         from drosurv.repairs.repair_views import linear_effects
-        from drosurv.workflows.repairing import (
-            corrected as corrections,
-        )
-        from drosurv.workflows.repairing import (
-            noted_predictions,
-            predictions_in,
-            repair_from_table,
-            same_patients,
-        )
+        from drosurv.workflows import repairing
         from drosurv.workflows.saved_model import OpenedModel
         from drosurv.workflows.training import save_with_notes
 
         if predictions is not None:
-            ordered = same_patients(source.format.read(predictions), frame, source.id)
+            ordered = repairing.same_patients(source.format.read(predictions), frame, source.id)
             named = source.target(causes=cause is not None)
             ordered = ordered.drop(columns=list(named.names), errors="ignore")
-            columns = predictions_in(ordered, made.survival, named.causes_in(frame))
+            columns = repairing.predictions_in(ordered, made.survival, named.causes_in(frame))
             # Predictions do not define subgroups.
             frame = frame.drop(columns=[name for name in columns.names if name in frame.columns])
         opened = None if saved is None else OpenedModel.open(saved)
@@ -143,9 +135,9 @@ def repair(
             columns = columns.take(frame.index.get_indexer(table.frame.index))
             read = made.read(columns, table, cause, table.columns.unit)
             given = read.predictions
-            notes = {"predictions": noted_predictions(columns, read)}
+            notes = {"predictions": repairing.noted_predictions(columns, read)}
         trained = opened is None and given is None
-        repaired = repair_from_table(
+        repaired = repairing.repair_from_table(
             table,
             make_estimator(model, {}, read_settings(set_), seed) if trained and model is not None else None,
             opened=opened,
@@ -165,7 +157,7 @@ def repair(
             repaired, output, table, source.data, row_hashes=row_hashes, warnings=as_records(warned), **notes
         )
     if corrected is not None and given is not None:
-        source.format.recognised(source.data).write(corrections(repaired, table.frame, given), corrected)
+        source.format.recognised(source.data).write(repairing.corrected(repaired, table.frame, given), corrected)
     ratios = repaired.hazard_ratios() if linear_effects(repaired.base_) is not None else None
     if as_json:
         print_json(
