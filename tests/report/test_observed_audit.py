@@ -11,7 +11,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from drosurv import CoxPH, Surv
 from drosurv.observation import Rows
 from drosurv.report import Page, audit
-from drosurv.report.cross_fit import cross_fitted, fold_parts
+from drosurv.report.cross_fit import Intervals, cross_fitted, fold_parts
 
 
 @pytest.fixture(scope="module")
@@ -91,18 +91,37 @@ def test_models_in_folds_are_told_of_entry_and_strata(cohort):
     assert "plain Cox" in report.to_markdown()
 
 
+def test_models_in_folds_learn_from_all_rows_of_a_patient_and_predict_from_the_first(cohort):
+    _, whole, rows = cohort
+    recipe, parts = CoxPH(), fold_parts(whole["y"]["event"], 3, 0)
+    observed = Rows(rows["entry"], rows["strata"])
+    intervals = Intervals(rows["X"], rows["y"], observed, rows["id"])
+    first = Rows(whole["entry"], whole["strata"])
+    found = cross_fitted(recipe, whole["X"], whole["y"], parts, rows=first, intervals=intervals)
+    train, test = parts[2]
+    of_train = np.array([patient in train for patient in rows["id"]])
+    how = {name: rows[name][of_train] for name in ("entry", "strata", "id")}
+    alone = clone(recipe).fit(rows["X"][of_train], rows["y"][of_train], **how)
+    i, u = int(test[3]), found.predictions.times[10]
+    since, stratum = whole["entry"][i], whole["strata"][[i]]
+    curve = alone.predict_survival_function(whole["X"].iloc[[i]], strata=stratum)[0]
+    assert found.predictions.survival[i, 10] == pytest.approx(curve(since + u) / curve(since))
+    report = audited(recipe, **rows, folds=3)
+    assert "320 rows are of 160 patients" in report.to_markdown()
+    assert "Judged on 160 patients" in report.to_markdown()
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         ({"alpha_path": [0.5]}, "trained without entry: leave out alpha_path and X_train"),
-        ({"folds": 3, "id": True}, "folds cannot be used with several rows of one patient"),
+        ({"folds": 200}, "folds must be a whole number from 2 to the number of events"),
     ],
 )
 def test_what_has_no_definition_says_why_and_what_to_do(cohort, more, message):
-    model, whole, rows = cohort
-    given = rows if more.pop("id", False) else whole
+    model, whole, _ = cohort
     with pytest.raises(ValueError, match=message):
-        audited(model, **given, **more)
+        audited(model, **whole, **more)
 
 
 def test_a_recipe_that_cannot_be_told_is_refused(cohort):

@@ -157,7 +157,9 @@ def repair(
             repaired, output, table, source.data, row_hashes=row_hashes, warnings=as_records(warned), **notes
         )
     if corrected is not None and given is not None:
-        source.format.recognised(source.data).write(repairing.corrected(repaired, table.frame, given), corrected)
+        source.format.recognised(source.data).write(
+            repairing.corrected(repaired, table.frame, given), corrected
+        )
     ratios = repaired.hazard_ratios() if linear_effects(repaired.base_) is not None else None
     if as_json:
         print_json(

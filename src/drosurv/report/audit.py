@@ -17,7 +17,7 @@ from drosurv.evaluation.reference import plain_cox, standardised_features
 from drosurv.evaluation.result_views import hazards_statement
 from drosurv.given_predictions import ReadPredictions, read_predictions
 from drosurv.metrics import FollowUp
-from drosurv.observation import Rows
+from drosurv.observation import Rows, label_codes
 from drosurv.predictions import (
     Predictions,
     as_predictions,
@@ -30,7 +30,15 @@ from drosurv.presentation import first_upper, written
 from drosurv.presentation.progress import bar
 from drosurv.report.alpha_path import Stop, find_stops, has_rows
 from drosurv.report.audited_predictions import evidence_of_predictions, is_score, predictions_of_score
-from drosurv.report.cross_fit import CROSS_FITTED, Folds, Parts, cross_fitted, cross_fitted_cox, fold_parts
+from drosurv.report.cross_fit import (
+    CROSS_FITTED,
+    Folds,
+    Intervals,
+    Parts,
+    cross_fitted,
+    cross_fitted_cox,
+    fold_parts,
+)
 from drosurv.report.evidence import Evidence
 from drosurv.report.report import AuditReport
 from drosurv.report.section import Page
@@ -95,7 +103,7 @@ def audit(
         model the features that the last step of `model` takes.
     entry, strata, offset, id, sample_weight : (n,) arrays, optional
         As in :func:`drosurv.evaluate`: patients are evaluated from their entry on, and each once. Models trained in
-        folds take them too, except weights. There is no slider with them.
+        folds take them too, except weights, and are trained on all rows of a patient. There is no slider with them.
     horizon, threshold : float, optional
         As in :func:`drosurv.evaluate`; with a threshold, the report has a section on decisions.
     cause : int, optional
@@ -161,6 +169,9 @@ def audit(
         sample_weight=sample_weight,
     )
     patients = one_row_each(y, rows)
+    intervals = None
+    if patients.notes:
+        intervals = Intervals(X, np.asarray(y), rows, label_codes("id", rows.id, len(y))[0])
     y, rows = patients.y, patients.observed
     model, X, sensitive_features, reference, features = map(
         patients.of, (model, X, sensitive_features, reference, features)
@@ -168,13 +179,14 @@ def audit(
     model, causes, also = unwrapped(model), has_causes(y), dict(page.also)
     notes: tuple[str, ...] = ()
     others = bool(alpha_path) or any(part is not None for part in (reference, X_train, y_train))
-    _check_together(rows, patients.notes, causes, folds, others, bool(alpha_path) or X_train is not None)
+    _check_together(rows, causes, folds, others, bool(alpha_path) or X_train is not None)
     features = features if features is not None else _columns(X)
     estimator = final_step(model)
     fields: dict[str, Any] = {"horizon": horizon, "model": _settings(estimator)}
     if folds is not None and not is_score(model):
         parts = fold_parts(parse_target(y).event, folds, random_state)
-        fields |= _evidence_of_folds(model, X, y, rows, parts)
+        fields |= _evidence_of_folds(model, X, y, rows, parts, intervals)
+        fields["limits"] = (*map(first_upper, patients.notes), *fields["limits"])
         fields["model"] |= {"Folds": len(parts)}
         fields |= {"data": _features(X), "trained_on": None, "reference_name": "plain Cox"}
     elif is_score(model) or not _is_model(model):
@@ -239,9 +251,7 @@ def _one_form(model: Any, y: Any) -> ReadPredictions:
     return read_predictions(None, y, risk=model)
 
 
-def _check_together(
-    rows: Rows, notes: tuple[str, ...], causes: bool, folds: Any, others: bool, trained: bool
-) -> None:
+def _check_together(rows: Rows, causes: bool, folds: Any, others: bool, trained: bool) -> None:
     """Raise for arguments that cannot be used together."""
     if folds is not None and others:
         raise ArgumentError(
@@ -256,8 +266,8 @@ def _check_together(
             f"{next(iter(rows.observed), 'causes')}: leave out {arg('alpha_path')} and {arg('X_train')}.",
         )
     copied = rows.weight is not None and (rows.weight != 1).any()
-    if folds is not None and (notes or causes or copied):
-        what = "several rows of one patient" if notes else "causes" if causes else "sample_weight"
+    if folds is not None and (causes or copied):
+        what = "causes" if causes else "sample_weight"
         raise InputError(
             f"folds cannot be used with {what}: audit a model that was fitted to other patients."
         )
@@ -327,10 +337,12 @@ def _evidence_from_entry(
     }
 
 
-def _evidence_of_folds(estimator: Any, X: Any, y: Any, rows: Rows, parts: Parts) -> dict[str, Any]:
+def _evidence_of_folds(
+    estimator: Any, X: Any, y: Any, rows: Rows, parts: Parts, intervals: Intervals | None
+) -> dict[str, Any]:
     """Return fields of the evidence for an estimator that is trained, like plain Cox, on folds of the patients."""
-    cox = cross_fitted_cox(estimator, X, y, parts, rows=rows)
-    found = cross_fitted(estimator, X, y, parts, rows=rows)
+    cox = cross_fitted_cox(estimator, X, y, parts, rows=rows, intervals=intervals)
+    found = cross_fitted(estimator, X, y, parts, rows=rows, intervals=intervals)
     name = f"{type(final_step(estimator)).__name__}, cross-fitted"
     missing = (
         *(() if cox is not None else ("Plain Cox could not be trained on these features.",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -33,6 +33,15 @@ CROSS_FITTED = (
 )
 
 
+class Intervals(NamedTuple):
+    """Rows (entry, time] of patients with several rows, on which models are trained; `patient` (N,) numbers them."""
+
+    X: Any
+    y: Any
+    rows: Rows
+    patient: IntArray
+
+
 def cross_fitted(
     estimator: Any,
     X: Any,
@@ -40,6 +49,7 @@ def cross_fitted(
     parts: Parts,
     *,
     rows: Rows | None = None,
+    intervals: Intervals | None = None,
     fit_options: Mapping[str, Any] | None = None,
 ) -> FromEntry:
     """Return out-of-fold risk scores of an estimator, and survival curves if it predicts them.
@@ -47,14 +57,17 @@ def cross_fitted(
     A copy of the estimator is trained for each of the `parts`, pairs of the rows to train on and the rows to predict.
     `fit_options` are further arguments of ``fit`` with one value per patient. Entry, strata and offset of the `rows`
     are used in training and prediction, as in :func:`~drosurv.evaluation.from_entry.predict_from_entry`. Curves are
-    those of the models themselves, with their own hazards.
+    those of the models themselves, with their own hazards. With `intervals`, a model is trained on all rows of its
+    training patients, and predicts from the one row of X that each patient has.
     """
     rows, options, target = rows or Rows(), dict(fit_options or {}), parse_target(y)
+    given = Intervals(X, y, rows, np.arange(len(target))) if intervals is None else intervals
     scale = time_scale(y, rows.entry) if rows.observed else None
     times = curve_times(target.time[target.event]) if scale is None else scale.times
     target = target if scale is None else scale.target
     prefix = f"{estimator.steps[-1][0]}__" if hasattr(estimator, "steps") else ""
-    for name, values in rows.observed.items():
+    observed = given.rows.observed if intervals is None else {**given.rows.observed, "id": given.patient}
+    for name, values in observed.items():
         if name not in signature(final_step(estimator).fit).parameters:
             raise ArgumentError(
                 name,
@@ -65,8 +78,9 @@ def cross_fitted(
     n, risk, trained_on = len(target), np.empty(len(target)), []
     found: list[tuple[IntArray, SurvivalCurves]] = []
     for train, test in parts:
-        fold_options = {name: take(values, train) for name, values in options.items()}
-        model = clone(estimator).fit(take(X, train), y[train], **fold_options)
+        learned = train if intervals is None else np.flatnonzero(np.isin(given.patient, train))
+        fold_options = {name: take(values, learned) for name, values in options.items()}
+        model = clone(estimator).fit(take(given.X, learned), given.y[learned], **fold_options)
         follow_up = FollowUp.of(target.take(train))
         trained_on.append((test, follow_up if scale is None else replace(follow_up, other_times=True)))
         last, features = final_step(model), prepared(model, take(X, test))
@@ -99,7 +113,13 @@ def _known_at(curves: SurvivalCurves, times: FloatArray) -> SurvivalCurves:
 
 
 def cross_fitted_cox(
-    estimator: Any, X: Any, y: Any, parts: Parts, *, rows: Rows | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    parts: Parts,
+    *,
+    rows: Rows | None = None,
+    intervals: Intervals | None = None,
 ) -> Predictions | None:
     """Return out-of-fold predictions of plain Cox on the features of the estimator's last step; None for text."""
     from sklearn.preprocessing import StandardScaler
@@ -109,7 +129,7 @@ def cross_fitted_cox(
     features = Pipeline(steps).fit(X, y).transform(X) if steps else X
     if standardised_features(features, None).test is None:
         return None
-    return cross_fitted(plain, X, y, parts, rows=rows).predictions
+    return cross_fitted(plain, X, y, parts, rows=rows, intervals=intervals).predictions
 
 
 def fold_parts(event: BoolArray, folds: Folds, random_state: int, patients: Any = None) -> Parts:

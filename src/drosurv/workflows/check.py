@@ -31,8 +31,6 @@ from drosurv.tables.table_to_check import WantedColumns, prepare_table
 from drosurv.workflows.training import Trained, plain_cox_table, train
 
 _FOLDS = 5
-# Share of the patients that is left out of training where rows are intervals of a patient's time.
-_HELD_OUT = 1 / 3
 # With fewer events a model cannot be evaluated.
 _FEWEST_EVENTS = 20
 _REPAIR_AND_SUBGROUPS = (
@@ -101,8 +99,7 @@ class CheckResult:
         verdict = [statement.text for statement in self.report.parts.get("verdict", Part()).statements]
         known = {problem.rstrip(".").lower() for problem in self.problems}
         changed = self.repaired.in_words() or [self.repaired.status_]
-        how = f"{_FOLDS} folds" if self.table.entry is None else "a third of the patients"
-        model = f"{self._name}, judged on patients that were left out of its training ({how})"
+        model = f"{self._name}, judged on patients that were left out of its training ({_FOLDS} folds)"
         # All guesses stand below the verdict, in one line.
         below = [*verdict[:1], *([self.guesses] if self.guesses else []), *verdict[1:]]
         parts: list[tuple[str, Sequence[str], int]] = [
@@ -265,10 +262,19 @@ def check(
         step(_STEPS[4], len(_STEPS))
         guesses = found.in_one_line(None if event_value is not None else patients.columns.event_value)
         notes = [{"severity": "note", "text": guesses}] if guesses else []
-        report = _audited(
-            trained,
+        # Rows that are intervals of a patient's time become one row per patient, of which folds are drawn.
+        intervals = patients.entry is not None and patients.id is not None
+        report = audit(
             unfitted,
-            wanted,
+            X,
+            patients.y,
+            sensitive_features=patients.groups,
+            entry=patients.entry,
+            id=patients.patients if intervals else patients.clusters,
+            folds=_FOLDS
+            if intervals
+            else fold_parts(patients.event, _FOLDS, random_state, patients.patients),
+            features=X,
             horizon=horizon,
             n_bootstrap=n_bootstrap,
             random_state=random_state,
@@ -309,40 +315,6 @@ def _train(patients: SurvivalTable, wanted: WantedColumns, random_state: int) ->
         categorical=wanted.categorical,
         keep_columns=wanted.keep_columns,
         observed=observed,
-    )
-
-
-def _audited(
-    trained: Trained, unfitted: Pipeline, wanted: WantedColumns, *, random_state: int, **options: Any
-) -> AuditReport:
-    """Audit the model in folds of patients; where rows are intervals, on a third of the patients, left out of it."""
-    patients, options = trained.table, options | {"random_state": random_state}
-    used = trained.encoder.used_
-    if patients.entry is None:
-        X = patients.X[used]
-        parts = fold_parts(patients.event, _FOLDS, random_state, patients.patients)
-        return audit(
-            unfitted,
-            X,
-            patients.y,
-            sensitive_features=patients.groups,
-            folds=parts,
-            id=patients.clusters,
-            features=X,
-            **options,
-        )
-    learned, held = patients.hold_out(_HELD_OUT, random_state)
-    model = _train(learned, wanted, random_state).model
-    ids = None if held.id is None else held.frame[held.id].to_numpy()
-    return audit(
-        model,
-        held.X[used],
-        held.y,
-        sensitive_features=held.groups,
-        entry=held.entry,
-        id=ids,
-        features=held.X[used],
-        **options,
     )
 
 
